@@ -1,0 +1,118 @@
+"""Prediction-powered estimates: ppi_py's digits in its convention, ours, and edges."""
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankbeam.transforms.kernels.statistics import ppi
+from rankbeam.transforms.kernels.statistics.intervals import share_interval
+from rankbeam.transforms.kernels.statistics.ppi import LabelledSample, PpiEstimate
+
+Z = NormalDist().inv_cdf(0.975)
+
+
+def _sample(labels: list[float], judged: list[float], others: list[float]) -> LabelledSample:
+    return LabelledSample.of(*(np.array(each, np.float64) for each in (labels, judged, others)))
+
+
+SHARES = _sample(
+    [1, 0, 1, 1, 0, 1, 0, 1], [1, 0, 1, 1, 1, 1, 0, 1], [1, 1, 0, 1, 1, 0, 1, 1, 1, 0, 1, 1, 0, 1, 1, 0, 0, 1, 1, 0]
+)
+GRADES = _sample(
+    [0.8, 0.5, 0.9, 0.4, 0.7, 0.6],
+    [0.9, 0.6, 0.85, 0.55, 0.8, 0.7],
+    [0.7, 0.9, 0.65, 0.8, 0.5, 0.95, 0.6, 0.75, 0.85, 0.7],
+)
+DIFFERENCES = LabelledSample.of(
+    np.array([1, 0.5, 1, 0, 0.5, 1, 1, 0]) - np.array([0.5, 0.5, 0, 0, 0.5, 1, 0.5, 0]),
+    np.array([1, 0.75, 1, 0.25, 0.5, 1, 0.75, 0]) - np.array([0.75, 0.5, 0.25, 0, 0.75, 1, 0.5, 0.25]),
+    np.array([0.75, 0.25, 0, 0, 0.75, 1, 0.5, 0.75, 0.5, 1, 0.75, 0])
+    - np.array([0.5, 0.25, 0, 0, 0.5, 0.75, 0.5, 0.75, 0.5, 1, 0.5, 0]),
+)
+
+
+@pytest.mark.parametrize(
+    ("sample", "power", "mean", "error"),
+    [
+        (SHARES, 0.0, 0.625, 0.1711632992),
+        (SHARES, 1.0, 0.525, 0.1582620454),
+        (SHARES, None, 0.5756578947, 0.1360081516),
+        (GRADES, 1.0, 0.6566666667, 0.0488686827),
+        (GRADES, None, 0.6547782875, 0.0466992605),
+        (DIFFERENCES, 0.0, 0.25, 0.125),
+        (DIFFERENCES, None, 0.1770833333, 0.0830344031),
+    ],
+)
+def test_means_and_errors_equal_ppi_py(sample: LabelledSample, power: float | None, mean: float, error: float) -> None:
+    found = PpiEstimate(sample, sample.power if power is None else power, ddof=0)
+    assert found.mean == pytest.approx(mean, abs=6e-11)
+    assert found.standard_error == pytest.approx(error, abs=6e-11)
+
+
+def test_powers_and_normal_intervals_equal_ppi_py() -> None:
+    assert SHARES.power == pytest.approx(0.4934210526, abs=6e-11)
+    assert GRADES.power == pytest.approx(0.7167431193, abs=6e-11)
+    assert DIFFERENCES.power == 1.0
+    found = PpiEstimate(SHARES, SHARES.power, ddof=0)
+    ends = (found.mean - Z * found.standard_error, found.mean + Z * found.standard_error)
+    assert ends == pytest.approx((0.3090868160, 0.8422289735), abs=6e-11)
+
+
+def test_without_use_of_the_judge_the_estimate_is_that_of_labels_alone() -> None:
+    for sample in (
+        _sample([1, 0, 1], [1, 0, 1], []),
+        _sample([1, 0, 1], [1, 1, 1], [1, 1]),
+        _sample([1, 0, 1, 0], [0, 1, 0, 1], [0, 1]),
+    ):
+        found = ppi.estimate(sample)
+        assert (found.power, found.mean) == (0.0, sample.labels.mean)
+        assert found.effective_labels == pytest.approx(sample.labels.count)
+
+
+def test_equal_labels_have_the_exact_interval_of_a_share() -> None:
+    found = ppi.estimate(_sample([1.0] * 20, [1.0] * 19 + [0.0], [1.0, 0.0] * 50))
+    low, high = share_interval(20, 20)
+    assert found.interval() == pytest.approx((low, high))
+    halves = ppi.estimate(_sample([0.5] * 20, [0.5] * 20, [0.5] * 50))
+    assert halves.interval() == pytest.approx((0.5 * low, 0.5 * low + 1.0 - low))
+
+
+def test_one_label_has_no_interval() -> None:
+    assert all(math.isnan(end) for end in ppi.estimate(_sample([1.0], [1.0], [1.0, 0.0])).interval())
+
+
+def test_clusters_of_one_have_the_error_of_single_values() -> None:
+    values = np.array([0.0, 1.0, 0.5, 0.25])
+    found = ppi.of_clusters(values, np.arange(4))
+    assert found == ppi.spread_of(values)
+    assert ppi.of_clusters(np.zeros(0), np.zeros(0, np.int64)).count == 0
+
+
+def test_one_stratum_is_the_plain_estimate() -> None:
+    found, plain = ppi.stratified([GRADES], [1.0]), ppi.estimate(GRADES)
+    assert found.mean == pytest.approx(plain.mean)
+    assert found.standard_error == pytest.approx(plain.standard_error)
+    assert found.degrees == pytest.approx(GRADES.labels.count - 1)
+
+
+_UNIT = st.floats(0.0, 1.0, allow_nan=False).map(lambda value: round(value, 3))
+
+
+@given(
+    st.lists(st.tuples(_UNIT, _UNIT), min_size=2, max_size=30), st.lists(_UNIT, max_size=30), st.sampled_from([0, 1])
+)
+def test_intervals_lie_in_the_range_and_hold_the_mean(
+    pairs: list[tuple[float, float]], others: list[float], low: int
+) -> None:
+    labels, judged = (np.array(each) for each in zip(*pairs, strict=True))
+    found = ppi.estimate(LabelledSample.of(labels, judged, np.array(others)), -float(low), 1.0)
+    least, most = found.interval()
+    assert least <= found.mean + 1e-12
+    assert found.mean - 1e-12 <= most
+    assert 0.0 <= found.power <= 1.0
+    assert most - least > 0.0
+    assert found.effective_labels >= 0.0

@@ -1,0 +1,274 @@
+"""Prediction-powered inference: a mean, or a difference, by a few human labels and many judged values.
+
+Angelopoulos et al., "PPI++: efficient prediction-powered inference" (2023). n queries have a human value Y and a judged
+value F; N others have a judged value F' only. With a power λ from 0 (labels alone) to 1 (the judge counts in full):
+
+    θ = λ·mean(F') + mean(Y - λF)        s.e.² = λ²·Var(F')/N + Var(Y - λF)/n
+
+The mean is unbiased however wrong the judge is; only its interval is wider. For a difference, Y, F and F' are
+differences of two configurations at the same query. Here variances have n - 1 in the denominator and intervals are
+Student's, widened for values that the labels lack (`PpiEstimate.interval`).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.transforms.kernels.statistics.intervals import share_interval, student_t_quantile
+
+LEAST_LABELS = 20
+"""With fewer labelled queries no interval is offered: it would hold less often than it says."""
+FEW_LABELS = 30
+"""With fewer labelled queries an interval comes with a warning."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Count, mean and variance (divided by the count) of values."""
+
+    count: int
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True)
+class LabelledSample:
+    """What an estimate needs of n labelled queries and N others; variances and covariance are divided by the count.
+
+    Attributes:
+        labels: of the n human values Y.
+        judged: of the judge's values F of the same queries.
+        covariance: of Y and F.
+        others: of the judge's values F' of the N other queries.
+    """
+
+    labels: Spread
+    judged: Spread
+    covariance: float
+    others: Spread
+
+    @classmethod
+    def of(cls, labels: FloatArray, judged: FloatArray, others: FloatArray) -> "LabelledSample":
+        """The sample of some values.
+
+        Args:
+            labels: float64[n], Y.
+            judged: float64[n], F.
+            others: float64[N], F'.
+        """
+        covariance = float(np.mean((labels - labels.mean()) * (judged - judged.mean()))) if len(labels) else math.nan
+        return cls(spread_of(labels), spread_of(judged), covariance, spread_of(others))
+
+    @property
+    def pooled_variance(self) -> float:
+        """The variance of the judge's values of all queries, divided by n + N - 1."""
+        n, own, inner = self.judged.count, self.judged.mean, self.judged.variance
+        others, mean, outer = self.others.count, self.others.mean, self.others.variance
+        if not others:
+            return n * inner / max(1, n - 1)
+        between = n * others / (n + others) * (own - mean) ** 2
+        return (n * inner + others * outer + between) / (n + others - 1)
+
+    @property
+    def power(self) -> float:
+        """The λ of the smallest variance, from 0 to 1; 0 where the judge says nothing.
+
+        >>> LabelledSample.of(np.array([1.0, 0.0]), np.array([1.0, 1.0]), np.ones(3)).power
+        0.0
+        """
+        n, others = self.labels.count, self.others.count
+        if not others or not self.pooled_variance > 0.0:
+            return 0.0
+        return min(1.0, max(0.0, self.covariance / ((1.0 + n / others) * self.pooled_variance)))
+
+    def residual_variance(self, power: float) -> float:
+        """Var(Y - λF), divided by n; never below 0, where rounding would lead."""
+        total = self.labels.variance - 2.0 * power * self.covariance + power**2 * self.judged.variance
+        return max(0.0, total)
+
+
+@dataclass(frozen=True)
+class PpiEstimate:
+    """The mean of a sample at one power, and the statistics that its interval needs.
+
+    Attributes:
+        sample: the labelled and the other queries.
+        power: λ.
+        lowest: the lowest value that a query can have.
+        highest: the highest value that a query can have.
+        ddof: what is subtracted from counts in variances; 0 for the convention of ppi_py.
+    """
+
+    sample: LabelledSample
+    power: float
+    lowest: float = 0.0
+    highest: float = 1.0
+    ddof: int = 1
+
+    @property
+    def mean(self) -> float:
+        """θ."""
+        ours = self.sample.labels.mean - self.power * self.sample.judged.mean
+        return ours + (self.power * self.sample.others.mean if self.power else 0.0)
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error of θ; NaN for fewer than two labels."""
+        count = self.sample.labels.count - self.ddof
+        if count < 1:
+            return math.nan
+        return math.sqrt(self.sample.residual_variance(self.power) / count + self._of_others)
+
+    @property
+    def effective_labels(self) -> float:
+        """How many labels without a judge would give the same standard error: n·Var(Y)/n over s.e.².
+
+        >>> y, f = np.array([1.0, 0.0, 1.0, 0.0]), np.array([1.0, 0.0, 1.0, 0.0])
+        >>> round(estimate(LabelledSample.of(y, f, np.tile(f, 3))).effective_labels, 9)
+        17.939876568
+        """
+        count, error = self.sample.labels.count, self.standard_error
+        alone = self.sample.labels.variance / max(1, count - self.ddof)
+        return count * alone / error**2 if error > 0.0 else float(count)
+
+    def interval(self, tail: float = 0.025) -> tuple[float, float]:
+        """The interval of θ, which allows for values that the labels lack.
+
+        A pseudo residual is added at each end of the range of Y - λF, as `estimates.Estimate` does, with a weight
+        from 0 to 1: the variance of the values as a share of the highest variance that values of their mean can have.
+        It is 1 where values are at the ends of the range, such as yes and no, and small where they are shares of
+        many claims. Labels that are all equal have the interval of Clopper and Pearson of n successes in n.
+
+        Args:
+            tail: probability beyond either end.
+
+        Returns:
+            Lower and upper end inside the range; NaN, NaN for fewer than two labels.
+        """
+        labels, width = self.sample.labels, self.highest - self.lowest
+        if labels.count < 2:
+            return math.nan, math.nan
+        if labels.variance == 0.0:
+            share, _ = share_interval(labels.count, labels.count, tail)
+            known = labels.mean * share
+            return known + self.lowest * (1.0 - share), known + self.highest * (1.0 - share)
+        ends = (self.highest - self.power * self.lowest, self.lowest - self.power * self.highest)
+        mean, variance = labels.mean - self.power * self.sample.judged.mean, self.sample.residual_variance(self.power)
+        weight, n = self.pseudo_weight, labels.count
+        total = n + 2.0 * weight
+        centre = (n * mean + weight * sum(ends)) / total
+        spread = n * (variance + (mean - centre) ** 2) + weight * sum((end - centre) ** 2 for end in ends)
+        error = math.sqrt(spread / (total * (total - 1.0)) + self._of_others)
+        reach = -student_t_quantile(tail, n - 1) * error
+        middle = centre + (self.power * self.sample.others.mean if self.power else 0.0)
+        low, high = min(middle - reach, self.mean), max(middle + reach, self.mean)
+        return max(low, min(self.lowest, self.mean)), min(high, max(self.lowest + width, self.mean))
+
+    @property
+    def pseudo_weight(self) -> float:
+        """The weight of a pseudo residual, by the labels and by all judged values, whichever is higher."""
+        sample = self.sample
+        n, others = sample.judged.count, sample.others.count
+        pooled = (n * sample.judged.mean + (others * sample.others.mean if others else 0.0)) / (n + others)
+        return max(
+            _share_of_highest(sample.labels.mean, sample.labels.variance, self.lowest, self.highest),
+            _share_of_highest(pooled, sample.pooled_variance, self.lowest, self.highest),
+        )
+
+    @property
+    def _of_others(self) -> float:
+        """λ²·Var(F')/N."""
+        count = self.sample.others.count - self.ddof
+        return self.power**2 * self.sample.others.variance / count if self.power and count > 0 else 0.0
+
+
+def estimate(sample: LabelledSample, lowest: float = 0.0, highest: float = 1.0) -> PpiEstimate:
+    """The estimate at the best power.
+
+    Args:
+        sample: at least two labelled queries.
+        lowest: the lowest value that a query can have; of a difference, that of differences.
+        highest: the highest value that a query can have.
+
+    >>> labels, judged = np.array([1.0, 0.0, 1.0, 1.0]), np.array([1.0, 0.0, 1.0, 0.0])
+    >>> found = estimate(LabelledSample.of(labels, judged, np.array([1.0, 1.0, 0.0, 1.0, 0.0, 1.0])))
+    >>> round(found.power, 6), round(found.mean, 6)
+    (0.28125, 0.796875)
+    """
+    return PpiEstimate(sample, sample.power, lowest, highest)
+
+
+class Stratified(NamedTuple):
+    """A mean over strata: its standard error, and Satterthwaite's degrees of freedom."""
+
+    mean: float
+    standard_error: float
+    degrees: float
+
+
+def stratified(samples: Sequence[LabelledSample], shares: Sequence[float]) -> Stratified:
+    """The mean over strata whose queries were labelled with different probabilities, with one power.
+
+    θ = ΣW·θ_s, s.e.² = ΣW²·s.e._s²; Satterthwaite, "An approximate distribution of estimates of variance components",
+    Biometrics 1946.
+
+    Args:
+        samples: one a stratum, with at least two labels each.
+        shares: W, the share of all queries in each stratum.
+
+    >>> half = LabelledSample.of(np.array([0.0, 1.0]), np.zeros(2), np.zeros(2))
+    >>> tuple(round(each, 6) for each in stratified([half, half], [0.5, 0.5]))
+    (0.5, 0.353553, 2.0)
+    """
+    weights = [share**2 / sample.labels.count for sample, share in zip(samples, shares, strict=True)]
+    covariance = sum(weight * sample.covariance for weight, sample in zip(weights, samples, strict=True))
+    spread = sum(
+        weight * (1.0 + sample.labels.count / max(1, sample.others.count)) * sample.pooled_variance
+        for weight, sample in zip(weights, samples, strict=True)
+    )
+    has_others = all(sample.others.count for sample in samples)
+    power = min(1.0, max(0.0, covariance / spread)) if spread > 0.0 and has_others else 0.0
+    found = [PpiEstimate(sample, power) for sample in samples]
+    parts = [(share * each.standard_error) ** 2 for share, each in zip(shares, found, strict=True)]
+    below = sum(part**2 / (sample.labels.count - 1) for part, sample in zip(parts, samples, strict=True))
+    mean = math.fsum(share * each.mean for share, each in zip(shares, found, strict=True))
+    total = math.fsum(parts)
+    fewest = min(sample.labels.count for sample in samples) - 1
+    return Stratified(mean, math.sqrt(total), total**2 / below if below > 0.0 else float(fewest))
+
+
+def of_clusters(values: FloatArray, clusters: IntArray) -> Spread:
+    """The spread of values in clusters: its count is the number of clusters, and variance / (count - 1) is s.e.².
+
+    s.e.² = (1/n²)·Σ(Σ(x - mean))²·G/(G - 1) with G = (Σm)²/Σm², the effective number of clusters of sizes m.
+
+    Args:
+        values: float64[n].
+        clusters: int64[n], the number of each value's cluster.
+
+    >>> of_clusters(np.array([0.0, 0.0, 1.0, 1.0]), np.array([0, 0, 1, 1]))
+    Spread(count=2, mean=0.5, variance=0.25)
+    """
+    if not len(values):
+        return Spread(0, math.nan, math.nan)
+    mean = float(values.mean())
+    _, place = np.unique(clusters, return_inverse=True)
+    sizes = np.bincount(place).astype(np.float64)
+    totals = np.bincount(place, weights=values - mean)
+    effective = float(sizes.sum() ** 2 / (sizes**2).sum())
+    return Spread(round(effective), mean, float((totals**2).sum()) / len(values) ** 2 * effective)
+
+
+def spread_of(values: FloatArray) -> Spread:
+    """Count, mean and variance of values; NaN without any."""
+    return Spread(len(values), float(values.mean()), float(values.var())) if len(values) else Spread(0, math.nan, 0.0)
+
+
+def _share_of_highest(mean: float, variance: float, lowest: float, highest: float) -> float:
+    """A variance as a share of the highest one of values with that mean; 1 where both are 0."""
+    most = (mean - lowest) * (highest - mean)
+    return min(1.0, variance / most) if most > 0.0 else 1.0

@@ -1,0 +1,267 @@
+"""How far people, or a person and a judge, agree on the same items: shares of equal decisions, and coefficients.
+
+Ratings are whole numbers: the place of a decision on its scale of k categories, -1 where an annotator has none. No
+coefficient suffices alone: where 98% of the decisions are "yes", two annotators with 96% equal decisions may have a
+kappa below 0 and an AC1 of .96, since kappa measures agreement beyond what such unequal shares give by chance.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
+
+MISSING = -1
+
+
+class Level(StrEnum):
+    """What differences between categories mean."""
+
+    NOMINAL = "nominal"
+    ORDINAL = "ordinal"
+    INTERVAL = "interval"
+
+
+def category_weights(categories: int, power: int = 0) -> FloatArray:
+    """How far two categories agree, from 0 to 1: only equal ones (0), linear (1) or quadratic (2).
+
+    Args:
+        categories: k, at least 2.
+        power: of the distance.
+
+    Returns:
+        float64[k, k].
+
+    >>> category_weights(3, 1).tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
+    """
+    if not power:
+        return np.eye(categories)
+    place = np.arange(categories)
+    weights: FloatArray = 1.0 - (np.abs(place[:, None] - place) / (categories - 1)) ** power
+    return weights
+
+
+def confusion(first: IntArray, second: IntArray, categories: int) -> IntArray:
+    """How often one annotator chose a category (row) where the other chose another (column).
+
+    Args:
+        first: int64[n].
+        second: int64[n]; items without a decision of both are left out.
+        categories: k.
+
+    Returns:
+        int64[k, k].
+
+    >>> confusion(np.array([0, 1, 1]), np.array([0, 0, 1]), 2).tolist()
+    [[1, 0], [1, 1]]
+    """
+    both = (first >= 0) & (second >= 0)
+    counts = np.bincount(first[both] * categories + second[both], minlength=categories * categories)
+    matrix: IntArray = counts.reshape(categories, categories)
+    return matrix
+
+
+def observed_agreement(counts: IntArray) -> float | None:
+    """The share of equal decisions in a confusion matrix; None without items."""
+    total = int(counts.sum())
+    return int(np.trace(counts)) / total if total else None
+
+
+def cohen(counts: IntArray, power: int = 0) -> float | None:
+    """Cohen's kappa, weighted by the distance of categories: "Weighted kappa", Psychological Bulletin 1968.
+
+    Args:
+        counts: int64[k, k], a confusion matrix.
+        power: 0 unweighted, 1 linear, 2 quadratic.
+
+    Returns:
+        At most 1; None without items, and where both annotators chose one category only.
+
+    >>> [round(cohen(np.array([[a, b], [c, d]])), 3) for a, b, c, d in ((96, 2, 2, 0), (94, 2, 2, 2), (50, 2, 2, 46))]
+    [-0.02, 0.479, 0.92]
+    """
+    total = int(counts.sum())
+    apart = 1.0 - category_weights(len(counts), power)
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(1, total)
+    chance = float((apart * expected).sum())
+    return 1.0 - float((apart * counts).sum()) / chance if total and chance > 0.0 else None
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """Observed agreement p_a over items with two ratings, and the mean share π of each category over all items."""
+
+    agreement: float
+    shares: FloatArray
+    weights: FloatArray
+
+
+def _shares(ratings: IntArray, categories: int, power: int) -> _Shares | None:
+    weights = category_weights(categories, power)
+    counts = np.stack([(ratings == category).sum(axis=1) for category in range(categories)], axis=1).astype(np.float64)
+    raters = counts.sum(axis=1)
+    rated, several = counts[raters >= 1], counts[raters >= 2]
+    if not len(several):
+        return None
+    of = several.sum(axis=1)
+    agreeing = (several * (several @ weights - 1.0)).sum(axis=1) / (of * (of - 1.0))
+    return _Shares(float(agreeing.mean()), (rated / rated.sum(axis=1)[:, None]).mean(axis=0), weights)
+
+
+def gwet(ratings: IntArray, categories: int, power: int = 0) -> float | None:
+    """Gwet's AC1 (power 0) or AC2: "Computing inter-rater reliability in the presence of high agreement", 2008.
+
+    Args:
+        ratings: int64[n, r], by item and annotator.
+        categories: k of the scale, also those that nobody chose.
+        power: 0 unweighted, 1 linear, 2 quadratic.
+
+    Returns:
+        At most 1; 1 where all decisions are one category; None where no item has two ratings.
+
+    >>> gwet(np.array([[0, 0], [0, 0]]), 2)
+    1.0
+    """
+    found = _shares(ratings, categories, power)
+    if found is None:
+        return None
+    spread = float((found.shares * (1.0 - found.shares)).sum())
+    chance = float(found.weights.sum()) * spread / (categories * (categories - 1))
+    return (found.agreement - chance) / (1.0 - chance)
+
+
+def fleiss(ratings: IntArray, categories: int, power: int = 0) -> float | None:
+    """Fleiss' kappa, weighted by the distance of categories: "Measuring nominal scale agreement", 1971.
+
+    Args:
+        ratings: int64[n, r], by item and annotator.
+        categories: k of the scale.
+        power: 0 unweighted, 1 linear, 2 quadratic.
+
+    Returns:
+        At most 1; None where no item has two ratings, and where all decisions are one category.
+
+    >>> round(fleiss(np.array([[0, 0], [1, 1], [0, 1]]), 2), 6)
+    0.333333
+    """
+    found = _shares(ratings, categories, power)
+    if found is None:
+        return None
+    chance = float(found.shares @ found.weights @ found.shares)
+    return (found.agreement - chance) / (1.0 - chance) if chance < 1.0 else None
+
+
+def krippendorff(ratings: IntArray, categories: int, level: Level = Level.NOMINAL) -> float | None:
+    """Krippendorff's alpha, for annotators who rated different items: "Content analysis", 2004.
+
+    Args:
+        ratings: int64[n, r], by item and annotator; items with one rating are left out.
+        categories: k of the scale.
+        level: what differences between categories mean.
+
+    Returns:
+        At most 1; None where no item has two ratings, and where all decisions are one category.
+
+    >>> krippendorff(np.array([[0, 0], [1, 1], [0, -1]]), 2)
+    1.0
+    """
+    counts = np.stack([(ratings == category).sum(axis=1) for category in range(categories)], axis=1).astype(np.float64)
+    counts = counts[counts.sum(axis=1) >= 2]
+    pairs = np.einsum("ia,ib->iab", counts, counts)
+    pairs[:, range(categories), range(categories)] -= counts
+    coincidences = (pairs / (counts.sum(axis=1) - 1.0)[:, None, None]).sum(axis=0)
+    totals = coincidences.sum(axis=0)
+    distance = _distance(totals, level)
+    chance = float((np.outer(totals, totals) * distance).sum()) / max(1.0, float(totals.sum()) - 1.0)
+    return 1.0 - float((coincidences * distance).sum()) / chance if chance > 0.0 else None
+
+
+def _distance(totals: FloatArray, level: Level) -> FloatArray:
+    """The squared distance of categories; of an ordinal scale, by how many ratings lie between them."""
+    place = np.arange(len(totals))
+    if level is Level.NOMINAL:
+        return 1.0 - np.eye(len(totals))
+    if level is Level.INTERVAL:
+        squares: FloatArray = (place[:, None] - place).astype(np.float64) ** 2
+        return squares
+    middle = np.cumsum(totals) - totals / 2.0
+    between: FloatArray = (middle[:, None] - middle) ** 2
+    return between
+
+
+def kendall_tau_b(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Kendall's τ-b of two lists of scores; None where either has equal values only.
+
+    >>> round(kendall_tau_b([0.61, 0.55, 0.70, 0.42, 0.42], [0.5, 0.52, 0.66, 0.40, 0.31]), 7)
+    0.7378648
+    """
+    above = np.triu_indices(len(first), 1)
+    one, other = (np.sign(np.subtract.outer(each, each))[above] for each in (np.array(first), np.array(second)))
+    spread = math.sqrt(float((one != 0).sum()) * float((other != 0).sum()))
+    return float((one * other).sum()) / spread if spread else None
+
+
+def tau_ap(human: Sequence[float], judge: Sequence[float]) -> float | None:
+    """How well the judge's order of systems agrees with the humans', above all at its top.
+
+    Yilmaz, Aslam and Robertson, "A new rank correlation coefficient for information retrieval", SIGIR 2008:
+    2/(n - 1)·ΣC(i)/(i - 1) - 1 over i from 2 in the judge's order, where C(i) counts the systems above i that humans
+    also place above i. Pairs that humans or the judge do not order count 0.
+
+    Args:
+        human: scores of n systems.
+        judge: scores of the same systems.
+
+    Returns:
+        From -1 to 1; None for fewer than two systems.
+
+    >>> [round(tau_ap([0.61, 0.55, 0.70, 0.42, 0.40], [0.5, 0.52, j, 0.40, 0.31]), 6) for j in (0.66, 0.51)]
+    [0.75, 0.25]
+    """
+    if len(human) < 2:
+        return None
+    order = sorted(range(len(judge)), key=lambda i: -judge[i])
+    shares = [
+        sum(judge[above] > judge[i] and human[above] > human[i] for above in order[:place]) / place
+        for place, i in enumerate(order)
+        if place
+    ]
+    return 2.0 * math.fsum(shares) / (len(human) - 1) - 1.0
+
+
+@dataclass(frozen=True)
+class DecisionAgreement:
+    """Comparisons of pairs of systems, decided by humans and by the judge.
+
+    Attributes:
+        pairs: number of pairs.
+        equal: pairs with the same decision: better, worse, or not significant.
+        opposite: pairs that the judge finds significant and humans find significant the other way; should be 0.
+    """
+
+    pairs: int
+    equal: int
+    opposite: int
+
+    @property
+    def share(self) -> float | None:
+        """The share of equal decisions; None without pairs."""
+        return self.equal / self.pairs if self.pairs else None
+
+
+def decision_agreement(human: Sequence[int], judge: Sequence[int]) -> DecisionAgreement:
+    """Compare decisions about pairs of systems.
+
+    Args:
+        human: per pair 1 better, -1 worse, 0 not significant.
+        judge: of the same pairs.
+
+    >>> decision_agreement([1, 0, -1], [1, 1, 1]).opposite
+    1
+    """
+    pairs = list(zip(human, judge, strict=True))
+    return DecisionAgreement(len(pairs), sum(a == b for a, b in pairs), sum(a * b < 0 for a, b in pairs))
