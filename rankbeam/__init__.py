@@ -1,8 +1,8 @@
 """Batch evaluation of retrieval and RAG systems on Apache Beam.
 
-`evaluate` and `score` do what the commands of these names do. What authors of plug-ins need is here, too: parameters of
-retrievers and models, and what they are asked and answer. Names are imported where they are first used, so that
-`rankbeam --help` waits for nothing.
+`evaluate` and `score` do what the commands of these names do. What authors of plug-ins need is here, too: base classes
+of retrievers, models, corpora, metrics and steps of the judge, and what these are given and return. Names are imported
+where they are first used, so that `rankbeam --help` waits for nothing.
 
     transforms   what a pipeline is made of, in floors: kernels, records, clients, stages
     pipelines    the experiment, the pipeline built from it, results, the command line
@@ -15,23 +15,53 @@ if TYPE_CHECKING:
     from rankbeam.pipelines.api.result import Result
     from rankbeam.pipelines.api.run import evaluate, score
     from rankbeam.transforms.clients.calls.services import Connection
+    from rankbeam.transforms.clients.corpora.base import CorpusParameters
     from rankbeam.transforms.clients.models.base import ModelParameters, Stored
     from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
     from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+    from rankbeam.transforms.judge.definitions import JudgedDefinition
+    from rankbeam.transforms.kernels.judged import Undefined
+    from rankbeam.transforms.kernels.ranking.rankings import Assessment
+    from rankbeam.transforms.kernels.ranking.ties import Ties
     from rankbeam.transforms.records.calls.prompt import Prompt
     from rankbeam.transforms.records.calls.quota import Quota
     from rankbeam.transforms.records.calls.reply import Reply, Tokens
+    from rankbeam.transforms.records.chunking import Chunker
     from rankbeam.transforms.records.errors import CallError, InputError, InputErrors, RankbeamError
     from rankbeam.transforms.records.failures import FailureKind
+    from rankbeam.transforms.records.forms import Form
+    from rankbeam.transforms.records.judge_steps import (
+        Imagined,
+        JudgedCase,
+        JudgedInput,
+        JudgeQuestion,
+        JudgeStep,
+        JudgeVerdict,
+        Need,
+    )
+    from rankbeam.transforms.records.metrics.definitions import MetricDefinition
     from rankbeam.transforms.records.queries import Query, Ranking
 
 __all__ = [
+    "Assessment",
     "CallError",
+    "Chunker",
     "Connection",
+    "CorpusParameters",
     "FailureKind",
+    "Form",
+    "Imagined",
     "InputError",
     "InputErrors",
+    "JudgeQuestion",
+    "JudgeStep",
+    "JudgeVerdict",
+    "JudgedCase",
+    "JudgedDefinition",
+    "JudgedInput",
+    "MetricDefinition",
     "ModelParameters",
+    "Need",
     "Prompt",
     "Query",
     "Quota",
@@ -43,30 +73,47 @@ __all__ = [
     "Retriever",
     "RetrieverParameters",
     "Stored",
+    "Ties",
     "Tokens",
+    "Undefined",
     "evaluate",
     "score",
 ]
 
 _HOMES = {
+    "Assessment": "transforms.kernels.ranking.rankings",
     "CallError": "transforms.records.errors",
+    "Chunker": "transforms.records.chunking",
     "Connection": "transforms.clients.calls.services",
+    "CorpusParameters": "transforms.clients.corpora.base",
     "FailureKind": "transforms.records.failures",
+    "Form": "transforms.records.forms",
+    "Imagined": "transforms.records.judge_steps",
     "InputError": "transforms.records.errors",
     "InputErrors": "transforms.records.errors",
+    "JudgeQuestion": "transforms.records.judge_steps",
+    "JudgeStep": "transforms.records.judge_steps",
+    "JudgeVerdict": "transforms.records.judge_steps",
+    "JudgedCase": "transforms.records.judge_steps",
+    "JudgedDefinition": "transforms.judge.definitions",
+    "JudgedInput": "transforms.records.judge_steps",
+    "MetricDefinition": "transforms.records.metrics.definitions",
     "ModelParameters": "transforms.clients.models.base",
+    "Need": "transforms.records.judge_steps",
     "Prompt": "transforms.records.calls.prompt",
     "Query": "transforms.records.queries",
     "Quota": "transforms.records.calls.quota",
-    "Ranking": "transforms.records.queries",
     "RankbeamError": "transforms.records.errors",
+    "Ranking": "transforms.records.queries",
     "RemoteRetriever": "transforms.clients.retrievers.remote",
     "Reply": "transforms.records.calls.reply",
     "Result": "pipelines.api.result",
     "Retriever": "transforms.clients.retrievers.base",
     "RetrieverParameters": "transforms.clients.retrievers.base",
     "Stored": "transforms.clients.models.base",
+    "Ties": "transforms.kernels.ranking.ties",
     "Tokens": "transforms.records.calls.reply",
+    "Undefined": "transforms.kernels.judged",
     "evaluate": "pipelines.api.run",
     "score": "pipelines.api.run",
 }

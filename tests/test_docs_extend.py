@@ -1,79 +1,225 @@
-"""The guide to types of one's own: its retrievers run from an installed package."""
+"""The guide to plug-ins: a package that is built from its page, and nothing else, runs as an installed one."""
 
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from support.data import REPOSITORY
 from support.documents import page
 
 EXTEND = page("extend")
+Own = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def install(site: Path, groups: dict[str, dict[str, str]]) -> None:
+    """Write the entry points of a package as pip does."""
+    info = site / "own-1.dist-info"
+    info.mkdir(parents=True, exist_ok=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1\n")
+    lines = [
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in of.items()) for group, of in groups.items()
+    ]
+    (info / "entry_points.txt").write_text("".join(lines))
 
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """A folder with the guide's experiment and its files, and below `site` a package with the guide's types."""
+    """A folder with the guide's experiments and their files, and below `site` a package with the guide's types."""
     site = tmp_path / "site"
     site.mkdir()
     for block in EXTEND.blocks:
         if block.file:
             (site / block.file).write_text(block.text, encoding="utf-8")
-    info = site / "own-1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own\nVersion: 1\n")
-    (info / "entry_points.txt").write_text(
-        "[rankbeam.retrievers]\nprefix = local:Prefix\nshelf = shelf:Shelf\ntitles = titles:Titles\n"
-        "[rankbeam.models]\necho = echo:Echo\nmute = mute:Mute\n"
-    )
-    (tmp_path / "own.yaml").write_text(EXTEND.block("yaml").text, encoding="utf-8")
+            if block.language == "yaml":
+                shutil.copy(site / block.file, tmp_path)
+    install(site, tomllib.loads((site / "pyproject.toml").read_text())["project"]["entry-points"])
     (tmp_path / "queries.jsonl").write_text('{"_id": "q1", "text": "boat"}\n{"_id": "q2", "text": "bear"}\n')
     (tmp_path / "qrels.txt").write_text("q1 0 boat 1\nq2 0 bboat 0\nq2 0 bbear 1\n")
+    (tmp_path / "corpus.jsonl").write_text(
+        '{"_id": "boat", "text": "a boat on the sea and\\n  another boat, which has sails of linen and masts of oak"}\n'
+        '{"_id": "bbear", "text": "a bear"}\n'
+    )
     return tmp_path
 
 
-def test_the_types_of_the_guide_run_from_an_installed_package(installed: Path) -> None:
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own, as an installed package would: entry points are read once."""
-    command = [sys.executable, "-m", "rankbeam", "evaluate", "own.yaml"]
-    environment = {**os.environ, "PYTHONPATH": str(installed / "site")}
-    done = subprocess.run(command, cwd=installed, env=environment, capture_output=True, text=True, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(folder / "site"), "COLUMNS": "200"}
+    command = [sys.executable, "-m", "rankbeam", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def means(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
     assert done.returncode == 0, done.stderr
-    values = dict(re.findall(r"^(\S+) +(\d\.\d{4})", done.stdout, flags=re.MULTILINE))
+    return dict(re.findall(r"^(\S+) +(\d\.\d{4})", done.stdout, flags=re.MULTILINE))
+
+
+def test_the_retrievers_of_the_guide_run_from_an_installed_package(installed: Path) -> None:
     # `prefix` finds "bbear" for q2 alone; `shelf` finds "boat" first for both queries.
-    assert values == {"prefix:prefix=a": "0.0000", "prefix:prefix=b": "0.5000", "shelf": "0.5000"}
+    assert means(run(installed, "evaluate", "own.yaml")) == {
+        "prefix:prefix=a": "0.0000",
+        "prefix:prefix=b": "0.5000",
+        "shelf": "0.5000",
+    }
 
 
-def run(installed: Path, command: str, experiment: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(installed / "site")}
-    arguments = [sys.executable, "-m", "rankbeam", command, experiment]
-    return subprocess.run(arguments, cwd=installed, env=environment, capture_output=True, text=True, check=False)
-
-
-def test_the_model_of_the_guide_answers_from_documents_of_its_retriever(installed: Path) -> None:
-    (installed / "corpus.jsonl").write_text('{"_id": "boat", "text": "a boat"}\n{"_id": "bbear", "text": "a bear"}\n')
-    shutil.copy(installed / "site" / "echo.yaml", installed)
+def test_the_model_and_the_judged_metric_of_the_guide_answer_and_judge(installed: Path) -> None:
     done = run(installed, "evaluate", "echo.yaml")
     assert done.returncode == 0, done.stderr
     answers = pq.read_table(installed / "out-echo" / "answers").to_pylist()
     assert [(row["status"], len(row["answer"].split()), row["model_version"]) for row in answers] == [
         ("ok", 3, "echo-001")
     ] * 2
+    # None of the answers ends with a full stop, so that the offline judge gives each of them a 1 of 3.
+    assert "Coherence(judge=lexical)" in done.stdout
+    assert "0.3333" in done.stdout
+    verdicts = pq.read_table(installed / "out-echo" / "verdicts").to_pylist()
+    grades = {row["grade"] for row in verdicts if row["step"] == "coherence" and not row["is_sentinel"]}
+    assert grades == {1}
+    quality = pq.read_table(installed / "out-echo" / "judge_quality").to_pylist()
+    assert "coherence" in {row["step"] for row in quality}
+    (installed / "gates.yaml").write_text("gates: [{metric: Coherence, at_least: 0.9}]\n")
+    gate = run(installed, "gate", "out-echo", "--experiment", "gates.yaml")
+    assert (gate.returncode, "Coherence" in gate.stdout) == (3, True), gate.stderr
+    planned = run(installed, "plan", "echo.yaml", "--output", "another")
+    assert (planned.returncode, "coherence" in planned.stdout) == (0, True), planned.stderr
+    assert run(installed, "report", "out-echo", "--output", "report.html").returncode == 0
+    assert "Coherence(judge=lexical)" in (installed / "report.html").read_text()
+
+
+def test_the_chunker_and_the_metrics_of_the_guide_cut_and_score(installed: Path) -> None:
+    done = run(installed, "evaluate", "lines.yaml")
+    assert done.returncode == 0, done.stderr
+    rows = pq.read_table(installed / "out-lines" / "configuration_metrics").to_pylist()
+    assert {(row["metric"], row["mean"]) for row in rows} == {("AllFound@5", 1.0), ("Gain@5", 1.0), ("RR", 1.0)}
+    sizes = [row["mean"] for row in rows if row["metric"] == "RR"]
+    assert len(sizes) == 2
+    assert "AllFound@5 defines no bounds under ties: where judged documents are tied, they are 0 and 1" in done.stderr
 
 
 def test_what_the_guide_says_is_missing_is_refused_before_anything_runs(installed: Path) -> None:
-    (installed / "site" / "mute.py").write_text(
-        "from rankbeam import ModelParameters\nclass Mute(ModelParameters): ...\n"
-    )
-    text = (installed / "site" / "echo.yaml").read_text()
+    text = (installed / "echo.yaml").read_text()
     (installed / "no-corpus.yaml").write_text(text.replace(", corpus: corpus.jsonl", ""))
     refused = run(installed, "validate", "no-corpus.yaml")
     assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
     assert "corpus" in refused.stderr
-    (installed / "corpus.jsonl").write_text('{"_id": "boat", "text": "a boat"}\n')
-    (installed / "mute.yaml").write_text(text.replace("type: echo", "type: mute").replace(", words: 3", ""))
-    refused = run(installed, "validate", "mute.yaml")
-    assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
-    assert "model type 'mute': mute:Mute does not define connect()" in refused.stderr
+
+
+WRONG = {
+    "model without connect": (
+        {"rankbeam.models": {"mute": "mute:Mute"}},
+        "from rankbeam import ModelParameters\nclass Mute(ModelParameters): ...\n",
+        "services: {m: {type: mute, model: m}}",
+        "model type 'mute': mute:Mute does not define connect()",
+    ),
+    "metric of a name that exists": (
+        {"rankbeam.metrics": {"Recall": "mute:recall"}},
+        "def recall(a): ...\n",
+        "",
+        "rankbeam.metrics 'Recall': Recall is a metric already; choose another name",
+    ),
+    "metric of the name of a judged one": (
+        {"rankbeam.metrics": {"Faithfulness": "mute:recall"}},
+        "def recall(a): ...\n",
+        "",
+        "Faithfulness is a judged metric; choose another name",
+    ),
+    "metric of a name that cannot be written": (
+        {"rankbeam.metrics": {"all found": "mute:recall"}},
+        "def recall(a): ...\n",
+        "",
+        "rankbeam.metrics 'all found': the name of a metric has letters, digits and underscores",
+    ),
+    "metric that is something else": (
+        {"rankbeam.metrics": {"Own": "mute:OWN"}},
+        "OWN = 3\n",
+        "metrics: [Own]",
+        "rankbeam.metrics 'Own': mute:OWN is neither a function nor a MetricDefinition",
+    ),
+    "option without a default": (
+        {"rankbeam.metrics": {"Own": "mute:own"}},
+        "def own(a, depth): ...\n",
+        "metrics: [Own]",
+        "the option 'depth' needs a default that is a bool, a number or a str",
+    ),
+    "option that is no whole number": (
+        {"rankbeam.metrics": {"Own": "mute:own"}},
+        "def own(a, depth=3): ...\n",
+        "metrics: [Own(depth=1.5)]",
+        "metric 'Own(depth=1.5)': depth=1.5 is not a whole number",
+    ),
+    "module that is not there": (
+        {"rankbeam.metrics": {"Own": "gone:own"}},
+        "",
+        "metrics: [Own]",
+        "rankbeam.metrics 'Own' cannot be imported: No module named 'gone'",
+    ),
+    "ties without any bound": (
+        {"rankbeam.metrics": {"Own": "mute:OWN"}},
+        "from rankbeam import MetricDefinition\nOWN = MetricDefinition(lambda a: a.retrieved, highest=None)\n",
+        "metrics: [Own]\nties: true",
+        "Own has neither bounds under ties nor a highest value; define one of them, or take out `ties: true`",
+    ),
+}
+
+
+def own_experiment(folder: Path, groups: dict[str, dict[str, str]], code: str, lines: str) -> None:
+    site = folder / "site"
+    install(site, groups)
+    (site / "mute.py").write_text(code)
+    text = "name: own\ndataset: {qrels: qrels.txt}\n"
+    text += "configurations: [{name: c, retriever: {type: run_file, path: run}}]\n"
+    text += lines if "metrics:" in lines else f"metrics: [RR]\n{lines}"
+    (folder / "e.yaml").write_text(f"{text}\noutput: {{path: out}}\n")
+    (folder / "qrels.txt").write_text("q1 0 a 1\nq2 0 b 2\n")
+    (folder / "run").write_text("q1 Q0 a 1 0.5 x\nq1 Q0 b 2 0.5 x\nq2 Q0 a 1 0.5 x\n")
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_plug_ins_are_refused_by_name(tmp_path: Path, case: str) -> None:
+    groups, code, lines, problem = WRONG[case]
+    own_experiment(tmp_path, groups, code, lines)
+    refused = run(tmp_path, "validate", "e.yaml")
+    assert (refused.returncode, "Traceback" in refused.stderr) == (2, False), refused.stderr
+    assert problem in refused.stderr.replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("formula", "problem"),
+    [
+        ("a.retrieved[:0]", "metric 'Own' returned int64 of shape (0,); a number per query would be ("),
+        ("0 * a.retrieved + 1.5", "metric 'Own' has a value of 1.5, which is not from 0 to 1"),
+        ("a.retrieved * float('nan')", "metric 'Own' has a value of nan, which is not from 0 to 1"),
+    ],
+)
+def test_values_that_cannot_be_are_refused(tmp_path: Path, formula: str, problem: str) -> None:
+    own_experiment(
+        tmp_path, {"rankbeam.metrics": {"Own": "mute:own"}}, f"def own(a): return {formula}\n", "metrics: [Own]"
+    )
+    refused = run(tmp_path, "evaluate", "e.yaml")
+    assert refused.returncode == 2, refused.stderr
+    assert problem in refused.stderr
+
+
+def test_two_packages_with_one_name_are_refused(tmp_path: Path) -> None:
+    own_experiment(tmp_path, {"rankbeam.metrics": {"Own": "mute:own"}}, "def own(a): ...\n", "metrics: [Own]")
+    info = tmp_path / "site" / "other-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[rankbeam.metrics]\nOwn = other:own\n")
+    refused = run(tmp_path, "validate", "e.yaml")
+    assert (refused.returncode, "Traceback" in refused.stderr) == (2, False), refused.stderr
+    assert "are installed under one name; uninstall one of the packages" in refused.stderr
+
+
+def test_the_page_names_every_group_of_entry_points() -> None:
+    groups = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["entry-points"]
+    text = EXTEND.path.read_text()
+    assert [group for group in (*groups, "rankbeam.metrics", "rankbeam.judged") if group not in text] == []

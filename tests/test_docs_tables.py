@@ -9,7 +9,7 @@ from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.judge.definitions import JUDGED
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.metrics.names import ALIASES, METRICS
+from rankbeam.transforms.records.metrics.definitions import ALIASES, METRICS
 
 
 @pytest.mark.parametrize("name", [*METRICS, *ALIASES])

@@ -149,7 +149,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
                 *case_notes,
                 *notes(model.metrics or ()),
                 *other_tools.notes(model.metrics or ()),
-                *needs.unit_notes(model),
+                *needs.notes(model, metrics),
                 *unused(located, corpora, searched),
                 *(note for name in sorted(used) for note in services.valid[name].parameters.warnings()),
                 *(note for name in sorted(embedders) for note in missing_roles(services.valid[name].parameters)),

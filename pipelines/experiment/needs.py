@@ -1,6 +1,6 @@
 """Missing inputs of metrics and models in an experiment, and keys that contradict `unit: span`."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
@@ -88,6 +88,7 @@ def wrong_unit(
     for metric, position in retrieval.items():
         if (problem := not_defined(metric, dataset.unit)) is not None:
             yield located.error(("metrics", position), f"{metric} {problem}")
+    yield from _unknown_ties(located, model, retrieval)
     if not with_spans:
         if dataset.evidence is not None:
             yield located.error(("dataset", "evidence"), "judges spans; write unit: span, or take the evidence out")
@@ -104,7 +105,18 @@ def wrong_unit(
             yield located.error(("dialects", position), f"{name} counts chunks of judged documents, not spans")
 
 
-def unit_notes(model: ExperimentModel) -> Iterator[str]:
-    """Warnings about the unit, before any call."""
+def _unknown_ties(located: Located, model: ExperimentModel, metrics: Mapping[Metric, int]) -> Iterator[InputError]:
+    for metric, position in metrics.items() if model.ties else ():
+        if metric.definition.ties is None and metric.definition.highest is None and model.dataset.unit != SPAN:
+            problem = "has neither bounds under ties nor a highest value; define one of them, or take out `ties: true`"
+            yield located.error(("metrics", position), f"{metric} {problem}")
+
+
+def notes(model: ExperimentModel, metrics: Iterable[Metric | JudgedMetric]) -> Iterator[str]:
+    """Warnings about ties and the unit, before any call."""
+    for metric in metrics if model.ties else ():
+        if isinstance(metric, Metric) and metric.definition.ties is None:
+            most = f"{metric.definition.highest:g}"
+            yield f"{metric} defines no bounds under ties: where judged documents are tied, they are 0 and {most}"
     if model.dataset.unit == SPAN and model.dataset.corpus is None:
         yield "quotes of the evidence are not checked, and no chunk is located by its text: there is no corpus"

@@ -213,7 +213,7 @@ def test_too_many_failures_end_with_status_3_and_all_results(tmp_path: Path) -> 
 
 @pytest.mark.campaign
 def test_a_configuration_whose_every_call_fails_is_failed_and_not_zero(tmp_path: Path) -> None:
-    with serve("rag_engine", answers=answers(QUERIES), faults=Faults(kinds=("permission",), only="question")) as server:
+    with serve("rag_engine", answers=answers(QUERIES), faults=Faults(kinds=("invalid",), only="question")) as server:
         two = [
             {"name": "broken", "retriever": rag(server), "top_k": 20},
             {"name": "file", "retriever": {"type": "run_file", "path": run_file(tmp_path, QUERIES)}},

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 from support.assessments import Row
 
-from rankbeam.transforms.records.metrics.names import METRICS, Metric, Option
+from rankbeam.transforms.records.metrics.definitions import METRICS
+from rankbeam.transforms.records.metrics.names import Metric, Option
 
 # Ids whose order by bytes differs from their order by number, by letter or by UTF-16 unit.
 DOCUMENTS = ("d1", "d10", "d2", "D3", "d", "_", "~", "é", "z", "日本", "\uffee", "😀")

@@ -2,20 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Generic, TypeVar
 
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.plug_ins import loaded, registered
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 Base = TypeVar("Base")
-
-
-@cache
-def registered(group: str) -> Mapping[str, EntryPoint]:
-    """The entry point of every type that installed packages register in a group, by type."""
-    return {point.name: point for point in entry_points(group=group)}
 
 
 @dataclass(frozen=True)
@@ -37,14 +31,11 @@ class Kind(Generic[Base]):
         if name not in self.types:
             hint = did_you_mean(name, self.types) if self.types else f"no type of {self.name} is installed"
             raise InputError(f"unknown {self.name} type {name!r}; {hint}")
-        try:
-            loaded = self.types[name].load()
-        except (ImportError, AttributeError) as error:
-            raise InputError(f"{self.name} type {name!r} cannot be imported: {error}") from error
-        if not (isinstance(loaded, type) and issubclass(loaded, self.base)):
+        model = loaded(self.group, name, f"{self.name} type")
+        if not (isinstance(model, type) and issubclass(model, self.base)):
             problem = f"{self.types[name].value} is no {self.base.__name__}"
             raise InputError(f"{self.name} type {name!r}: {problem}")
-        lacking = [method for method in self.methods if getattr(loaded, method) is getattr(self.base, method)]
+        lacking = [method for method in self.methods if getattr(model, method) is getattr(self.base, method)]
         if lacking:
             raise InputError(f"{self.name} type {name!r}: {self.types[name].value} does not define {lacking[0]}()")
-        return loaded
+        return model

@@ -16,7 +16,8 @@ from rankbeam.transforms.kernels import judged_ragas as ragas
 from rankbeam.transforms.kernels import judged_refusals as refusals
 from rankbeam.transforms.kernels.judged import Undefined, Value
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.judge_steps import GROUP, JudgedInput, Need, is_metric, load_plug_in, plug_ins
+from rankbeam.transforms.records.judge_steps import GROUP, JudgedInput, Need, is_metric, plug_ins
+from rankbeam.transforms.records.plug_ins import loaded
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 
@@ -185,7 +186,7 @@ def definition_named(name: str) -> JudgedDefinition:
     """
     if name in JUDGED:
         return JUDGED[name]
-    loaded = load_plug_in(name)
-    if not isinstance(loaded, JudgedDefinition):
+    definition = loaded(GROUP, name, GROUP)
+    if not isinstance(definition, JudgedDefinition):
         raise InputError(f"{GROUP} {name!r}: {plug_ins()[name].value} is not a JudgedDefinition")
-    return loaded
+    return definition

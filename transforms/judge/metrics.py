@@ -15,7 +15,9 @@ from rankbeam.transforms.judge.definitions import JudgedDefinition, definition_n
 from rankbeam.transforms.kernels.judged import Value
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.judge_steps import GROUP as JUDGED_GROUP
 from rankbeam.transforms.records.judge_steps import Need
+from rankbeam.transforms.records.metrics.definitions import GROUP, metric_names
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
 from rankbeam.transforms.records.metrics.written import split_name
@@ -47,7 +49,11 @@ def base_names() -> tuple[str, ...]:
 
 @cache
 def _by_lower() -> Mapping[str, str]:
-    return {name.lower(): name for name in base_names()} | {name.lower(): full for name, full in OTHER_TOOLS.items()}
+    names = {name.lower(): name for name in base_names()} | {name.lower(): full for name, full in OTHER_TOOLS.items()}
+    if taken := [name for name in metric_names() if name.lower() in names]:
+        problem = f"{names[taken[0].lower()]} is a judged metric; choose another name"
+        raise InputError(f"{' or '.join((GROUP, JUDGED_GROUP))} {taken[0]!r}: {problem}")
+    return names
 
 
 @dataclass(frozen=True)
@@ -155,9 +161,10 @@ def is_judged(text: str) -> bool:
     (True, False, False)
     """
     try:
-        return split_name(text).name.lower() in _by_lower()
+        name = split_name(text).name.lower()
     except InputError:
         return False
+    return name in _by_lower()
 
 
 def notes(words: Iterable[str]) -> list[str]:

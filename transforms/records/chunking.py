@@ -1,23 +1,65 @@
-"""How documents are cut into chunks."""
+"""Ways to cut documents into chunks."""
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import astuple, dataclass, is_dataclass
 
 from rankbeam.transforms.kernels.chunks import By, Span, chunk_spans
+from rankbeam.transforms.records.errors import InputError
 
 _COUNTED = {"tokens": "tokens", "characters": "characters"}
 
 
+class Chunker(ABC):
+    """Cuts documents into chunks; a subclass is a frozen dataclass, whose fields are its parameters."""
+
+    @abstractmethod
+    def spans(self, text: str) -> Iterable[Span]:
+        """Cut a text.
+
+        Args:
+            text: the document, without its title.
+
+        Returns:
+            Each chunk's [start, end) in code points, by start; chunks may overlap. None for a text without chunks.
+        """
+
+    @property
+    def identity(self) -> Sequence[object]:
+        """The values that decide the chunks of a text, for JSON: by default the class and its fields."""
+        kind = type(self)
+        if not is_dataclass(self):
+            raise InputError(f"{kind.__qualname__} is not a dataclass; its fields identify the chunks that it cuts")
+        return [f"{kind.__module__}:{kind.__qualname__}", *astuple(self)]
+
+    def checked_spans(self, text: str) -> Sequence[Span]:
+        """The chunks of a text, refused where they are not spans of it."""
+        spans, last = list(self.spans(text)), 0
+        for start, end in spans:
+            if not last <= start < end <= len(text):
+                problem = f"a chunk from {start} to {end} of a text with {len(text):,} code points"
+                after = f", after one that begins at {last}" if start < last else ""
+                raise InputError(f"{type(self).__qualname__} cut {problem}{after}; spans are [start, end), by start")
+            last = start
+        return spans
+
+
 @dataclass(frozen=True)
-class Chunking:
-    """How documents are cut into chunks; see `chunk_spans`."""
+class Chunking(Chunker):
+    """Chunks of a size and an overlap; see `chunk_spans`."""
 
     by: By
     size: int
     overlap: int
 
     def spans(self, text: str) -> list[Span]:
-        """Where the chunks of a text stand."""
+        """The chunks of a text, as spans of code points."""
         return chunk_spans(text, self.by, self.size, self.overlap)
+
+    @property
+    def identity(self) -> Sequence[object]:
+        """By, size and overlap."""
+        return [self.by, self.size, self.overlap]
 
     def __str__(self) -> str:
         """For people.

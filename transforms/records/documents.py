@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankbeam.transforms.records.chunk_ids import chunk_id
-from rankbeam.transforms.records.chunking import Chunking
+from rankbeam.transforms.records.chunking import Chunker
 
 
 class Embeddings(Protocol):
@@ -41,7 +41,7 @@ class Documents:
     """Documents of a dataset, or chunks of them."""
 
     path: str | None
-    chunking: Chunking | None = None  # None if they are searched whole
+    chunking: Chunker | None = None  # None if they are searched whole
     as_documents: bool = True
     with_texts: bool = False
     kept: str | None = None

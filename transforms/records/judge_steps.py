@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, ClassVar, NamedTuple
 
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.forms import Form, parsed, schema_of
 from rankbeam.transforms.records.items import NO_GOLD, Gold
+from rankbeam.transforms.records.plug_ins import loaded, registered
 
 GROUP = "rankbeam.judged"
 LONGEST_REASON = 300
@@ -256,10 +257,9 @@ def is_metric(name: str) -> bool:
     return name[:1].isupper()
 
 
-@cache
 def plug_ins() -> Mapping[str, EntryPoint]:
     """The entry points of the group `rankbeam.judged`, by name."""
-    return {point.name: point for point in entry_points(group=GROUP)}
+    return registered(GROUP)
 
 
 @cache
@@ -268,26 +268,14 @@ def plugged_steps() -> tuple[JudgeStep, ...]:
     return tuple(_plugged_in(name) for name in sorted(plug_ins()) if not is_metric(name))
 
 
-def load_plug_in(name: str) -> Any:
-    """The object of an entry point.
-
-    Raises:
-        InputError: it cannot be imported.
-    """
-    try:
-        return plug_ins()[name].load()
-    except (ImportError, AttributeError) as error:
-        raise InputError(f"{GROUP} {name!r} cannot be imported: {error}") from error
-
-
 @cache
 def _plugged_in(name: str) -> JudgeStep:
-    loaded = load_plug_in(name)
-    if not (isinstance(loaded, type) and issubclass(loaded, JudgeStep)):
+    step = loaded(GROUP, name, GROUP)
+    if not (isinstance(step, type) and issubclass(step, JudgeStep)):
         problem = "is not a subclass of JudgeStep; the name of a metric begins with a capital letter"
         raise InputError(f"{GROUP} {name!r}: {plug_ins()[name].value} {problem}")
-    if getattr(loaded, "name", "") != name:
+    if getattr(step, "name", "") != name:
         raise InputError(f"{GROUP} {name!r}: the step of {plug_ins()[name].value} has another name; use one for both")
     if name in _REGISTERED:
         raise InputError(f"{GROUP} {name!r}: rankbeam has a step of that name; choose another")
-    return loaded()
+    return step()

@@ -17,6 +17,9 @@ CORPUS = "corpus"
 """The key of a retriever that names a corpus, and the role of that component of a configuration."""
 
 
+_CHUNKS = frozenset({"chunks"})  # what is cut on this machine
+
+
 @dataclass(frozen=True)
 class Corpus:
     """A corpus that a configuration searches: an entry of `corpora:` with what the grid gives to it."""
@@ -75,7 +78,7 @@ class Corpora:
         """Check the `corpus` of a retriever; a type with a field of that name may take other values."""
         if self.is_named(value):
             entry = self.entries.get(str(value))
-            if entry is not None and entry.kind not in model.searches:
+            if entry is not None and not (_CHUNKS if entry.model.is_cut_here() else {entry.kind}) & model.searches:
                 searched = " or ".join(sorted(model.searches)) or "none"
                 problem = f"{value!r} is a corpus of type {entry.kind}; a {kind} retriever searches {searched}"
                 yield located.error(place, problem)

@@ -13,9 +13,9 @@ from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.evaluate import new_run, run
 from rankbeam.pipelines.run.options import pipeline_options
-from rankbeam.transforms.clients.registry import registered
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.plug_ins import registered
 
 QRELS = [(f"q{number}", "good", 1.0) for number in range(1, 6)]
 Install = Callable[[str, str], None]

@@ -18,8 +18,15 @@ from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking import metrics as kernels
 from rankbeam.transforms.kernels.ranking import ties
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
-from rankbeam.transforms.kernels.ranking.ties import TIES, Exactness, Kernel, best_order, bounds, worst_order
-from rankbeam.transforms.records.metrics.names import METRICS
+from rankbeam.transforms.kernels.ranking.ties import Exactness, Kernel, best_order, worst_order
+from rankbeam.transforms.records.metrics.definitions import METRICS
+
+TIES = {definition.kernel: definition.ties for definition in METRICS.values()}
+
+
+def bounds(a: Assessment, kernel: Kernel, options: Mapping[str, Any], **rules: Any) -> tuple[FloatArray, FloatArray]:
+    return ties.bounds(a, kernel, options, TIES[kernel], **rules)
+
 
 Groups = Sequence[Sequence[str]]
 """The documents of a ranking, best first, those of equal score together."""
@@ -135,8 +142,23 @@ def test_bounds_are_the_extremes_of_all_orders(name: str, data: st.DataObject) -
 
 
 def test_every_metric_has_its_entry() -> None:
-    assert set(TIES) == {definition.kernel for definition in METRICS.values()}
-    assert all(bool(entry.exact_unless) == (entry.exactness is Exactness.BOUNDED) for entry in TIES.values())
+    entries = [entry for entry in TIES.values() if entry is not None]
+    assert len(entries) == len(METRICS)
+    assert all(bool(entry.exact_unless) == (entry.exactness is Exactness.BOUNDED) for entry in entries)
+
+
+@given(queries=st.lists(tied(), min_size=1, max_size=4), judged_only=st.booleans(), top_k=st.none() | st.integers(1, 8))
+def test_unknown_ties_have_the_whole_range_where_judged_documents_are_tied(
+    queries: list[Tied], judged_only: bool, top_k: int | None
+) -> None:
+    a = assess([query.groups for query in queries], [query.pool for query in queries], chunks=False)
+    rules = {"judged_only": judged_only, "top_k": top_k}
+    lowest, highest = ties.bounds(a, kernels.average_precision, {}, None, **rules, most=2.0)
+    known = bounds(a, kernels.average_precision, {}, **rules)
+    for place, query in enumerate(queries):
+        is_tied = any(len(group) > 1 and not query.pool.keys().isdisjoint(group) for group in query.groups)
+        expected = (0.0, 2.0) if is_tied else (known[0][place], known[1][place])
+        assert (lowest[place], highest[place]) == expected
 
 
 # Judged a 2, b 0, c 1 and d, unjudged, share ranks 2 to 5 with one more; x, grade 1, is not retrieved.

@@ -11,13 +11,8 @@ from support.campaigns import examples
 from support.strategies import metrics
 
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.names import (
-    ALIASES,
-    METRICS,
-    SPAN_METRICS,
-    Metric,
-    parse_metric,
-)
+from rankbeam.transforms.records.metrics.definitions import ALIASES, METRICS, SPAN_METRICS
+from rankbeam.transforms.records.metrics.names import Metric, parse_metric
 from rankbeam.transforms.records.metrics.other_tools import FOREIGN, SAME, plain
 from rankbeam.transforms.records.metrics.values import metric_values
 

@@ -5,7 +5,8 @@ import pytest
 from rankbeam.transforms.judge.metrics import OTHER_TOOLS, base_names, parse_all
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics import other_tools
-from rankbeam.transforms.records.metrics.names import ALIASES, METRICS, SPAN_METRICS, parse_metric
+from rankbeam.transforms.records.metrics.definitions import ALIASES, METRICS, SPAN_METRICS
+from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.metrics.other_tools import FOREIGN, SAME, plain
 
 

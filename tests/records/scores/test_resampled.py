@@ -8,7 +8,7 @@ import pytest
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records.evaluation import Configuration, Evaluation
 from rankbeam.transforms.records.metrics import names
-from rankbeam.transforms.records.metrics.names import METRICS
+from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.scores.resampled import Layout
 from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
 
@@ -67,8 +67,7 @@ def test_means_and_differences_are_read_from_the_sums() -> None:
 
 
 def test_the_unit_of_a_bounded_metric_is_a_share_of_its_highest_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    definitions = {**names._DEFINITIONS, "RR": replace(METRICS["RR"], highest=5.0)}
-    monkeypatch.setattr(names, "_DEFINITIONS", definitions)
+    monkeypatch.setattr(names, "definition_named", {**METRICS, "RR": replace(METRICS["RR"], highest=5.0)}.__getitem__)
     units, _ = LAYOUT_OF_RR.part(0, ScoredPanel(np.array([OK]), np.array([[5.0]])))
     assert units.tolist() == [[5 * BITS // 8]]  # a power of two
 

@@ -1,7 +1,7 @@
 """Corpora: the parameters of an entry of `corpora:`, and how a further type is added.
 
-A type is a `CorpusParameters`, registered in the entry point group `rankbeam.corpora`. Retrievers say which types they
-search.
+A type is a `CorpusParameters`, registered in the entry point group `rankbeam.corpora`. Retrievers that answer in
+process search every type that is cut on this machine; others say which types they search.
 """
 
 from typing import Annotated, Any, ClassVar
@@ -10,7 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.registry import Kind
-from rankbeam.transforms.records.chunking import Chunking
+from rankbeam.transforms.records.chunking import Chunker
 from rankbeam.transforms.records.corpora import Searched
 
 MOST_UNITS = 1_000_000
@@ -37,12 +37,17 @@ class CorpusParameters(Parameters):
             raise ValueError(f"is not less than chunk_size, {info.data['chunk_size']}")
         return value
 
+    @classmethod
+    def is_cut_here(cls) -> bool:
+        """Return whether documents are cut on this machine, so that retrievers in process can search the chunks."""
+        return cls.chunking is not CorpusParameters.chunking
+
     def specification(self) -> dict[str, Any]:
         """All that decides its content besides the documents, as JSON values: part of a configuration's identity."""
         return self.decisive()
 
     @property
-    def chunking(self) -> Chunking | None:
+    def chunking(self) -> Chunker | None:
         """How documents are cut on this machine; None where a service does that."""
         return None
 

@@ -168,7 +168,7 @@ def _units(documents: Documents) -> Units:
 def _parameters(parameters: Dense, documents: Documents) -> list[object]:
     """All that decides the vectors besides the documents, as JSON values."""
     chunking = documents.chunking
-    cut = None if chunking is None else [chunking.by, chunking.size, chunking.overlap]
+    cut = None if chunking is None else chunking.identity
     if parameters.vectors is not None:
         return ["file", content_of(parameters.vectors), cut]
     return ["model", "" if documents.embeddings is None else documents.embeddings.identity, parameters.fields, cut]

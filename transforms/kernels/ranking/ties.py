@@ -4,14 +4,13 @@ trec_eval breaks ties by document id, which says nothing about quality (Cabanac 
 an uncontrolled parameter on information retrieval evaluation", CLEF 2010). McSherry and Najork ("Computing information
 retrieval performance measures efficiently in the presence of tied scores", ECIR 2008) average over the orders; this
 module gives the extremes. It does not search: it puts the hits of every tie group in the best or the worst order, and
-the ordinary kernel scores the result. `TIES` says which order is extreme for which metric, and whether it is exact.
+the ordinary kernel scores the result. `Ties` says which orders are extreme for a metric, and whether they are exact.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +27,7 @@ EXAMPLE = replace(hits.EXAMPLE, hit_first=np.array([1, 2, 2]), hit_last=np.array
 
 
 class Exactness(Enum):
-    """How close the two bounds of a metric are to the true extremes."""
+    """Distance of a metric's two bounds from the true extremes."""
 
     EXACT = "some order of the tied documents reaches each bound"
     BOUNDED = "some order reaches the highest value; none is below the lowest, but none need reach it"
@@ -164,7 +163,7 @@ def worst_share_order(a: Assessment, rel: float = 1.0) -> Assessment:
 
 
 def _is_non_relevant(a: Assessment, rel: float) -> BoolArray:
-    """Which hits are judged and not relevant."""
+    """Return whether each hit is judged and not relevant."""
     non_relevant: BoolArray = (a.hit_grade >= 0) & (a.hit_grade < rel)
     return non_relevant
 
@@ -182,62 +181,58 @@ def _moved_to_end(a: Assessment, moved: BoolArray, *, last: bool) -> Assessment:
 
 @dataclass(frozen=True)
 class Ties:
-    """How ties affect a metric.
+    """The effect of ties on a metric.
+
+    `Ties.BY_GRADE` holds for every metric in which a higher grade never gains less and a higher rank never costs
+    anything, such as nDCG; `Ties.ORDER_FREE` for those of them that do not depend on the order at all, such as recall
+    without a cutoff.
 
     Attributes:
         lowest, highest: the rearrangements for which the metric's kernel gives the bounds.
-        exactness: of the bounds.
+        exactness: how close the bounds are to the extremes.
         exact_unless: for BOUNDED ones, when the lower bound may be below the value of every order.
+        is_share: the metric divides by the number of retrieved documents. Where those without a judgement are removed
+            from a cut ranking, the order decides how many are left.
     """
 
     lowest: Rearrange
     highest: Rearrange
     exactness: Exactness = Exactness.EXACT
     exact_unless: str = ""
+    is_share: bool = False
+
+    BY_GRADE: ClassVar["Ties"]
+    ORDER_FREE: ClassVar["Ties"]
 
 
-_GRADES = Ties(lambda a, _: worst_order(a), lambda a, _: best_order(a))
-_NONE = Ties(lambda a, _: a, lambda a, _: a, Exactness.ORDER_FREE)
+Ties.BY_GRADE = Ties(lambda a, _: worst_order(a), lambda a, _: best_order(a))
+Ties.ORDER_FREE = Ties(lambda a, _: a, lambda a, _: a, Exactness.ORDER_FREE)
 _SHARE = Ties(worst_share_order, best_share_order)
-_SAMPLE = Ties(
+SAMPLE = Ties(
     lambda a, _: worst_sample_order(a),
     best_sample_order,
     Exactness.BOUNDED,
     "a relevant document is tied with one that is in the pool but not judged",
 )
-_CHUNKS = Ties(
+"""For `inferred_ap`."""
+CHUNKS = Ties(
     lambda a, _: worst_chunk_order(a),
     lambda a, _: best_chunk_order(a),
     Exactness.BOUNDED,
     "the first chunk of a relevant document is tied with another chunk of it",
 )
-
-_BY_GRADE: tuple[Kernel, ...] = (
-    *(metrics.ndcg, metrics.precision, metrics.recall, metrics.capped_recall, metrics.f1, metrics.reciprocal_rank),
-    *(metrics.average_precision, metrics.success, metrics.r_precision, metrics.bpref, metrics.judged),
-    *(metrics.rank_biased_precision, metrics.expected_reciprocal_rank, metrics.chunk_precision, metrics.chunk_ndcg),
-)
-_SHARES_OF_JUDGED: tuple[Kernel, ...] = (metrics.set_precision, metrics.set_f, metrics.chunk_precision)
-_SET_METRICS: tuple[Kernel, ...] = (
-    *(metrics.set_precision, metrics.set_recall, metrics.set_f),
-    *(metrics.num_retrieved, metrics.num_relevant, metrics.num_relevant_retrieved),
-)
-
-TIES: Mapping[Kernel, Ties] = MappingProxyType(
-    dict.fromkeys(_BY_GRADE, _GRADES)
-    | dict.fromkeys(_SET_METRICS, _NONE)
-    | {metrics.inferred_ap: _SAMPLE, metrics.chunk_recall: _CHUNKS}
-)
-"""How ties affect each metric."""
+"""For `chunk_recall`."""
 
 
 def bounds(
     a: Assessment,
     kernel: Kernel,
     options: Mapping[str, Any],
+    ties: Ties | None,
     *,
     judged_only: bool = False,
     top_k: int | None = None,
+    most: float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
     """The lowest and the highest value of a metric over all orders of tied documents.
 
@@ -245,10 +240,12 @@ def bounds(
 
     Args:
         a: n rankings with `hit_first` and `hit_last`.
-        kernel: one of `TIES`.
+        kernel: the metric.
         options: its keyword arguments.
+        ties: the effect of ties on it; None if that is unknown, and the bounds are 0 and `most` where a hit is tied.
         judged_only: remove documents without a judgement from the rearranged rankings.
         top_k: cut the rearranged rankings after this rank.
+        most: the highest value that the metric can have.
 
     Returns:
         float64[n], float64[n]: lowest ≤ the value of the given order ≤ highest, bit for bit.
@@ -256,7 +253,7 @@ def bounds(
     Raises:
         ValueError: the assessment holds no ties.
 
-    >>> [bound.tolist() for bound in bounds(EXAMPLE, metrics.precision, {"cutoff": 2})]
+    >>> [bound.tolist() for bound in bounds(EXAMPLE, metrics.precision, {"cutoff": 2}, Ties.BY_GRADE)]
     [[0.5], [1.0]]
     """
 
@@ -267,16 +264,17 @@ def bounds(
     first, last = _tie_groups(a)
     value = measure(a)
     rel = options.get("rel", 1.0)  # the default of every kernel that has it
-    ties = TIES[kernel]
-    if ties.exactness is Exactness.ORDER_FREE:
-        ties = _NONE if top_k is None else _GRADES  # the order decides which documents are above the cut
-    if judged_only and top_k is not None and kernel in _SHARES_OF_JUDGED:
-        ties = _SHARE  # and how many of them are judged
-    if ties is _NONE or not (first < last).any():
+    if not (first < last).any():
         return value, value
-    if ties is _SAMPLE and top_k is not None:  # the extreme orders are not known, but infAP lies in [0, 1]
+    if ties is None or (ties is SAMPLE and top_k is not None):  # the extreme orders are not known
         tied = np.bincount(a.hit_query, weights=first < last, minlength=a.queries) > 0
-        return np.where(tied, 0.0, value), np.where(tied, 1.0, value)
+        return np.where(tied, 0.0, value), np.where(tied, most, value)
+    if judged_only and top_k is not None and ties.is_share:
+        ties = _SHARE  # the order decides how many documents above the cut are judged
+    elif ties.exactness is Exactness.ORDER_FREE:
+        if top_k is None:
+            return value, value
+        ties = Ties.BY_GRADE  # the order decides which documents are above the cut
     lowest, highest = (measure(order(a, rel)) for order in (ties.lowest, ties.highest))
     # Sums in another order may differ in the last bit, and infAP beyond rank 100,000 in the eleventh digit.
     return np.minimum(lowest, value), np.maximum(highest, value)

@@ -1,22 +1,26 @@
 """Metric names, as ir_measures writes them: `nDCG@10`, `P(rel=2)@5`, `nDCG(gain=exp)@10`, `SpanRecall@2000t`.
 
-A metric's identity is its canonical name: aliases are resolved, options stand in one order, and options at
+A metric's identity is its canonical name: aliases are resolved, options have one order, and options at
 their default are left out. `METRICS` and `SPAN_METRICS` list every metric with its formula (a kernel).
 """
 
-import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from types import MappingProxyType
+from functools import cache
 from typing import Any
 
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking import metrics as kernels
-from rankbeam.transforms.kernels.ranking import spans
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.definitions import (
+    ALIASES,
+    METRICS,
+    MetricDefinition,
+    definition_named,
+    metric_names,
+)
 from rankbeam.transforms.records.metrics.other_tools import (
     meant_by,
     option_elsewhere,
@@ -27,88 +31,18 @@ from rankbeam.transforms.records.metrics.other_tools import (
 from rankbeam.transforms.records.metrics.written import split_name
 from rankbeam.transforms.records.suggestions import did_you_mean
 
+DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
+"""The metrics of an experiment that names none."""
+
 Option = float | str | bool
 
 _HIGHEST_GRADES: Mapping[Option, float] = {"linear": 1e290, "exp": 990.0}
 """The highest grade by gain: the sum of billions of such gains is still less than 2^1024."""
 
 
-@dataclass(frozen=True)
-class Definition:
-    """The definition of a metric."""
-
-    kernel: Callable[..., FloatArray]
-    highest: float | None = 1.0  # the highest value a query can have; None if there is no bound
-    chunks: bool = False
-    summed: bool = False
-
-    @cached_property
-    def options(self) -> dict[str, inspect.Parameter]:
-        """The keyword arguments of the kernel, except the cutoffs."""
-        parameters = inspect.signature(self.kernel).parameters
-        return {name: parameter for name, parameter in parameters.items() if name not in ("a", "cutoff", "budget")}
-
-    @cached_property
-    def cutoff(self) -> str:
-        """Rule for a cutoff: "required", "optional" or "refused"."""
-        parameter = inspect.signature(self.kernel).parameters.get("cutoff")
-        if parameter is None:
-            return "refused"
-        return "required" if parameter.default is inspect.Parameter.empty else "optional"
-
-    @cached_property
-    def takes_budget(self) -> bool:
-        """True if a cutoff may be a number of tokens."""
-        return "budget" in inspect.signature(self.kernel).parameters
-
-
-METRICS: Mapping[str, Definition] = MappingProxyType(
-    {
-        "nDCG": Definition(kernels.ndcg),
-        "P": Definition(kernels.precision),
-        "R": Definition(kernels.recall),
-        "Rcap": Definition(kernels.capped_recall),
-        "F1": Definition(kernels.f1),
-        "RR": Definition(kernels.reciprocal_rank),
-        "AP": Definition(kernels.average_precision),
-        "Success": Definition(kernels.success),
-        "Rprec": Definition(kernels.r_precision),
-        "Bpref": Definition(kernels.bpref),
-        "infAP": Definition(kernels.inferred_ap),
-        "Judged": Definition(kernels.judged),
-        "RBP": Definition(kernels.rank_biased_precision),
-        "ERR": Definition(kernels.expected_reciprocal_rank),
-        "SetP": Definition(kernels.set_precision),
-        "SetR": Definition(kernels.set_recall),
-        "SetF": Definition(kernels.set_f),
-        "NumRet": Definition(kernels.num_retrieved, highest=None, summed=True),
-        "NumRel": Definition(kernels.num_relevant, highest=None, summed=True),
-        "NumRelRet": Definition(kernels.num_relevant_retrieved, highest=None, summed=True),
-        "chunk_P": Definition(kernels.chunk_precision, chunks=True),
-        "chunk_R": Definition(kernels.chunk_recall, chunks=True),
-        "chunk_nDCG": Definition(kernels.chunk_ndcg, highest=None, chunks=True),
-    }
-)
-"""Metrics of documents, by name."""
-
-SPAN_METRICS: Mapping[str, Definition] = MappingProxyType(
-    {
-        "SpanRecall": Definition(spans.span_recall),
-        "SpanPrecision": Definition(spans.span_precision),
-        "SpanIoU": Definition(spans.span_iou),
-        "AllGroups": Definition(spans.all_groups),
-    }
-)
-"""Metrics of chunks and evidence spans, by name: their kernels take a `SpanAssessment`."""
-
-_DEFINITIONS: Mapping[str, Definition] = {**METRICS, **SPAN_METRICS}
-DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
-"""The metrics of an experiment that names none."""
-
-ALIASES: Mapping[str, str] = MappingProxyType(
-    {"MRR": "RR", "MAP": "AP", "Recall": "R", "Precision": "P", "Hit": "Success", "RPrec": "Rprec", "BPref": "Bpref"}
-)
-_BY_PLAIN = {plain(name): name for name in _DEFINITIONS} | {plain(alias): name for alias, name in ALIASES.items()}
+@cache
+def _by_plain() -> Mapping[str, str]:
+    return {plain(name): name for name in metric_names()} | {plain(alias): name for alias, name in ALIASES.items()}
 
 
 @dataclass(frozen=True)
@@ -134,9 +68,9 @@ class Metric:
         return top_k is not None and self.cutoff is not None and self.cutoff > top_k
 
     @property
-    def definition(self) -> Definition:
+    def definition(self) -> MetricDefinition:
         """The definition of the metric."""
-        return _DEFINITIONS[self.name]
+        return definition_named(self.name)
 
     def is_graded(self, option: str) -> bool:
         """Return whether grades themselves count, so that a lowest relevant grade has no effect."""
@@ -167,7 +101,7 @@ class Metric:
         (990.0, inf)
         """
         gain = self.definition.options.get("gain")
-        return math.inf if gain is None else _HIGHEST_GRADES[dict(self.options).get("gain", gain.default)]
+        return math.inf if gain is None else _HIGHEST_GRADES.get(dict(self.options).get("gain", gain.default), math.inf)
 
     def values(self, assessment: Assessment) -> FloatArray:
         """The metric of every query.
@@ -196,10 +130,10 @@ def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
     if (meant := meant_by(written.name)) is not None:
         equivalent = split_name(meant)
         written = replace(written, name=equivalent.name, options=(*equivalent.options, *written.options))
-    name = _BY_PLAIN.get(plain(written.name))
+    name = _by_plain().get(plain(written.name))
     if name is None:
         refuse_foreign(written.name)
-        hint = did_you_mean(written.name, [*_DEFINITIONS, *ALIASES, *also])
+        hint = did_you_mean(written.name, [*metric_names(), *ALIASES, *also])
         raise InputError(f"unknown metric {written.name!r}; {hint}")
     options: dict[str, Option] = {}
     judged_only = False
@@ -210,7 +144,7 @@ def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
             options[option] = _parse_option(text, name, option, value or "")
     if not written.in_tokens:
         return _checked(name, options, written.cutoff, judged_only, text)
-    if not _DEFINITIONS[name].takes_budget:
+    if not definition_named(name).takes_budget:
         raise InputError(f"metric {text!r} takes no budget of tokens: write {name}@{written.cutoff}")
     return replace(_checked(name, options, None, judged_only, text), budget=written.cutoff)
 
@@ -218,7 +152,7 @@ def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
 def _checked(
     name: str, options: dict[str, Option], cutoff: int | None, judged_only: bool, text: str | None = None
 ) -> Metric:
-    definition = _DEFINITIONS[name]
+    definition = definition_named(name)
     text = text or name
     if cutoff is None and definition.cutoff == "required":
         raise InputError(f"metric {text!r} needs a cutoff, such as {name}@10")
@@ -232,27 +166,33 @@ def _checked(
 
 
 def _parse_option(text: str, name: str, option: str, written: str) -> Option:
-    options = _DEFINITIONS[name].options
+    options = definition_named(name).options
     if option not in options:
         hint = option_elsewhere(option, written, options) or did_you_mean(option, [*options, "judged_only"])
         raise InputError(f"metric {text!r}: unknown option {option!r}; {hint}")
-    if option == "graded":
+    default = options[option].default
+    if isinstance(default, bool):
         return _parse_bool(text, option, written)
-    if option == "gain":
+    if isinstance(default, str):
         value = written.strip("'\"")
-        if value not in kernels.GAINS:
+        if name in METRICS and value not in kernels.GAINS:
             raise InputError(f"metric {text!r}: unknown gain {value!r}; valid are: {', '.join(kernels.GAINS)}")
         return value
     try:
         number = float(written)
     except ValueError:
         number = math.nan
-    low, high = _RANGES[option]
+    low, high = _RANGES.get(option, (-_HIGHEST_OPTION, _HIGHEST_OPTION))
     if not low <= number <= high:
         raise InputError(f"metric {text!r}: {option}={written} is not a number from {low:g} to {high:g}")
-    return number
+    if isinstance(default, float):
+        return number
+    if not number.is_integer():
+        raise InputError(f"metric {text!r}: {option}={written} is not a whole number")
+    return int(number)
 
 
+_HIGHEST_OPTION = 1e15
 # A document of grade 0 is not relevant, but "any judged document" is rel=0.
 _RANGES = {"rel": (0.0, 1e9), "p": (0.0, 1.0), "beta": (0.0, 1e9), "max_rel": (1.0, 60.0)}
 

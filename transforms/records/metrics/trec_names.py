@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.names import METRICS, Metric, parse_metric
+from rankbeam.transforms.records.metrics.definitions import METRICS
+from rankbeam.transforms.records.metrics.names import Metric, parse_metric
 from rankbeam.transforms.records.metrics.other_tools import refuse_foreign
 from rankbeam.transforms.records.suggestions import did_you_mean
 

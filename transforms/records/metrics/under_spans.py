@@ -9,7 +9,8 @@ import numpy as np
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.kernels.ranking.spans import SpanAssessment
-from rankbeam.transforms.records.metrics.names import SPAN_METRICS, Metric
+from rankbeam.transforms.records.metrics.definitions import SPAN_METRICS
+from rankbeam.transforms.records.metrics.names import Metric
 
 
 class View(Enum):

@@ -1,12 +1,13 @@
 """Values of several metrics at once, and what they could be under ties."""
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import FloatArray
-from rankbeam.transforms.kernels.ranking import ties
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
+from rankbeam.transforms.kernels.ranking.ties import bounds
 from rankbeam.transforms.records.metrics.names import Metric
 
 
@@ -22,16 +23,19 @@ def tie_bounds(
         top_k: where the rankings are cut; None for nowhere.
 
     Returns:
-        float64[2, n, m]; `ties.TIES` says which are exact.
+        float64[2, n, m]; `MetricDefinition.ties` says which are exact.
     """
     columns = []
     for metric in metrics:
         seen = chunks if metric.definition.chunks else documents
         if seen is None:
             raise ValueError(f"{metric} needs the assessment of chunks")
-        kernel, options = metric.definition.kernel, metric.arguments
-        found = ties.bounds(seen, kernel, options, judged_only=metric.judged_only, top_k=top_k)
-        columns.append(np.stack(found))
+        definition, only = metric.definition, metric.judged_only
+        most = math.inf if definition.highest is None else definition.highest
+        pair = bounds(
+            seen, definition.kernel, metric.arguments, definition.ties, judged_only=only, top_k=top_k, most=most
+        )
+        columns.append(np.stack(pair))
     return np.stack(columns, axis=2) if columns else np.empty((2, documents.queries, 0))
 
 

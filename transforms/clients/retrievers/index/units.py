@@ -1,4 +1,4 @@
-"""What a retriever ranks: documents or chunks, with their tokens."""
+"""Units that a retriever ranks: documents or chunks, with their tokens."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.kernels.search.bigrams import has_pairs
 from rankbeam.transforms.kernels.search.postings import Pieces, Postings, build, within
 from rankbeam.transforms.kernels.search.words import concatenated
-from rankbeam.transforms.records.chunking import Chunking
+from rankbeam.transforms.records.chunking import Chunker
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.queries import Ranking
@@ -71,7 +71,7 @@ def units_of(documents: Documents, collection: Collection) -> Units:
     if chunking is None:
         row = collection.order
         return Units(documents, collection, row, np.zeros(len(row), np.int64), np.zeros(len(row), np.int64))
-    parameters = [chunking.by, chunking.size, chunking.overlap]
+    parameters = chunking.identity
     folder = collection.shelf.get("chunks", parameters, lambda into: _cut(collection, chunking, into / _SPANS))
     row, start, end = mapped(folder / _SPANS).reshape(-1, 3).T.astype(np.int64)
     rank = np.empty(len(collection.order), np.int64)
@@ -80,15 +80,17 @@ def units_of(documents: Documents, collection: Collection) -> Units:
     return Units(documents, collection, row[order], start[order], end[order])
 
 
-def _cut(collection: Collection, chunking: Chunking, file: Path) -> None:
+def _cut(collection: Collection, chunking: Chunker, file: Path) -> None:
     """Write row, start and end of every chunk, in the order of the rows."""
     row = 0
     with file.open("wb") as spans:
         for _, texts in collection.batches():
-            found = [
-                (row + number, start, end) for number, text in enumerate(texts) for start, end in chunking.spans(text)
+            rows = [
+                (row + number, start, end)
+                for number, text in enumerate(texts)
+                for start, end in chunking.checked_spans(text)
             ]
-            np.array(found, np.int32).reshape(-1, 3).tofile(spans)
+            np.array(rows, np.int32).reshape(-1, 3).tofile(spans)
             row += len(texts)
 
 
@@ -118,7 +120,7 @@ def indexed(documents: Documents, analysis: Analysis, fields: tuple[str, ...]) -
 def _indexed(documents: Documents, collection: Collection, analysis: Analysis, fields: tuple[str, ...]) -> Indexed:
     units = units_of(documents, collection)
     chunking = documents.chunking
-    cut = None if chunking is None else [chunking.by, chunking.size, chunking.overlap]
+    cut = None if chunking is None else chunking.identity
     parameters = [*analysis.parameters[:2], sorted(fields), cut, *analysis.parameters[2:]]
     folder = collection.shelf.get("postings", parameters, lambda into: _index(units, analysis, fields, into))
     vocabulary = vocabulary_of(collection, analysis)

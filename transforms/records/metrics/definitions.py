@@ -1,0 +1,181 @@
+"""Definitions of metrics of rankings: formulas, whose arguments are judged rankings, a cutoff and options.
+
+A metric of another package is an entry point of the group `rankbeam.metrics`, whose name is that of the metric.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, wraps
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.ranking import metrics as kernels
+from rankbeam.transforms.kernels.ranking import spans
+from rankbeam.transforms.kernels.ranking.rankings import Assessment
+from rankbeam.transforms.kernels.ranking.ties import CHUNKS, SAMPLE, Ties
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.other_tools import SAME, plain
+from rankbeam.transforms.records.plug_ins import loaded, registered
+
+GROUP = "rankbeam.metrics"
+
+
+@dataclass(frozen=True)
+class MetricDefinition:
+    """The definition of a metric of rankings.
+
+    Attributes:
+        kernel: the formula: from an `Assessment` of n rankings, and the arguments `cutoff` and options by name, to
+            float64[n]. A `cutoff` with the default None is optional, one without a default is required. Options have
+            defaults, whose type they share: bool, int, float or str. An option `rel` is the lowest relevant grade.
+        highest: the highest value that a query can have, the lowest is 0; None if there is no bound.
+        chunks: every retrieved chunk counts, not the best one of each document.
+        summed: the value of a configuration is the sum over queries, not the mean.
+        ties: how documents with equal scores affect it; None if that is unknown. `ties: true` then reports 0 and
+            `highest` as the bounds of queries with tied judged documents.
+    """
+
+    kernel: Callable[..., FloatArray]
+    highest: float | None = 1.0
+    chunks: bool = False
+    summed: bool = False
+    ties: Ties | None = None
+
+    @cached_property
+    def options(self) -> dict[str, inspect.Parameter]:
+        """The keyword arguments of the kernel, except the cutoffs."""
+        _, *parameters = inspect.signature(self.kernel).parameters.values()
+        return {each.name: each for each in parameters if each.name not in ("cutoff", "budget")}
+
+    @cached_property
+    def cutoff(self) -> str:
+        """Rule for a cutoff: "required", "optional" or "refused"."""
+        parameter = inspect.signature(self.kernel).parameters.get("cutoff")
+        if parameter is None:
+            return "refused"
+        return "required" if parameter.default is inspect.Parameter.empty else "optional"
+
+    @cached_property
+    def takes_budget(self) -> bool:
+        """True if a cutoff may be a number of tokens."""
+        return "budget" in inspect.signature(self.kernel).parameters
+
+
+_Definition, _GRADED, _FREE = MetricDefinition, Ties.BY_GRADE, Ties.ORDER_FREE
+
+METRICS: Mapping[str, MetricDefinition] = MappingProxyType(
+    {
+        "nDCG": _Definition(kernels.ndcg, ties=_GRADED),
+        "P": _Definition(kernels.precision, ties=_GRADED),
+        "R": _Definition(kernels.recall, ties=_GRADED),
+        "Rcap": _Definition(kernels.capped_recall, ties=_GRADED),
+        "F1": _Definition(kernels.f1, ties=_GRADED),
+        "RR": _Definition(kernels.reciprocal_rank, ties=_GRADED),
+        "AP": _Definition(kernels.average_precision, ties=_GRADED),
+        "Success": _Definition(kernels.success, ties=_GRADED),
+        "Rprec": _Definition(kernels.r_precision, ties=_GRADED),
+        "Bpref": _Definition(kernels.bpref, ties=_GRADED),
+        "infAP": _Definition(kernels.inferred_ap, ties=SAMPLE),
+        "Judged": _Definition(kernels.judged, ties=_GRADED),
+        "RBP": _Definition(kernels.rank_biased_precision, ties=_GRADED),
+        "ERR": _Definition(kernels.expected_reciprocal_rank, ties=_GRADED),
+        "SetP": _Definition(kernels.set_precision, ties=replace(_FREE, is_share=True)),
+        "SetR": _Definition(kernels.set_recall, ties=_FREE),
+        "SetF": _Definition(kernels.set_f, ties=replace(_FREE, is_share=True)),
+        "NumRet": _Definition(kernels.num_retrieved, ties=_FREE, highest=None, summed=True),
+        "NumRel": _Definition(kernels.num_relevant, ties=_FREE, highest=None, summed=True),
+        "NumRelRet": _Definition(kernels.num_relevant_retrieved, ties=_FREE, highest=None, summed=True),
+        "chunk_P": _Definition(kernels.chunk_precision, ties=replace(_GRADED, is_share=True), chunks=True),
+        "chunk_R": _Definition(kernels.chunk_recall, ties=CHUNKS, chunks=True),
+        "chunk_nDCG": _Definition(kernels.chunk_ndcg, ties=_GRADED, highest=None, chunks=True),
+    }
+)
+"""Metrics of documents, by name."""
+
+SPAN_METRICS: Mapping[str, MetricDefinition] = MappingProxyType(
+    {
+        "SpanRecall": _Definition(spans.span_recall),
+        "SpanPrecision": _Definition(spans.span_precision),
+        "SpanIoU": _Definition(spans.span_iou),
+        "AllGroups": _Definition(spans.all_groups),
+    }
+)
+"""Metrics of chunks and evidence spans, by name: their kernels take a `SpanAssessment`."""
+
+_BUILT_IN: Mapping[str, MetricDefinition] = {**METRICS, **SPAN_METRICS}
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {"MRR": "RR", "MAP": "AP", "Recall": "R", "Precision": "P", "Hit": "Success", "RPrec": "Rprec", "BPref": "Bpref"}
+)
+
+
+@cache
+def metric_names() -> tuple[str, ...]:
+    """The names of all metrics of rankings, those of other packages last; these are not loaded.
+
+    Raises:
+        InputError: another package has a metric of a name that rankbeam uses, or of one that no metric can have.
+    """
+    taken = {plain(name): name for name in (*_BUILT_IN, *ALIASES, *SAME)}
+    for name in (own := sorted(registered(GROUP))):
+        if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name):
+            problem = "the name of a metric has letters, digits and underscores, and begins with a letter"
+            raise InputError(f"{GROUP} {name!r}: {problem}")
+        if plain(name) in taken:
+            raise InputError(f"{GROUP} {name!r}: {taken[plain(name)]} is a metric already; choose another name")
+        taken[plain(name)] = name
+    return (*_BUILT_IN, *own)
+
+
+@cache
+def definition_named(name: str) -> MetricDefinition:
+    """The definition of a metric, loaded if it is one of another package.
+
+    Raises:
+        InputError: what the package registers is not a definition, or has options that cannot be written in a name.
+    """
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]
+    definition = loaded(GROUP, name, GROUP)
+    if inspect.isfunction(definition):
+        definition = MetricDefinition(definition)
+    what = f"{GROUP} {name!r}: {registered(GROUP)[name].value}"
+    if not isinstance(definition, MetricDefinition):
+        raise InputError(f"{what} is neither a function nor a MetricDefinition")
+    if not inspect.signature(definition.kernel).parameters:
+        raise InputError(f"{what} takes no Assessment")
+    for option, parameter in definition.options.items():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            raise InputError(f"{what} takes any argument; name its options")
+        if not isinstance(parameter.default, bool | int | float | str):
+            raise InputError(f"{what}: the option {option!r} needs a default that is a bool, a number or a str")
+    if definition.takes_budget:
+        raise InputError(f"{what} takes a budget, which metrics of documents do not have")
+    return replace(definition, kernel=_checked(name, definition))
+
+
+def _checked(name: str, definition: MetricDefinition) -> Callable[..., FloatArray]:
+    """The kernel of another package, whose values are checked."""
+    lowest, highest = -_ROUNDING, np.inf if definition.highest is None else definition.highest + _ROUNDING
+
+    @wraps(definition.kernel)
+    def kernel(a: Assessment, **options: Any) -> FloatArray:
+        values = np.asarray(definition.kernel(a, **options))
+        if values.shape != (a.queries,) or values.dtype.kind not in "biuf":
+            problem = f"returned {values.dtype} of shape {values.shape}; a number per query would be ({a.queries},)"
+            raise InputError(f"metric {name!r} {problem}")
+        values = values.astype(np.float64)
+        wrong = ~((values >= lowest) & (values <= highest) & np.isfinite(values))
+        if wrong.any():
+            most = "any number" if definition.highest is None else f"{definition.highest:g}"
+            raise InputError(f"metric {name!r} has a value of {values[wrong][0]:g}, which is not from 0 to {most}")
+        return np.clip(values, 0.0, definition.highest)
+
+    return kernel
+
+
+_ROUNDING = 1e-9

@@ -1,0 +1,41 @@
+"""What other packages register: their entry points, and the objects of these."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from rankbeam.transforms.records.errors import InputError
+
+
+@cache
+def registered(group: str) -> Mapping[str, EntryPoint]:
+    """The entry points that installed packages register in a group, by name.
+
+    Raises:
+        InputError: two packages register different objects under one name.
+    """
+    points: dict[str, EntryPoint] = {}
+    for point in entry_points(group=group):
+        other = points.setdefault(point.name, point)
+        if other.value != point.value:
+            problem = f"{other.value} and {point.value} are installed under one name; uninstall one of the packages"
+            raise InputError(f"{group} {point.name!r}: {problem}")
+    return points
+
+
+def loaded(group: str, name: str, kind: str) -> Any:
+    """The object of an entry point.
+
+    Args:
+        group: of the entry point.
+        name: of the entry point.
+        kind: what it registers, for messages.
+
+    Raises:
+        InputError: it cannot be imported.
+    """
+    try:
+        return registered(group)[name].load()
+    except (ImportError, AttributeError) as error:
+        raise InputError(f"{kind} {name!r} cannot be imported: {error}") from error
