@@ -22,11 +22,12 @@ from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.kernels.ranking.pools import Pool
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.counters import Counter
+from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.metrics.under_spans import span_values
-from rankbeam.transforms.records.metrics.values import metric_values, tie_bounds
+from rankbeam.transforms.records.metrics.values import metric_values, shows_unjudged, tie_bounds, unjudged_bounds
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rankings.cuts import cuts_of
 from rankbeam.transforms.records.rankings.fused import Answers, answers_of
@@ -62,14 +63,19 @@ class ScoreRankings(beam.PTransform):
     """
 
     evaluation: Evaluation
+    summary: beam.PCollection[DatasetSummary]
 
     def expand(self, parts: dict[str, beam.PCollection]) -> beam.PCollection[ScoredPartition]:
         """Add the steps."""
         return (
             parts
             | "GroupByBucket" >> beam.CoGroupByKey()
-            | "Score" >> beam.ParDo(ScoreFn(self.evaluation)).with_output_types(ScoredPartition)
+            | "Score" >> beam.ParDo(ScoreFn(self.evaluation), *self._summary()).with_output_types(ScoredPartition)
         )
+
+    def _summary(self) -> list[beam.pvalue.AsSingleton]:
+        """The dataset's summary, for bounds that need its highest grade."""
+        return [beam.pvalue.AsSingleton(self.summary)] if shows_unjudged(self.evaluation.metrics) else []
 
 
 class ScoreFn(beam.DoFn):
@@ -82,7 +88,7 @@ class ScoreFn(beam.DoFn):
         """Prepare the scoring."""
         self._workers: Workers[ScoredPartition] = Workers()
 
-    def process(self, element: Group) -> Iterator[ScoredPartition]:
+    def process(self, element: Group, summary: DatasetSummary | None = None) -> Iterator[ScoredPartition]:
         """Begin to score the bucket's queries; yield those of an earlier bucket."""
         _, parts = element
         rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
@@ -92,7 +98,9 @@ class ScoreFn(beam.DoFn):
         for source, failure in parts.get(FAILURES, ()):
             failures[source].append(failure)
         values = judged_values(list(parts.get(VALUES, ())))
-        for partition in self._workers.submit(score, list(parts[JUDGED]), rows, failures, self._evaluation, values):
+        highest = None if summary is None else summary.highest_grade
+        given = (list(parts[JUDGED]), rows, failures, self._evaluation, values, highest)
+        for partition in self._workers.submit(score, *given):
             yield _counted(partition)
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
@@ -107,8 +115,9 @@ def score(
     failures: Mapping[int, Sequence[Failure]],
     evaluation: Evaluation,
     values: Sequence[JudgedValues] = (),
+    highest: float | None = None,
 ) -> ScoredPartition:
-    """Score some queries under every configuration."""
+    """Score some queries under every configuration; with the highest grade of the dataset, also bounds by it."""
     queries = judged[0] if judged else pa.RecordBatch.from_pylist([], schema=columns.JUDGED_QUERIES)
     pool, unjudged = pool_of(queries), queries["judgements"].is_null().to_numpy(zero_copy_only=False)
     evidence = Evidence.of(pool.queries, pool.query, pool.doc_id, pool.grade) if evaluation.spans else None
@@ -130,7 +139,7 @@ def score(
             spans = None if evidence is None else RankedSpans(ranked, evidence)
             for i in cut.configurations:
                 asked = evaluation.configurations[i].asked(order)
-                scored[i] = _score_one(i, ranked, spans, pool, failed, absent, asked, evaluation)
+                scored[i] = _score_one(i, ranked, spans, pool, failed, absent, asked, evaluation, highest)
     return ScoredPartition(
         queries=queries.select(columns.QUERIES.names),
         slices=dict(slices_of(queries, evaluation.slices)),
@@ -168,6 +177,7 @@ def _score_one(
     absent: BoolArray,
     asked: BoolArray,
     evaluation: Evaluation,
+    highest: float | None,
 ) -> ScoredConfiguration:
     configuration = evaluation.configurations[position]
     source, dialect, top_k = evaluation.sources[configuration.source], configuration.dialect, configuration.top_k
@@ -191,11 +201,14 @@ def _score_one(
     if evaluation.ties and ranked.by_score and (top_k is None or no_repeats):
         bounds = tie_bounds(metrics, *ranked.assess(pool, None, chunks=chunks), top_k)
     row_grade = None if spans is None else spans.row_grade
+    unjudged = None
+    if highest is not None and spans is None:
+        unjudged = unjudged_bounds(metrics, documents, highest)
     kept = ranked.documents(pool, top_k, row_grade) if source.keep_rankings else None
     has_judged = bool((ranked.judgement >= 0).any()) if spans is None else spans.touches
     has_results = bool(retrieved.any())
     examples = ranked.first_ids(pool) if has_results and not has_judged and len(pool.doc_id) else None
-    retrieval = ScoredPanel(status, values, bounds)
+    retrieval = ScoredPanel(status, values, bounds, unjudged_bounds=unjudged)
     values[~retrieval.scored] = np.nan
     return ScoredConfiguration(position, (retrieval,), kept, has_results, has_judged, examples)
 

@@ -29,6 +29,7 @@ class Place:
     joint: str
     bounds: str
     ties: str
+    unjudged: str
     bar: Markup
 
 
@@ -42,6 +43,7 @@ class Board:
     has_joint: bool
     has_bounds: bool
     has_ties: bool
+    has_unjudged: bool
     has_cut_short: bool
     counts: list[str]
     verdict: list[str]
@@ -59,6 +61,7 @@ def board(study: Study, metric: str) -> Board:
         has_joint=any(row.joint_low is not None for row in rows),
         has_bounds=any(row.failed for row in rows),
         has_ties=any(_ties_matter(row) for row in rows),
+        has_unjudged=any(row.unjudged_lowest is not None for row in rows),
         has_cut_short=any(map(study.is_cut_short, rows)),
         counts=[name for name in COUNTS if any(getattr(row, name) for row in rows)],
         verdict=_verdict(study, metric, order),
@@ -88,6 +91,7 @@ def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: Sc
         joint=words.interval(row.joint_low, row.joint_high),
         bounds=words.interval(row.lowest, row.highest) if row.failed else "exact",
         ties=words.interval(row.tie_lowest, row.tie_highest) if _ties_matter(row) else "no matter",
+        unjudged=words.interval(row.unjudged_lowest, row.unjudged_highest),
         bar=Markup("") if scale is None or row.mean is None else _bar(study, configuration, row, row.mean, scale),
     )
 

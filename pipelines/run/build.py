@@ -117,7 +117,7 @@ def scores_of(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, d
     answers = _answers(experiment, execution, dataset, known, branches.usage)
     if answers is not None:
         parts = {**parts, VALUES: answers.values}
-    scored = {**parts, **located} | "ScoreRankings" >> ScoreRankings(experiment.evaluation)
+    scored = {**parts, **located} | "ScoreRankings" >> ScoreRankings(experiment.evaluation, dataset.summary)
     aggregates = scored | "AggregateScores" >> AggregateScores(experiment.evaluation)
     warnings = [*branches.warnings, *([] if answers is None else [answers.warnings])]
     usage = [part for part in (branches.usage, None if answers is None else answers.usage) if part is not None]

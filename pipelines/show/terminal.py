@@ -90,6 +90,13 @@ def _tables(results: Results, rows: Sequence[dict[str, Any]]) -> Iterator[Table]
     }
     if tied:
         yield _by_metric(results, "if ties fell otherwise", tied)
+    unjudged = {
+        name: map(_unjudged, own)
+        for name, own in means.items()
+        if any(mean.unjudged_lowest is not None for mean in own)
+    }
+    if unjudged:
+        yield _by_metric(results, "if unjudged documents were judged", unjudged)
 
 
 def _by_metric(results: Results, title: str, cells: Mapping[str, Iterable[str]]) -> Table:
@@ -123,6 +130,13 @@ def _bounds(mean: ConfigurationMetric) -> str:
 def _tie_bounds(mean: ConfigurationMetric) -> str:
     low, high = mean.tie_lowest, mean.tie_highest
     return "no matter" if low is None or low == high else f"{low:.4f} to {high:.4f}"
+
+
+def _unjudged(mean: ConfigurationMetric) -> str:
+    low, high = mean.unjudged_lowest, mean.unjudged_highest
+    if low is None or high is None:
+        return "–"
+    return "all judged" if low == high else f"{low:.4f} to {high:.4f}"
 
 
 def _cells(results: Results, means: Iterable[ConfigurationMetric]) -> list[str]:

@@ -44,6 +44,7 @@ class DatasetSummary:
     qrels_hash: int = 0
     texts_hash: int = 0
     references_hash: int = 0
+    highest_grade: float = 0.0
     clusters: ClusterSummary = field(default_factory=ClusterSummary)
 
     def merge(self, other: "DatasetSummary") -> "DatasetSummary":
@@ -55,6 +56,8 @@ class DatasetSummary:
                 merged[field_.name] = tuple(sorted({*a, *b})[:_EXAMPLES])
             elif field_.name == "attributes":
                 merged[field_.name] = tuple(sorted({*a, *b}))
+            elif field_.name == "highest_grade":
+                merged[field_.name] = max(a, b)
             elif field_.name == "clusters":
                 merged[field_.name] = a.merge(b)
             elif a is None or b is None:
@@ -145,7 +148,7 @@ class DatasetSummary:
     def as_json(self) -> dict[str, Any]:
         """The counts, for the `runs` table."""
         unused = () if self.referenced else ("referenced", "without_reference")
-        hidden = ("also_asked", "irrelevant", "clusters", *unused)
+        hidden = ("also_asked", "irrelevant", "clusters", "highest_grade", *unused)
         shown = {name: value for name, value in asdict(self).items() if name not in hidden}
         return {name: value for name, value in shown.items() if not name.endswith(("_ids", "_hash"))}
 

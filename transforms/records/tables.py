@@ -131,6 +131,8 @@ CONFIGURATION_METRICS = pa.schema(
         pa.field("undefined", pa.int64()),
         pa.field("not_asked", pa.int64()),
         pa.field("clusters", pa.float64()),
+        pa.field("unjudged_lowest", pa.float64()),
+        pa.field("unjudged_highest", pa.float64()),
     ]
 )
 """One row a configuration, slice and metric.
@@ -147,6 +149,9 @@ three are null for a single configuration, one without a value, a slice of few q
 unless asked for, or where it is not known). `equal_to` is the first configuration, in the experiment's order, whose
 values are equal at every query; null if there is none before this one. `clusters` is the effective number of clusters
 of queries, (Σm)² / Σm² for clusters of m scored queries, which intervals count; null without `statistics.cluster`.
+`unjudged_lowest` and `unjudged_highest` are bounds on what missing judgements hide: the mean of the lower and of the
+higher value of each query if its unjudged documents are not relevant, or all have the dataset's highest grade (null
+without the metric `Judged`, and for metrics with rules of their own for unjudged documents).
 """
 
 COMPARISONS = pa.schema(

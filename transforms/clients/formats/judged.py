@@ -82,6 +82,7 @@ def judge(
         unknown=len(unknown),
         unknown_ids=_smallest(unknown),
         attributes=_attribute_names(known["attributes"]),
+        highest_grade=float(grade.to_numpy().max(initial=0.0)),
         also_asked=lists.null_count,
         qrels_hash=_sum(hashing.combine(query_hash[position], hashing.hash_strings(doc_id), grade_bits)),
         texts_hash=_sum(hashing.combine(query_hash, hashing.hash_strings(_flat(pc.fill_null(known["text"], ""))))),

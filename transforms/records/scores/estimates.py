@@ -12,6 +12,7 @@ from rankbeam.transforms.kernels.statistics.clusters import Clustered
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
 from rankbeam.transforms.kernels.statistics.selection import joint_intervals, may_be_best
 from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.metrics.values import has_unjudged_bounds
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.clusters import differences_by_cluster, means_by_cluster
 from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, or_null
@@ -157,6 +158,8 @@ def _row(
     firsts: Firsts,
 ) -> ConfigurationMetric:
     first = firsts[config_id, str(metric)]
+    if not has_unjudged_bounds(metric):
+        summary = replace(summary, unjudged_lowest=None, unjudged_highest=None)
     return ConfigurationMetric(
         config_id,
         name,

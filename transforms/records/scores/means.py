@@ -30,6 +30,8 @@ class MetricSummary:
     tie_lowest: float | None
     tie_highest: float | None
     clusters: float | None = None
+    unjudged_lowest: float | None = None
+    unjudged_highest: float | None = None
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class QueryAggregate:
     fingerprints: tuple[int, ...] = ()
     undefined: int = 0
     not_asked: int = 0
+    unjudged: tuple[Moments, Moments] | None = None  # bounds by assumptions about unjudged documents; 0 for none
 
     @classmethod
     def zero(cls, metrics: int) -> "QueryAggregate":
@@ -72,6 +75,7 @@ class QueryAggregate:
             tuple(compared.tolist()),
             counts[Status.UNDEFINED],
             counts[Status.NOT_ASKED],
+            None if scored.unjudged_bounds is None else _bounds(np.nan_to_num(scored.unjudged_bounds[:, counted])),
         )
 
     def merge(self, other: "QueryAggregate") -> "QueryAggregate":
@@ -85,6 +89,7 @@ class QueryAggregate:
             tuple((a + b) % _MODULUS for a, b in zip(self.fingerprints, other.fingerprints, strict=True)),
             self.undefined + other.undefined,
             self.not_asked + other.not_asked,
+            _merged(self.unjudged, other.unjudged),
         )
 
     def values_of(self, metric: int) -> tuple[int, ...]:
@@ -119,25 +124,30 @@ class QueryAggregate:
         """Mean, interval and bounds of every metric."""
         everyone = self.moments.count + self.failed
         estimates, totals = self.estimates(ranges, clusters), self.moments.totals()
-        tie_means = (
-            zip(*(tie.means() for tie in self.ties), strict=True) if self.ties else [(None, None)] * len(estimates)
-        )
+        tie_means, unjudged_means = _means(self.ties, len(estimates)), _means(self.unjudged, len(estimates))
         summaries = []
         counts = [None] * len(estimates) if clusters is None else [by.count for by in clusters]
-        for estimate, total, tied, count in zip(estimates, totals, tie_means, counts, strict=True):
+        columns = zip(estimates, totals, tie_means, counts, unjudged_means, strict=True)
+        for estimate, total, tied, count, unjudged in columns:
             mean, error = estimate.mean, estimate.standard_error
             low, high = estimate.interval((1.0 - confidence) / 2.0)
             at_least, at_most = (
                 mean if not self.failed else None if end is None else (total + self.failed * end) / everyone
                 for end in (estimate.floor, estimate.ceiling)
             )
-            summaries.append(MetricSummary(*map(or_null, (mean, low, high, error, at_least, at_most, *tied, count))))
+            numbers = (mean, low, high, error, at_least, at_most, *tied, count, *unjudged)
+            summaries.append(MetricSummary(*map(or_null, numbers)))
         return summaries
 
 
 def _bounds(values: FloatArray) -> tuple[Moments, Moments] | None:
     lowest, highest = values
     return Moments.of(lowest), Moments.of(highest)
+
+
+def _means(bounds: tuple[Moments, Moments] | None, metrics: int) -> list[tuple[float | None, float | None]]:
+    """The means of both bounds, per metric."""
+    return [(None, None)] * metrics if bounds is None else list(zip(bounds[0].means(), bounds[1].means(), strict=True))
 
 
 def _merged(

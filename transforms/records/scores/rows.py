@@ -44,6 +44,8 @@ class ConfigurationMetric:
     undefined: int = 0
     not_asked: int = 0
     clusters: float | None = None
+    unjudged_lowest: float | None = None
+    unjudged_highest: float | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "ConfigurationMetric":

@@ -50,6 +50,8 @@ class ScoredPanel:
         values: float64[n, m], one column a metric; NaN where there is none.
         tie_bounds: float64[2, n, m], the lowest and the highest value over all orders of tied documents; None where
             they were not computed, or are not known.
+        unjudged_bounds: float64[2, n, m], the lowest and the highest value by assumptions about unjudged documents; NaN
+            for metrics without such bounds. None where none were computed.
         reasons: why a query has no value, n texts or nulls; None where no reason is known.
     """
 
@@ -57,6 +59,7 @@ class ScoredPanel:
     values: FloatArray
     tie_bounds: FloatArray | None = None
     reasons: pa.StringArray | None = None
+    unjudged_bounds: FloatArray | None = None
 
     @property
     def scored(self) -> BoolArray:
