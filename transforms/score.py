@@ -99,8 +99,8 @@ class ScoreFn(beam.DoFn):
             failures[source].append(failure)
         values = judged_values(list(parts.get(VALUES, ())))
         highest = None if summary is None else summary.highest_grade
-        given = (list(parts[JUDGED]), rows, failures, self._evaluation, values, highest)
-        for partition in self._workers.submit(score, *given):
+        arguments = (list(parts[JUDGED]), rows, failures, self._evaluation, values, highest)
+        for partition in self._workers.submit(score, *arguments):
             yield _counted(partition)
 
     def finish_bundle(self) -> Iterator[WindowedValue]:

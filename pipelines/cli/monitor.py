@@ -51,15 +51,15 @@ def monitor(
         from rankbeam.transforms.clients.bigquery.read_source import is_table
 
         run = find_run(folder, run_id, experiment_name)
-        found, tolerances = monitored(run, baseline_run_id, alpha), show.Tolerances.of(run, tolerance)
-        for warning in found.warnings:
+        result, tolerances = monitored(run, baseline_run_id, alpha), show.Tolerances.of(run, tolerance)
+        for warning in result.warnings:
             warn(warning)
         screen = Screen.of(wide=wide)
-        click.echo(show.as_json(found, tolerances) if form == "json" else show.as_text(found, tolerances, screen))
-        if found.changes and is_table(folder):
+        click.echo(show.as_json(result, tolerances) if form == "json" else show.as_text(result, tolerances, screen))
+        if result.changes and is_table(folder):
             warn("the table monitor is written for runs in folders only")
-        elif found.changes:
-            store(found, tolerances)
+        elif result.changes:
+            store(result, tolerances)
             rebuild(folder)
-        if missed := show.summary(found, tolerances):
+        if missed := show.summary(result, tolerances):
             leave(missed, MISSED)

@@ -1,1 +1,1 @@
-"""How many queries show a difference."""
+"""Numbers of queries that show a difference."""

@@ -1,4 +1,4 @@
-"""How many queries show a difference, and what they cost: `rankbeam plan --detect`."""
+"""Numbers of queries that show a difference, and their cost: `rankbeam plan --detect`."""
 
 import math
 import tempfile

@@ -1,7 +1,7 @@
 """Changes of every metric since a pinned baseline run.
 
-The same queries every night are no new evidence: tonight is compared with the baseline query by query. Fresh queries
-every night are: confidence sequences add them up, and hold at all nights at once.
+The same queries every night add no evidence: tonight is compared with the baseline query by query. Fresh queries do:
+confidence sequences combine the nights, and hold at all nights at once.
 """
 
 from collections.abc import Iterator, Sequence
@@ -87,9 +87,9 @@ def monitored(run: Results, baseline_run_id: str | None = None, alpha: float | N
         alpha: probability of a false alarm within 90 nights of fresh queries; by default that of `monitor:`, else 0.05.
     """
     settings = run.given.value.get("monitor") or {}
-    own = [each for each in finished_runs(run.output) if each.experiment == run.experiment]
+    own = [one for one in finished_runs(run.output) if one.experiment == run.experiment]
     baseline = _baseline(own, baseline_run_id or settings.get("baseline"))
-    nights = [each for each in own if baseline.execution[1] < each.execution[1] <= run.execution[1]]
+    nights = [night for night in own if baseline.execution[1] < night.execution[1] <= run.execution[1]]
     if run.execution == baseline.execution or not nights:
         return Monitored(run, baseline, (), ())
     if run.run["dataset_fingerprint"] == baseline.run["dataset_fingerprint"]:
@@ -103,24 +103,24 @@ def monitored(run: Results, baseline_run_id: str | None = None, alpha: float | N
 def _baseline(runs: Sequence[Results], run_id: str | None) -> Results:
     if run_id is None:
         return runs[0]
-    found = next((run for run in runs if run.run_id == run_id), None)
-    if found is None:
+    match = next((run for run in runs if run.run_id == run_id), None)
+    if match is None:
         hint = did_you_mean(run_id, [run.run_id for run in runs])
         raise InputError(
             f"monitor: there is no finished run {run_id!r} of this experiment; {hint}", path=runs[0].output
         )
-    return found
+    return match
 
 
 def _fixed(run: Results, baseline: Results) -> Iterator[Change]:
     """The paired differences of tonight from the baseline."""
     means = {(row["name"], metric): mean for row, metric, mean in _means(baseline)}
-    for each in compare(run, baseline, Question(metrics=tuple(_shared(run, baseline)))).rows:
-        row = each.row
-        mean = means.get((each.configuration, row.metric))
+    for comparison in compare(run, baseline, Question(metrics=tuple(_shared(run, baseline)))).rows:
+        row = comparison.row
+        mean = means.get((comparison.configuration, row.metric))
         yield Change(
-            each.configuration,
-            each.config_id,
+            comparison.configuration,
+            comparison.config_id,
             row.metric,
             FIXED,
             baseline.run_id,
@@ -213,7 +213,7 @@ def _unseen(run: Results) -> Iterator[str]:
 
 
 def _doubts(run: Results, nights: Sequence[Results], changes: Sequence[Change]) -> Iterator[str]:
-    """Warnings about nights that are no new evidence, and about a new quarter."""
+    """Warnings about nights that do not count, and about a new quarter."""
     if skipped := max((change.skipped for change in changes), default=0):
         reason = f"with fewer than {FEW_QUERIES} queries, without spread, or with the queries of an earlier night"
         yield f"{skipped} {'night does' if skipped == 1 else 'nights do'} not count: {reason}"

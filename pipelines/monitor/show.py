@@ -70,10 +70,10 @@ def state_of(change: Change, tolerance: float) -> str:
     return ROSE if change.highest_low > tolerance else STEADY
 
 
-def as_text(found: Monitored, tolerances: Tolerances, screen: Screen = WHOLE) -> str:
+def as_text(result: Monitored, tolerances: Tolerances, screen: Screen = WHOLE) -> str:
     """The changes as a table, with a sentence about the baseline."""
-    baseline = f"baseline: {found.baseline.named}"
-    if not found.changes:
+    baseline = f"baseline: {result.baseline.named}"
+    if not result.changes:
         return f"{baseline}; it has no later run to compare"
     columns = ["configuration", "metric", "state", "baseline", "change", "interval", "nights", "since", "queries"]
     rows = [
@@ -88,19 +88,19 @@ def as_text(found: Monitored, tolerances: Tolerances, screen: Screen = WHOLE) ->
             "–" if change.since is None else f"{change.since:%Y-%m-%d}",
             f"{change.queries:,}",
         ]
-        for change in found.changes
+        for change in result.changes
     ]
     table = Table(columns, rows, 3, drop=["baseline", "queries", "since", "nights"])
-    return f"{screen.table(table)}\n\n{screen.prose(f'{_method(found)} {baseline}.')}"
+    return f"{screen.table(table)}\n\n{screen.prose(f'{_method(result)} {baseline}.')}"
 
 
-def as_json(found: Monitored, tolerances: Tolerances) -> str:
+def as_json(result: Monitored, tolerances: Tolerances) -> str:
     """One JSON document."""
     document = {
-        "run": found.run.identity(),
-        "baseline_run": found.baseline.identity(),
-        "changes": [{**asdict(change), **_verdict(change, tolerances)} for change in found.changes],
-        "warnings": list(found.warnings),
+        "run": result.run.identity(),
+        "baseline_run": result.baseline.identity(),
+        "changes": [{**asdict(change), **_verdict(change, tolerances)} for change in result.changes],
+        "warnings": list(result.warnings),
     }
     return json.dumps(document, indent=2, ensure_ascii=False, default=str)
 
@@ -119,18 +119,18 @@ def _verdict(change: Change, tolerances: Tolerances) -> dict[str, Any]:
     return {"tolerance": tolerances[change.metric].size, "state": state, "alarm": alarm}
 
 
-def summary(found: Monitored, tolerances: Tolerances) -> str:
+def summary(result: Monitored, tolerances: Tolerances) -> str:
     """The alarms, in words; "" if there is none."""
     alarms = [
         f"{change.metric} of {change.configuration} {tolerances.state(change)}"
-        for change in found.changes
+        for change in result.changes
         if tolerances.is_alarming(change)
     ]
-    return f"{', '.join(alarms)} since {found.baseline.named}" if alarms else ""
+    return f"{', '.join(alarms)} since {result.baseline.named}" if alarms else ""
 
 
-def _method(found: Monitored) -> str:
-    if found.changes[0].mode == FIXED:
+def _method(result: Monitored) -> str:
+    if result.changes[0].mode == FIXED:
         return "Paired differences, over the same queries;"
     return "Confidence sequences over nights of fresh queries, which hold at every night at once;"
 

@@ -8,11 +8,11 @@ from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.write.tables import write_alone
 
 
-def store(found: Monitored, tolerances: Tolerances) -> None:
+def store(result: Monitored, tolerances: Tolerances) -> None:
     """Write the rows."""
-    run, output = found.run, found.run.output
+    run, output = result.run, result.run.output
     execution = Run(run.run_id, run.experiment, run.execution[1], run.run["experiment_yaml"])
-    write_alone("monitor", output, execution, as_rows(found.changes, tolerances))
+    write_alone("monitor", output, execution, as_rows(result.changes, tolerances))
 
 
 def rebuild(output: str) -> None:

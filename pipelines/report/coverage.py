@@ -191,7 +191,7 @@ def method(study: Study) -> list[str]:
 
 
 def _clusters(study: Study) -> list[str]:
-    """How queries of one cluster are counted; nothing without clusters."""
+    """The rules for queries of one cluster; none without clusters."""
     cluster = study.results.run["statistics"].get("cluster")
     counts = [row.clusters for row in study.results.means.values() if row.slice == ALL and row.clusters is not None]
     if cluster is None or not counts:

@@ -312,7 +312,7 @@ def test_judge_joins_as_plain_python_does(
         unjudged_ids=tuple(unjudged[:3]),
         unknown=len(unknown),
         unknown_ids=tuple(unknown[:3]),
-        highest_grade=max([grade for name, _, grade in rows if name in texts], default=0.0),
+        highest_grade=max([0.0, *(grade for name, _, grade in rows if name in texts)]),
         qrels_hash=summary.qrels_hash,
         texts_hash=summary.texts_hash,
     )

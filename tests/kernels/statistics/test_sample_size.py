@@ -1,4 +1,4 @@
-"""How many queries a difference needs: published numbers, and laws."""
+"""Numbers of queries that a difference needs: published ones, and laws."""
 
 import math
 

@@ -18,7 +18,7 @@ def with_assumed_grades(a: Assessment, grade: float, cutoff: int | None = None) 
     """The rankings with a grade for every unjudged document among the first ones, which also enters the pool.
 
     Args:
-        a: n rankings with distinct documents; grades below 0 are no judgements.
+        a: n rankings with distinct documents; a grade below 0 counts as unjudged.
         grade: the assumed grade.
         cutoff: number of first documents; None for all.
 
@@ -35,9 +35,9 @@ def with_assumed_grades(a: Assessment, grade: float, cutoff: int | None = None) 
     places = a.hit_query * width + a.hit_rank
     open_ones = ~np.isin(query * width + rank, places[judged])
     query, rank = query[open_ones], rank[open_ones]
-    kept = judged | ~np.isin(places, query * width + rank)
-    hit_query, hit_rank = np.concatenate([a.hit_query[kept], query]), np.concatenate([a.hit_rank[kept], rank])
-    hit_grade = np.concatenate([a.hit_grade[kept], np.full(len(query), grade)])
+    stays = judged | ~np.isin(places, query * width + rank)
+    hit_query, hit_rank = np.concatenate([a.hit_query[stays], query]), np.concatenate([a.hit_rank[stays], rank])
+    hit_grade = np.concatenate([a.hit_grade[stays], np.full(len(query), grade)])
     pool_query = np.concatenate([a.pool_query, query])
     pool_grade = np.concatenate([a.pool_grade, np.full(len(query), grade)])
     order, pool_order = np.lexsort((hit_rank, hit_query)), np.lexsort((-pool_grade, pool_query))
@@ -46,7 +46,7 @@ def with_assumed_grades(a: Assessment, grade: float, cutoff: int | None = None) 
         hit_query=hit_query[order],
         hit_rank=hit_rank[order],
         hit_grade=hit_grade[order],
-        hit_repeated=np.concatenate([a.hit_repeated[kept], np.zeros(len(query), bool)])[order],
+        hit_repeated=np.concatenate([a.hit_repeated[stays], np.zeros(len(query), bool)])[order],
         pool_query=pool_query[pool_order],
         pool_grade=pool_grade[pool_order],
         hit_first=None,

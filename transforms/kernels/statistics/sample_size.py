@@ -1,4 +1,4 @@
-"""How many queries show a difference: power of the paired t test, of McNemar's test, and over clusters."""
+"""Sample sizes: power of the paired t test, of McNemar's test, and over clusters."""
 
 import math
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def queries_needed_for_shares(difference: float, discordant: float, power: float
     (Connor, "Sample size for testing differences in proportions for the paired-sample design", Biometrics 1987).
 
     Args:
-        difference: of the shares, above 0 and at most `discordant`.
+        difference: difference of the shares, above 0 and at most `discordant`.
         discordant: share of queries with different values.
         power: probability to find the difference.
         level: significance level of the test.
@@ -74,14 +74,14 @@ def _smallest(deviations: tuple[float, float], difference: float, power: float, 
 
 
 def design_effect(sizes: Sequence[int], correlation: float) -> float:
-    """How many times as many queries are needed where they come in clusters.
+    """The factor by which clusters raise the number of queries that are needed.
 
     1 + (m - 1) · correlation with m = Σsize² / Σsize, the size of the cluster of a random query (Kish, "Survey
     sampling", 1965, section 5.4; for unequal sizes, Kerry and Bland, "Unequal cluster sizes for trials", BMJ 2001).
 
     Args:
         sizes: numbers of queries per cluster.
-        correlation: of two queries of one cluster, the intraclass correlation.
+        correlation: intraclass correlation of two queries of one cluster.
 
     >>> round(design_effect([10] * 30, 0.3), 12), design_effect([1, 1], 0.3)
     (3.7, 1.0)
@@ -95,7 +95,7 @@ def with_samples(variance: float, within: float, observed: int, planned: int) ->
     variance - 2·within/observed + 2·within/planned: each of the two values has the noise of its mean.
 
     Args:
-        variance: of the queries' differences, observed.
+        variance: observed variance of the queries' differences.
         within: variance of one value when it is judged again.
         observed: number of judgements per item behind `variance`.
         planned: number of judgements per item to come.
