@@ -1,7 +1,8 @@
 """Experiments from a dict, or from a file of which some keys are replaced."""
 
 import os
-from collections.abc import Iterator, Mapping
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,6 +11,7 @@ import yaml
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import load_experiment, parse_experiment
+from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError, InputErrors
 
@@ -38,6 +40,16 @@ def read(given: Any, replaced: Mapping[str, Any], output: str | None) -> Experim
         return load_experiment(path, output)
     whole = {**(given if isinstance(given, Mapping) else _content(path)), **replaced}
     return parse_experiment(_text(whole), path, output)
+
+
+def with_systems(
+    given: Any, replaced: Mapping[str, Any], systems: Iterable[str], version: str | None
+) -> list[dict[str, Any]]:
+    """The configurations of an experiment, and one for each function that is evaluated with it."""
+    whole = {**(given if isinstance(given, Mapping) else _content(name_of(given))), **replaced}
+    named = version or f"run {secrets.token_hex(8)}"
+    asked = [{"name": name, "answers": {"type": CALLABLE, "system": name, "version": named}} for name in systems]
+    return [*(whole.get("configurations") or []), *asked]
 
 
 def name_of(given: Any) -> str:

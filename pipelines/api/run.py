@@ -21,11 +21,14 @@ from rankbeam.pipelines.run.evaluate import run_here
 from rankbeam.pipelines.run.folders import prepared_folders
 from rankbeam.pipelines.run.options import is_dataflow, is_portable, pipeline_options
 from rankbeam.pipelines.run.score import scoring_experiment
+from rankbeam.transforms.clients.retrievers.applications.callables import registered
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError
 
 _PREFIX = "rankbeam-"
+_SYSTEM = "system"
+"""Name of the configuration of a system without a name."""
 
 
 def evaluate(
@@ -36,6 +39,8 @@ def evaluate(
     allow_disjoint: bool = False,
     wait_for_lease_s: float | None = None,
     beam_options: Sequence[str] = (),
+    system: Any = None,
+    version: str | None = None,
     **overrides: Any,
 ) -> Result:
     """Run an experiment in this process, as `rankbeam evaluate` does.
@@ -49,6 +54,9 @@ def evaluate(
         allow_disjoint: whether rankings and judgements may have nothing in common.
         wait_for_lease_s: seconds to wait for another run that uses the same ledger; by default to its end.
         beam_options: options of Beam's local runner, such as `["--direct_num_workers=2"]`.
+        system: a function of a query and its attributes that returns a text or {answer, contexts}, sync or async; or an
+            object of LangChain or LlamaIndex; or several by name. Each becomes a configuration that is asked.
+        version: version of `system`. Without it, every run asks it again.
         **overrides: keys of the experiment and their values, such as `metrics=["nDCG@10"]`; each replaces the whole
             value of its key.
 
@@ -57,6 +65,10 @@ def evaluate(
         RankbeamError: the run failed.
     """
     with contextlib.ExitStack() as stack:
+        if system is not None:
+            named = system if isinstance(system, dict) else {_SYSTEM: system}
+            stack.enter_context(registered(named))
+            overrides = overrides | {"configurations": experiments.with_systems(experiment, overrides, named, version)}
         stack.enter_context(experiments.refused(experiment, overrides))
         is_kept = output is not None or experiments.names_output(experiment, overrides)
         temporary = None if is_kept else _scratch(stack)

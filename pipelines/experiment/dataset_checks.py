@@ -15,6 +15,7 @@ from rankbeam.transforms.clients.formats import overlap, sources, texts
 from rankbeam.transforms.clients.formats.check import check
 from rankbeam.transforms.clients.formats.replay import configs_until
 from rankbeam.transforms.clients.formats.sources import expand
+from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors
@@ -112,6 +113,22 @@ def unknown_systems(located: Located, sources: Sequence[PlannedSource], folder: 
             hint = did_you_mean(replay.config, known) if known else "no line has a config"
             problem = f"no answer in {replay.path} has the config {replay.config!r}; {hint}"
             yield located.error((*retriever.place, "config"), problem)
+
+
+def unknown_placeholders(
+    located: Located, sources: Sequence[PlannedSource], queries: str | None
+) -> Iterator[InputError]:
+    """Attributes that requests to applications hold and no query has."""
+    for retriever in (source.retriever for source in sources):
+        if not isinstance(retriever.parameters, HttpApplication):
+            continue
+        wanted = set(retriever.parameters.attributes)
+        known = attributes_in(queries, wanted)
+        if known is None:
+            continue
+        for name in sorted(wanted - known):
+            hint = did_you_mean(name, ["query", "query_id", "attempt", *known])
+            yield located.error(retriever.place, f"holds {{{name}}}, and no query has this attribute; {hint}")
 
 
 def wrong_inputs(

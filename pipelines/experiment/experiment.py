@@ -14,6 +14,7 @@ from rankbeam.pipelines.gates.models import MONITOR
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import pinned
 from rankbeam.transforms.clients.models.embeddings import Embed, KeptEmbeddings
+from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.replay import Replay
@@ -165,6 +166,11 @@ class Experiment:
         """The answers that exist already, by source."""
         given = ((source, each.retriever.parameters) for source, each in enumerate(self.sources))
         return {source: each for source, each in given if isinstance(each, Replay)}
+
+    @property
+    def applications(self) -> dict[int, HttpApplication]:
+        """The deployed applications that are asked, by source."""
+        return {source: each for source, each in self.remote.items() if isinstance(each, HttpApplication)}
 
     @property
     def secrets(self) -> dict[str, str]:

@@ -24,6 +24,7 @@ from rankbeam.pipelines.experiment.file.models import ExperimentModel, Statistic
 from rankbeam.pipelines.experiment.file.services import services_of
 from rankbeam.pipelines.experiment.file.template_files import Templates
 from rankbeam.pipelines.experiment.grid import configurations
+from rankbeam.pipelines.experiment.grid.components import ANSWERS, Retrieving
 from rankbeam.pipelines.experiment.grid.grid import GridContext
 from rankbeam.pipelines.experiment.judging import called_services, judging_of, race_of, shown, with_judged
 from rankbeam.pipelines.experiment.needs import AnyMetric
@@ -32,7 +33,7 @@ from rankbeam.pipelines.experiment.quotas import above_window, corpus_quotas_of,
 from rankbeam.pipelines.gates.gates import Known, gates_of
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.models.families import missing_roles
-from rankbeam.transforms.clients.retrievers.base import Route
+from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.judge.metrics import notes, parse_all
 from rankbeam.transforms.records.dataset import References
@@ -105,6 +106,9 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     if not unusable:
         queries = _below(folder, model.dataset.queries)
         unusable += unknown_systems(located, expanded.sources, folder)
+        unusable += dataset_checks.unknown_placeholders(
+            located, expanded.sources, _below(folder, model.dataset.queries)
+        )
         answers = None if model.dataset.answers is None else model.dataset.answers.attribute
         unusable += dataset_checks.unknown_attributes(
             located, model.slices, model.statistics.cluster, expanded.templates, queries, answers
@@ -125,7 +129,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     answered = {
         position
         for position, cell in enumerate(expanded.cells)
-        if cell.generator is not None or cell.retriever.route is Route.REPLAYED
+        if cell.generator is not None or cell.retriever.role == ANSWERS
     }
     return Experiment(
         name=model.name,
@@ -151,6 +155,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
                 *other_tools.notes(model.metrics or ()),
                 *needs.notes(model, metrics),
                 *unused(located, corpora, searched),
+                *dict.fromkeys(note for each in expanded.cells for note in _of_application(each.retriever)),
                 *(note for name in sorted(used) for note in services.valid[name].parameters.warnings()),
                 *(note for name in sorted(embedders) for note in missing_roles(services.valid[name].parameters)),
             ),
@@ -257,6 +262,12 @@ def _unset(located: Located, expanded: configurations.Expanded) -> Iterator[Inpu
         if (corpus := retriever.corpus) is not None:
             for inside, problem in corpus.parameters.unset():
                 yield located.error((*corpus.place, *inside), problem)
+
+
+def _of_application(retriever: Retrieving) -> Iterator[str]:
+    """Warnings about an application, before it is asked."""
+    if isinstance(retriever.parameters, HttpApplication):
+        yield from retriever.parameters.warnings()
 
 
 def _destination(located: Located, model: ExperimentModel, problems: list[InputError]) -> DatasetName | None:

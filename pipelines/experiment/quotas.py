@@ -15,6 +15,8 @@ from rankbeam.pipelines.experiment.grid.cells import PlannedSource
 from rankbeam.pipelines.experiment.grid.components import Retrieving
 from rankbeam.transforms.clients.calls.admission import window
 from rankbeam.transforms.clients.models.base import MODELS
+from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
+from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.records.calls.quota import MOST_IN_FLIGHT, ImportQuota, Prices, Quota
 from rankbeam.transforms.records.errors import InputError
@@ -184,7 +186,7 @@ def _unknown_names(
 
 def _is_remote(kind: str) -> bool:
     try:
-        return RETRIEVERS.load(kind).route is Route.CALLED
+        return kind in (*APPLICATIONS, CALLABLE) or RETRIEVERS.load(kind).route is Route.CALLED
     except InputError:
         return False
 

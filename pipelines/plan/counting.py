@@ -219,6 +219,9 @@ def with_imagined(item: Item, guess: Guess, unknown: Unknown) -> Item:
             made = [Passage(name, name + imagined_text(guess.characters)) for name in names]
             passages += [passage for passage in made if passage not in passages]
             system = replace(system, passages=tuple(map(passages.index, made)), failed=False)
+            if system.problem is not None:  # an application that was not asked
+                text = f"answer {'' if guess.alike else source} to {item.query_id} {imagined_text(guess.characters)}"
+                system = replace(system, problem=None, answer=text)
         systems.append(system)
     return replace(item, passages=tuple(passages), systems=tuple(systems))
 

@@ -298,7 +298,7 @@ def _where_from(configuration: Configuration, experiment: Experiment, names: dic
         return f"derived from {names[configuration.derived_from]}"
     if source.fusion is not None:
         return "fused from others"
-    if source.replayed:
+    if source.replayed and source.pool is None:
         return "answers that exist already"
     if source.path is not None:
         return f"read from {source.path}"

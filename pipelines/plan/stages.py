@@ -17,7 +17,7 @@ from rankbeam.pipelines.plan.counting import Counted, Unknown, add_known, counte
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
-from rankbeam.pipelines.run.calling import embed_stage, retrieve_stage, tasks_to_embed
+from rankbeam.pipelines.run.calling import answers_of_applications, embed_stage, retrieve_stage, tasks_to_embed
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, groups_in
 from rankbeam.transforms.clients.ledger import Entry, Ledger
@@ -34,6 +34,7 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import Failure, FailureKind
 from rankbeam.transforms.records.items import items_in
 from rankbeam.transforms.retrieve import remote
+from rankbeam.transforms.retrieve.answers import is_application
 from rankbeam.transforms.retrieve.remote import CollectRankings
 
 _FAILED = "failed"
@@ -75,7 +76,11 @@ def _recall(tasks: beam.PCollection, experiment: Experiment, branches: Branches)
     recall = beam.ParDo(RecallFn(retrieve_stage(experiment), experiment.ledger))
     recall = recall.with_output_types(Answer, failed=FailedTask)
     recalled = tasks | "Recall" >> recall.with_outputs(_FAILED, main="answers")
-    collected = recalled.answers | "CollectRankings" >> CollectRankings(experiment.evaluation)
+    rankings = recalled.answers
+    if experiment.applications:
+        rankings = rankings | "OfRetrievers" >> beam.Filter(lambda answer: not is_application(answer))
+        branches.add_applications(answers_of_applications(experiment, recalled.answers))
+    collected = rankings | "CollectRankings" >> CollectRankings(experiment.evaluation)
     branches.rankings[f"{RANKINGS}_called"] = collected.rankings
     branches.failures += [collected.failures, recalled[_FAILED] | "NotKnown" >> beam.FlatMap(remote.failures_of)]
 

@@ -188,6 +188,11 @@ def rows_of(experiment: Experiment, work: EvaluateAnswers) -> Rows:
         )
         for position, each in work.answering.items()
     }
+    answerers |= {
+        position: Answerer(quota=experiment.pools[experiment.evaluation.sources[each.source].pool or ""])
+        for position, each in enumerate(experiment.evaluation.configurations)
+        if each.source in experiment.applications
+    }
     asking = work.judge
     judge, prompts = (None, {}) if asking is None else (asking.model, dict(asking.templates))
     return Rows(experiment.evaluation.configurations, answerers, judge, prompts)

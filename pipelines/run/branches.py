@@ -4,6 +4,7 @@ A branch that few experiments have is imported where it is added: to score runs,
 """
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import apache_beam as beam
 
@@ -13,6 +14,9 @@ from rankbeam.transforms.clients.storage.batches import RANKINGS
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.read_files import ReadRun
 from rankbeam.transforms.records.run import Run
+
+if TYPE_CHECKING:
+    from rankbeam.transforms.retrieve.answers import CollectedAnswers
 
 
 @dataclass
@@ -24,6 +28,14 @@ class Branches:
     warnings: list[beam.PCollection] = field(default_factory=list)
     usage: beam.PCollection | None = None  # use of the quota pools; None if none is used
     replayed: beam.PCollection | None = None
+
+    def add_applications(self, collected: "CollectedAnswers | None") -> None:
+        """Add the answers of applications, which are used as those that exist already."""
+        if collected is None:
+            return
+        self.rankings[f"{RANKINGS}_applications"] = collected.rankings
+        parts = [collected.answers, *([] if self.replayed is None else [self.replayed])]
+        self.replayed = parts | "EveryAnswer" >> beam.Flatten()
 
 
 def rankings_of(
@@ -43,6 +55,7 @@ def rankings_of(
 
         called = call(experiment, execution, dataset, branches.usage)
         branches.rankings[f"{RANKINGS}_called"] = called.rankings
+        branches.add_applications(called.applications)
         branches.failures += called.failures
         branches.warnings.append(called.warnings)
         branches.usage = called.usage

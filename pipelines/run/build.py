@@ -171,7 +171,7 @@ def _answers(
     earlier: beam.PCollection | None,
 ) -> "AnswerBranch | None":
     """The answer-and-judge branch; None (and nothing imported) when unused."""
-    if not experiment.calls_models and not experiment.replayed:
+    if not experiment.calls_models and not experiment.replayed and not experiment.applications:
         return None
     from rankbeam.pipelines.run.answers import answers_of
 

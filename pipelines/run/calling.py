@@ -16,6 +16,8 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import STAGE as EMBED_STAGE
 from rankbeam.transforms.clients.models.embeddings import Embed
+from rankbeam.transforms.clients.retrievers.applications.ask import Ask
+from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.retrieve import STAGE, Retrieve, reaching_alike
 from rankbeam.transforms.embed import Searching, tasks_of_documents, tasks_of_queries, warning_of
 from rankbeam.transforms.read import Dataset
@@ -23,6 +25,7 @@ from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.retrieve import remote
+from rankbeam.transforms.retrieve.answers import CollectAnswers, CollectedAnswers, is_application
 from rankbeam.transforms.retrieve.remote import CollectRankings
 
 
@@ -33,6 +36,7 @@ class CalledRankings(NamedTuple):
     failures: list[beam.PCollection]
     warnings: beam.PCollection
     usage: beam.PCollection
+    applications: CollectedAnswers | None  # None if no application is asked
 
 
 def call(experiment: Experiment, execution: Run, dataset: Dataset, earlier: beam.PCollection | None) -> CalledRankings:
@@ -41,10 +45,24 @@ def call(experiment: Experiment, execution: Run, dataset: Dataset, earlier: beam
     ledger = Ledger(experiment.ledger, owner)
     services = CallServices(retrieve_stage(experiment), ledger, dataset.summary, earlier)
     called: Called = tasks_to_do(dataset.judged, experiment) | "CallServices" >> services
-    collected = called.answers | "CollectRankings" >> CollectRankings(experiment.evaluation, called.recalled)
+    rankings = called.answers
+    if experiment.applications:
+        rankings = rankings | "OfRetrievers" >> beam.Filter(lambda answer: not is_application(answer))
+    collected = rankings | "CollectRankings" >> CollectRankings(experiment.evaluation, called.recalled)
+    applications = answers_of_applications(experiment, called.answers)
     failures = [collected.failures, called.failed | "FailedCalls" >> beam.FlatMap(remote.failures_of)]
     usage = called.usage if earlier is None else (earlier, called.usage) | "UsageSoFar" >> beam.Flatten()
-    return CalledRankings(collected.rankings, failures, called.warnings, usage)
+    return CalledRankings(collected.rankings, failures, called.warnings, usage, applications)
+
+
+def answers_of_applications(experiment: Experiment, answers: beam.PCollection) -> CollectedAnswers | None:
+    """The answers of applications, and their rankings; None without applications."""
+    if not experiment.applications:
+        return None
+    collected: CollectedAnswers = (
+        answers | "OfApplications" >> beam.Filter(is_application) | "CollectAnswers" >> CollectAnswers()
+    )
+    return collected
 
 
 def tasks_to_do(judged: beam.PCollection, experiment: Experiment) -> beam.PCollection[TaskBatch]:
@@ -56,10 +74,14 @@ def tasks_to_do(judged: beam.PCollection, experiment: Experiment) -> beam.PColle
 
 def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:
     """For each source that is a remote retriever, its work."""
-    works = {}
+    works: dict[int, Retrieve] = {}
     for source, retriever in experiment.remote.items():
         wanted, kind = experiment.evaluation.sources[source], experiment.sources[source].retriever.kind
-        works[source] = Retrieve(f"{kind} {source}", kind, retriever, Reach(wanted.top_k or 0, wanted.distance))
+        reach = Reach(wanted.top_k or 0, wanted.distance)
+        if isinstance(retriever, HttpApplication):
+            works[source] = Ask(f"{kind} {source}", kind, retriever, reach)
+        else:
+            works[source] = Retrieve(f"{kind} {source}", kind, retriever, reach)
     return reaching_alike(works)
 
 

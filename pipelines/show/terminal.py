@@ -5,6 +5,7 @@ from typing import Any
 
 from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.show.applications import applications_table
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
     UNRELIABLE,
@@ -38,6 +39,8 @@ def as_text(results: Results, screen: Screen = WHOLE) -> str:
         *map(screen.prose, _notes(results)),
         *map(screen.table, _tables(results, rows)),
     ]
+    if (asked := applications_table(results)) is not None:
+        parts.append(screen.table(asked))
     if (used := usage_table(results)) is not None:
         parts.append(screen.table(used))
         parts += [screen.prose(SHARED)] if any(cell.endswith("*") for row in used.rows for cell in row) else []

@@ -69,9 +69,9 @@ def evaluated(folder: Path, dataset: Mapping[str, Any], answers: Mapping[str, An
 
 def values(out: Path) -> Values:
     return {
-        (row["query_id"], each["metric"]): (each["value"], each["status"] or row["status"])
+        (row["query_id"], entry["metric"]): (entry["value"], entry["status"] or row["status"])
         for row in pq.read_table(out / "query_metrics").to_pylist()
-        for each in row["metrics"]
+        for entry in row["metrics"]
     }
 
 
@@ -114,9 +114,9 @@ def test_a_file_is_judged_without_yaml_and_copied_with_its_values(
         added = [{key: row[key] for key in row if key not in first} for first, row in zip(before, after, strict=True)]
         assert [{key: row[key] for key in first} for first, row in zip(before, after, strict=True)] == before
         metric = "Faithfulness(judge=lexical)"
-        found = values(Path("out", name))
+        result = values(Path("out", name))
         for (q, answer, *_), row in zip(DATA, added, strict=True):
-            value, status = found[hashed_id(q), metric]
+            value, status = result[hashed_id(q), metric]
             assert (float(row[metric]) if row[metric] not in (None, "") else None) == value
             assert (row["rankbeam_status"] == "ok") == (value is not None)
             assert answer is not None or ("empty answer" in row["rankbeam_status"] and status == "failed")
@@ -133,8 +133,8 @@ def rows(path: str) -> list[dict[str, Any]]:
 def test_init_writes_an_experiment_for_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     written(tmp_path, "ragas.jsonl")
-    made = rankbeam("init", "e.yaml", "--from", "ragas.jsonl")
-    assert made.status == 0, made.stderr
+    created = rankbeam("init", "e.yaml", "--from", "ragas.jsonl")
+    assert created.status == 0, created.stderr
     assert (
         "# 4 rows (JSON lines, ragas): 3 answers, 4 with contexts, 4 with a reference answer."
         in Path("e.yaml").read_text()

@@ -29,6 +29,8 @@ from rankbeam.pipelines.experiment.file.schema import meanings
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
+from rankbeam.transforms.clients.retrievers.applications.chat import ChatApplication
+from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.clients.retrievers.replay import Replay
 
@@ -41,6 +43,8 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "configurations": ConfigurationModel,
     "generate": GenerateParameters,
     "answers replay": Replay,
+    "answers http": HttpApplication,
+    "answers openai_chat": ChatApplication,
     "judge": JudgeModel,
     "quotas": QuotaModel,
     "price_per_million": PricesModel,

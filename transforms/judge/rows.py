@@ -9,7 +9,7 @@ from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import ClaimsStep
 from rankbeam.transforms.judge.work import STAGE
-from rankbeam.transforms.records.calls.quota import Prices
+from rankbeam.transforms.records.calls.quota import Prices, Quota
 from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.calls.template import Template
@@ -47,6 +47,13 @@ class Answerer:
     model: Model | None = None  # None if answers were given to rankbeam
     prompt_hash: str | None = None
     prices: Prices | None = None
+    quota: Quota | None = None  # of an application, whose calls may have a price, too
+
+    def cost(self, tokens: Tokens) -> float | None:
+        """The cost of an answer; None without a price."""
+        if self.quota is not None:
+            return self.quota.cost(1, tokens)
+        return None if self.prices is None else self.prices.cost(tokens)
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,9 @@ class Rows:
             "contexts_left_out": answer.left_out,
             "citations": list(dict.fromkeys(doc_id for doc_id in cited if doc_id is not None)),
             **_tokens(answer.tokens),
-            "cost": None if answerer.prices is None else answerer.prices.cost(answer.tokens),
+            "cost": answerer.cost(answer.tokens),
+            "seconds": answer.seconds,
+            "first_token_s": answer.first_token_s,
         }
 
     def claims(self, evaluated: Evaluated) -> Iterator[Row]:

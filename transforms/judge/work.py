@@ -97,7 +97,9 @@ class EvaluateAnswers:
                 answers[system.configuration] = [Answer(AnswerStatus.FAILED, message=system.problem)]
             elif system.answer is not None:
                 given = tuple(item.contexts(system))
-                answers[system.configuration] = [Answer(AnswerStatus.OK, system.answer, given)]
+                used = system.consumption
+                known = Answer(AnswerStatus.OK, system.answer, given, tokens=used.tokens)
+                answers[system.configuration] = [replace(known, seconds=used.seconds, first_token_s=used.first_token_s)]
             elif answering is not None:
                 begun = answering.begun(item, system)
                 count = answering.generation.samples if begun.status is AnswerStatus.OK else 1

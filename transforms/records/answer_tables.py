@@ -44,6 +44,8 @@ ANSWERS = pa.schema(
         pa.field("cached_tokens", pa.int64()),
         pa.field("output_tokens", pa.int64()),
         pa.field("cost", pa.float64()),
+        pa.field("seconds", pa.float64()),
+        pa.field("first_token_s", pa.float64()),
     ]
 )
 """One row a configuration, query and sample of its answer.
@@ -51,7 +53,8 @@ ANSWERS = pa.schema(
 `status` is "ok", "refused", "blocked", "truncated", "failed" or "no_context"; `message` says why there is no answer.
 `contexts` were given to the model, best first; `contexts_left_out` were not, since all together were longer than
 `max_context_tokens`. `citations` are ids of documents that the answer refers to. Tokens and `cost` (null where no price
-is known) are those of the call that answered; configurations with an equal prompt share one call.
+is known) are those of the call that answered; configurations with an equal prompt share one call. `seconds` and
+`first_token_s` are durations of an application's call, and null elsewhere.
 """
 
 CLAIMS = pa.schema(

@@ -38,6 +38,8 @@ class Answer:
     model_version: str | None = None
     tokens: Tokens = NO_TOKENS
     error: CallError | None = None
+    seconds: float | None = None  # duration of an application's call; None where it was not measured
+    first_token_s: float | None = None
 
     @property
     def cited(self) -> tuple[int, ...]:

@@ -37,11 +37,16 @@ REPLAYED = pa.schema(
         ("query_id", pa.string()),
         ("answer", pa.large_string()),
         ("contexts", pa.list_(pa.struct([("doc_id", pa.string()), ("text", pa.large_string())]))),
+        ("input_tokens", pa.int64()),
+        ("cached_tokens", pa.int64()),
+        ("output_tokens", pa.int64()),
+        ("seconds", pa.float64()),
+        ("first_token_s", pa.float64()),
     ]
 )
-"""One row per query that a system has answered before; contexts best first, null where the system does not say them.
+"""One row per query that a system has answered; contexts best first, null where the system does not say them.
 
-A context may have no document id.
+A context may have no document id. Tokens and durations are known of applications that were asked.
 """
 
 JUDGED_QUERIES = pa.schema(

@@ -5,11 +5,13 @@ that several of them retrieved is judged once, and an equal prompt is answered o
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from rankbeam.transforms.records.applications import NO_CONSUMPTION, Consumption
+from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.columns import ATTRIBUTES
 from rankbeam.transforms.records.rankings.contexts import Contexts, Passage
 
@@ -33,6 +35,9 @@ ITEMS = pa.schema(
                         ("answer", pa.large_string()),
                         ("problem", pa.string()),
                         ("has_contexts", pa.bool_()),
+                        ("tokens", pa.list_(pa.int64())),
+                        ("seconds", pa.float64()),
+                        ("first_token_s", pa.float64()),
                     ]
                 )
             ),
@@ -70,6 +75,7 @@ class System:
     answer: str | None = None  # one that was given to rankbeam; None if a model is to answer, or nothing is
     problem: str | None = None
     has_contexts: bool = True
+    consumption: Consumption = NO_CONSUMPTION
 
 
 @dataclass(frozen=True)
@@ -97,9 +103,8 @@ def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) ->
         for each in of_query:
             passages = tuple(places.setdefault(passage, len(places)) for passage in each.passages)
             given = each.given
-            systems.append(
-                System(each.configuration, passages, each.failed, given.answer, given.problem, given.has_contexts)
-            )
+            known = given.answer, given.problem, given.has_contexts, given.consumption
+            systems.append(System(each.configuration, passages, each.failed, *known))
         attributes = {pair["name"]: pair["value"] for pair in pairs or ()}
         yield Item(query_id, text or "", attributes, tuple(places), tuple(systems), gold)
 
@@ -174,6 +179,9 @@ def _row(item: Item) -> dict[str, Any]:
                 "answer": system.answer,
                 "problem": system.problem,
                 "has_contexts": system.has_contexts,
+                "tokens": list(astuple(system.consumption.tokens)),
+                "seconds": system.consumption.seconds,
+                "first_token_s": system.consumption.first_token_s,
             }
             for system in item.systems
         ],
@@ -194,6 +202,7 @@ def _item(row: Mapping[str, Any]) -> Item:
                 each["answer"],
                 each["problem"],
                 each["has_contexts"],
+                Consumption(Tokens(*each["tokens"]), each["seconds"], each["first_token_s"]),
             )
             for each in row["systems"]
         ),

@@ -41,8 +41,7 @@ def tasks_of(
     for source, work in works.items():
         limit = last.get(source)
         here = judged if limit is None else judged.filter(pa.array(order <= np.uint64(limit)))
-        query_ids, texts = here["query_id"].to_pylist(), here["text"].to_pylist()
-        questions = work.questions(texts)
+        query_ids, questions = here["query_id"].to_pylist(), work.of_queries(here)
         tasks = [
             Task(question[0], work.service, question, (Subject(PANEL, query_id, bucket, (source,)),))
             for query_id, question in zip(query_ids, questions, strict=True)

@@ -22,6 +22,7 @@ from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.registry import Kind
+from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters
 from rankbeam.transforms.clients.retrievers.replay import Replay
 
@@ -74,7 +75,8 @@ def experiment_schema() -> Schema:
     of_configuration = configuration["properties"]
     of_configuration["retriever"] |= {"anyOf": [_union(RETRIEVERS, defs, swept=True), {"type": "null"}]}
     replay = _typed("replay", Replay, "answers.replay", defs, swept=True)  # `dataset.file` may be the path
-    of_configuration["answers"] |= {"anyOf": [replay, {"type": "null"}]}
+    asked = [_typed(name, each, f"answers.{name}", defs, swept=True) for name, each in APPLICATIONS.items()]
+    of_configuration["answers"] |= {"anyOf": [replay, *asked, {"type": "null"}]}
     generate = _without_required(_schema(GenerateParameters, "generate.", defs))
     of_configuration["generate"] |= {"anyOf": [generate, {"type": "null"}]}
     return {"$schema": DIALECT, **root, "title": "rankbeam experiment", "$defs": defs}

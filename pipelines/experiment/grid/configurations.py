@@ -8,8 +8,8 @@ from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.pipelines.experiment.grid.cells import Cell, Grid, PlannedSource
+from rankbeam.pipelines.experiment.grid.components import ANSWERS
 from rankbeam.pipelines.experiment.grid.grid import GridContext, cells, check_names
-from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import InputError
@@ -99,7 +99,7 @@ def _source(group: Sequence[Cell], positions: Mapping[str, int], unit: str) -> S
         distance=reach.distance,
         lower_is_better=group[0].lower_is_better,
         fusion=plan_of(group[0], positions),
-        replayed=group[0].retriever.route is Route.REPLAYED,
+        replayed=group[0].retriever.role == ANSWERS,
     )
 
 

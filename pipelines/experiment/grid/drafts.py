@@ -16,6 +16,8 @@ from rankbeam.pipelines.experiment.file.models import ConfigurationModel
 from rankbeam.pipelines.experiment.grid.cells import Cell
 from rankbeam.pipelines.experiment.grid.components import ANSWERS, GENERATE, RETRIEVER
 from rankbeam.transforms.clients.parameters import Parameters
+from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
+from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE, CallableApplication
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.records.errors import InputError
@@ -25,7 +27,7 @@ CONFIGURATION = ""
 """Role of the keys of the configuration itself: `top_k` and the distance threshold."""
 
 _REPLAY = "replay"
-"""The only type under `answers:`."""
+"""The type under `answers:` of answers that exist already."""
 
 Target = tuple[str, str]
 """Target of a parameter of the grid: the role of a component, and the name of the parameter there."""
@@ -157,9 +159,12 @@ def _model(located: Located, place: Place, kind: Any) -> type[RetrieverParameter
     if not isinstance(kind, str):
         raise located.error((*place, "type"), "is missing" if kind is None else "is not a word")
     if place[-1] == ANSWERS:
-        if kind != _REPLAY:
-            raise located.error((*place, "type"), f"unknown type {kind!r}; {did_you_mean(kind, [_REPLAY])}")
-        return Replay
+        types: dict[str, type[RetrieverParameters]] = {_REPLAY: Replay, **APPLICATIONS, CALLABLE: CallableApplication}
+        if kind not in types:
+            raise located.error(
+                (*place, "type"), f"unknown type {kind!r}; {did_you_mean(kind, [_REPLAY, *APPLICATIONS])}"
+            )
+        return types[kind]
     try:
         return RETRIEVERS.load(kind)
     except InputError as error:
@@ -194,7 +199,7 @@ def beyond_most(
 
 def wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iterator[InputError]:
     """Refuse parameters that the service would refuse."""
-    if cell.retriever.route is not Route.CALLED:
+    if cell.retriever.route is not Route.CALLED or cell.retriever.role == ANSWERS:
         return
     kind, parameters = cell.retriever.kind, cell.retriever.parameters
     at: Place = ("grid", TOP_K) if TOP_K in chosen else (*cell.place, TOP_K)
@@ -220,7 +225,7 @@ def _wrong_stated_reach(located: Located, item: ConfigurationModel, drafts: Draf
     if drafts.retriever.role == ANSWERS and item.retriever is None:  # both are reported already
         for name in (TOP_K, DISTANCE):
             if getattr(item, name) is not None:
-                yield located.error((*drafts.place, name), "replayed answers have no ranking to cut; leave it out")
+                yield located.error((*drafts.place, name), "answers have no ranking to cut; leave it out")
         return
     beside, inside = item.vector_distance_threshold, drafts.inside
     at = (*drafts.place, DISTANCE) if inside is None else (*drafts.retriever.place, DISTANCE)

@@ -153,8 +153,8 @@ def test_contexts_that_deepeval_joins_are_split_and_counted(tmp_path: Path) -> N
 def test_a_conversation_ends_with_its_last_question(tmp_path: Path) -> None:
     talk = [{"type": "human", "content": "Hi"}, {"type": "ai", "content": "Hello"}, {"type": "human", "content": Q}]
     (case,) = cases(tmp_path, [{"user_input": talk, "response": A}])
-    said = [{"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Hello"}]
-    assert (case.question, case.answer, json.loads(case.attributes["history"])) == (Q, A, said)
+    content = [{"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Hello"}]
+    assert (case.question, case.answer, json.loads(case.attributes["history"])) == (Q, A, content)
     assert case.query_id != hashed_id(Q)
 
 

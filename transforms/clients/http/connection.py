@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 from urllib.parse import quote, unquote
 
 import httpx
 
-from rankbeam.transforms.clients.http.template import PLACEHOLDERS, URL
+from rankbeam.transforms.clients.http.template import URL
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.secrets import REFERENCE, Secrets, resolve
 from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
@@ -30,7 +31,6 @@ _MOST_BYTES_OF_AN_ERROR = 64 * 2**10
 _SHOWN = 200
 _CALLS_PER_CLIENT = 8
 
-_TEMPLATE = re.compile("|".join((REFERENCE.pattern, *map(re.escape, PLACEHOLDERS))))
 _KINDS = {
     401: FailureKind.PERMISSION,
     403: FailureKind.PERMISSION,
@@ -171,7 +171,7 @@ class HttpConnection:
             start = self._shown(body[:_MOST_BYTES_OF_AN_ERROR].decode(errors="replace"))
             raise CallError(FailureKind.MALFORMED, f"the answer is not JSON: {error}, found {start!r}") from error
         answer = self.secrets.hide_in(value)
-        if answer != value and self.parameters.ranking(answer).doc_ids != self.parameters.ranking(value).doc_ids:
+        if answer != value and self.parameters.has_hidden_ids(answer, value):
             raise CallError(
                 FailureKind.INVALID,
                 "a document's id holds the value of a secret, which rankbeam hides: if that value is not a secret, "
@@ -218,7 +218,14 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
 
 def _in_text(template: str, values: Mapping[str, Any], encoded: Callable[[str], str] = str) -> str:
     # In one pass, so that a value that looks like a placeholder is not replaced.
-    return _TEMPLATE.sub(lambda match: encoded(_text(values[match[0]])), template)
+    names = tuple(name for name in values if name.startswith("{"))
+    return _pattern(names).sub(lambda match: encoded(_text(values[match[0]])), template)
+
+
+@lru_cache(maxsize=256)
+def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
+    """References, and the placeholders that have values."""
+    return re.compile("|".join((REFERENCE.pattern, *map(re.escape, names))))
 
 
 def _text(value: Any) -> str:

@@ -274,6 +274,10 @@ class Http(RemoteRetriever):
         except (Unexpected, ValueError, TypeError):
             return super().recall(answers)
 
+    def has_hidden_ids(self, answer: Any, original: Any) -> bool:
+        """Return whether an id of an answer, from which secrets are removed, differs from the original's."""
+        return self.ranking(answer).doc_ids != self.ranking(original).doc_ids
+
     def ranking(self, answer: Any) -> Ranking:
         """The ranking in a parsed answer."""
         return Reader(self.results, self.id, self.score, self.text, self.results_required).ranking(answer)

@@ -37,6 +37,10 @@ class Retrieve:
         """The retriever."""
         return (self.service,)
 
+    def of_queries(self, queries: pa.RecordBatch) -> list[Question]:
+        """The items of `steps` for some queries."""
+        return self.questions(queries["text"].to_pylist())
+
     def questions(self, texts: Sequence[str]) -> list[Question]:
         """What `steps` is given for the texts of queries."""
         return list(zip(self.retriever.keys(self.kind, texts, self.reach), texts, strict=True))

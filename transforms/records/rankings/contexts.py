@@ -3,12 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import BoolArray, offsets_of, stable_order
 from rankbeam.transforms.kernels.ranking.orders import order_by_score
 from rankbeam.transforms.kernels.ranking.rankings import Ranked
+from rankbeam.transforms.records.applications import NO_CONSUMPTION, Consumption
+from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.race import order_of
@@ -30,6 +33,7 @@ class Given:
     answer: str | None = None  # the answer; None if none was given
     problem: str | None = None
     has_contexts: bool = True
+    consumption: Consumption = NO_CONSUMPTION
 
 
 NOT_GIVEN = Given()
@@ -97,7 +101,12 @@ def _given(
             continue
         contexts = row["contexts"]
         passages = tuple(Passage(context["doc_id"], context["text"]) for context in contexts or ())
-        yield Contexts(position, passages, False, Given(row["answer"], has_contexts=contexts is not None))
+        yield Contexts(position, passages, False, Given(row["answer"], None, contexts is not None, _consumption(row)))
+
+
+def _consumption(row: Mapping[str, Any]) -> Consumption:
+    tokens = Tokens(*(row[name] or 0 for name in ("input_tokens", "cached_tokens", "output_tokens")))
+    return Consumption(tokens, row["seconds"], row["first_token_s"])
 
 
 def _passages(answer: Answers, distance: float | None, count: int | None, queries: int) -> list[tuple[Passage, ...]]:

@@ -1,0 +1,110 @@
+"""Replies of applications: answer, contexts and tokens at their paths, or why a query has failed."""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rankbeam.transforms.clients.retrievers.applications.callables import plain
+from rankbeam.transforms.clients.retrievers.applications.chat import ChatApplication
+from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.errors import CallError
+
+PLAIN = HttpApplication(
+    url="http://h/ask", answer="result.text", results="result.sources", id="id", text="snippet", usage={"input": "in"}
+)
+
+
+def stored(reply: Any) -> str:
+    return json.dumps({"seconds": 0.5, "reply": reply})
+
+
+def test_answer_contexts_and_tokens() -> None:
+    sources = [{"id": 7, "snippet": "a"}, {"snippet": "b"}, "c", {"id": "d"}]
+    answer = PLAIN.read(stored({"result": {"text": "yes", "sources": sources}, "in": 9}))
+    assert (answer.text, answer.contexts) == ("yes", (("7", "a"), (None, "b"), (None, "c"), ("d", None)))
+    assert (answer.consumption.tokens, answer.consumption.seconds) == (Tokens(9), 0.5)
+    assert PLAIN.read(stored({"result": {"text": "yes"}, "in": -1})).contexts == ()
+    assert HttpApplication(url="http://h/", answer="a").read(stored({"a": "yes"})).contexts is None
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        ({"result": {"sources": []}}, "answer: result.text is missing, found"),
+        ([], "answer: result.text is missing, found []"),
+        ({"result": {"text": 3}}, "answer: result.text is not a text"),
+        ({"result": {"text": " "}}, "answer: result.text is empty"),
+        ({"result": {"text": "a", "sources": {"id": "x"}}}, "results: result.sources is not a list"),
+        ({"result": {"text": "a", "sources": [{"name": "x"}]}}, "results[0]: has neither text (snippet) nor id (id)"),
+    ],
+)
+def test_a_wrong_reply_names_the_path(reply: Any, problem: str) -> None:
+    with pytest.raises(CallError) as caught:
+        PLAIN.read(stored(reply))
+    assert problem in caught.value.message
+
+
+def requests(application: HttpApplication) -> list[tuple[str, str]]:
+    rows = [
+        {"query_id": name, "text": "who?", "attributes": [{"name": "language", "value": language}]}
+        for name, language in (("q1", "de"), ("q2", "de"), ("q3", "en"))
+    ]
+    return application.requests("http", pa.RecordBatch.from_pylist(rows, schema=columns.QUERIES))
+
+
+def test_keys_are_made_from_what_is_sent() -> None:
+    def distinct(**more: Any) -> int:
+        return len({key for key, _ in requests(PLAIN.model_copy(update=more))})
+
+    assert distinct() == 1
+    assert distinct(body={"q": "{query}", "s": "{attempt}"}) == 1
+    assert distinct(body={"q": "{query}", "l": "{language}"}) == 2
+    assert distinct(body={"q": "{query}", "s": "{query_id}"}) == 3
+    before = {key for key, _ in requests(PLAIN)}
+    assert before == {key for key, _ in requests(PLAIN.model_copy(update={"answer": "other", "usage": {}}))}
+    assert before.isdisjoint({key for key, _ in requests(PLAIN.model_copy(update={"version": "2"}))})
+
+
+def test_a_chat_sends_the_query_as_a_message() -> None:
+    chat = ChatApplication(url="http://h/v1/chat/completions", model="m", contexts="contexts")
+    assert chat.template == {"model": "m", "messages": [{"role": "user", "content": "{query}"}]}
+    reply = {"choices": [{"message": {"content": "yes"}}], "contexts": ["a", {"content": "b"}]}
+    assert chat.read(stored(reply)).contexts == ((None, "a"), (None, "b"))
+
+
+class Document:
+    """A document of LangChain, with the node of LlamaIndex that holds it."""
+
+    def __init__(self, text: str) -> None:
+        self.page_content, self.id, self.node = text, None, self
+
+
+class Response:
+    """What a query engine of LlamaIndex returns."""
+
+    source_nodes = (Document("a"),)
+
+    def __str__(self) -> str:
+        return "yes"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"answer": "yes", "contexts": ["a"]},
+        {"result": "yes", "source_documents": [Document("a")]},
+        {"output": "yes", "context": [{"content": "a"}]},
+        Response(),
+    ],
+)
+def test_what_frameworks_return(result: Any) -> None:
+    assert plain(result) == {"answer": "yes", "contexts": [{"doc_id": None, "text": "a"}]}
+
+
+def test_what_is_no_answer_is_refused() -> None:
+    with pytest.raises(CallError, match="the system returned int; return a text"):
+        plain(3)

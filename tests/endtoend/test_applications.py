@@ -1,0 +1,295 @@
+"""Deployed applications: one call answers a query with its contexts, under quota, ledger and retries."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from support.cli import Outcome, rankbeam
+from support.inputs import trec_qrels, write
+
+from rankbeam import evaluate as evaluate_here
+
+DATA = {
+    "q1": ("Who pays?", "Owners pay. Guests pay, too.", ["owners", "weather"], "en"),
+    "q2": ("How does it open?", "With a code.", ["doors"], "de"),
+    "q3": ("Is it green?", "It is green.", [], "en"),
+}
+TEXTS = {"owners": "Owners pay the invoices.", "weather": "It rains.", "doors": "The door opens with a code."}
+REFERENCES = {"q1": "Owners pay.", "q2": "With a code.", "q3": "It is green."}
+METRICS = ["nDCG@3", "Faithfulness", "ContextRecall", "ClaimRecall"]
+
+
+class Application:
+    """A small RAG application; every request whose number is in `faults` gets that status or body."""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.faults: dict[int, int | bytes] = {}
+        self._lock = Lock()
+
+    def reply(self, path: str, body: dict[str, Any]) -> tuple[int, bytes]:
+        with self._lock:
+            self.requests.append({"path": path, **body})
+            fault = self.faults.get(len(self.requests))
+        if isinstance(fault, int):
+            return fault, b"{}"
+        return 200, fault if fault is not None else json.dumps(self.answer(path, body)).encode()
+
+    @staticmethod
+    def answer(path: str, body: dict[str, Any]) -> dict[str, Any]:
+        question = body["messages"][-1]["content"] if path.endswith("completions") else body["question"]
+        _, answer, ids, _ = next(entry for entry in DATA.values() if entry[0] == question)
+        sources = [{"id": name, "snippet": TEXTS[name]} for name in ids]
+        if path.endswith("completions"):
+            context = {"citations": [{"content": entry["snippet"]} for entry in sources]}
+            message = {"role": "assistant", "content": answer, "context": context}
+            return {"choices": [{"message": message}], "usage": {"prompt_tokens": 100, "completion_tokens": 7}}
+        return {"result": {"text": answer, "sources": sources}, "usage": {"in": 90, "out": 8}}
+
+
+@contextmanager
+def serving() -> Iterator[tuple[str, Application]]:
+    application = Application()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            status, content = application.reply(self.path, body)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is logged."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", application
+        server.shutdown()
+
+
+def asking(url: str, **more: Any) -> dict[str, Any]:
+    return {
+        "type": "http", "url": f"{url}/ask", "version": "1", "body": {"question": "{query}"},
+        "answer": "result.text", "results": "result.sources", "id": "id", "text": "snippet",
+        "usage": {"input": "usage.in", "output": "usage.out"}, **more,
+    }  # fmt: skip
+
+
+def evaluate(folder: Path, *answers: dict[str, Any], command: str = "evaluate", **more: Any) -> Outcome:
+    lines = [{"_id": name, "text": entry[0], "reference": REFERENCES[name], "language": entry[3]}
+             for name, entry in DATA.items()]  # fmt: skip
+    write(folder / "queries.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
+    write(folder / "qrels.txt", trec_qrels([("q1", "owners", 1), ("q2", "doors", 1), ("q3", "weather", 1)]))
+    experiment: dict[str, Any] = {
+        "name": "e", "dataset": {"queries": "queries.jsonl", "qrels": "qrels.txt", "answers": "reference"},
+        "services": {"overlap": {"type": "lexical"}}, "judge": {"service": "overlap", "repeat_share": 0},
+        "configurations": [{"name": f"app{place}", "answers": entry} for place, entry in enumerate(answers)],
+        "quotas": {kind: {"requests_per_minute": 60_000, "price_per_1000": 2,
+                          "price_per_million": {"input": 10, "output": 20}}
+                   for kind in {entry["type"] for entry in answers} & {"http", "openai_chat"}},
+        "metrics": METRICS, "statistics": {"replicates": 0}, "max_failure_rate": 0.5, "output": {"path": "out"},
+    }  # fmt: skip
+    return rankbeam(command, write(folder / "e.yaml", yaml.safe_dump({**experiment, **more})))
+
+
+def values(folder: Path, name: str) -> dict[tuple[str, str], tuple[float | None, str]]:
+    ids = {row["config_id"]: row["name"] for row in pq.read_table(folder / "out" / "configurations").to_pylist()}
+    return {
+        (row["query_id"], entry["metric"]): (entry["value"], entry["status"] or row["status"])
+        for row in pq.read_table(folder / "out" / "query_metrics").to_pylist()
+        if ids[row["config_id"]] == name
+        for entry in row["metrics"]
+    }
+
+
+def rows(folder: Path, table: str) -> list[dict[str, Any]]:
+    result: list[dict[str, Any]] = pq.read_table(folder / "out" / table).to_pylist()
+    return sorted(result, key=lambda row: str(row.get("query_id")))
+
+
+def test_values_are_those_of_the_same_answers_in_a_file(tmp_path: Path) -> None:
+    lines = [
+        {"query_id": name, "answer": answer, "contexts": [{"doc_id": entry, "text": TEXTS[entry]} for entry in ids]}
+        for name, (_, answer, ids, _) in DATA.items()
+    ]
+    write(tmp_path / "answers.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
+    with serving() as (url, application):
+        done = evaluate(tmp_path, asking(url), {"type": "replay", "path": "answers.jsonl"})
+    assert done.status == 0, done.stderr
+    assert values(tmp_path, "app0") == values(tmp_path, "app1")
+    assert sorted(entry["question"] for entry in application.requests) == sorted(entry[0] for entry in DATA.values())
+    requested, replayed = (
+        [row for row in rows(tmp_path, "answers") if (row["seconds"] is None) == is_null] for is_null in (False, True)
+    )
+    assert [(row["input_tokens"], row["output_tokens"]) for row in requested] == [(90, 8)] * 3
+    assert [row["cost"] for row in requested] == pytest.approx([0.002 + (90 * 10 + 8 * 20) / 1e6] * 3)
+    assert all(row["seconds"] > 0 for row in requested)
+    names_kept = ("query_id", "answer", "contexts", "citations", "status")
+    assert [{name: row[name] for name in names_kept} for row in requested] == [
+        {name: row[name] for name in names_kept} for row in replayed
+    ]
+
+
+def test_a_second_run_asks_nothing_and_knows_the_durations(tmp_path: Path) -> None:
+    with serving() as (url, application):
+        planned = evaluate(tmp_path, asking(url), command="plan")
+        assert "http: 3 calls to make" in planned.stdout, planned.stderr
+        assert "overlap: " in planned.stdout  # calls of the judge, with imagined answers
+        assert evaluate(tmp_path, asking(url)).status == 0
+        before = [row["seconds"] for row in rows(tmp_path, "answers")]
+        again = evaluate(tmp_path, asking(url))
+        assert len(application.requests) == 3
+        planned = evaluate(tmp_path, asking(url), command="plan")
+        assert "http: 0 calls to make" in planned.stdout
+        assert evaluate(tmp_path, asking(url, version="2")).status == 0
+        assert len(application.requests) == 6
+    assert [row["seconds"] for row in rows(tmp_path, "answers") if row["run_id"] in again.stdout] == before
+    head, _, line = (entry.split() for entry in again.stdout.split("application ")[1].splitlines()[:3])
+    assert head == ["answers", "p50", "p95", "input", "tokens", "output", "tokens", "cost"]
+    assert (line[0], line[1], line[-3:]) == ("app0", "3", ["270", "24", "0.00918"])
+
+
+def test_requests_hold_ids_and_attributes_and_the_grid_changes_them(tmp_path: Path) -> None:
+    body = {"question": "{query}", "session": "{query_id}-{attempt}", "language": "{language}"}
+    bodies = {"short": {**body, "top_k": 3}, "long": {**body, "top_k": 5}}
+    with serving() as (url, application):
+        done = evaluate(
+            tmp_path, {key: value for key, value in asking(url).items() if key != "body"}, grid={"body": bodies}
+        )
+        assert done.status == 0, done.stderr
+        sent = {(entry["session"], entry["language"], entry["top_k"]) for entry in application.requests}
+    assert sent == {(f"{name}-1", entry[3], top_k) for name, entry in DATA.items() for top_k in (3, 5)}
+
+
+def test_a_chat_endpoint_answers_with_its_contexts(tmp_path: Path) -> None:
+    contexts = "choices[0].message.context.citations"
+    with serving() as (url, application):
+        answers = {"type": "openai_chat", "url": f"{url}/v1/chat/completions", "model": "agent", "contexts": contexts}
+        done = evaluate(tmp_path, answers)
+        assert done.status == 0, done.stderr
+    assert application.requests[0]["model"] == "agent"
+    assert "without version:" in done.stderr
+    first = rows(tmp_path, "answers")[0]
+    assert (first["answer"], first["input_tokens"], len(first["contexts"])) == (DATA["q1"][1], 100, 2)
+    assert {row["status"] for row in rows(tmp_path, "query_metrics")} <= {"missing", "empty"}  # no ids
+
+
+def test_faults_are_retried_and_wrong_replies_fail_their_query_only(tmp_path: Path) -> None:
+    with serving() as (url, application):
+        application.faults = {1: 503, 3: 429}
+        assert evaluate(tmp_path, asking(url)).status == 0
+        assert len(application.requests) == 5
+        good = values(tmp_path, "app0")
+        html = b"<html>Login</html>"
+        application.requests.clear()
+        application.faults = dict.fromkeys((1, *range(4, 9)), html)
+        done = evaluate(tmp_path, asking(url, version="2"), max_failure_rate=1.0)
+    assert done.status == 0, done.stderr
+    assert good == {key: value for key, value in good.items() if value[1] != "failed"}
+    assert {row["query_id"] for row in rows(tmp_path, "failures")} <= set(DATA)
+
+
+def test_a_reply_without_the_answer_is_a_failed_query_that_names_the_path(tmp_path: Path) -> None:
+    with serving() as (url, application):
+        application.faults = dict.fromkeys(range(1, 100), b'{"result": {}}')
+        evaluate(
+            tmp_path, asking(url), max_failure_rate=1.0, quotas={"http": {"requests_per_second": 1000, "attempts": 1}}
+        )
+    messages = {row["message"] for row in rows(tmp_path, "failures") if row["stage"] == "retrieve"}
+    assert messages == {'answer: result.text is missing, found {"result": {}}'}
+    assert {status for _, status in values(tmp_path, "app0").values()} == {"failed"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ({"url": "ftp://x/ask"}, "answers.url: write http:// or https://"),
+        ({"answer": "a["}, "answers.answer: 'a[' is not valid JMESPath"),
+        ({"usage": {"tokens": "a"}}, "answers.usage: has 'tokens'; it takes input, output, cached"),
+        ({"body": {"question": "fixed"}}, "holds {query}"),
+        ({"body": {"question": "{query}", "language": "{langage}"}}, "no query has this attribute; did you mean"),
+        ({"type": "htp"}, "unknown type 'htp'; did you mean 'http'?"),
+        ({"anser": "a"}, "did you mean"),
+        ({"headers": {"Authorization": "Bearer abc"}}, "${env:"),
+    ],
+)
+def test_a_wrong_application_is_refused_before_anything_is_asked(
+    tmp_path: Path, wrong: dict[str, Any], problem: str
+) -> None:
+    with serving() as (url, application):
+        done = evaluate(tmp_path, {**asking(url), **wrong})
+    assert (done.status, application.requests) == (2, [])
+    assert problem in done.stderr
+
+
+class Node:
+    """A document as LangChain, LlamaIndex and Haystack have it."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.id, self.content = name, text
+
+
+def answered(query: str) -> dict[str, Any]:
+    _, answer, ids, _ = next(entry for entry in DATA.values() if entry[0] == query)
+    return {"answer": answer, "contexts": [Node(name, TEXTS[name]) for name in ids]}
+
+
+def test_python_functions_are_applications(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with serving() as (url, _):
+        assert evaluate(tmp_path, asking(url)).status == 0
+    expected = values(tmp_path, "app0")
+    calls: list[str] = []
+
+    async def slow(query: str, attributes: dict[str, str]) -> dict[str, Any]:
+        calls.append(query)
+        assert set(attributes) == {"query_id"}
+        return answered(query)
+
+    class Chain:
+        def invoke(self, query: str) -> dict[str, Any]:
+            return answered(query)
+
+    experiment = yaml.safe_load(Path("e.yaml").read_text())
+    del experiment["configurations"], experiment["quotas"], experiment["output"]
+    systems = {"slow": slow, "plain": answered, "chain": Chain()}
+    for _ in range(2):
+        result = evaluate_here(experiment, output="again", system=systems, version="1")
+        assert len(calls) == 3
+        rows = result.per_query().to_pylist()
+        for name in systems:
+            result = {(row["query_id"], row["metric"]): (row["value"], row["status"]) for row in rows
+                     if row["configuration"] == name}  # fmt: skip
+            assert result == expected
+    evaluate_here(experiment, output="again", system={"slow": slow})
+    assert len(calls) == 6
+
+
+def test_what_a_function_raises_fails_its_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with serving() as (url, _):
+        evaluate(tmp_path, asking(url))
+    experiment = yaml.safe_load(Path("e.yaml").read_text())
+
+    def system(query: str) -> Any:
+        if query == DATA["q1"][0]:
+            raise KeyError("no index")
+        return {"answer": None} if query == DATA["q2"][0] else answered(query)
+
+    names_kept = {key: value for key, value in experiment.items() if key not in ("configurations", "quotas", "output")}
+    result = evaluate_here(names_kept, output="failing", system=system, max_failure_rate=1.0)
+    failed = {row["query_id"] for row in result.per_query().to_pylist() if row["status"] == "failed"}
+    assert failed == {"q1", "q2"}
+    with pytest.raises(TypeError, match="neither a function nor an object"):
+        evaluate_here(names_kept, output="none", system=3)

@@ -1,0 +1,158 @@
+"""Applications in this process: any Python function, or an object of LangChain or LlamaIndex."""
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+from pydantic import JsonValue, field_validator
+
+from rankbeam.transforms.clients.calls.services import Access
+from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
+from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+CALLABLE = "callable"
+"""The type of these applications, which `rankbeam.evaluate(…, system=…)` uses."""
+
+System = Callable[[str, Mapping[str, str]], Any]
+"""Takes a query and its attributes; returns a text, or {answer, contexts}, or a promise of one."""
+
+_systems: dict[str, System] = {}
+_ANSWERS = ("answer", "output", "result", "response")
+_CONTEXTS = ("contexts", "context", "source_documents", "documents")
+_TEXTS = ("text", "page_content", "content")
+_IDS = ("doc_id", "id", "id_")
+
+
+@contextmanager
+def registered(systems: Mapping[str, Any]) -> Iterator[None]:
+    """Make systems known by name as long as the block lasts."""
+    _systems.update({name: adapted(system) for name, system in systems.items()})
+    try:
+        yield
+    finally:
+        for name in systems:
+            del _systems[name]
+
+
+def adapted(system: Any) -> System:
+    """A function of a query and its attributes for an object of LangChain (`invoke`) or LlamaIndex (`query`)."""
+    for name in ("ainvoke", "invoke", "aquery", "query"):
+        method = getattr(system, name, None)
+        if callable(method):
+            return lambda text, _attributes, method=method: method(text)  # type: ignore[misc]
+    if not callable(system):
+        raise TypeError(f"{type(system).__name__} is neither a function nor an object with invoke or query")
+    if len(inspect.signature(system).parameters) == 1:
+        return lambda text, _attributes: system(text)
+    function: System = system
+    return function
+
+
+class CallableApplication(HttpApplication):
+    """A function of this process.
+
+    Attributes:
+        system: name of the function.
+        attributes_of_queries: names of the attributes that decide its answer, besides the query's text.
+    """
+
+    system: str
+    url: str = "http://callable/"
+    answer: str = "answer"
+    results: str | None = "contexts"
+    id: str | None = "doc_id"
+    text: str | None = "text"
+    attributes_of_queries: tuple[str, ...] = ()
+
+    reading: ClassVar[frozenset[str]] = HttpApplication.reading | {"url"}
+
+    @field_validator("system")
+    @classmethod
+    def _known_system(cls, value: str) -> str:
+        if value not in _systems:
+            raise ValueError("is a function of Python; use rankbeam.evaluate(…, system=…)")
+        return value
+
+    @property
+    def template(self) -> JsonValue:
+        """The parts of a query that decide the answer."""
+        return {"query": "{query}", **{name: f"{{{name}}}" for name in self.attributes_of_queries}}
+
+    @property
+    def access(self) -> Access:
+        """Failures of a function are those of single queries."""
+        return Access(f"the function {self.system!r}", (), frozenset())
+
+    def scope(self) -> str:
+        """The name of the function."""
+        return self.system
+
+    async def connect(self) -> "CallableConnection":
+        """Look up the function."""
+        if self.system not in _systems:
+            raise CallError(FailureKind.INVALID, f"the function {self.system!r} is not known in this process")
+        return CallableConnection(_systems[self.system])
+
+
+class CallableConnection:
+    """Calls a function; one that is not asynchronous runs in a thread."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+
+    async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
+        """Make one attempt; see `services.Connection.call`."""
+        values = json.loads(payload)
+        attributes = {name: value for name, value in values.items() if name != "query"}
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            async with asyncio.timeout(timeout_s):
+                result = await asyncio.to_thread(self._system, values["query"], attributes)
+                result = await result if inspect.isawaitable(result) else result
+        except TimeoutError as error:
+            raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
+        except OSError as error:
+            raise CallError(FailureKind.UNAVAILABLE, f"{type(error).__name__}: {error}") from error
+        reply = {"seconds": round(clock() - began, 6), "reply": plain(result)}
+        return Reply(json.dumps(reply, ensure_ascii=False))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def plain(result: Any) -> dict[str, Any]:
+    """The answer and the contexts in what a system returned.
+
+    >>> plain("yes"), plain({"result": "yes", "context": ["a"]})
+    ({'answer': 'yes', 'contexts': None}, {'answer': 'yes', 'contexts': [{'doc_id': None, 'text': 'a'}]})
+    """
+    if isinstance(result, str):
+        return {"answer": result, "contexts": None}
+    if hasattr(result, "source_nodes"):  # a Response of LlamaIndex
+        return plain({"answer": str(result), "contexts": [entry.node for entry in result.source_nodes]})
+    if not isinstance(result, Mapping):
+        content = getattr(result, "content", None)  # a message of LangChain
+        if not isinstance(content, str):
+            problem = f"the system returned {type(result).__name__}; return a text or {{answer, contexts}}"
+            raise CallError(FailureKind.MALFORMED, problem)
+        return {"answer": content, "contexts": None}
+    answer = next((result[name] for name in _ANSWERS if name in result), None)
+    contexts = next((result[name] for name in _CONTEXTS if name in result), None)
+    answer = answer if isinstance(answer, str | None) else getattr(answer, "content", None)
+    return {"answer": answer, "contexts": None if contexts is None else [_context(entry) for entry in contexts]}
+
+
+def _context(value: Any) -> dict[str, str | None]:
+    """A context: a text, a mapping, or a document of LangChain, LlamaIndex or Haystack."""
+    if isinstance(value, str):
+        return {"doc_id": None, "text": value}
+    parts = value if isinstance(value, Mapping) else {name: getattr(value, name, None) for name in (*_TEXTS, *_IDS)}
+    text = next((parts[name] for name in _TEXTS if isinstance(parts.get(name), str)), None)
+    name = next((str(parts[name]) for name in _IDS if parts.get(name) not in (None, "")), None)
+    return {"doc_id": name, "text": text}

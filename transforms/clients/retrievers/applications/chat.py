@@ -1,0 +1,39 @@
+"""Applications that speak OpenAI's protocol for chats, such as gateways and agents."""
+
+from typing import Any
+
+from pydantic import JsonValue, model_validator
+
+from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
+
+
+class ChatApplication(HttpApplication):
+    """An application behind an OpenAI-compatible endpoint, which gets the query as the user's message.
+
+    `url` is the address of the endpoint, such as "http://localhost:8000/v1/chat/completions".
+
+    Attributes:
+        model: name of the model or agent that the endpoint serves.
+        contexts: JMESPath to the list of contexts in the reply, such as "choices[0].message.context.citations".
+    """
+
+    model: str | None = None
+    contexts: str | None = None
+    answer: str = "choices[0].message.content"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_http(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        usage = {"input": "usage.prompt_tokens", "output": "usage.completion_tokens"}
+        results = {"results": value["contexts"]} if "results" not in value and "contexts" in value else {}
+        return {"usage": usage, "text": "content", **results, **value}
+
+    @property
+    def template(self) -> JsonValue:
+        """The body that is sent, with placeholders."""
+        if self.body is not None:
+            return self.body
+        model: dict[str, JsonValue] = {} if self.model is None else {"model": self.model}
+        return {**model, "messages": [{"role": "user", "content": "{query}"}]}

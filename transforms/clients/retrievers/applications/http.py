@@ -1,0 +1,192 @@
+"""Applications behind HTTP: the request, and the places of answer, contexts and tokens in the reply."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, ClassVar
+
+import pyarrow as pa
+from pydantic import Field, JsonValue, StrictStr, field_validator
+
+from rankbeam.transforms.clients.calls.services import Connection
+from rankbeam.transforms.clients.http.template import texts_in
+from rankbeam.transforms.clients.retrievers.http import Http
+from rankbeam.transforms.clients.storage.json_paths import check_path, finder
+from rankbeam.transforms.clients.storage.json_values import value_of
+from rankbeam.transforms.records.applications import ApplicationAnswer, Consumption
+from rankbeam.transforms.records.calls.call import content_key, content_keys
+from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.suggestions import shortened
+
+_PLACEHOLDER = re.compile(r"(?<!\$)\{(\w+)\}")
+_OWN = frozenset({"query", "query_id", "attempt"})
+_Path = Annotated[str, Field(min_length=1)]
+_USAGE = ("input", "output", "cached")
+
+
+class HttpApplication(Http):
+    """The request, and the places of the answer, its contexts and its tokens in the reply.
+
+    In `url`, `params` and `body`, `{query}` and `{query_id}` are replaced by the query's text and id, `{attempt}` by
+    the number of the attempt, and `{NAME}` by the attribute NAME of the query. References such as `${env:NAME}` are
+    replaced there and in `headers`.
+
+    Attributes:
+        answer: JMESPath to the answer's text.
+        results: JMESPath to the list of contexts, best first; without it, contexts are not known.
+        id: JMESPath to the document id in a context.
+        text: JMESPath to the text in a context; contexts may also be texts themselves.
+        usage: JMESPaths to the tokens of `input`, `output` and `cached`.
+        version: version of the deployed application. Answers of another version are not reused.
+    """
+
+    results: _Path | None = None  # type: ignore[assignment]
+    id: _Path | None = None  # type: ignore[assignment]
+    answer: _Path
+    usage: dict[str, StrictStr] = Field(default_factory=dict)
+
+    default_top_k: ClassVar[int | None] = None
+    reading: ClassVar[frozenset[str]] = Http.reading | {"answer", "usage"}
+
+    @field_validator("url")
+    @classmethod
+    def _usable_url(cls, value: str) -> str:
+        super()._usable_url(_PLACEHOLDER.sub("{query}", value))
+        return value
+
+    @field_validator("answer")
+    @classmethod
+    def _usable_answer(cls, value: str) -> str:
+        check_path(value)
+        return value
+
+    @field_validator("usage")
+    @classmethod
+    def _usable_usage(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, path in value.items():
+            if name not in _USAGE:
+                raise ValueError(f"has {name!r}; it takes {', '.join(_USAGE)}")
+            check_path(path)
+        return value
+
+    @property
+    def template(self) -> JsonValue:
+        """The body that is sent, with placeholders; None for no body."""
+        return {"query": "{query}"} if self.body is None and self.method != "GET" else self.body
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes of queries that the request holds, sorted."""
+        return tuple(sorted(self._placeholders() - _OWN))
+
+    def _placeholders(self) -> set[str]:
+        texts = (self.url, *map(str, self.params.values()), *(text for _, text in texts_in(self.template)))
+        return {name for text in texts for name in _PLACEHOLDER.findall(text)}
+
+    def warnings(self) -> Iterator[str]:
+        """Warnings before any call."""
+        if self.version is None:
+            yield (
+                f"{self.scope()}: without version:, answers in the ledger are used again, "
+                "even if the application has changed since"
+            )
+
+    def is_prefix(self) -> bool:
+        """An application has no rankings to cut."""
+        return True
+
+    async def connect(self) -> Connection:
+        """Resolve the secrets and create the connection."""
+        from rankbeam.transforms.clients.retrievers.applications.connection import connect
+
+        return await connect(self)
+
+    def requests(self, kind: str, queries: pa.RecordBatch) -> list[tuple[str, str]]:
+        """Key and payload of the call for each query."""
+        texts, ids = queries["text"].to_pylist(), queries["query_id"].to_pylist()
+        names, identity = self.attributes, self.identity(kind)
+        attributes = queries["attributes"].to_pylist() if names else [None] * len(texts)
+        known = [{pair["name"]: pair["value"] for pair in entry or ()} for entry in attributes]
+        values = [{name: of_query.get(name) for name in names} for of_query in known]
+        has_id = "query_id" in self._placeholders()
+        keyed = [
+            {**entry, **({"query_id": query_id} if has_id else {})} for entry, query_id in zip(values, ids, strict=True)
+        ]
+        if names or has_id:
+            keys = [
+                content_key({**identity, "query": text, "values": entry})
+                for text, entry in zip(texts, keyed, strict=True)
+            ]
+        else:
+            keys = content_keys(identity, "query", texts)
+        payloads = [
+            json.dumps({"query": text, "query_id": query_id, **entry}, ensure_ascii=False)
+            for text, query_id, entry in zip(texts, ids, values, strict=True)
+        ]
+        return list(zip(keys, payloads, strict=True))
+
+    def recall(self, answers: Sequence[bytes]) -> pa.Array:
+        """Nothing: answers of the ledger are read one by one."""
+        return pa.nulls(len(answers))
+
+    def read(self, answer: str) -> ApplicationAnswer:  # type: ignore[override]
+        """The answer that a stored reply holds."""
+        try:
+            stored = value_of(answer)
+        except ValueError as error:
+            raise CallError(FailureKind.MALFORMED, f"the reply is not JSON: {error}") from error
+        reply = stored["reply"]
+        text = _value_at(self.answer, reply)
+        if not isinstance(text, str):
+            lacks = "is missing" if text is None else "is not a text"
+            raise CallError(FailureKind.MALFORMED, f"answer: {self.answer} {lacks}, found {_shown(reply)}")
+        if not text.strip():
+            raise CallError(FailureKind.INVALID, f"answer: {self.answer} is empty")
+        consumption = Consumption(self._tokens(reply), stored["seconds"], stored.get("first_token_s"))
+        return ApplicationAnswer(text, self._contexts(reply), consumption)
+
+    def has_hidden_ids(self, answer: Any, original: Any) -> bool:
+        """Return whether an id of a context differs from the original's."""
+        ids = [[name for name, _ in self._contexts(entry) or ()] for entry in (answer, original)]
+        return ids[0] != ids[1]
+
+    def _tokens(self, reply: Any) -> Tokens:
+        counts = {name: _value_at(path, reply) for name, path in self.usage.items()}
+        tokens = Tokens(**{name: count for name, count in counts.items() if type(count) is int})
+        return tokens if tokens.is_possible else Tokens()
+
+    def _contexts(self, reply: Any) -> tuple[tuple[str | None, str | None], ...] | None:
+        if self.results is None:
+            return None
+        listed = _value_at(self.results, reply)
+        if listed is None and not self.results_required:
+            return ()
+        if not isinstance(listed, list):
+            raise CallError(FailureKind.MALFORMED, f"results: {self.results} is not a list, found {_shown(listed)}")
+        return tuple(self._context(place, entry) for place, entry in enumerate(listed))
+
+    def _context(self, place: int, value: Any) -> tuple[str | None, str | None]:
+        if isinstance(value, str):
+            return None, value
+        text = None if self.text is None else _value_at(self.text, value)
+        name = None if self.id is None else _value_at(self.id, value)
+        name = str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+        if not isinstance(text, str) and not (isinstance(name, str) and name):
+            problem = f"results[{place}]: has neither text ({self.text}) nor id ({self.id}), found {_shown(value)}"
+            raise CallError(FailureKind.MALFORMED, problem)
+        return name if isinstance(name, str) and name else None, text if isinstance(text, str) else None
+
+
+def _value_at(path: str, value: Any) -> Any:
+    try:
+        return finder(path)(value)
+    except ValueError as error:  # JMESPath's errors are
+        raise CallError(
+            FailureKind.MALFORMED, f"{path} does not fit the reply: {str(error).splitlines()[0]}"
+        ) from error
+
+
+def _shown(value: Any) -> str:
+    return shortened(json.dumps(value, ensure_ascii=False), 80)
