@@ -105,11 +105,15 @@ def _monitor(results: Results) -> None:
     from rankbeam.pipelines.monitor.show import Tolerances
     from rankbeam.pipelines.monitor.store import store
 
-    found = monitored(results)
-    for warning in found.warnings:
+    try:
+        nights = monitored(results)
+    except InputError as error:  # its gates are missed, and say the same
+        warn(str(error))
+        return
+    for warning in nights.warnings:
         warn(warning)
-    if found.changes:
-        store(found, Tolerances.of(results, None))
+    if nights.changes:
+        store(nights, Tolerances.of(results, None))
 
 
 def _write(results: Results, shown: Shown, *, reported: bool, listed: bool) -> list[str]:

@@ -12,6 +12,7 @@ from rankbeam.pipelines.gates.noise import steps_of
 from rankbeam.pipelines.monitor.changes import Monitored, monitored
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import is_judged
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.scores.rows import FEW, Comparison, ConfigurationMetric, evidence_of
 from rankbeam.transforms.records.slices import ALL
 from rankbeam.transforms.records.suggestions import did_you_mean
@@ -113,17 +114,22 @@ def check(
     return sorted(checks, key=lambda each: each.is_met)
 
 
-def _nights(run: Results, gates: Sequence[Gate]) -> Monitored | None:
+def _nights(run: Results, gates: Sequence[Gate]) -> Monitored | InputError | None:
     """The changes since the baseline run; None where no gate is about them, and before the run is finished."""
     if not run.output or all(gate.value != MONITOR for gate in gates):
         return None
-    return monitored(run)
+    try:
+        return monitored(run)
+    except InputError as error:
+        return error
 
 
-def _monitored(gate: Gate, configuration: str, name: str, nights: Monitored | None) -> Check:
+def _monitored(gate: Gate, configuration: str, name: str, nights: Monitored | InputError | None) -> Check:
     """A gate on the change since the baseline run, which passes as new until there is a night to compare."""
     if nights is None:
         return Check(gate, configuration, name, None, "checked once the run is finished", is_new=True)
+    if isinstance(nights, InputError):
+        return Check(gate, configuration, name, None, nights.problem)
     change = nights.of(configuration, gate.metric)
     if change is None and nights.changes:
         return Check(gate, configuration, name, None, "the baseline run has no such configuration or metric")

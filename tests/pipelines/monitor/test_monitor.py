@@ -150,6 +150,14 @@ def test_a_gate_ends_the_run_with_status_3_and_fills_the_table(tmp_path: Path) -
     assert "since the baseline run n0" in text
 
 
+def test_a_gate_without_its_baseline_run_is_missed(tmp_path: Path) -> None:
+    experiment = night(tmp_path, 0, worst=2, gates=[GATE], monitor={"baseline": "gone"})
+    outcome = rankbeam("evaluate", experiment, "--run-id", "n0")
+    assert outcome.exit_code == 3
+    assert "there is no finished run 'gone' of this experiment" in " ".join(outcome.stdout.split())
+    assert (tmp_path / "out" / "report.html").exists()
+
+
 def test_a_rise_alarms_where_the_gate_limits_it(tmp_path: Path) -> None:
     gate = {"metric": "RR", "value": "monitor", "at_most": 0.05}
     finished(tmp_path, {"base": ranks(1, 3)}, "first", gates=[gate])

@@ -1,0 +1,53 @@
+"""Races over clusters: queries that resemble each other are less evidence to drop a configuration."""
+
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+
+from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
+from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.metrics.names import parse_metric
+from rankbeam.transforms.records.race import Look, Race
+from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.clusters import cluster_moments, cluster_totals
+from rankbeam.transforms.records.scores.racing import left_after
+from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition
+
+LEADS = (0.4, 0.4, 0.4, -0.1, -0.2)
+"""By how much the first configuration is better, at all 40 queries of each of five conversations."""
+LOOK = Look(200, 0.05)
+
+
+def evaluation(cluster: str | None) -> Evaluation:
+    return Evaluation(
+        configurations=tuple(Configuration(name, name, 0, "x", "{}", None, None) for name in ("best", "other")),
+        metrics=(parse_metric("RR"),),
+        sources=(),
+        statistics=Statistics(replicates=1000, cluster=cluster),
+        race=Race("RR", 0.05, (200,)),
+    )
+
+
+def partition() -> ScoredPartition:
+    rng = np.random.default_rng(1)
+    lead = np.repeat(LEADS, 40) + rng.normal(0.0, 0.02, 200)
+    rows = [
+        {"query_id": f"q{i}", "text": None, "attributes": [{"name": "talk", "value": f"t{i // 40}"}]}
+        for i in range(200)
+    ]
+    panels = [ScoredPanel(np.zeros(200, np.int8), values[:, None]) for values in (0.5 + lead / 2, 0.5 - lead / 2)]
+    return ScoredPartition(
+        pa.RecordBatch.from_pylist(rows, columns.QUERIES),
+        {"all": np.ones(200, bool)},
+        tuple(ScoredConfiguration(place, (panel,)) for place, panel in enumerate(panels)),
+    )
+
+
+def test_five_conversations_do_not_decide_what_two_hundred_queries_would() -> None:
+    scored, by_query, by_talk = partition(), evaluation(None), evaluation("talk")
+    assert left_after(RunAggregate.of(scored, by_query), by_query, LOOK) == {0}
+    totals = reduce(ClusterTotals.merge, [part for _, part in cluster_totals(scored, by_talk)])
+    aggregate = RunAggregate.of(scored, by_talk).merge(RunAggregate(clusters={"all": cluster_moments(totals, by_talk)}))
+    assert left_after(aggregate, by_talk, LOOK) == {0, 1}
