@@ -14,6 +14,7 @@ GUIDES: Mapping[str, str] = {
     "goldens": "goldens",
     "init": "start",
     "judge": "other-tools",
+    "label": "trust",
     "ledger": "services",
     "log": "gates",
     "monitor": "trust",

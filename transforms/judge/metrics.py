@@ -1,7 +1,7 @@
 """Names of judged metrics: `Faithfulness`, `ContextRelevance@5`, `NoiseSensitivity(relevant)`, `Faithfulness(ragas)`.
 
-A bare word in brackets chooses a definition. `judge=NAME` and `embeddings=NAME` name the judge or the embedding model,
-where the metric's name must show it.
+A bare word in brackets chooses a definition. `labels=True` adds human labels. `judge=NAME` and `embeddings=NAME` name
+the judge or the embedding model, where the metric's name must show it.
 """
 
 import re
@@ -38,6 +38,7 @@ OTHER_TOOLS: Mapping[str, str] = MappingProxyType(
 """Names that other tools use, and the equivalent names here."""
 
 _MODEL_OPTIONS = ("judge", "embeddings")
+LABELS = "labels"
 _NAME_OF_A_SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -64,12 +65,13 @@ class JudgedMetric:
     cutoff: int | None = None  # the number of contexts that are judged; None for those that the generator was given
     judge: str | None = None
     embeddings: str | None = None
+    labels: bool = False  # by human labels and all judged values together
 
     def __str__(self) -> str:
         """The canonical name, such as `Faithfulness(ragas,judge=lexical)`."""
         base, _, variant = self.name.removesuffix(")").partition("(")
         who = [f"{option}={value}" for option in _MODEL_OPTIONS if (value := getattr(self, option)) is not None]
-        written = ",".join(filter(None, [variant, *who]))
+        written = ",".join(filter(None, [variant, f"{LABELS}=True" if self.labels else "", *who]))
         return base + (f"({written})" if written else "") + (f"@{self.cutoff}" if self.cutoff is not None else "")
 
     @property
@@ -131,13 +133,19 @@ def parse_judged(text: str) -> JudgedMetric:
         raise InputError(f"unknown metric {written.name!r}; {hint}")
     words = [option for option, value in written.options if value is None]
     models = {option: value for option, value in written.options if value is not None}
+    has_labels = models.pop(LABELS, "False")
+    if has_labels not in ("True", "False"):
+        raise InputError(f"metric {text!r}: {LABELS}={has_labels} is neither True nor False")
     for option, value in models.items():
         if option not in _MODEL_OPTIONS:
-            raise InputError(f"metric {text!r}: unknown option {option!r}; {did_you_mean(option, _MODEL_OPTIONS)}")
+            hint = did_you_mean(option, [*_MODEL_OPTIONS, LABELS])
+            raise InputError(f"metric {text!r}: unknown option {option!r}; {hint}")
         if not _NAME_OF_A_SERVICE.fullmatch(value):
             raise InputError(f"metric {text!r}: {option}={value} is not the name of a service")
     name = known_name if not words else f"{known_name.partition('(')[0]}({','.join(words)})"
-    metric = JudgedMetric(_variant(text, name), written.cutoff, models.get("judge"), models.get("embeddings"))
+    metric = JudgedMetric(
+        _variant(text, name), written.cutoff, models.get("judge"), models.get("embeddings"), has_labels == "True"
+    )
     if written.in_tokens:
         raise InputError(f"metric {text!r} takes no budget of tokens: write {metric}")
     if written.cutoff is not None and not metric.definition.takes_cutoff:

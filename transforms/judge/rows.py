@@ -1,6 +1,5 @@
 """Rows of the tables of answers and judgements, from what comes of the items."""
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,17 +16,9 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.evaluated import AnswerRow, Evaluated, Judgement
 from rankbeam.transforms.records.evaluation import Configuration
 from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.labels import text_hash
 
 Row = dict[str, Any]
-
-
-def text_hash(text: str) -> str:
-    """The name of a text in the tables: its SHA-256.
-
-    >>> text_hash("")[:8]
-    'e3b0c442'
-    """
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def items_hash(items: Iterable[str]) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any
 from rankbeam.transforms.records.answers import Answer
 from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.labels import Place
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,14 @@ class Judgement:
 
 
 @dataclass(frozen=True)
+class LabelledVerdict:
+    """The judge's verdict on something that people labelled."""
+
+    place: Place
+    verdict: str
+
+
+@dataclass(frozen=True)
 class Evaluated:
     """What comes of one item."""
 
@@ -63,6 +72,7 @@ class Evaluated:
     answers: tuple[AnswerRow, ...]
     values: tuple[Value, ...]
     judgements: tuple[Judgement, ...]
+    labelled: tuple[LabelledVerdict, ...] = ()
 
     def texts(self) -> Mapping[str, None]:
         """The texts that answers and judgements refer to, each once."""

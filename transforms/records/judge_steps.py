@@ -99,12 +99,14 @@ class JudgedInput:
         steps: names of the steps that it asks.
         needs: parts of the case that have to exist.
         per_context: the last axis is that of the contexts, in rank order; a cutoff `@k` keeps the first k.
+        by_people: people's labels contain it, if they contain its steps.
     """
 
     get: Callable[[JudgedCase], Any]
     steps: tuple[str, ...] = ()
     needs: frozenset[Need] = field(default_factory=frozenset)
     per_context: bool = False
+    by_people: bool = True
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,10 @@ class JudgeStep:
         judges: replies are verdicts: they are written to `verdicts`, and some are repeated to measure agreement.
         embeds: the embedding model answers, not the judge.
         inputs: arguments of formulas that this step is asked for, by name.
+        decisions: words that people choose from when they label an item, the lowest first; each is the `name` of a
+            verdict. Without them, people cannot label what this step judges.
+        is_ordered: the decisions are an ordered scale, so that their distance counts in coefficients of agreement.
+        people_question: question to people about one item.
         known_items: questions with known answers, as mappings: `values` by variable, `expected` (see `known_class`),
             and optional `tags`. Without them nothing is known of the judge's accuracy in this step.
     """
@@ -172,6 +178,9 @@ class JudgeStep:
     embeds: ClassVar[bool] = False
     inputs: ClassVar[Mapping[str, JudgedInput]] = {}
     known_items: ClassVar[Sequence[Mapping[str, Any]]] = ()
+    decisions: ClassVar[tuple[str, ...]] = ()
+    is_ordered: ClassVar[bool] = False
+    people_question: ClassVar[str] = ""
 
     def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002  for subclasses
         """The JSON schema of the reply; by default that of `form`.
@@ -204,6 +213,10 @@ class JudgeStep:
     def verdicts(self, reply: Any) -> Sequence[JudgeVerdict]:  # noqa: ARG002  for subclasses
         """The verdicts of a reply, one for each item, or one."""
         return ()
+
+    def decided(self, decisions: Sequence[str]) -> Any:
+        """The reply that says what people decided, one decision for each item, or one."""
+        raise NotImplementedError(f"{type(self).__name__} has no decided()")
 
     def known_class(self, reply: Any) -> str:
         """The class of a reply that a known item expects: by default the first verdict, or grade."""

@@ -16,7 +16,7 @@ Z = NormalDist().inv_cdf(0.975)
 
 
 def _sample(labels: list[float], judged: list[float], others: list[float]) -> LabelledSample:
-    return LabelledSample.of(*(np.array(each, np.float64) for each in (labels, judged, others)))
+    return LabelledSample.of(*(np.array(item, np.float64) for item in (labels, judged, others)))
 
 
 SHARES = _sample(
@@ -48,17 +48,17 @@ DIFFERENCES = LabelledSample.of(
     ],
 )
 def test_means_and_errors_equal_ppi_py(sample: LabelledSample, power: float | None, mean: float, error: float) -> None:
-    found = PpiEstimate(sample, sample.power if power is None else power, ddof=0)
-    assert found.mean == pytest.approx(mean, abs=6e-11)
-    assert found.standard_error == pytest.approx(error, abs=6e-11)
+    result = PpiEstimate(sample, sample.power if power is None else power, ddof=0)
+    assert result.mean == pytest.approx(mean, abs=6e-11)
+    assert result.standard_error == pytest.approx(error, abs=6e-11)
 
 
 def test_powers_and_normal_intervals_equal_ppi_py() -> None:
     assert SHARES.power == pytest.approx(0.4934210526, abs=6e-11)
     assert GRADES.power == pytest.approx(0.7167431193, abs=6e-11)
     assert DIFFERENCES.power == 1.0
-    found = PpiEstimate(SHARES, SHARES.power, ddof=0)
-    ends = (found.mean - Z * found.standard_error, found.mean + Z * found.standard_error)
+    result = PpiEstimate(SHARES, SHARES.power, ddof=0)
+    ends = (result.mean - Z * result.standard_error, result.mean + Z * result.standard_error)
     assert ends == pytest.approx((0.3090868160, 0.8422289735), abs=6e-11)
 
 
@@ -68,15 +68,15 @@ def test_without_use_of_the_judge_the_estimate_is_that_of_labels_alone() -> None
         _sample([1, 0, 1], [1, 1, 1], [1, 1]),
         _sample([1, 0, 1, 0], [0, 1, 0, 1], [0, 1]),
     ):
-        found = ppi.estimate(sample)
-        assert (found.power, found.mean) == (0.0, sample.labels.mean)
-        assert found.effective_labels == pytest.approx(sample.labels.count)
+        result = ppi.estimate(sample)
+        assert (result.power, result.mean) == (0.0, sample.labels.mean)
+        assert result.effective_labels == pytest.approx(sample.labels.count)
 
 
 def test_equal_labels_have_the_exact_interval_of_a_share() -> None:
-    found = ppi.estimate(_sample([1.0] * 20, [1.0] * 19 + [0.0], [1.0, 0.0] * 50))
+    result = ppi.estimate(_sample([1.0] * 20, [1.0] * 19 + [0.0], [1.0, 0.0] * 50))
     low, high = share_interval(20, 20)
-    assert found.interval() == pytest.approx((low, high))
+    assert result.interval() == pytest.approx((low, high))
     halves = ppi.estimate(_sample([0.5] * 20, [0.5] * 20, [0.5] * 50))
     assert halves.interval() == pytest.approx((0.5 * low, 0.5 * low + 1.0 - low))
 
@@ -87,16 +87,16 @@ def test_one_label_has_no_interval() -> None:
 
 def test_clusters_of_one_have_the_error_of_single_values() -> None:
     values = np.array([0.0, 1.0, 0.5, 0.25])
-    found = ppi.of_clusters(values, np.arange(4))
-    assert found == ppi.spread_of(values)
+    result = ppi.of_clusters(values, np.arange(4))
+    assert result == ppi.spread_of(values)
     assert ppi.of_clusters(np.zeros(0), np.zeros(0, np.int64)).count == 0
 
 
 def test_one_stratum_is_the_plain_estimate() -> None:
-    found, plain = ppi.stratified([GRADES], [1.0]), ppi.estimate(GRADES)
-    assert found.mean == pytest.approx(plain.mean)
-    assert found.standard_error == pytest.approx(plain.standard_error)
-    assert found.degrees == pytest.approx(GRADES.labels.count - 1)
+    result, plain = ppi.stratified([GRADES], [1.0]), ppi.estimate(GRADES)
+    assert result.mean == pytest.approx(plain.mean)
+    assert result.standard_error == pytest.approx(plain.standard_error)
+    assert result.degrees == pytest.approx(GRADES.labels.count - 1)
 
 
 _UNIT = st.floats(0.0, 1.0, allow_nan=False).map(lambda value: round(value, 3))
@@ -108,11 +108,11 @@ _UNIT = st.floats(0.0, 1.0, allow_nan=False).map(lambda value: round(value, 3))
 def test_intervals_lie_in_the_range_and_hold_the_mean(
     pairs: list[tuple[float, float]], others: list[float], low: int
 ) -> None:
-    labels, judged = (np.array(each) for each in zip(*pairs, strict=True))
-    found = ppi.estimate(LabelledSample.of(labels, judged, np.array(others)), -float(low), 1.0)
-    least, most = found.interval()
-    assert least <= found.mean + 1e-12
-    assert found.mean - 1e-12 <= most
-    assert 0.0 <= found.power <= 1.0
+    labels, judged = (np.array(item) for item in zip(*pairs, strict=True))
+    result = ppi.estimate(LabelledSample.of(labels, judged, np.array(others)), -float(low), 1.0)
+    least, most = result.interval()
+    assert least <= result.mean + 1e-12
+    assert result.mean - 1e-12 <= most
+    assert 0.0 <= result.power <= 1.0
     assert most - least > 0.0
-    assert found.effective_labels >= 0.0
+    assert result.effective_labels >= 0.0

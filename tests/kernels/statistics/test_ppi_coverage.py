@@ -40,9 +40,9 @@ def samples(labels: FloatArray, judged: FloatArray, others: FloatArray) -> list[
     return [LabelledSample(y, f, float(c), g) for y, f, g, c in zip(*spreads, covariances, strict=True)]
 
 
-def coverage(found: list[LabelledSample], truth: float, lowest: float) -> tuple[float, float]:
+def coverage(result: list[LabelledSample], truth: float, lowest: float) -> tuple[float, float]:
     """The share of intervals that hold the truth, and their mean half width."""
-    ends = np.array([estimate(sample, lowest, 1.0).interval() for sample in found])
+    ends = np.array([estimate(sample, lowest, 1.0).interval() for sample in result])
     holds = (ends[:, 0] <= truth + ROUNDING) & (truth - ROUNDING <= ends[:, 1])
     return float(holds.mean()), float((ends[:, 1] - ends[:, 0]).mean()) / 2.0
 
@@ -59,8 +59,8 @@ def test_intervals_hold_the_truth(claims: int, accuracy: float, worse: float | N
             if worse is not None:
                 (second, also), (_, more) = (draw(rng, claims, truth - worse, accuracy, n) for n in (count, OTHERS))
                 labels, judged, others = labels - second, judged - also, others - more
-            found = samples(labels, judged, others)
-            table[count, truth] = coverage(found, truth if worse is None else worse, lowest)
+            result = samples(labels, judged, others)
+            table[count, truth] = coverage(result, truth if worse is None else worse, lowest)
     for count in LABELS:
         cells = "  ".join(f"{table[count, truth][0]:.3f} ±{table[count, truth][1]:.3f}" for truth in TRUTHS)
         print(f"claims {claims}, judge {accuracy:.0%}, diff. {worse}, n {count:3}: {cells}")  # noqa: T201  the table

@@ -80,8 +80,8 @@ def test_items_with_one_rating_give_no_coefficient() -> None:
 
 
 def test_decisions_are_equal_or_opposite() -> None:
-    found = raters.decision_agreement([1, 0, -1, -1], [1, 1, 1, -1])
-    assert (found.pairs, found.equal, found.opposite, found.share) == (4, 2, 1, 0.5)
+    result = raters.decision_agreement([1, 0, -1, -1], [1, 1, 1, -1])
+    assert (result.pairs, result.equal, result.opposite, result.share) == (4, 2, 1, 0.5)
     assert raters.decision_agreement([], []).share is None
 
 
@@ -90,8 +90,8 @@ def test_coefficients_are_symmetric_and_at_most_one(pairs: list[tuple[int, int]]
     ratings = np.array(pairs)
     swapped = ratings[:, ::-1]
     for coefficient in (raters.gwet, raters.fleiss):
-        found, other = coefficient(ratings, 4, power), coefficient(swapped, 4, power)
-        assert found == pytest.approx(other, nan_ok=True) if found is not None else other is None
-        assert found is None or found <= 1.0 + 1e-12
+        result, other = coefficient(ratings, 4, power), coefficient(swapped, 4, power)
+        assert result == pytest.approx(other, nan_ok=True) if result is not None else other is None
+        assert result is None or result <= 1.0 + 1e-12
     counts = raters.confusion(ratings[:, 0], ratings[:, 1], 4)
     assert raters.cohen(counts, power) == pytest.approx(raters.cohen(counts.T, power))

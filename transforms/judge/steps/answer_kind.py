@@ -66,9 +66,11 @@ class AnswerKindStep(JudgeStep):
     name = "answer_kind"
     variables = ("query", "answer")
     judges = True
+    decisions = tuple(kind.value for kind in AnswerKind)
+    people_question = "What does the answer do with the question?"
     inputs = {  # noqa: RUF012
         "kind": JudgedInput(_kind, ("answer_kind",), _NEEDS),
-        "relevance": JudgedInput(_relevance, ("answer_kind",), _NEEDS),
+        "relevance": JudgedInput(_relevance, ("answer_kind",), _NEEDS, by_people=False),
         "answerable": JudgedInput(lambda case: case.gold.answerable, needs=frozenset({Need.ANSWERABLE})),
     }
 
@@ -89,6 +91,10 @@ class AnswerKindStep(JudgeStep):
         """The kind, with the relevance as its grade."""
         score = Fraction(reply.relevance, HIGHEST_GRADE)
         return [JudgeVerdict(reply.kind.value, reply.relevance, reply.reason, score)]
+
+    def decided(self, decisions: Sequence[str]) -> JudgedKind:
+        """The kind; people do not label the relevance."""
+        return JudgedKind(AnswerKind(decisions[0]), 0, "")
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
         """Refused by its words, else answered if it has half of the query's words."""

@@ -59,6 +59,12 @@ class GradeStep(JudgeStep):
     name = "grade"
     variables = ("query", "context")
     judges = True
+    decisions = tuple(map(str, range(HIGHEST_GRADE + 1)))
+    is_ordered = True
+    people_question = (
+        "How well does the text serve the person who asked? 0 has nothing to do with the question, 1 is related and "
+        "does not answer, 2 answers in part or unclearly, 3 answers."
+    )
     inputs = {  # noqa: RUF012
         "grades": JudgedInput(_grades, ("grade",), frozenset({Need.CONTEXTS}), per_context=True)
     }
@@ -80,6 +86,11 @@ class GradeStep(JudgeStep):
         """The grade."""
         score = Fraction(reply.grade, HIGHEST_GRADE)
         return [JudgeVerdict(grade=reply.grade, reason=reply.reason, score=score)]
+
+    def decided(self, decisions: Sequence[str]) -> ContextGrade:
+        """The grade; intent and trust are not labelled, and no metric uses them."""
+        grade = int(decisions[0])
+        return ContextGrade(grade, grade, grade, "")
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
         """One grade for each quarter of the query's words that are in the context."""

@@ -61,6 +61,9 @@ class NuggetAssignStep(JudgeStep):
     variables = ("query", "answer", "nuggets")
     items = "nuggets"
     judges = True
+    decisions = (Assigned.NONE.value, Assigned.PARTIAL.value, Assigned.SUPPORT.value)
+    is_ordered = True
+    people_question = "Does the text contain this fact: fully (support), in part (partial), or not (none)?"
     inputs = {  # noqa: RUF012
         "assigned": JudgedInput(_assigned, ("nugget_assign",), frozenset({Need.ANSWER, Need.NUGGETS})),
         "vital": JudgedInput(
@@ -84,6 +87,10 @@ class NuggetAssignStep(JudgeStep):
     def verdicts(self, reply: Sequence[ReasonedVerdict[Assigned]]) -> Sequence[JudgeVerdict]:
         """One for each nugget."""
         return [JudgeVerdict(one.verdict.value, reason=one.reason, score=_SCORES[one.verdict]) for one in reply]
+
+    def decided(self, decisions: Sequence[str]) -> tuple[ReasonedVerdict[Assigned], ...]:
+        """One verdict for each nugget."""
+        return tuple(ReasonedVerdict(Assigned(decision), "") for decision in decisions)
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
         """Supported if the answer has three quarters of the nugget's words, partially if it has half of them."""

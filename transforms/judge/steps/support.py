@@ -137,12 +137,14 @@ class SupportStep(JudgeStep):
     variables = ("query", "evidence", "claims")
     items = "claims"
     judges = True
+    decisions = (SupportVerdict.CONTRADICTED.value, SupportVerdict.NOT_STATED.value, SupportVerdict.SUPPORTED.value)
+    people_question = "Does the text support the claim?"
     inputs = {  # noqa: RUF012
         "ac": JudgedInput(_by_context(_answer), _STEPS, frozenset({_A, _C}), per_context=True),
         "gc": JudgedInput(_by_context(_reference), _STEPS, frozenset({_G, _C}), per_context=True),
         "ag": JudgedInput(_by_text(_answer, _reference), _STEPS, frozenset({_A, _G})),
         "ga": JudgedInput(_by_text(_reference, _answer), _STEPS, frozenset({_A, _G})),
-        "attributed": JudgedInput(_attributed, ("support",), frozenset({_G, _C})),
+        "attributed": JudgedInput(_attributed, ("support",), frozenset({_G, _C}), by_people=False),
     }
 
     def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -163,6 +165,10 @@ class SupportStep(JudgeStep):
         return [
             JudgeVerdict(one.verdict.value, reason=one.reason, score=Fraction(one.verdict is supports)) for one in reply
         ]
+
+    def decided(self, decisions: Sequence[str]) -> tuple[ReasonedVerdict[SupportVerdict], ...]:
+        """One verdict for each claim."""
+        return tuple(ReasonedVerdict(SupportVerdict(decision), "") for decision in decisions)
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
         """Supported if half of the claim's words are in the evidence; never contradicted."""

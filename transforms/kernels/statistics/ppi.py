@@ -195,8 +195,8 @@ def estimate(sample: LabelledSample, lowest: float = 0.0, highest: float = 1.0) 
         highest: the highest value that a query can have.
 
     >>> labels, judged = np.array([1.0, 0.0, 1.0, 1.0]), np.array([1.0, 0.0, 1.0, 0.0])
-    >>> found = estimate(LabelledSample.of(labels, judged, np.array([1.0, 1.0, 0.0, 1.0, 0.0, 1.0])))
-    >>> round(found.power, 6), round(found.mean, 6)
+    >>> result = estimate(LabelledSample.of(labels, judged, np.array([1.0, 1.0, 0.0, 1.0, 0.0, 1.0])))
+    >>> round(result.power, 6), round(result.mean, 6)
     (0.28125, 0.796875)
     """
     return PpiEstimate(sample, sample.power, lowest, highest)
@@ -217,11 +217,11 @@ def stratified(samples: Sequence[LabelledSample], shares: Sequence[float]) -> St
     Biometrics 1946.
 
     Args:
-        samples: one a stratum, with at least two labels each.
+        samples: one a stratum, with at least two labels item.
         shares: W, the share of all queries in each stratum.
 
     >>> half = LabelledSample.of(np.array([0.0, 1.0]), np.zeros(2), np.zeros(2))
-    >>> tuple(round(each, 6) for each in stratified([half, half], [0.5, 0.5]))
+    >>> tuple(round(item, 6) for item in stratified([half, half], [0.5, 0.5]))
     (0.5, 0.353553, 2.0)
     """
     weights = [share**2 / sample.labels.count for sample, share in zip(samples, shares, strict=True)]
@@ -232,10 +232,10 @@ def stratified(samples: Sequence[LabelledSample], shares: Sequence[float]) -> St
     )
     has_others = all(sample.others.count for sample in samples)
     power = min(1.0, max(0.0, covariance / spread)) if spread > 0.0 and has_others else 0.0
-    found = [PpiEstimate(sample, power) for sample in samples]
-    parts = [(share * each.standard_error) ** 2 for share, each in zip(shares, found, strict=True)]
+    result = [PpiEstimate(sample, power) for sample in samples]
+    parts = [(share * item.standard_error) ** 2 for share, item in zip(shares, result, strict=True)]
     below = sum(part**2 / (sample.labels.count - 1) for part, sample in zip(parts, samples, strict=True))
-    mean = math.fsum(share * each.mean for share, each in zip(shares, found, strict=True))
+    mean = math.fsum(share * item.mean for share, item in zip(shares, result, strict=True))
     total = math.fsum(parts)
     fewest = min(sample.labels.count for sample in samples) - 1
     return Stratified(mean, math.sqrt(total), total**2 / below if below > 0.0 else float(fewest))

@@ -126,12 +126,12 @@ def gwet(ratings: IntArray, categories: int, power: int = 0) -> float | None:
     >>> gwet(np.array([[0, 0], [0, 0]]), 2)
     1.0
     """
-    found = _shares(ratings, categories, power)
-    if found is None:
+    result = _shares(ratings, categories, power)
+    if result is None:
         return None
-    spread = float((found.shares * (1.0 - found.shares)).sum())
-    chance = float(found.weights.sum()) * spread / (categories * (categories - 1))
-    return (found.agreement - chance) / (1.0 - chance)
+    spread = float((result.shares * (1.0 - result.shares)).sum())
+    chance = float(result.weights.sum()) * spread / (categories * (categories - 1))
+    return (result.agreement - chance) / (1.0 - chance)
 
 
 def fleiss(ratings: IntArray, categories: int, power: int = 0) -> float | None:
@@ -148,11 +148,11 @@ def fleiss(ratings: IntArray, categories: int, power: int = 0) -> float | None:
     >>> round(fleiss(np.array([[0, 0], [1, 1], [0, 1]]), 2), 6)
     0.333333
     """
-    found = _shares(ratings, categories, power)
-    if found is None:
+    result = _shares(ratings, categories, power)
+    if result is None:
         return None
-    chance = float(found.shares @ found.weights @ found.shares)
-    return (found.agreement - chance) / (1.0 - chance) if chance < 1.0 else None
+    chance = float(result.shares @ result.weights @ result.shares)
+    return (result.agreement - chance) / (1.0 - chance) if chance < 1.0 else None
 
 
 def krippendorff(ratings: IntArray, categories: int, level: Level = Level.NOMINAL) -> float | None:
@@ -200,7 +200,7 @@ def kendall_tau_b(first: Sequence[float], second: Sequence[float]) -> float | No
     0.7378648
     """
     above = np.triu_indices(len(first), 1)
-    one, other = (np.sign(np.subtract.outer(each, each))[above] for each in (np.array(first), np.array(second)))
+    one, other = (np.sign(np.subtract.outer(item, item))[above] for item in (np.array(first), np.array(second)))
     spread = math.sqrt(float((one != 0).sum()) * float((other != 0).sum()))
     return float((one * other).sum()) / spread if spread else None
 

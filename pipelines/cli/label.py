@@ -1,0 +1,70 @@
+"""The command that has people label a sample of a run."""
+
+import click
+
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main
+from rankbeam.pipelines.local.messages import messages
+
+_METRIC_HELP = "The judged metric to label for; by default the first one that people can label."
+_CONFIGURATIONS_HELP = "Names, separated by commas; by default the baseline and the best other configuration."
+
+
+@main.command()
+@click.argument("folder", metavar="OUT")
+@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Draw N queries at random, and write tasks.")
+@click.option("--more", type=click.IntRange(min=1), metavar="N", help="Draw N further queries as those before.")
+@click.option("--apply", "decisions", metavar="FILE", help="Read decisions: CSV, JSON lines or a JSON list.")
+@click.option("--metric", metavar="M", help=_METRIC_HELP)
+@click.option("--configurations", metavar="A,B", default="", help=_CONFIGURATIONS_HELP)
+@click.option("--annotator", metavar="NAME", default="", help="Who decided, for rows that do not name anybody.")
+@click.option("--seed", type=int, help="Seed of the random order of queries; 0 by default.")
+@click.option("--run-id", metavar="ID", help="Which run of OUT; the latest by default.")
+@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+def label(
+    folder: str,
+    sample: int | None,
+    more: int | None,
+    decisions: str | None,
+    metric: str | None,
+    configurations: str,
+    annotator: str,
+    seed: int | None,
+    run_id: str | None,
+    experiment_name: str | None,
+) -> None:
+    """Have people label a random sample of the run in OUT, to learn how far its judge can be believed.
+
+    Tasks are blinded: they show texts, and neither verdicts nor configurations. They are written as CSV, as JSON
+    lines, and as a page that works offline. With the labels, `judge: {labels: OUT/labels}` adds agreement and means
+    by labels and judge together to the next run of the experiment, which pays for no call again.
+
+    \b
+    Examples:
+      rankbeam label out/helpdesk --sample 40 --metric Faithfulness
+      rankbeam label out/helpdesk --apply tasks-001-ann.jsonl
+      rankbeam label out/helpdesk --more 20
+    """
+    if sum(option is not None for option in (sample, more, decisions)) != 1:
+        raise click.UsageError("say one of --sample N, --more N and --apply FILE")
+    if decisions is None and annotator:
+        raise click.UsageError("--annotator names who decided; it belongs to --apply")
+    if sample is None and (metric, configurations, seed) != (None, "", None):
+        raise click.UsageError("--metric, --configurations and --seed belong to --sample")
+    with messages():
+        from rankbeam.pipelines.labels.apply import apply
+        from rankbeam.pipelines.labels.draw import Drawing, draw
+        from rankbeam.pipelines.labels.tasks import described, drawn_before, last_drawing, write_tasks
+        from rankbeam.pipelines.results.find import find_run
+
+        if decisions is not None:
+            click.echo(apply(folder, decisions, annotator).as_text())
+            return
+        run = find_run(folder, run_id, experiment_name)
+        if sample is not None:
+            names = [name.strip() for name in configurations.split(",") if name.strip()]
+            drawing = Drawing.of(run, metric, names, seed or 0)
+        else:
+            drawing = last_drawing(folder)
+        tasks = draw(run, drawing, sample or more or 1, drawn_before(folder, drawing, is_first=sample is not None))
+        paths = write_tasks(folder, tasks, drawing)
+        click.echo(described(tasks, drawing, paths))

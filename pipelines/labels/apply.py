@@ -1,0 +1,245 @@
+"""Read decisions of people: our own files, and annotations of Phoenix and Langfuse."""
+
+import csv
+import io
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.pipelines.goldens.review import plain
+from rankbeam.pipelines.labels.draw import Task
+from rankbeam.pipelines.labels.tasks import indexes, read_index
+from rankbeam.transforms.clients.formats.labels import FOLDER, read_labels, save_labels
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.judge.steps import step_named
+from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.labels import Label, text_hash
+from rankbeam.transforms.records.suggestions import did_you_mean, shortened
+
+_IDS = ("id", "rankbeam_id", "metadata.rankbeam_id", "attributes.metadata.rankbeam_id", "input.metadata.rankbeam_id")
+_DECISIONS = ("decision", "label", "annotation.label", "result.label", "stringValue", "value")
+_ANNOTATORS = ("annotator", "annotator_name", "identifier", "user.username", "authorUserId", "annotator_kind", "source")
+_COMMENTS = ("comment", "explanation", "annotation.explanation", "result.explanation")
+_TEXTS = ("text", "input.text", "output", "output.value", "attributes.output.value")
+_SOMEBODY = "unnamed"
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was read.
+
+    Attributes:
+        path: of the file with the labels.
+        items: items with a decision.
+        queries: queries of these items.
+        whole: queries whose every item has a decision, in this file or an earlier one.
+        drawn: queries that were drawn.
+        undecided: items without a decision.
+        unknown: annotations of another tool that belong to no item.
+    """
+
+    path: str
+    items: int
+    queries: int
+    whole: int
+    drawn: int
+    undecided: int
+    unknown: int
+
+    def as_text(self) -> str:
+        """For people."""
+        lines = [f"{self.path}: {self.items:,} decisions about {self.queries:,} queries"]
+        lines.append(f"{self.whole:,} of {self.drawn:,} drawn queries are labelled whole")
+        if self.undecided:
+            lines.append(f"{self.undecided:,} items have no decision")
+        if self.unknown:
+            lines.append(f"{self.unknown:,} annotations belong to no item of the tasks, and were left out")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One row of a file, and where it is."""
+
+    values: Mapping[str, Any]
+    line: int
+
+    def first(self, names: Sequence[str]) -> str:
+        """The first value that is not empty; names with dots lead into mappings."""
+        for name in names:
+            value: Any = self.values.get(name)
+            if value is None and "." in name:
+                value = self.values
+                for part in name.split("."):
+                    value = value.get(part) if isinstance(value, Mapping) else None
+            if value is not None and str(value).strip():
+                return str(value).strip()
+        return ""
+
+
+def apply(output: str, path: str, annotator: str = "") -> Applied:
+    """Save the decisions of a file as labels of an output folder.
+
+    Args:
+        output: folder with task files.
+        path: CSV, JSON lines or a JSON list.
+        annotator: name for rows without one.
+
+    Raises:
+        InputErrors: every unknown id, unknown decision and contradiction, with its line; nothing is saved then.
+    """
+    tasks = _tasks_of(output)
+    by_text = _by_text(tasks)
+    rows = list(_rows_of(path))
+    problems: list[InputError] = []
+    labels: list[Label] = []
+    decided: dict[tuple[str, str], tuple[str, int]] = {}
+    undecided = unknown = 0
+    for row in rows:
+        is_ours = "decision" in row.values
+        try:
+            item_id = row.first(_IDS)
+            if not is_ours and item_id not in tasks:
+                item_id = by_text.get(text_hash(row.first(_TEXTS)), "")
+            if item_id not in tasks:
+                if not is_ours:
+                    unknown += 1
+                    continue
+                raise InputError(f"there is no item {shortened(item_id)!r} in the tasks of {output}")
+            if not (written := row.first(_DECISIONS)):
+                undecided += 1
+                continue
+            who = row.first(_ANNOTATORS) or annotator or _SOMEBODY
+            decision = _decision(written, tasks[item_id][0].step)
+            known, line = decided.setdefault((item_id, who), (decision, row.line))
+            if known != decision:
+                problem = f"{who!r} decided {decision!r} on item {item_id}, and {known!r} in line {line}; keep one"
+                raise InputError(problem)
+        except InputError as error:
+            problems.append(InputError(error.problem, path=path, line=row.line))
+            continue
+        labels += [_label(task, decision, who, row.first(_COMMENTS)) for task in tasks[item_id]]
+    if problems:
+        raise InputErrors(problems)
+    if not labels:
+        raise InputError("has no decision about an item of the tasks", path=path)
+    return _saved(output, path, list(dict.fromkeys(labels)), tasks, undecided, unknown)
+
+
+def _saved(
+    output: str, path: str, labels: list[Label], tasks: Mapping[str, Sequence[Task]], undecided: int, unknown: int
+) -> Applied:
+    folder = files.join(output, FOLDER)
+    earlier = read_labels(folder).rows if files.exists(folder) else ()
+    known = {(row.item_id, row.annotator): row.decision for row in earlier}
+    for row in labels:
+        if known.get((row.item_id, row.annotator), row.decision) != row.decision:
+            problem = f"{row.annotator!r} decided {row.decision!r} on item {row.item_id}, and before "
+            problem += f"{known[row.item_id, row.annotator]!r}; delete the earlier labels in {folder} to replace them"
+            raise InputError(problem, path=path)
+    saved = save_labels(folder, labels)
+    items = {row.item_id for row in (*earlier, *labels)}
+    needed: dict[str, set[str]] = defaultdict(set)
+    for item_id, (task, *_) in tasks.items():
+        needed[task.query_id].add(item_id)
+    whole = sum(of_query <= items for of_query in needed.values())
+    decided = {row.item_id for row in labels}
+    return Applied(saved, len(decided), len({row.query_id for row in labels}), whole, len(needed), undecided, unknown)
+
+
+def _tasks_of(output: str) -> dict[str, list[Task]]:
+    result: defaultdict[str, dict[Task, None]] = defaultdict(dict)
+    for index in indexes(output):
+        for task in read_index(index)[0]:
+            result[task.item_id].setdefault(task)
+    if not result:
+        raise InputError("holds no tasks to label; write them with rankbeam label OUT --sample N", path=output)
+    return {item_id: list(tasks) for item_id, tasks in result.items()}
+
+
+def _by_text(tasks: Mapping[str, Sequence[Task]]) -> dict[str, str]:
+    """Items by the hash of their text, where it is the text of one item only."""
+    result: defaultdict[str, list[str]] = defaultdict(list)
+    for item_id, (task, *_) in tasks.items():
+        result[task.right_hash].append(item_id)
+    return {name: items[0] for name, items in result.items() if len(items) == 1}
+
+
+def _decision(written: str, step: str) -> str:
+    known = step_named(step).decisions
+    decision = written.lower().replace(" ", "_").removesuffix(".0")
+    if decision not in known:
+        hint = did_you_mean(decision, known)
+        raise InputError(f"unknown decision {shortened(written)!r}; {hint}; empty means undecided")
+    return decision
+
+
+def _label(task: Task, decision: str, annotator: str, comment: str) -> Label:
+    return Label(
+        task.item_id,
+        task.step,
+        task.query_id,
+        task.owner_hash,
+        task.position,
+        task.left_hash,
+        task.left_text,
+        task.right_hash,
+        task.probability,
+        decision,
+        annotator,
+        comment or None,
+    )
+
+
+def _rows_of(path: str) -> Iterator[_Row]:
+    """The rows of a file, each with its line."""
+    try:
+        text = files.read_all(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError("is not UTF-8; save it as UTF-8", path=path) from error
+    if path.lower().endswith(".csv"):
+        yield from _of_csv(text, path)
+    elif text.lstrip().startswith("["):
+        yield from _of_list(text, path)
+    else:
+        for line, content in enumerate(text.splitlines(), 1):
+            if content.strip():
+                yield _Row(_mapping(content, path, line), line)
+
+
+def _of_csv(text: str, path: str) -> Iterator[_Row]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = [cell.strip() for cell in next(reader, [])]
+        line = reader.line_num + 1
+        for cells in reader:
+            if cells and len(cells) != len(header):
+                raise InputError(f"has {len(cells)} cells instead of {len(header)}", path=path, line=line)
+            if cells:
+                yield _Row({name: plain(cell) for name, cell in zip(header, cells, strict=True)}, line)
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"is not CSV: {error}", path=path, line=reader.line_num) from error
+
+
+def _of_list(text: str, path: str) -> Iterator[_Row]:
+    try:
+        rows = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"is not JSON: {error}", path=path) from error
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise InputError(f"item {number} is no mapping", path=path)
+        yield _Row(row, number)
+
+
+def _mapping(content: str, path: str, line: int) -> Mapping[str, Any]:
+    try:
+        row = json.loads(content)
+    except ValueError as error:
+        raise InputError(f"is not JSON: {error}", path=path, line=line) from error
+    if not isinstance(row, dict):
+        raise InputError("is no mapping; every line is one decision", path=path, line=line)
+    return row

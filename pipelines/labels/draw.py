@@ -1,0 +1,226 @@
+"""Draw queries of a finished run at random, and list what people have to decide for them."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
+from rankbeam.transforms.judge.people import problem_of_labels
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.labels import item_id_of, text_hash
+from rankbeam.transforms.records.slices import ALL
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One decision to make, for one of the texts that its claim is of."""
+
+    item_id: str
+    step: str
+    query_id: str
+    query: str
+    owner_hash: str | None
+    position: int | None
+    left_hash: str | None
+    left_text: str | None
+    right_hash: str
+    right_text: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What to draw from a run.
+
+    Attributes:
+        metric: name of the metric as the run has it.
+        configurations: names of the configurations whose human value is requested.
+        seed: of the random order of queries.
+    """
+
+    metric: str
+    configurations: tuple[str, ...]
+    seed: int = 0
+
+    @classmethod
+    def of(cls, run: Results, metric: str | None, configurations: Sequence[str], seed: int = 0) -> "Drawing":
+        """The drawing with defaults: the first metric that people can label, for the baseline and the best."""
+        chosen = _metric(run, metric)
+        names = [row["name"] for row in run.configurations]
+        for name in configurations:
+            if name not in names:
+                raise InputError(f"no configuration is named {name!r}; {did_you_mean(name, names)}", path=run.output)
+        return cls(chosen, tuple(dict.fromkeys(configurations)) or _baseline_and_best(run, chosen), seed)
+
+
+@dataclass
+class _Texts:
+    """What one query's chosen configurations answered and were given, as hashes."""
+
+    answers: set[str] = field(default_factory=set)
+    contexts: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    references: set[str] = field(default_factory=set)
+
+    def is_wanted(self, step: str, owner: str | None, text: str, inputs: Collection[str]) -> bool:
+        """Return whether the metric's value of a chosen configuration depends on a verdict."""
+        every = set().union(*self.contexts.values())
+        if step == "grade":
+            return not self.contexts or text in every
+        if step != "support":
+            return text in self.answers
+        requested = {
+            "ac": owner in self.answers and text in self.contexts[owner or ""],
+            "ag": owner in self.answers and text in self.references,
+            "gc": owner in self.references and (text in every or not self.contexts),
+            "ga": owner in self.references and text in self.answers,
+        }
+        return any(requested.get(name, False) for name in inputs)
+
+
+def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()) -> list[Task]:
+    """The tasks of the next queries in random order, those of a query together, in an order that says nothing.
+
+    Args:
+        run: finished run whose judge judged the metric.
+        drawing: metric, configurations and seed.
+        count: number of queries to draw.
+        drawn: queries that were drawn before.
+    """
+    ids = {row["config_id"] for row in run.configurations if row["name"] in drawing.configurations}
+    frame = _frame(run, drawing.metric, ids)
+    ordered = sorted(frame, key=lambda query_id: text_hash(f"{drawing.seed} {query_id}"))
+    rest = [query_id for query_id in ordered if query_id not in drawn]
+    chosen = rest[:count]
+    if not chosen:
+        problem = f"no query is left to draw of the {len(frame):,} that have a value of {drawing.metric}"
+        raise InputError(problem, path=run.output)
+    probability = (len(ordered) - len(rest) + len(chosen)) / len(ordered)
+    return _tasks(run, drawing.metric, ids, chosen, probability)
+
+
+def _metric(run: Results, name: str | None) -> str:
+    judged = {str(metric): metric for metric in parse_all(run.metrics) if isinstance(metric, JudgedMetric)}
+    labelled = [item for item, metric in judged.items() if not metric.labels and problem_of_labels(metric) is None]
+    if not labelled:
+        raise InputError("has no judged metric that people can label", path=run.output)
+    if name is None:
+        return labelled[0]
+    (requested,) = parse_all([name])[:1]
+    if not isinstance(requested, JudgedMetric):
+        raise InputError(f"{requested} is not judged; people can label {', '.join(labelled)}", path=run.output)
+    same = [item for item, metric in judged.items() if requested.means(metric)]
+    if not same:
+        raise InputError(f"has no metric {requested}; {did_you_mean(str(requested), labelled)}", path=run.output)
+    if (problem := problem_of_labels(judged[same[0]])) is not None:
+        raise InputError(f"{same[0]} {problem}", path=run.output)
+    return same[0]
+
+
+def _baseline_and_best(run: Results, metric: str) -> tuple[str, ...]:
+    means = {row["name"]: run.means[row["config_id"], ALL, metric].mean for row in run.configurations}
+    known = {name: mean for name, mean in means.items() if mean is not None}
+    if not known:
+        raise InputError(f"{metric} has no mean, so there is nothing to label", path=run.output)
+    others = {name: mean for name, mean in known.items() if name != run.baseline}
+    best = [max(others, key=lambda name: others[name])] if others else []
+    return (*([run.baseline] if run.baseline in known else []), *best)
+
+
+def _frame(run: Results, metric: str, ids: Collection[str]) -> set[str]:
+    """The queries for which a chosen configuration has a value of the metric."""
+    frame: set[str] = set()
+    for batch in run.batches("query_metrics", ["config_id", "query_id", "metrics"]):
+        for row in _chosen(batch, "config_id", ids).to_pylist():
+            if any(cell["metric"] == metric and cell["value"] is not None for cell in row["metrics"]):
+                frame.add(row["query_id"])
+    return frame
+
+
+def _tasks(run: Results, metric: str, ids: Collection[str], chosen: Sequence[str], probability: float) -> list[Task]:
+    (parsed,) = parse_all([metric])
+    assert isinstance(parsed, JudgedMetric)  # noqa: S101  `_metric` chose it
+    inputs, steps = parsed.definition.inputs, parsed.definition.steps
+    of_query = _texts_of(run, ids, chosen, parsed.cutoff)
+    owners = _owners(run, chosen, of_query)
+    result: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
+    for row in _rows(run, "verdicts", _VERDICTS, chosen):
+        if row["step"] not in steps or row["is_sentinel"] or row["is_repeat"] or row["sample"]:
+            continue
+        is_claim = row["step"] == "support"
+        makers = owners[row["query_id"], row["items_hash"]] if is_claim else [None]
+        for owner in makers:
+            if of_query[row["query_id"]].is_wanted(row["step"], owner, row["right_hash"], inputs):
+                name = item_id_of(row["step"], row["query_id"], row["left_hash"], row["right_hash"])
+                place = row["position"] if is_claim else None
+                result[name, owner, place] = {**row, "owner_hash": owner, "position": place}
+    hashes = {row[name] for row in result.values() for name in ("left_hash", "right_hash")}
+    texts = {row["text_hash"]: row["text"] for row in _rows(run, "texts", ("text_hash", "text"), hashes, "text_hash")}
+    queries = {row["query_id"]: row["text"] for row in _rows(run, "query_metrics", ("query_id", "text"), chosen)}
+    order = {query_id: place for place, query_id in enumerate(chosen)}
+    tasks = [
+        Task(
+            name,
+            row["step"],
+            row["query_id"],
+            queries[row["query_id"]] or "",
+            row["owner_hash"],
+            row["position"],
+            row["left_hash"],
+            None if row["left_hash"] is None else texts[row["left_hash"]],
+            row["right_hash"],
+            texts[row["right_hash"]],
+            probability,
+        )
+        for (name, _, _), row in result.items()
+    ]
+    return sorted(
+        tasks, key=lambda task: (order[task.query_id], task.item_id, task.owner_hash or "", task.position or 0)
+    )
+
+
+_VERDICTS = (
+    "step", "query_id", "left_hash", "right_hash", "position", "sample", "is_sentinel", "is_repeat", "items_hash",
+)  # fmt: skip
+
+
+def _texts_of(run: Results, ids: Collection[str], chosen: Sequence[str], cutoff: int | None) -> dict[str, _Texts]:
+    result = {query_id: _Texts() for query_id in chosen}
+    columns = ("config_id", "query_id", "answer_hash", "reference_hash", "contexts")
+    for row in _rows(run, "answers", columns, chosen):
+        if row["config_id"] in ids and row["answer_hash"] is not None:
+            of_query = result[row["query_id"]]
+            of_query.answers.add(row["answer_hash"])
+            contexts = (context["text_hash"] for context in row["contexts"][:cutoff])
+            of_query.contexts[row["answer_hash"]].update(contexts)
+            of_query.references |= {row["reference_hash"]} - {None}
+    return result
+
+
+def _owners(run: Results, chosen: Sequence[str], of_query: Mapping[str, _Texts]) -> dict[tuple[str, str], list[str]]:
+    """By query and hash of all claims of a text, the texts that make exactly these claims; references are noted."""
+    result: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    for row in _rows(run, "claims", ("query_id", "text_hash", "items_hash", "sample", "owner"), chosen):
+        if not row["sample"]:
+            result[row["query_id"], row["items_hash"]][row["text_hash"]] = None
+            if row["owner"] == "reference":
+                of_query[row["query_id"]].references.add(row["text_hash"])
+    return defaultdict(list, {key: list(texts) for key, texts in result.items()})
+
+
+def _rows(
+    run: Results, name: str, columns: Sequence[str], keys: Collection[str | None], by: str = "query_id"
+) -> Iterator[Row]:
+    for batch in run.batches(name, columns):
+        yield from _chosen(batch, by, keys).to_pylist()
+
+
+def _chosen(batch: pa.RecordBatch, column: str, keys: Collection[str | None]) -> pa.RecordBatch:
+    return batch.filter(pc.is_in(batch[column], value_set=pa.array([key for key in keys if key], pa.string())))

@@ -1,0 +1,166 @@
+"""Task files: what people label, as CSV, JSON lines and a page that works offline, beside an index of the items."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from importlib.resources import files as package_files
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from jinja2 import Environment
+from markupsafe import Markup
+
+from rankbeam.pipelines.goldens.review import safe
+from rankbeam.pipelines.labels.draw import Drawing, Task
+from rankbeam.transforms.clients.storage import files, matching, parquet
+from rankbeam.transforms.judge.steps import step_named
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.labels import text_hash
+
+FOLDER = "label-tasks"
+COLUMNS = ("id", "question", "query", "claim", "text", "decisions", "decision", "comment", "annotator")
+_SECONDS_A_DECISION, _LETTERS_A_SECOND = 5.0, 20.0  # 200 words of six letters a minute
+
+TASKS = pa.schema(
+    [
+        (name, {"position": pa.int64(), "probability": pa.float64()}.get(name, pa.string()))
+        for name in Task.__annotations__
+    ]
+)
+
+
+def minutes(tasks: Sequence[Task]) -> float:
+    """About how long labelling takes: 200 words a minute, and five seconds a decision; each text is read once.
+
+    >>> minutes([Task("i", "grade", "q", "q" * 600, None, None, None, None, "h", "t" * 600, 1.0)])
+    1.0833333333333333
+    """
+    read = {text for task in tasks for text in (task.query, task.left_text or "", task.right_text)}
+    decisions = len({task.item_id for task in tasks})
+    return (sum(map(len, read)) / _LETTERS_A_SECOND + decisions * _SECONDS_A_DECISION) / 60.0
+
+
+def distinct(tasks: Iterable[Task]) -> list[Task]:
+    """Tasks by item, each once."""
+    return list({task.item_id: task for task in tasks}.values())
+
+
+def write_tasks(output: str, tasks: Sequence[Task], drawing: Drawing) -> list[str]:
+    """Write the files of some tasks; returns the paths for people."""
+    folder = files.join(output, FOLDER)
+    files.make_folder(folder)
+    number = len(indexes(output)) + 1
+    index = pa.Table.from_pylist([vars(task) for task in tasks], schema=TASKS)
+    facts = {"metric": drawing.metric, "configurations": drawing.configurations, "seed": drawing.seed}
+    stored = io.BytesIO()
+    pq.write_table(index.replace_schema_metadata({_FACTS: json.dumps(facts)}), stored)
+    base = files.join(folder, f"tasks-{number:03}")
+    shown = [_shown(task) for task in distinct(tasks)]
+    written = {
+        f"{base}.csv": _as_csv(shown),
+        f"{base}.jsonl": "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in map(_exported, shown)),
+        f"{base}.html": _as_page(shown, f"tasks-{number:03}"),
+    }
+    for path, text in written.items():
+        files.write(path, text.encode("utf-8", "replace"))
+    files.write(f"{base}.parquet", stored.getvalue())
+    return list(written)
+
+
+_FACTS = b"rankbeam.labels"
+
+
+def indexes(output: str) -> list[str]:
+    """The index of every task file of an output folder, in order."""
+    return sorted(matching.found(files.join(matching.escaped(output), FOLDER, "tasks-*.parquet")))
+
+
+def read_index(path: str) -> tuple[list[Task], Drawing]:
+    """The tasks of an index, and how they were drawn."""
+    with parquet.open_file(path) as file:
+        facts = json.loads((file.schema_arrow.metadata or {})[_FACTS])
+        rows = file.read().to_pylist()
+    drawing = Drawing(facts["metric"], tuple(facts["configurations"]), facts["seed"])
+    return [Task(**row) for row in rows], drawing
+
+
+def _shown(task: Task) -> dict[str, str]:
+    step = step_named(task.step)
+    values = (
+        task.item_id,
+        step.people_question,
+        task.query,
+        task.left_text or "",
+        task.right_text,
+        " ".join(step.decisions),
+        "",
+        "",
+        "",
+    )
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def _exported(row: dict[str, str]) -> dict[str, object]:
+    """A JSON line; other tools keep its metadata, so that their annotations find the item again."""
+    columns = {name: value for name, value in row.items() if name not in ("decision", "comment", "annotator")}
+    return {**columns, "decisions": row["decisions"].split(), "metadata": {"rankbeam_id": row["id"]}}
+
+
+def _as_csv(rows: Sequence[dict[str, str]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([safe(cell) for cell in row.values()] for row in rows)
+    return text.getvalue()
+
+
+def _as_page(rows: Sequence[dict[str, str]], name: str) -> str:
+    template = package_files("rankbeam.pipelines.labels").joinpath("templates", "label.html").read_text("utf-8")
+    data = json.dumps({"name": name, "key": text_hash("".join(row["id"] for row in rows))[:16], "items": rows})
+    safe_data = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    page: str = (
+        Environment(autoescape=True)
+        .from_string(template)
+        .render(
+            data=Markup(safe_data)  # noqa: S704  no letter is left that HTML could mistake
+        )
+    )
+    return page
+
+
+def drawn_before(output: str, drawing: Drawing, *, is_first: bool) -> set[str]:
+    """The queries that were drawn before for the same metric and configurations.
+
+    Raises:
+        InputError: there are some, and this is to be the first sample.
+    """
+    result: set[str] = set()
+    for index in indexes(output):
+        tasks, earlier = read_index(index)
+        if (earlier.metric, earlier.configurations) == (drawing.metric, drawing.configurations):
+            result |= {task.query_id for task in tasks}
+    if result and is_first:
+        problem = (
+            f"holds tasks of {len(result):,} queries for {drawing.metric} already; draw further ones with --more N"
+        )
+        raise InputError(problem, path=output)
+    return result
+
+
+def last_drawing(output: str) -> Drawing:
+    """How the last tasks were drawn."""
+    known = indexes(output)
+    if not known:
+        raise InputError("holds no tasks yet; draw the first ones with --sample N", path=output)
+    return read_index(known[-1])[1]
+
+
+def described(tasks: Sequence[Task], drawing: Drawing, paths: Sequence[str]) -> str:
+    """What was written, and how much work it is."""
+    queries, items = len({task.query_id for task in tasks}), distinct(tasks)
+    work = f"{queries:,} queries, {len(items):,} decisions ({len(items) / queries:.1f} a query), "
+    work += f"about {minutes(tasks):,.0f} minutes"
+    of = f"{drawing.metric} of {', '.join(drawing.configurations)}"
+    advice = "Label in the page or in a table, then read it: rankbeam label OUT --apply FILE"
+    return "\n".join([f"{of}: {work}", *paths, advice])

@@ -1,0 +1,169 @@
+"""People label a blinded sample of a run, through the command line."""
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import rankbeam
+from support.inputs import write
+from support.labelled import by_words, decided, tasks
+
+from rankbeam.pipelines.labels.draw import draw
+from rankbeam.pipelines.labels.tasks import last_drawing
+from rankbeam.pipelines.results.find import find_run
+from rankbeam.transforms.clients.formats.labels import read_labels
+
+EXAMPLE = "examples/helpdesk/answers.yaml"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("labelled") / "out"
+    assert rankbeam("evaluate", EXAMPLE, "--output", str(out)).status == 0
+    return out
+
+
+@pytest.fixture
+def out(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "out", ignore=shutil.ignore_patterns("ledger", "report.html")))
+
+
+@pytest.fixture
+def sampled(out: Path) -> Path:
+    outcome = rankbeam("label", str(out), "--sample", "6", "--metric", "Faithfulness")
+    assert outcome.status == 0, outcome.stderr
+    return out
+
+
+def as_csv(path: Path, rows: list[dict[str, Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return write(path, text.getvalue())
+
+
+def table(out: Path) -> list[dict[str, str]]:
+    content = (out / "label-tasks" / "tasks-001.csv").read_text("utf-8")
+    return list(csv.DictReader(io.StringIO(content, newline="")))
+
+
+def test_tasks_say_nothing_about_configurations_and_verdicts(sampled: Path) -> None:
+    names = [row["name"] for row in find_run(str(sampled)).configurations]
+    for path in (sampled / "label-tasks").glob("tasks-001.[chj]*"):
+        content = path.read_text("utf-8")
+        assert not any(name in content for name in names), path
+        assert "words in common" not in content  # the judge's reason
+    assert all(task["decisions"] == ["contradicted", "not_stated", "supported"] for task in tasks(sampled))
+
+
+def test_further_queries_continue_the_same_order(sampled: Path) -> None:
+    assert rankbeam("label", str(sampled), "--more", "4").status == 0
+    run, drawing = find_run(str(sampled)), last_drawing(str(sampled))
+    at_once = draw(run, drawing, 10)
+    one_by_one = [*tasks(sampled), *tasks(sampled, 2)]
+    assert [task["id"] for task in one_by_one] == list(dict.fromkeys(task.item_id for task in at_once))
+    assert {task.probability for task in at_once} == {10 / 64}
+    assert not {task["query"] for task in tasks(sampled)} & {task["query"] for task in tasks(sampled, 2)}
+
+
+def test_applying_decisions_again_changes_nothing(sampled: Path, tmp_path: Path) -> None:
+    path = decided(tmp_path / "ann.jsonl", tasks(sampled), by_words)
+    first, second = (rankbeam("label", str(sampled), "--apply", path) for _ in range(2))
+    assert first.status == 0, first.stderr
+    assert first.stdout == second.stdout
+    assert "6 of 6 drawn queries are labelled whole" in first.stdout
+    labels = read_labels(str(sampled / "labels"))
+    assert {row.item_id for row in labels.rows} == {task["id"] for task in tasks(sampled)}
+    assert len(list((sampled / "labels").glob("*.parquet"))) == 1
+
+
+def test_a_table_of_a_spreadsheet_is_read_and_empty_decisions_are_counted(sampled: Path, tmp_path: Path) -> None:
+    rows = table(sampled)
+    for row in rows[1:]:
+        row["decision"] = "Not stated"
+    outcome = rankbeam("label", str(sampled), "--apply", as_csv(tmp_path / "t.csv", rows), "--annotator", "bob")
+    assert outcome.status == 0, outcome.stderr
+    assert "1 items have no decision" in outcome.stdout
+    assert "5 of 6 drawn queries are labelled whole" in outcome.stdout
+    assert {row.annotator for row in read_labels(str(sampled / "labels")).rows} == {"bob"}
+
+
+def test_unknown_ids_and_decisions_and_contradictions_are_refused_with_their_lines(
+    sampled: Path, tmp_path: Path
+) -> None:
+    first, second, *_ = tasks(sampled)
+    rows = [
+        {"id": first["id"], "decision": "supported", "annotator": "ann"},
+        {"id": "nobody", "decision": "supported", "annotator": "ann"},
+        {"id": second["id"], "decision": "suported", "annotator": "ann"},
+        {"id": first["id"], "decision": "not_stated", "annotator": "ann"},
+        {"id": first["id"], "decision": "supported", "annotator": "ann"},
+    ]
+    path = write(tmp_path / "wrong.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    outcome = rankbeam("label", str(sampled), "--apply", path)
+    assert outcome.status == 2
+    assert "wrong.jsonl:2: there is no item 'nobody'" in outcome.stderr
+    assert "wrong.jsonl:3: unknown decision 'suported'; did you mean 'supported'?" in outcome.stderr
+    assert "wrong.jsonl:4: 'ann' decided 'not_stated'" in outcome.stderr
+    assert "wrong.jsonl:5" not in outcome.stderr
+    assert not (sampled / "labels").exists()
+
+
+def test_a_later_file_does_not_contradict_stored_labels(sampled: Path, tmp_path: Path) -> None:
+    rows = tasks(sampled)
+    assert rankbeam("label", str(sampled), "--apply", decided(tmp_path / "a.jsonl", rows, by_words)).status == 0
+    outcome = rankbeam("label", str(sampled), "--apply", decided(tmp_path / "b.jsonl", rows, lambda _: "contradicted"))
+    assert outcome.status == 2
+    assert "and before" in outcome.stderr
+    other = decided(tmp_path / "c.jsonl", rows, lambda _: "contradicted", "bob")
+    assert rankbeam("label", str(sampled), "--apply", other).status == 0
+
+
+def test_annotations_of_phoenix_and_langfuse_are_matched_or_counted(sampled: Path, tmp_path: Path) -> None:
+    first, second, third, *_ = tasks(sampled)
+    rows = [
+        {"metadata": {"rankbeam_id": first["id"]}, "label": "supported", "annotator_kind": "HUMAN", "score": 1},
+        {"rankbeam_id": second["id"], "stringValue": "not_stated", "authorUserId": "u1", "comment": "see table"},
+        {"metadata": {"rankbeam_id": "of another project"}, "label": "supported"},
+        {"attributes": {"metadata": {"rankbeam_id": third["id"]}}, "annotation": {"label": "supported"}},
+    ]
+    outcome = rankbeam("label", str(sampled), "--apply", write(tmp_path / "export.json", json.dumps(rows)))
+    assert outcome.status == 0, outcome.stderr
+    assert "1 annotations belong to no item" in outcome.stdout
+    result = {row.item_id: row for row in read_labels(str(sampled / "labels")).rows}
+    assert {item: row.decision for item, row in result.items()} == {
+        first["id"]: "supported",
+        second["id"]: "not_stated",
+        third["id"]: "supported",
+    }
+    assert (result[second["id"]].annotator, result[second["id"]].comment) == ("u1", "see table")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sample", "5"], "draw further ones with --more N"),
+        (["--sample", "5", "--metric", "nDCG@10"], "nDCG@10 is not judged"),
+        (["--sample", "5", "--metric", "Refused"], "has no metric Refused"),
+        (["--sample", "5", "--configurations", "bm52"], "did you mean 'bm25'?"),
+        (["--sample", "5", "--more", "5"], "say one of"),
+        (["--more", "5", "--seed", "2"], "belong to --sample"),
+        ([], "say one of"),
+        (["--apply", "absent.csv"], "absent.csv"),
+    ],
+)
+def test_wrong_uses_are_refused(sampled: Path, options: list[str], message: str) -> None:
+    outcome = rankbeam("label", str(sampled), *options)
+    assert outcome.status == 2
+    assert message in outcome.stderr
+
+
+def test_without_tasks_nothing_is_continued_or_applied(out: Path, tmp_path: Path) -> None:
+    assert "draw the first ones with --sample N" in rankbeam("label", str(out), "--more", "3").stderr
+    path = write(tmp_path / "some.jsonl", '{"id": "a", "decision": "supported"}\n')
+    assert "holds no tasks to label" in rankbeam("label", str(out), "--apply", path).stderr

@@ -1,0 +1,115 @@
+"""Human values: people's decisions take the place of a judge's replies, and the same formulas make values of them."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.transforms.judge.metrics import JudgedMetric
+from rankbeam.transforms.judge.steps import input_named, step_named
+from rankbeam.transforms.judge.steps.claims import Claim, ClaimsStep
+from rankbeam.transforms.judge.units import Unit
+from rankbeam.transforms.records.evaluated import Judgement, LabelledVerdict, Value
+from rankbeam.transforms.records.judge_steps import JudgeQuestion
+from rankbeam.transforms.records.labels import ADJUDICATED, Labels, text_hash
+
+
+class PeopleReplies(Mapping[JudgeQuestion, Any]):
+    """What one annotator replies to questions about a query; questions that were not labelled whole have no reply."""
+
+    def __init__(self, labels: Labels, query_id: str, annotator: str) -> None:
+        self._labels, self._query_id, self._annotator = labels, query_id, annotator
+
+    def __getitem__(self, question: JudgeQuestion) -> Any:
+        """The reply, in the form in which the question's step reads a judge's."""
+        if question.step == ClaimsStep.name:
+            claims = self._labels.claims[self._query_id, text_hash(question.texts[0])]
+            return tuple(Claim(text, None, None) for text in claims)
+        right = text_hash(question.texts[0])
+        lefts = [text_hash(item) for item in question.items] if step_named(question.step).items else [None]
+        places = [(question.step, self._query_id, left, right) for left in lefts]
+        return step_named(question.step).decided([self._labels.decisions[place][self._annotator] for place in places])
+
+    def __iter__(self) -> Iterator[JudgeQuestion]:
+        """Replies are found, never listed."""
+        return iter(())
+
+    def __len__(self) -> int:
+        """As `__iter__`."""
+        return 0
+
+
+def problem_of_labels(metric: JudgedMetric) -> str | None:
+    """Why people cannot label a metric, to be printed after its name; None if they can.
+
+    >>> from rankbeam.transforms.judge.metrics import parse_judged
+    >>> [problem_of_labels(parse_judged(name)) for name in ("Faithfulness", "AnswerSimilarity")]
+    [None, 'cannot be labelled: people cannot answer embed']
+    """
+    steps = [step for step in metric.definition.steps if step != ClaimsStep.name]
+    unlabelled = next((step for step in steps if not step_named(step).decisions), None)
+    if unlabelled is None:
+        unlabelled = next((name for name in metric.definition.inputs if not input_named(name).by_people), None)
+    if unlabelled is not None:
+        return f"cannot be labelled: people cannot answer {unlabelled}"
+    return None if steps else "cannot be labelled: nothing of it is judged"
+
+
+def values_by_people(units: Sequence[Unit], labels: Labels, query_id: str) -> Iterator[Value]:
+    """The human values of the metrics that take labels, for one query that was drawn at random."""
+    if query_id not in labels.drawn:
+        return
+    annotators = labels.annotators[query_id]
+    for position, metric in dict.fromkeys((unit.configuration, item) for unit in units for item in unit.metrics):
+        if not metric.labels:
+            continue
+        of_metric = [unit for unit in units if unit.configuration == position and metric in unit.metrics]
+        values = {name: _value(of_metric, metric, PeopleReplies(labels, query_id, name)) for name in annotators}
+        known = {name: value for name, value in values.items() if value is not None}
+        if ADJUDICATED in known:
+            known = {ADJUDICATED: known[ADJUDICATED]}
+        if known:
+            yield Value(position, by_people(str(metric)), math.fsum(known.values()) / len(known))
+
+
+def by_people(metric: str) -> str:
+    """The name under which human values of a metric travel."""
+    return f"{metric} by people"
+
+
+def _value(units: Sequence[Unit], metric: JudgedMetric, replies: PeopleReplies) -> float | None:
+    """The mean of an annotator's values; None where some unit was not labelled whole, or has no value."""
+    values = []
+    for unit in units:
+        alone = Unit(unit.configuration, (metric,), unit.case, unit.problem)
+        if unit.problem is not None or alone.missing(replies):
+            return None
+        value = alone.values(replies)[metric]
+        if not isinstance(value, int | float):
+            return None
+        values.append(float(value))
+    return math.fsum(values) / len(values) if values else None
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Compares a judge's verdicts with labels."""
+
+    labels: Labels
+
+    def verdicts(self, query_id: str, judgements: Sequence[Judgement]) -> Iterator[LabelledVerdict]:
+        """The judge's verdicts on what people labelled, each once."""
+        if query_id not in self.labels.annotators:
+            return
+        for judgement in judgements:
+            step = step_named(judgement.step)
+            is_first = judgement.sample == 0 and not judgement.is_repeat and judgement.known is None
+            if not is_first or judgement.said is None or not step.decisions:
+                continue
+            right = text_hash(judgement.texts[0])
+            verdicts = step.verdicts(judgement.said)
+            lefts = [text_hash(item) for item in judgement.items] if step.items else [None]
+            for left, verdict in zip(lefts, verdicts, strict=True):
+                place = (judgement.step, query_id, left, right)
+                if place in self.labels.decisions:
+                    yield LabelledVerdict(place, verdict.name)

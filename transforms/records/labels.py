@@ -1,0 +1,142 @@
+"""Labels: decisions of people about what a judge judges, kept by hashes of texts, apart from any run.
+
+A label outlives runs, judges and prompts: it belongs to the texts that were read, and the claims that were labelled are
+kept with it, so that a human value is computed of these claims whatever claims another judge finds.
+"""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+ADJUDICATED = "adjudicated"
+"""The annotator whose decisions replace those of all others."""
+
+LABELS = pa.schema(
+    [
+        ("item_id", pa.string()),
+        ("step", pa.string()),
+        ("query_id", pa.string()),
+        ("owner_hash", pa.string()),
+        ("position", pa.int64()),
+        ("left_hash", pa.string()),
+        ("left_text", pa.string()),
+        ("right_hash", pa.string()),
+        ("probability", pa.float64()),
+        ("decision", pa.string()),
+        ("annotator", pa.string()),
+        ("comment", pa.string()),
+    ]
+)
+"""One row an item and annotator: the claim `left_hash`, or nothing, as `right_hash` supports it, answers it and so on.
+
+`owner_hash` is the text that makes the claim, as its claim number `position`. `probability` is the probability with
+which the query was drawn; null where a person chose it, and such labels serve agreement only.
+"""
+
+
+def text_hash(text: str) -> str:
+    """The name of a text in tables: its SHA-256.
+
+    >>> text_hash("")[:8]
+    'e3b0c442'
+    """
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def item_id_of(step: str, query_id: str, left_hash: str | None, right_hash: str) -> str:
+    """The name of an item to label; it says nothing about who answered or judged.
+
+    >>> len(item_id_of("grade", "q1", None, text_hash("text")))
+    16
+    """
+    return text_hash("\0".join([step, query_id, left_hash or "", right_hash]))[:16]
+
+
+@dataclass(frozen=True)
+class Label:
+    """One row of `LABELS`."""
+
+    item_id: str
+    step: str
+    query_id: str
+    owner_hash: str | None
+    position: int | None
+    left_hash: str | None
+    left_text: str | None
+    right_hash: str
+    probability: float | None
+    decision: str
+    annotator: str
+    comment: str | None = None
+
+    @property
+    def place(self) -> "Place":
+        """Identifies what was labelled."""
+        return self.step, self.query_id, self.left_hash, self.right_hash
+
+
+Place = tuple[str, str, str | None, str]
+"""Step, query, hash of the claim or nugget (None for a whole text), and hash of the text."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """All labels that an experiment reads."""
+
+    rows: tuple[Label, ...] = ()
+
+    @classmethod
+    def of(cls, table: pa.Table) -> "Labels":
+        """The rows of a table like `LABELS`, each once."""
+        rows: Iterable[Mapping[str, Any]] = table.select(LABELS.names).to_pylist()
+        return cls(tuple(dict.fromkeys(Label(**row) for row in rows)))
+
+    @cached_property
+    def decisions(self) -> dict[Place, dict[str, str]]:
+        """By what was labelled and annotator."""
+        result: defaultdict[Place, dict[str, str]] = defaultdict(dict)
+        for row in self.rows:
+            result[row.place][row.annotator] = row.decision
+        return dict(result)
+
+    @cached_property
+    def claims(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """By query and hash of a text, the claims of the text that were labelled, in order."""
+        result: defaultdict[tuple[str, str], dict[int, str]] = defaultdict(dict)
+        for row in self.rows:
+            if row.owner_hash is not None and row.left_text is not None:
+                result[row.query_id, row.owner_hash][row.position or 0] = row.left_text
+        return {key: tuple(text for _, text in sorted(of.items())) for key, of in result.items()}
+
+    @cached_property
+    def annotators(self) -> dict[str, tuple[str, ...]]:
+        """By query, who labelled it."""
+        result: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        for row in self.rows:
+            result[row.query_id][row.annotator] = None
+        return {query: tuple(sorted(names)) for query, names in result.items()}
+
+    @cached_property
+    def drawn(self) -> frozenset[str]:
+        """The queries that were drawn at random; only these stand for all queries."""
+        return frozenset(row.query_id for row in self.rows if row.probability is not None)
+
+
+def agreed(decisions: Mapping[str, str]) -> str | None:
+    """One decision for several annotators: the adjudicated one, else the most frequent; None for a tie.
+
+    >>> agreed({"ann": "yes", "bob": "no", "cat": "yes"}), agreed({"ann": "yes", "bob": "no"})
+    ('yes', None)
+    >>> agreed({"ann": "yes", "adjudicated": "no"})
+    'no'
+    """
+    if ADJUDICATED in decisions:
+        return decisions[ADJUDICATED]
+    ranked = Counter(decisions.values()).most_common(2)
+    is_tied = len(ranked) > 1 and ranked[0][1] == ranked[1][1]
+    return None if is_tied else ranked[0][0]
