@@ -92,8 +92,8 @@ def sentences(compared: Compared) -> list[str]:
     confidence = f"{100 * compared.statistics.confidence:g}% confidence"
     doubt = [f"{UNRELIABLE}."] if any(row.row.is_unreliable for row in compared.rows) else []
     verdicts_of = [
-        f"{metric}{_over(name)}, against {baseline} at {confidence}: {_verdicts(found)}."
-        for (metric, name, baseline), found in groups.items()
+        f"{metric}{_over(name)}, against {baseline} at {confidence}: {_verdicts(by_verdict)}."
+        for (metric, name, baseline), by_verdict in groups.items()
     ]
     return [*doubt, *_clusters(compared), *verdicts_of, *_needed(compared)]
 
@@ -105,18 +105,20 @@ def _over(name: str) -> str:
 def _needed(compared: Compared) -> list[str]:
     """For comparisons without a significant difference, what their queries detect and what smaller differences need."""
     families: dict[tuple[str, str], list[Comparison]] = {}
-    for each in compared.rows:
-        families.setdefault((each.row.metric, each.row.slice), []).append(each.row)
-    confidence, found = compared.statistics.confidence, []
-    for each in compared.rows:
-        row = each.row
+    for comparison in compared.rows:
+        families.setdefault((comparison.row.metric, comparison.row.slice), []).append(comparison.row)
+    confidence, sentences = compared.statistics.confidence, []
+    for comparison in compared.rows:
+        row = comparison.row
         level = level_of(families[row.metric, row.slice], confidence)
         smallest = detectable(row, level)
         if smallest is not None and row.verdict(confidence) is Verdict.UNDECIDED:
             needed = ", ".join(f"{size:g} needs {queries_for(row, size, level):,}" for size in DIFFERENCES)
-            name = f"{each.configuration} against {_against(each, compared)}, {row.metric}{_over(row.slice)}"
-            found.append(f"{name}: {row.queries:,} queries detect a difference of {smallest:.3f}; {needed}.")
-    return found if len(found) <= _MOST_OPEN else []
+            name = (
+                f"{comparison.configuration} against {_against(comparison, compared)}, {row.metric}{_over(row.slice)}"
+            )
+            sentences.append(f"{name}: {row.queries:,} queries detect a difference of {smallest:.3f}; {needed}.")
+    return sentences if len(sentences) <= _MOST_OPEN else []
 
 
 def _clusters(compared: Compared) -> list[str]:

@@ -133,12 +133,12 @@ def _monitored(gate: Gate, configuration: str, name: str, nights: Monitored | In
     change = nights.of(configuration, gate.metric)
     if change is None and nights.changes:
         return Check(gate, configuration, name, None, "the baseline run has no such configuration or metric")
-    found = None if change is None else change.lowest_high if gate.at_least else change.highest_low
-    if change is None or found is None:
+    end = None if change is None else change.lowest_high if gate.at_least else change.highest_low
+    if change is None or end is None:
         nights_until = 0 if change is None else change.skipped
         reason = f"none of {nights_until} nights counts" if nights_until else "no night after the baseline run yet"
         return Check(gate, configuration, name, None, reason, is_new=True)
-    return Check(gate, configuration, name, found, f"{change.nights} nights since {change.since:%Y-%m-%d}")
+    return Check(gate, configuration, name, end, f"{change.nights} nights since {change.since:%Y-%m-%d}")
 
 
 def _measured(gate: Gate, configuration: str, name: str, run: Results, differences: _Differences) -> Measured:

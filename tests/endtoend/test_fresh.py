@@ -27,13 +27,13 @@ def test_another_day_answers_anew_and_verdicts_stay_bought(tmp_path: Path) -> No
     with serve("gemini") as server:
         path = write_experiment(tmp_path, model(server, "gemini"), {"requests_per_minute": 60_000}, fresh="daily")
         today = new_run(load_experiment(path), "now").started_at
-        made = []
+        calls = []
         for run_id, day in (("first", 0), ("again", 0), ("later", 1)):
             before = server.stats().calls
             evaluated(path, run_id, today + timedelta(days=day))
-            made.append(server.stats().calls - before)
+            calls.append(server.stats().calls - before)
         steps = {step["step"]: step["calls"] for step in planned(path)["steps"]}
-    assert made[0] > 2 * QUERIES
-    assert made[1] == 0
-    assert made[2] == QUERIES  # answers; the stand-in's are the same as before, and so are their verdicts
+    assert calls[0] > 2 * QUERIES
+    assert calls[1] == 0
+    assert calls[2] == QUERIES  # answers; the stand-in's are the same as before, and so are their verdicts
     assert steps["answer"] == [QUERIES, QUERIES]
