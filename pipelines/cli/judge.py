@@ -52,8 +52,8 @@ def judge(
         from rankbeam.pipelines.start import cases
         from rankbeam.transforms.clients.models.base import MODELS
 
-        given = {cases.JUDGE: service, cases.EMBEDDER: embeddings}
-        services = {name: cases.service_of(text, sorted(MODELS.types)) for name, text in given.items() if text}
+        stated = {cases.JUDGE: service, cases.EMBEDDER: embeddings}
+        services = {name: cases.service_of(text, sorted(MODELS.types)) for name, text in stated.items() if text}
         value: dict[str, Any] = cases.experiment_of(file, cases.columns_of(columns), metrics, services, rate)
         text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
         run_here_and_show(parse_experiment(text, None, output or f"out/{value['name']}"), "judge", form)

@@ -43,38 +43,38 @@ def written(results: Results, source: CaseSource, new: str, configuration: str |
     return Copied(write_copy(source, new, names, values_of), missed)
 
 
-def _config_ids(results: Results, path: str, wanted: str | None) -> Iterator[tuple[str | None, str]]:
+def _config_ids(results: Results, path: str, target: str | None) -> Iterator[tuple[str | None, str]]:
     """By the `config` of a row, None for any, the configuration whose results it gets."""
     names = [row["name"] for row in results.configurations]
-    if wanted is not None and wanted not in names:
-        raise InputError(f"--configuration {wanted!r}: no configuration has this name; {did_you_mean(wanted, names)}")
-    found: dict[str | None, str] = {}
+    if target is not None and target not in names:
+        raise InputError(f"--configuration {target!r}: no configuration has this name; {did_you_mean(target, names)}")
+    result: dict[str | None, str] = {}
     for row in results.configurations:
         answers = json.loads(row["parameters"]).get("answers", {})
         is_like = answers.get("type") == "replay" and _name(answers.get("path", "")) == _name(path)
-        if (wanted is None and not is_like) or wanted not in (None, row["name"]):
+        if (target is None and not is_like) or target not in (None, row["name"]):
             continue
-        config = None if wanted is not None else answers.get("config")
-        if config in found:
+        config = None if target is not None else answers.get("config")
+        if config in result:
             raise InputError(f"several configurations have answered {path}; choose one: --configuration NAME")
-        found[config] = row["config_id"]
-    if not found:
+        result[config] = row["config_id"]
+    if not result:
         problem = f"no configuration replays a file of this name; choose one of {', '.join(names)} with --configuration"
         raise InputError(problem, path=path)
-    yield from found.items()
+    yield from result.items()
 
 
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _values(results: Results, wanted: set[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+def _values(results: Results, target: set[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for row in results.table("query_metrics").to_pylist():
-        if row["config_id"] in wanted:
+        if row["config_id"] in target:
             yield row["config_id"], row["query_id"], _row(row["metrics"], row["status"])
 
 
 def _row(metrics: Sequence[Mapping[str, Any]], status: str) -> dict[str, Any]:
-    said = {each["metric"]: (each["value"], each["status"] or status, each["reason"]) for each in metrics}
-    lacking = [f"{name}: {reason or why}" for name, (value, why, reason) in said.items() if value is None]
-    return {**{name: value for name, (value, _, _) in said.items()}, STATUS: "; ".join(lacking) or "ok"}
+    content = {entry["metric"]: (entry["value"], entry["status"] or status, entry["reason"]) for entry in metrics}
+    lacking = [f"{name}: {reason or why}" for name, (value, why, reason) in content.items() if value is None]
+    return {**{name: value for name, (value, _, _) in content.items()}, STATUS: "; ".join(lacking) or "ok"}

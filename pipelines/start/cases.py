@@ -16,9 +16,9 @@ JUDGE, EMBEDDER = "judge", "embedder"
 """Names of the services that these experiments have."""
 
 
-def columns_of(given: Sequence[str]) -> dict[str, str]:
+def columns_of(stated: Sequence[str]) -> dict[str, str]:
     """Columns from options such as `answer=reply`."""
-    pairs = [each.partition("=") for each in given]
+    pairs = [entry.partition("=") for entry in stated]
     wrong = next((name for name, _, path in pairs if not path), None)
     if wrong is not None:
         raise InputError(f"--column {wrong!r}: write NAME=KEY, such as --column answer=reply")
@@ -68,7 +68,7 @@ def configurations(name: str, survey: Survey) -> list[dict[str, Any]]:
     """One configuration for each system that answered."""
     if survey.configs == ("",):
         return [{"name": name, "answers": {"type": "replay"}}]
-    return [{"name": each or name, "answers": {"type": "replay", "config": each}} for each in survey.configs]
+    return [{"name": entry or name, "answers": {"type": "replay", "config": entry}} for entry in survey.configs]
 
 
 def experiment_of(
@@ -80,12 +80,12 @@ def experiment_of(
 ) -> dict[str, Any]:
     """The experiment that judges the answers of a file."""
     survey, name = surveyed(file, columns), Path(file).name.partition(".")[0]
-    quotas = {} if rate is None else {"quotas": {each: {"requests_per_minute": rate} for each in services}}
+    quotas = {} if rate is None else {"quotas": {entry: {"requests_per_minute": rate} for entry in services}}
     embedder = {"embeddings": EMBEDDER} if EMBEDDER in services else {}
     return {
         "name": name,
         "dataset": {"file": file, **({"columns": dict(columns)} if columns else {})},
-        "services": {each: dict(value) for each, value in services.items()},
+        "services": {entry: dict(value) for entry, value in services.items()},
         **quotas,
         "configurations": configurations(name, survey),
         "judge": {"service": JUDGE, **embedder},
@@ -114,8 +114,8 @@ def text_of(path: Path, file: str, named: str, columns: Mapping[str, str]) -> st
     """The experiment that `init --from FILE` writes.
 
     Args:
-        path: of the experiment.
-        file: of the answers.
+        path: the experiment's path.
+        file: the file of answers.
         named: the same as the experiment names it.
         columns: the paths that the user gives.
     """

@@ -1,12 +1,14 @@
 """Chunks of texts: laws that hold for every text, every unit, size and overlap; and what the units are."""
 
+import unicodedata
 from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.kernels.chunks import CHUNKERS, By, Span, chunk_spans
+from rankbeam.transforms.kernels.chunks import CHUNKERS, By, Span, chunk_spans, words
+from rankbeam.transforms.kernels.sentences import sentences
 
 WORDS = st.sampled_from(
     ["a", "be", "sea.", "# h", "#x", "longer-word", "日本語", "é", "Why?", "---", "===", "```", "don't"]
@@ -34,7 +36,7 @@ def count_words(text: str) -> int:
 def extent(text: str, by: By) -> int:
     if by == "characters":
         return len(text)
-    return -(-len(text) // 4) if by == "tokens" else count_words(text)
+    return -(-len(text) // 4) if by in ("tokens", "recursive") else count_words(text)
 
 
 def shared(text: str, one: Span, other: Span, by: By) -> int:
@@ -59,7 +61,7 @@ def test_every_character_of_a_word_stands_in_a_chunk(text: str, by: By, sizes: t
     assert all(position in covered for position, character in enumerate(text) if not character.isspace())
 
 
-@given(TEXTS, st.sampled_from(["words", "tokens", "characters"]), SIZES)
+@given(TEXTS, st.sampled_from(["words", "tokens", "characters", "recursive"]), SIZES)
 @example("0𠀀0", "words", (1, 0))
 def test_no_chunk_is_larger_than_asked(text: str, by: By, sizes: tuple[int, int]) -> None:
     assert all(extent(text[start:end], by) <= sizes[0] for start, end in chunk_spans(text, by, *sizes))
@@ -134,6 +136,64 @@ def test_sections_begin_at_headings_but_not_in_code() -> None:
     text = "intro\n\n# One\na\n```sh\n# a comment\n```\n#tag\nTwo\n---\nb\n\n---\nc"
 
     assert pieces(text, "headings", 1) == ["intro", "# One\na\n```sh\n# a comment\n```\n#tag", "Two\n---\nb\n\n---\nc"]
+
+
+def level(text: str, position: int) -> int:
+    """The boundary before a position: of a paragraph, a line, a sentence, a word or a character."""
+    before = text[:position]
+    blank = before[len(before.rstrip()) :]
+    if blank.count("\n") > 1:
+        return 0
+    if "\n" in blank:
+        return 1
+    if any(start == position for start, _ in sentences(text)):
+        return 2
+    return 3 if any(start == position for start, _ in words(text)) else 4
+
+
+@given(TEXTS.filter(lambda text: not any(map(is_cluster, text))), SIZES)
+def test_recursive_chunks_end_at_the_highest_boundary_that_fits(text: str, sizes: tuple[int, int]) -> None:
+    size = sizes[0] * 4
+    spans = chunk_spans(text, "recursive", *sizes)
+    for (start, end), following in pairwise([*spans, (len(text), len(text))]):
+        rest = end + len(text[end:]) - len(text[end:].lstrip())
+        if rest == len(text):
+            assert following[0] == len(text)
+            continue
+        done = max((other for _, other in spans if other < end), default=start)
+        fitting = [
+            at for at in range(done + 1, len(text)) if not text[at].isspace() and len(text[start:at].rstrip()) <= size
+        ]
+        assert level(text, rest) == min(level(text, at) for at in fitting)
+        assert rest == max(at for at in fitting if level(text, at) == level(text, rest))
+
+
+@given(TEXTS, SIZES)
+def test_recursive_chunks_cut_only_sentences_that_are_longer_than_a_chunk(text: str, sizes: tuple[int, int]) -> None:
+    inside = [
+        (start, end)
+        for start, end in sentences(text)
+        if any(start < begin < end or start < stop < end for begin, stop in chunk_spans(text, "recursive", *sizes))
+    ]
+    assert all(end - start > sizes[0] * 4 for start, end in inside)
+
+
+def is_cluster(character: str) -> bool:
+    return (
+        unicodedata.category(character) in ("Mn", "Me", "Mc")
+        or character in "\u200d\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+    )
+
+
+def test_recursive_chunks_prefer_paragraphs_and_keep_characters_whole() -> None:
+    text = "One two.\n\nThree four five six. Seven eight.\nNine"
+    assert pieces(text, "recursive", 6) == ["One two.", "Three four five six.", "Seven eight.\nNine"]
+    assert pieces(text, "recursive", 11) == ["One two.", "Three four five six. Seven eight.\nNine"]
+    assert pieces("Be it. Do so. Go on.", "recursive", 2, 1) == ["Be it.", "Do so.", "Go on."]
+    assert pieces("Be it. Do so. Go on.", "recursive", 4, 2) == ["Be it. Do so.", "Do so. Go on."]
+    assert pieces("aa bb cc dd", "recursive", 2, 1) == ["aa bb cc", "cc dd"]
+    assert pieces("e\u0301" * 6, "recursive", 1) == ["e\u0301" * 2] * 3
+    assert pieces("👩\u200d🚀👍🏽", "recursive", 1) == ["👩\u200d🚀", "👍🏽"]
 
 
 def test_sentences_are_packed_whole() -> None:

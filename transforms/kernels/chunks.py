@@ -7,6 +7,7 @@ within the size; the next window begins at the earliest unit that keeps the over
 """
 
 import re
+import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -14,7 +15,7 @@ from typing import Literal, get_args
 
 from rankbeam.transforms.kernels.sentences import sentences
 
-By = Literal["words", "tokens", "characters", "sentences", "paragraphs", "headings"]
+By = Literal["words", "tokens", "characters", "sentences", "paragraphs", "headings", "recursive"]
 CHUNKERS: tuple[By, ...] = get_args(By)
 
 Span = tuple[int, int]
@@ -34,14 +35,16 @@ CODE_POINTS_PER_TOKEN = 4
 
 
 def chunk_spans(text: str, by: By, size: int, overlap: int) -> list[Span]:
-    """Where the chunks of a text stand.
+    """The spans of a text's chunks.
 
     Args:
         text: any text.
         by: the unit that chunks consist of. `words` are separated by white space; an ideograph is a word. `tokens` and
             `characters` count ceil(code points / 4) and code points, and cut between words, or anywhere in a word that
             is longer than a chunk. `sentences`, `paragraphs` (separated by blank lines) and `headings` (sections of
-            Markdown) are never cut: one that is longer than a chunk is a chunk of its own.
+            Markdown) are never cut: one that is longer than a chunk is a chunk of its own. `recursive` counts tokens,
+            and ends each chunk at the highest boundary that fits: of a paragraph, a line, a sentence, a word, a
+            character.
         size: the most words, tokens or characters of a chunk; words for sentences, paragraphs and headings.
         overlap: the most that a chunk repeats of the one before it, in the same unit; less than `size`.
 
@@ -58,6 +61,8 @@ def chunk_spans(text: str, by: By, size: int, overlap: int) -> list[Span]:
     """
     if not 0 <= overlap < size:
         raise ValueError(f"an overlap of {overlap} is not less than a size of {size}")
+    if by == "recursive":
+        return _recursive(text, size * CODE_POINTS_PER_TOKEN, overlap * CODE_POINTS_PER_TOKEN)
     if by == "words":
         spans = words(text)
         begins: Sequence[int] = range(len(spans))
@@ -75,7 +80,7 @@ def chunk_spans(text: str, by: By, size: int, overlap: int) -> list[Span]:
 
 
 def words(text: str) -> list[Span]:
-    """Where the words stand: what white space separates, and each ideograph.
+    """The spans of words, which white space separates, and of each ideograph.
 
     >>> words("a  bc 日本")
     [(0, 1), (3, 5), (6, 7), (7, 8)]
@@ -84,7 +89,7 @@ def words(text: str) -> list[Span]:
 
 
 def paragraphs(text: str) -> list[Span]:
-    """Where the paragraphs stand, which blank lines separate.
+    """The spans of paragraphs, which blank lines separate.
 
     >>> paragraphs("a\\nb\\n \\n\\nc\\n")
     [(0, 3), (7, 8)]
@@ -93,7 +98,7 @@ def paragraphs(text: str) -> list[Span]:
 
 
 def sections(text: str) -> list[Span]:
-    """Where the sections of a Markdown text stand, each with its heading, and what precedes the first heading.
+    """The spans of a Markdown text's sections with their headings, and of the text before the first heading.
 
     Headings begin with one to six `#`, or are underlined by `=` or `---`; lines of fenced code are none.
 
@@ -104,7 +109,7 @@ def sections(text: str) -> list[Span]:
 
 
 def _parts(text: str, starts: Sequence[int]) -> list[Span]:
-    """What stands before the first start, and from each to the next, without white space around it."""
+    """The spans between starts, and before the first one, without white space around them."""
     parts = ((start, text[start:end]) for start, end in zip([0, *starts], [*starts, len(text)], strict=True))
     return [
         (start + len(part) - len(part.lstrip()), start + len(part.rstrip())) for start, part in parts if part.strip()
@@ -137,6 +142,65 @@ def _short_words(text: str, longest: int) -> list[Span]:
     return [piece for word in pieces for piece in word]
 
 
+def _recursive(text: str, size: int, overlap: int) -> list[Span]:
+    """Chunks of at most `size` code points that end at the highest boundary that fits, as late as possible.
+
+    A chunk repeats whole sentences of the one before it; within a sentence that is longer than a chunk, words.
+    """
+    units = [unit for span in words(text) for unit in ([span] if span[1] - span[0] <= size else _clusters(text, *span))]
+    levels = _levels(text, units)
+    begins, ends = [start for start, _ in units], [end for _, end in units]
+    spans: list[Span] = []
+    first = last = 0
+    while last < len(units):
+        most = max(last + 1, bisect_right(ends, begins[first] + size))
+        last = len(units) if most >= len(units) else _highest(levels, last + 1, most)
+        spans.append((begins[first], ends[last - 1]))
+        if last < len(units):
+            after = next((unit for unit in range(last + 1, len(units)) if levels[unit] <= _SENTENCE), len(units))
+            is_whole = ends[after - 1] - begins[last] <= size  # the next sentence must still fit beside the overlap
+            earliest = max(ends[last - 1] - overlap, ends[after - 1 if is_whole else last] - size)
+            shared = range(min(bisect_left(begins, earliest, lo=first + 1), last), last)
+            words_only = shared[0] if shared and levels[last] > _SENTENCE else last
+            first = next((unit for unit in shared if levels[unit] <= _SENTENCE), words_only)
+    return spans
+
+
+_SENTENCE, _WORD_BOUNDARY, _CHARACTER = 2, 3, 4
+"""Levels of boundaries; paragraphs have 0, and lines 1."""
+
+
+def _highest(levels: Sequence[int], least: int, most: int) -> int:
+    """The latest boundary of the highest level, which is the lowest number, from `least` to `most`."""
+    backwards = levels[least : most + 1][::-1]
+    return most - backwards.index(min(backwards))
+
+
+def _levels(text: str, units: Sequence[Span]) -> list[int]:
+    """The level of the boundary before each unit."""
+    starts = {start for start, _ in sentences(text)}
+    levels, before = [], 0
+    for start, end in units:
+        lines = text.count("\n", before, start)
+        if lines or start in starts:
+            levels.append(_SENTENCE - min(lines, 2))
+        else:
+            levels.append(_CHARACTER if start == before else _WORD_BOUNDARY)
+        before = end
+    return levels
+
+
+def _clusters(text: str, start: int, end: int) -> list[Span]:
+    """The characters of a word; marks, joiners and modifiers of emoji belong to the character before them."""
+    cuts = [at for at in range(start, end) if at == start or not _joins(text[at - 1], text[at])]
+    return list(zip(cuts, [*cuts[1:], end], strict=True))
+
+
+def _joins(before: str, character: str) -> bool:
+    is_mark = unicodedata.category(character) in ("Mn", "Me", "Mc") or "\U0001f3fb" <= character <= "\U0001f3ff"
+    return is_mark or "\u200d" in (before, character)
+
+
 def _characters(start: int, end: int) -> list[Span]:
     return [(position, position + 1) for position in range(start, end)]
 
@@ -145,8 +209,8 @@ def _windows(begins: Sequence[int], ends: Sequence[int], size: int, overlap: int
     """Windows of whole units, [first, last), each at most `size` long on a scale, or one unit.
 
     Args:
-        begins: where each unit begins on the scale, ascending.
-        ends: where each unit ends on the scale, ascending.
+        begins: the beginning of each unit on the scale, ascending.
+        ends: the end of each unit on the scale, ascending.
         size: the longest extent of a window, from the beginning of its first unit to the end of its last.
         overlap: the longest extent of what two neighbours share. They share less where else the next unit, which the
             later one must hold, did not fit.

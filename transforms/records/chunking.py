@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass, is_dataclass
 from rankbeam.transforms.kernels.chunks import By, Span, chunk_spans
 from rankbeam.transforms.records.errors import InputError
 
-_COUNTED = {"tokens": "tokens", "characters": "characters"}
+_COUNTED = {"tokens": "tokens", "characters": "characters", "recursive": "tokens"}
 
 
 class Chunker(ABC):
@@ -69,4 +69,5 @@ class Chunking(Chunker):
         """
         whole = "" if self.by in ("words", *_COUNTED) else f"whole {self.by}, "
         shared = f", {self.overlap:,} of them shared" if self.overlap else ""
+        whole = "paragraphs, lines or sentences, " if self.by == "recursive" else whole
         return f"chunks of {whole}at most {self.size:,} {_COUNTED.get(self.by, 'words')}{shared}"

@@ -11,7 +11,8 @@ class Chunks(CorpusParameters):
     Attributes:
         by: unit of size and overlap: "words", "tokens" (four characters each) or "characters". With "sentences",
             "paragraphs" or "headings" (Markdown sections), whole units are packed into chunks of up to `chunk_size`
-            words; a longer unit becomes a chunk of its own.
+            words; a longer unit becomes a chunk of its own. With "recursive", sizes are tokens, and a chunk ends at the
+            highest boundary that fits: of a paragraph, a line, a sentence, a word or a character.
     """
 
     by: By = "words"

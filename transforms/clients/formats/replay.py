@@ -86,12 +86,12 @@ class ReplayReader:
 
     def _own(self, path: str) -> Iterator[pa.RecordBatch]:
         lines = ((line, json_lines.validated(path, line, text, _Answer)) for line, text in json_lines.numbered(path))
-        rows = (_row(path, line, given) for line, given in lines if self._wants(given))
+        rows = (_row(path, line, stated) for line, stated in lines if self._wants(stated))
         while part := list(islice(rows, _BATCH_ROWS)):
             yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(columns.REPLAYED))
 
-    def _wants(self, given: _Answer) -> bool:
-        return self.config is None or as_text(given.config) == self.config
+    def _wants(self, stated: _Answer) -> bool:
+        return self.config is None or as_text(stated.config) == self.config
 
 
 class ReplayConflict(Exception):
@@ -133,27 +133,27 @@ def check(path: str) -> None:
     is_own(path)
 
 
-def configs_until(pattern: str, wanted: str, reader: ReplayReader) -> set[str]:
+def configs_until(pattern: str, target: str, reader: ReplayReader) -> set[str]:
     """The values of `config` in some files, which are read until the one that is wanted was seen."""
     seen = set[str]()
     for path in sources.expand(pattern):
         for config in reader.configs(path):
             seen.add(config)
-            if wanted in seen:
+            if target in seen:
                 return seen
     return seen - {""}
 
 
-def _row(path: str, line: int, given: _Answer) -> dict[str, Any]:
-    contexts = given.contexts
+def _row(path: str, line: int, stated: _Answer) -> dict[str, Any]:
+    contexts = stated.contexts
     return {
-        "query_id": json_id(path, line, given.query_id),
-        "answer": given.answer,
+        "query_id": json_id(path, line, stated.query_id),
+        "answer": stated.answer,
         "contexts": None if contexts is None else [_context(path, line, context) for context in contexts],
         "line": line,
     }
 
 
-def _context(path: str, line: int, given: _Context) -> dict[str, str | None]:
-    doc_id = None if given.doc_id in (None, "") else json_id(path, line, given.doc_id)
-    return {"doc_id": doc_id, "text": given.text}
+def _context(path: str, line: int, stated: _Context) -> dict[str, str | None]:
+    doc_id = None if stated.doc_id in (None, "") else json_id(path, line, stated.doc_id)
+    return {"doc_id": doc_id, "text": stated.text}

@@ -84,7 +84,7 @@ class Document:
 
 
 class Response:
-    """What a query engine of LlamaIndex returns."""
+    """The response of a query engine of LlamaIndex."""
 
     source_nodes = (Document("a"),)
 

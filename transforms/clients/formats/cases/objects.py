@@ -33,7 +33,7 @@ _LISTS = (
     ("examples",),
     ("data",),
 )
-"""Where objects of other tools hold their list of rows: promptfoo, DeepEval, ADK, OpenAI's API."""
+"""Keys to the list of rows in objects of other tools: promptfoo, DeepEval, ADK, OpenAI's API."""
 
 
 class Shape(StrEnum):
@@ -172,7 +172,7 @@ def _in_document(path: str) -> Iterator[Row]:
 
 
 def _list_in(value: Any) -> tuple[str, ...] | None:
-    """The keys that lead to the list of rows in an object; None where there is none."""
+    """The keys that lead to the list of rows in an object; None without such a list."""
     for place in _LISTS:
         inner = value
         for key in place:
@@ -183,10 +183,10 @@ def _list_in(value: Any) -> tuple[str, ...] | None:
 
 
 def _begins(text: str, place: tuple[str, ...], decoder: json.JSONDecoder) -> Iterator[int]:
-    """Where the items of the list at some keys of a valid JSON text begin."""
+    """Positions at which the items of a list begin, in a valid JSON text."""
     at = _after_space(text, 0)
-    for wanted in place:
-        at = _value_of(text, at, wanted, decoder)
+    for target in place:
+        at = _value_of(text, at, target, decoder)
     at = _after_space(text, at + 1)
     while text[at] != "]":
         yield at
@@ -195,17 +195,17 @@ def _begins(text: str, place: tuple[str, ...], decoder: json.JSONDecoder) -> Ite
         at = _after_space(text, at + 1) if text[at] == "," else at
 
 
-def _value_of(text: str, at: int, wanted: str, decoder: json.JSONDecoder) -> int:
-    """Where the last value of a key of the object at a position begins: the one that a parser keeps."""
-    found, at = at, _after_space(text, at + 1)
+def _value_of(text: str, at: int, target: str, decoder: json.JSONDecoder) -> int:
+    """Position of the last value of a key of an object, which is the one that a parser keeps."""
+    result, at = at, _after_space(text, at + 1)
     while text[at] != "}":
         key, end = decoder.raw_decode(text, at)
         begin = _after_space(text, _after_space(text, end) + 1)
-        found = begin if key == wanted else found
+        result = begin if key == target else result
         _, end = decoder.raw_decode(text, begin)
         at = _after_space(text, end)
         at = _after_space(text, at + 1) if text[at] == "," else at
-    return found
+    return result
 
 
 def _after_space(text: str, at: int) -> int:

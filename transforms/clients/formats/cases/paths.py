@@ -53,7 +53,9 @@ def is_numpy(text: str) -> bool:
     if text.lstrip().startswith(("[array(", "array(")):
         return True
     try:
-        kinds = [each.type for each in tokenize.generate_tokens(io.StringIO(text).readline) if each.type != tokenize.NL]
+        kinds = [
+            entry.type for entry in tokenize.generate_tokens(io.StringIO(text).readline) if entry.type != tokenize.NL
+        ]
     except (tokenize.TokenError, IndentationError, SyntaxError):
         return False
     return any(one == other == tokenize.STRING for one, other in pairwise(kinds))

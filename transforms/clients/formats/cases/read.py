@@ -27,7 +27,7 @@ _TEXT_KEYS = ("text", "content", "page_content", "document.content", "document.t
 _ID_KEYS = ("doc_id", "id", "document_id", "document.id", "metadata.doc_id", "metadata.id", "source")
 _SPEAKERS = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant", "model": "assistant"}
 _MARKED = re.compile(r"deepeval_source=(?P<source>.*?),deepeval_context=(?P<text>.*)", re.DOTALL)
-"""How DeepEval writes a context with its source."""
+"""A context with its source, as DeepEval writes it."""
 _LONGEST_ATTRIBUTE = 1_000
 
 Context = tuple[str | None, str | None]
@@ -52,7 +52,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Layout:
-    """How to read the rows of one file."""
+    """The tool and the paths of one file's rows."""
 
     tool: Tool
     shape: Shape
@@ -81,7 +81,7 @@ def read_rows(source: CaseSource) -> Iterator[tuple[dict[str, Any], Case]]:
 
 
 def layout_of(source: CaseSource, head: Sequence[Row]) -> Layout:
-    """How to read a file, from its first rows."""
+    """The layout of a file, from its first rows."""
     values = [row for _, row in head]
     if not values:
         raise InputError("the file has no rows", path=source.path)
@@ -105,8 +105,8 @@ def layout_of(source: CaseSource, head: Sequence[Row]) -> Layout:
 def _guessed(tool: Tool, values: Sequence[dict[str, Any]]) -> dict[str, str]:
     inside = {"question": tool.own[:1], "answer": tool.own[1:2] if tool.name == "LangSmith" else ()}
     rows = [{name: structured(row.get(name)) for name in tool.own} for row in values]
-    found = {part: only_text_in(rows, name) for part, names in inside.items() for name in names}
-    return {part: path for part, path in found.items() if path is not None}
+    result = {part: only_text_in(rows, name) for part, names in inside.items() for name in names}
+    return {part: path for part, path in result.items() if path is not None}
 
 
 def _shown_keys(tool: Tool, values: Sequence[dict[str, Any]]) -> list[str]:
@@ -120,8 +120,8 @@ def case_of(source: CaseSource, layout: Layout, line: int, row: Mapping[str, Any
     reading = _Reading(source, layout, line, row)
     question, history, last = reading.question()
     answer = reading.text("answer")
-    given = reading.value("id")
-    query_id = json_id(source.path, line, given) if given is not None else hashed_id(question, history)
+    stated = reading.value("id")
+    query_id = json_id(source.path, line, stated) if stated is not None else hashed_id(question, history)
     contexts = reading.contexts()
     reference, relevant = reading.reference(), reading.relevant()
     attributes = reading.attributes()
@@ -139,8 +139,8 @@ def hashed_id(question: str, history: Sequence[Mapping[str, str]] = ()) -> str:
     >>> hashed_id("Who?") == hashed_id(" Who? "), hashed_id("Who?")
     (True, 'qd991a24e8e04')
     """
-    said = question.strip() if not history else json.dumps([question.strip(), *history], ensure_ascii=False)
-    return f"q{hashlib.sha256(said.encode()).hexdigest()[:12]}"
+    content = question.strip() if not history else json.dumps([question.strip(), *history], ensure_ascii=False)
+    return f"q{hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
 
 @dataclass
@@ -157,7 +157,7 @@ class _Reading:
         return InputError(problem, path=self.source.path, line=self.line)
 
     def value(self, name: str) -> Any:
-        """The first value at the paths of a part; None where there is none."""
+        """The first value at the paths of a part, or None."""
         for path in self.layout.paths(name):
             try:
                 value = value_at(self.row, path)
@@ -175,7 +175,7 @@ class _Reading:
     def text(self, name: str) -> str | None:
         """A text; None where it is missing or blank."""
         value = self.value(name)
-        if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        if isinstance(value, list) and value and all(isinstance(entry, str) for entry in value):
             self._count_further(name, value)
             value = value[0]
         if isinstance(value, bool | int | float):
@@ -204,7 +204,7 @@ class _Reading:
         """The question, what was said before it, and the last answer of a conversation that ends with one."""
         value = self.value("question")
         talk = self._listed(value) if isinstance(value, list | str) else None
-        if talk and all(isinstance(each, dict) for each in talk):
+        if talk and all(isinstance(entry, dict) for entry in talk):
             return self._of_conversation(talk)
         question = self.text("question")
         if question is None and self.value("id") is None:
@@ -212,15 +212,15 @@ class _Reading:
         return question or "", [], None
 
     def _of_conversation(self, talk: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[str, str]], str | None]:
-        turns = [(_SPEAKERS.get(str(each.get("type") or each.get("role")).lower(), "tool"), each.get("content"))
-                 for each in talk]  # fmt: skip
-        said = [{"role": role, "text": text} for role, text in turns if role != "tool" and isinstance(text, str)]
-        places = [place for place, each in enumerate(said) if each["role"] == "user"]
+        turns = [(_SPEAKERS.get(str(entry.get("type") or entry.get("role")).lower(), "tool"), entry.get("content"))
+                 for entry in talk]  # fmt: skip
+        content = [{"role": role, "text": text} for role, text in turns if role != "tool" and isinstance(text, str)]
+        places = [place for place, entry in enumerate(content) if entry["role"] == "user"]
         if not places:
             raise self.refuse("has a conversation without a message of the user")
         last = places[-1]
-        answer = "\n".join(each["text"] for each in said[last + 1 :]) or None
-        return said[last]["text"], said[:last], answer
+        answer = "\n".join(entry["text"] for entry in content[last + 1 :]) or None
+        return content[last]["text"], content[:last], answer
 
     def _listed(self, value: Any) -> list[Any] | None:
         """A list, also one that CSV holds as JSON or as a Python literal; None for other values."""
@@ -240,18 +240,18 @@ class _Reading:
         """The contexts with their ids; None where the row says neither."""
         texts, ids = self.value("contexts"), self._ids("context_ids")
         if texts is None:
-            return None if ids is None else tuple((each, None) for each in ids)
+            return None if ids is None else tuple((entry, None) for entry in ids)
         listed = self._listed(texts)
         if listed is None and isinstance(texts, str):
             listed = self._split(texts)
         if listed is None:
             raise self.refuse(f"contexts: expected a list, found {_kind(texts)}")
-        found = [self._context(place, each) for place, each in enumerate(listed)]
+        result = [self._context(place, entry) for place, entry in enumerate(listed)]
         if ids is None:
-            return tuple(found)
-        if len(ids) != len(found):
-            raise self.refuse(f"has {len(found)} contexts and {len(ids)} ids of contexts")
-        return tuple((name, text) for name, (_, text) in zip(ids, found, strict=True))
+            return tuple(result)
+        if len(ids) != len(result):
+            raise self.refuse(f"has {len(result)} contexts and {len(ids)} ids of contexts")
+        return tuple((name, text) for name, (_, text) in zip(ids, result, strict=True))
 
     def _split(self, text: str) -> list[str]:
         """The contexts in one text; DeepEval joins them."""
@@ -269,9 +269,9 @@ class _Reading:
             return (None, value) if marked is None else (marked["source"], marked["text"])
         if not isinstance(value, dict):
             raise self.refuse(f"contexts.{place}: expected a text or an object, found {_kind(value)}")
-        text = next((each for key in _TEXT_KEYS if isinstance(each := value_at(value, key), str)), None)
+        text = next((entry for key in _TEXT_KEYS if isinstance(entry := value_at(value, key), str)), None)
         name = next(
-            (each for key in _ID_KEYS if isinstance(each := value_at(value, key), str | int) and each != ""), None
+            (entry for key in _ID_KEYS if isinstance(entry := value_at(value, key), str | int) and entry != ""), None
         )
         if text is None:
             raise self.refuse(f"contexts.{place}: has no text; its keys: {shortened(', '.join(value), 200)}")
@@ -282,23 +282,23 @@ class _Reading:
         listed = self._listed(value)
         if value is not None and listed is None:
             raise self.refuse(f"{name}: expected a list, found {_kind(value)}")
-        return None if listed is None else [json_id(self.source.path, self.line, each) for each in listed]
+        return None if listed is None else [json_id(self.source.path, self.line, entry) for entry in listed]
 
     def reference(self) -> str | None:
         """The reference answer; of several the first."""
         listed = self._listed(self.value("reference"))
-        if listed is None or not all(isinstance(each, str) for each in listed):
+        if listed is None or not all(isinstance(entry, str) for entry in listed):
             return self.text("reference")
-        said = [each for each in listed if each.strip()]
-        self._count_further("reference", said)
-        return said[0] if said else None
+        content = [entry for entry in listed if entry.strip()]
+        self._count_further("reference", content)
+        return content[0] if content else None
 
     def relevant(self) -> tuple[str, ...] | None:
         """The ids of relevant documents; alternatives among them are refused unless they may be lost."""
         value = self._listed(self.value("relevant"))
         if value is None:
             return None
-        groups = [each if isinstance(each, list) else [each] for each in value]
+        groups = [entry if isinstance(entry, list) else [entry] for entry in value]
         if any(len(group) > 1 for group in groups):
             if not self.source.flatten:
                 raise self.refuse(
@@ -306,7 +306,7 @@ class _Reading:
                     "dataset: {groups: flatten}, each of them counts as relevant"
                 )
             self.notes.append("flattened")
-        names = [json_id(self.source.path, self.line, each) for group in groups for each in group]
+        names = [json_id(self.source.path, self.line, entry) for group in groups for entry in group]
         return tuple(dict.fromkeys(names))
 
     def attributes(self) -> dict[str, str]:
@@ -314,10 +314,14 @@ class _Reading:
         used = {name for part in FIELDS for path in self.layout.paths(part) for name in (path, *keys_of(path))}
         inner = [structured(self.row.get(key)) for key in ("metadata", "Q&A Gen Profile")]
         others = {key: value for key, value in self.row.items() if key not in used}
-        for each in inner:
-            others |= each if isinstance(each, dict) else {}
-        kept = {key: as_text(value) for key, value in others.items() if isinstance(value, str | int | float | bool)}
-        return {key: text for key, text in kept.items() if len(text) <= _LONGEST_ATTRIBUTE and text not in ("", "NaN")}
+        for entry in inner:
+            others |= entry if isinstance(entry, dict) else {}
+        remaining = {
+            key: as_text(value) for key, value in others.items() if isinstance(value, str | int | float | bool)
+        }
+        return {
+            key: text for key, text in remaining.items() if len(text) <= _LONGEST_ATTRIBUTE and text not in ("", "NaN")
+        }
 
 
 def _kind(value: Any) -> str:

@@ -25,8 +25,8 @@ def queries_in(source: CaseSource) -> Iterator[Case]:
     for case in read_cases(source):
         if not case.question:
             raise InputError("has no question", path=source.path, line=case.line)
-        said = f"{case.question}\n{case.reference or ''}"
-        name, content = hashing.hash_strings(pa.array([case.query_id, said])).tolist()
+        content = f"{case.question}\n{case.reference or ''}"
+        name, content = hashing.hash_strings(pa.array([case.query_id, content])).tolist()
         known, line = first.setdefault(name, (content, case.line))
         if line == case.line:
             yield case

@@ -18,7 +18,7 @@ NOTES = {
     "several answer": "{count:,} rows have several answers; the first one is used",
     "flattened": "in {count:,} rows, alternatives among the relevant documents all count as relevant",
 }
-"""What users should know of rows, by the keys of `Case.notes`."""
+"""Notes for users, by the keys of `Case.notes`."""
 
 
 _PARTS = ("answers", "contexts", "references", "judged")
@@ -26,7 +26,7 @@ _PARTS = ("answers", "contexts", "references", "judged")
 
 @dataclass(frozen=True)
 class Survey:
-    """What a file of cases has."""
+    """The counts of a file of cases."""
 
     layout: Layout
     rows: int
@@ -40,7 +40,7 @@ class Survey:
     counts: dict[str, int]
 
     def notes(self) -> Iterator[str]:
-        """What users should know."""
+        """Notes for users."""
         for key, count in sorted(self.counts.items()):
             yield NOTES[key].format(count=count)
         if self.repeated and not self.answers:
@@ -66,13 +66,13 @@ def _survey(text: str, version: object) -> Survey:  # noqa: ARG001  a file that 
         counts.update(case.notes)
         configs.setdefault(case.config)
         seen.setdefault((case.config, case.query_id))
-        given = {
+        stated = {
             "answers": case.answer,
             "contexts": case.contexts,
             "references": case.reference,
             "judged": case.relevant,
         }
-        parts.update(["rows", *(name for name, value in given.items() if value is not None)])
+        parts.update(["rows", *(name for name, value in stated.items() if value is not None)])
         without_ids += any(name is None for name, _ in case.contexts or ())
     return Survey(
         layout,

@@ -12,7 +12,7 @@ from rankbeam.transforms.clients.storage.json_paths import check_path, names_in
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 FIELDS = ("id", "question", "answer", "contexts", "context_ids", "reference", "relevant", "config")
-"""What a case consists of, and what `columns:` may name."""
+"""The parts of a case, which `columns:` may name."""
 
 Paths = Mapping[str, Sequence[str]]
 
@@ -58,7 +58,7 @@ def _adk(prefix: str, inside: str) -> tuple[str, ...]:
 
 def _camel(part: str) -> str:
     first, *rest = part.split("_")
-    return f"{first}{''.join(each.title() for each in rest)}"
+    return f"{first}{''.join(word.title() for word in rest)}"
 
 
 _LAST_OF_CHAT = "[-1].content"
@@ -145,12 +145,13 @@ TOOLS = (
                "evalMetricResultPerInvocation"),
         {"id": ("eval_id", "evalId"),
          "question": (*_adk("conversation[-1].", "user_content"),
-                      *(path for each in _INVOCATIONS for path in _adk(f"{each}.", "actual_invocation.user_content"))),
-         "answer": tuple(path for each in _INVOCATIONS
-                         for path in _adk(f"{each}.", "actual_invocation.final_response")),
+                      *(path for entry in _INVOCATIONS
+                        for path in _adk(f"{entry}.", "actual_invocation.user_content"))),
+         "answer": tuple(path for entry in _INVOCATIONS
+                         for path in _adk(f"{entry}.", "actual_invocation.final_response")),
          "reference": (*_adk("conversation[-1].", "final_response"),
-                       *(path for each in _INVOCATIONS
-                         for path in _adk(f"{each}.", "expected_invocation.final_response")))},
+                       *(path for entry in _INVOCATIONS
+                         for path in _adk(f"{entry}.", "expected_invocation.final_response")))},
     ),
     Tool(
         "ragas before 0.2",
@@ -200,9 +201,9 @@ def only_text_in(rows: Iterable[Mapping[str, Any]], name: str) -> str | None:
 
 
 def checked_columns(columns: Mapping[str, str]) -> dict[str, str]:
-    """What an experiment says under `columns:`; refused where a part of a case or its path is not one."""
+    """The `columns:` of an experiment, refused if a name or a path is invalid."""
     for name, path in columns.items():
         if name not in FIELDS:
             raise ValueError(f"names {name!r}; {did_you_mean(name, FIELDS)}")
-        check_path(path if names_in(path) is not None or any(each in path for each in "[(|*@&") else f'"{path}"')
+        check_path(path if names_in(path) is not None or any(entry in path for entry in "[(|*@&") else f'"{path}"')
     return dict(columns)
