@@ -26,7 +26,8 @@ def test_every_column_is_documented(name: str) -> None:
 
 
 def test_every_judged_metric_is_named_with_a_cutoff_where_it_takes_one() -> None:
-    rows = page("metrics").rows("Judged metrics")
+    sections = ("Judged metrics", "Answers and reference answers without a judge")
+    rows = [row for section in sections for row in page("metrics").rows(section)]
     names = [name for first, *_ in rows for name in re.findall(r"`([^`]+)`", first)]
     assert sorted(name.removesuffix("@k") for name in names) == sorted(JUDGED)
     for name in names:

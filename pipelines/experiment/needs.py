@@ -53,7 +53,9 @@ def _of_rankings(located: Located, given: Mapping[str, object], metrics: Sequenc
 def _of_judged(model: ExperimentModel, metric: JudgedMetric, answering: bool) -> Iterator[str]:
     """Problems of a judged metric in this experiment, to be printed after its name."""
     needs, answers = metric.definition.needs, model.dataset.answers
-    if model.judge is None or not model.judge.service:
+    if not metric.definition.steps:
+        pass  # a formula of texts alone
+    elif model.judge is None or not model.judge.service:
         yield "is judged; name the model that judges: judge: {service: NAME}"
     elif Need.EMBEDDINGS in needs and model.judge.embeddings is None:
         yield "compares embeddings; name the model that makes them: judge: {service: NAME, embeddings: NAME}"

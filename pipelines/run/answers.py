@@ -96,7 +96,7 @@ def _as_given(
     """Answers that exist already, and that nothing judges."""
     given = items | "GivenAnswers" >> beam.FlatMap(given_answers, work, configurations)
     collected = given | "CollectEvaluated" >> CollectEvaluated(rows_of(experiment, work))
-    rows = {name: [collected.rows[name]] for name in ("answers", "texts")}
+    rows = {name: [collected.rows[name]] for name in ("answers", "texts", "failures")}
     return AnswerBranch(collected.values, rows, None, items.pipeline | "NoWarnings" >> beam.Create([], reshuffle=False))
 
 
@@ -109,16 +109,16 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
         for position, each in enumerate(configurations)
         if each.generation is not None
     }
-    if judging is None or not experiment.judged:
-        return EvaluateAnswers(answering, None, {})
-    embedder = None if judging.embeddings is None else _model(services[judging.embeddings])
-    judge = _model(services[judging.service])
-    asking = Judge(judge, templates(judging.prompts), embedder, judging.max_output_tokens)
     metrics = {
         position: tuple(metric for metric in experiment.judged if str(metric) in each.judged)
         for position, each in enumerate(configurations)
         if each.judged
     }
+    if judging is None or not any(metric.definition.steps for metric in experiment.judged):
+        return EvaluateAnswers(answering, None, metrics)
+    embedder = None if judging.embeddings is None else _model(services[judging.embeddings])
+    judge = _model(services[judging.service])
+    asking = Judge(judge, templates(judging.prompts), embedder, judging.max_output_tokens)
     return EvaluateAnswers(answering, asking, metrics, judging.samples, judging.repeat_share)
 
 

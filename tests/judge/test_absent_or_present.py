@@ -51,7 +51,7 @@ OF_CONTEXTS = {
 OF_REFERENCE = {
     "Hallucination", "SelfKnowledge", "NoiseSensitivity(relevant)", "NoiseSensitivity(irrelevant)", "ClaimPrecision",
     "ClaimRecall", "ContextRecall", "ContextRecall(ragas)", "ContextPrecision(claims)", "ContextAP",
-    "ContextUtilization", "AnswerSimilarity",
+    "ContextUtilization", "AnswerSimilarity", "ExactMatch", "TokenF1", "ROUGE-L", "BLEU", "chrF",
 }  # fmt: skip
 ZERO_WITHOUT_ANSWER = ("ClaimRecall", "AnswerRelevance", "Nugget")
 OF_BOTH_CLAIMS = ("ClaimF1", "AnswerCorrectness(ragas)")
@@ -231,7 +231,7 @@ def test_every_metric_has_its_value_or_its_reason_whatever_is_absent(step: int, 
     """Each metric is judged alone, and all together; the plan of each bounds the calls that it makes."""
     lookup = Ledger(str(tmp_path / "ledger")).lookup()
     everything = [(case, names) for case in cases() for names in [METRICS, *((metric,) for metric in METRICS)]]
-    assert len(everything) == 288 * 32 == 9216
+    assert len(everything) == 288 * 37 == 10656
     for case, metrics in everything[::step]:
         planned, made = work(case, metrics), list[int]()
         values = {value.metric: value for value in evaluated(case, planned, made.append).values}

@@ -108,7 +108,7 @@ def test_a_name_that_another_tool_defines_otherwise_is_said() -> None:
     ]
     assert not notes(["Faithfulness", "ContextRecall@5"])
     for name, meant in OTHER_TOOLS.items():
-        assert JUDGED[meant].note or meant.startswith(("Answer", "ClaimRecall")), name
+        assert JUDGED[meant].note or meant.startswith(("Answer", "ClaimRecall", "ExactMatch", "TokenF1", "ROUGE")), name
 
 
 def test_definitions_say_which_steps_and_files_they_need() -> None:
@@ -148,6 +148,7 @@ def judged_inputs(draw: st.DrawFn) -> dict[str, Any]:
         "grades": np.array(draw(st.lists(st.integers(0, 3), min_size=m.contexts, max_size=m.contexts)), np.int64),
         "kind": draw(st.sampled_from(AnswerKind)), "relevance": draw(st.integers(0, 3)),
         "answerable": draw(st.sampled_from([True, False, None])), "assigned": assigned, "vital": flags(len(assigned)),
+        "answer": draw(st.text()), "reference": draw(st.text()),
         "statements": flags(draw(st.integers(0, 3))), "extracted": flags(draw(st.integers(0, 3))),
         "attributed": flags(draw(st.integers(0, 3))), "similarity": draw(cosines),
         "cosines": draw(st.lists(cosines, min_size=3, max_size=3)), "noncommittal": flags(3),

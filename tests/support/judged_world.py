@@ -9,6 +9,8 @@ from functools import cached_property
 from support.standins.faults import fraction
 from support.standins.models import embedding
 
+from rankbeam.transforms.kernels import overlap
+
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]")
 _SUPPORT, _NUGGET = ("supported", "not_stated", "contradicted"), ("support", "partial", "none")
 _KINDS = ("answered", "partial", "refused", "off_topic")
@@ -126,6 +128,15 @@ def _questions(w: World) -> float | None:
     return mean([likeness(w.query, f"{number}: {w.answer[:40]}?") for number in range(3)])
 
 
+def _uncited(w: World) -> str:
+    return re.sub(r"\s*\[\d+\]", "", w.answer)
+
+
+def _letters(text: str) -> list[str]:
+    words = re.sub(r"\[\d+\]|[^\w\s]", "", text.lower()).split()
+    return [word for word in words if word not in ("a", "an", "the")]
+
+
 EXPECTED: Mapping[str, Callable[[World], float | None]] = {
     "Faithfulness": lambda w: mean([bool(w.by(claim)) for claim in w.claims]),
     "Faithfulness(ragas)": lambda w: _joint(w, w.claims),
@@ -155,6 +166,11 @@ EXPECTED: Mapping[str, Callable[[World], float | None]] = {
     "NuggetVital(strict)": lambda w: w.nugget(vital=True, strict=True),
     "NuggetAll": lambda w: w.nugget(vital=False, strict=False),
     "NuggetAll(strict)": lambda w: w.nugget(vital=False, strict=True),
+    "ExactMatch": lambda w: float(_letters(w.answer) == _letters(w.reference)),
+    "TokenF1": lambda w: overlap.token_f1(_uncited(w), w.reference),
+    "ROUGE-L": lambda w: overlap.rouge_l(_uncited(w), w.reference),
+    "BLEU": lambda w: overlap.bleu(_uncited(w), w.reference),
+    "chrF": lambda w: overlap.chrf(_uncited(w), w.reference),
     "Refused": lambda w: float(w.kind == "refused"),
     "RefusalPrecision": lambda w: float(not w.answerable) if w.kind == "refused" else None,
     "RefusalRecall": lambda w: None if w.answerable else float(w.kind == "refused"),

@@ -14,6 +14,7 @@ from rankbeam.transforms.judge.steps import INPUTS, all_inputs
 from rankbeam.transforms.kernels import judged as kernels
 from rankbeam.transforms.kernels import judged_ragas as ragas
 from rankbeam.transforms.kernels import judged_refusals as refusals
+from rankbeam.transforms.kernels import overlap
 from rankbeam.transforms.kernels.judged import Undefined, Value
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judge_steps import GROUP, JudgedInput, Need, is_metric, plug_ins
@@ -98,6 +99,7 @@ _NO_CLAIMS, _NO_REFERENCE = (_U.NO_CLAIMS,), (_U.NO_REFERENCE, _U.NO_REFERENCE_C
 _NO_ANSWER_CLAIMS = (_U.NO_REFERENCE, _U.NO_CLAIMS)
 _NO_NUGGETS, _NO_VITAL = (_U.NO_NUGGETS,), (_U.NO_NUGGETS, _U.NO_VITAL_NUGGETS)
 _F1, _NOISE = (*_NO_CLAIMS, *_NO_REFERENCE, _U.REFERENCE_REFUSES), (*_NO_ANSWER_CLAIMS, _U.NO_CONTEXTS)
+_TEXTS = (_U.NO_REFERENCE,)
 _nuggets, _noise = partial(partial, kernels.nugget_score), partial(partial, kernels.noise_sensitivity)
 _Definition = JudgedDefinition
 
@@ -156,6 +158,11 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
         "NuggetVital(strict)": _Definition(_nuggets(only_vital=True, strict=True), _NO_VITAL),
         "NuggetAll": _Definition(_nuggets(only_vital=False, strict=False), _NO_NUGGETS),
         "NuggetAll(strict)": _Definition(_nuggets(only_vital=False, strict=True), _NO_NUGGETS),
+        "ExactMatch": _Definition(overlap.exact_match, _TEXTS),
+        "TokenF1": _Definition(overlap.token_f1, _TEXTS),
+        "ROUGE-L": _Definition(overlap.rouge_l, _TEXTS),
+        "BLEU": _Definition(overlap.bleu, _TEXTS, note="the mean over answers; BLEU of a corpus is pooled"),
+        "chrF": _Definition(overlap.chrf, _TEXTS, note="the mean over answers; chrF of a corpus is pooled"),
         "Refused": _Definition(refusals.refused),
         "RefusalPrecision": _Definition(refusals.refusal_precision, (_U.ANSWERABLE_UNKNOWN, _U.NOT_REFUSED)),
         "RefusalRecall": _Definition(refusals.refusal_recall, (_U.ANSWERABLE_UNKNOWN, _U.ANSWERABLE)),

@@ -33,6 +33,13 @@ OTHER_TOOLS: Mapping[str, str] = MappingProxyType(
         "answer_correctness": "AnswerCorrectness(ragas)",
         "answer_similarity": "AnswerSimilarity",
         "ClaimRecall_answer": "ClaimRecall",
+        "exact_match": "ExactMatch",
+        "token_f1": "TokenF1",
+        "rouge": "ROUGE-L",
+        "rouge_l": "ROUGE-L",
+        "rougeL": "ROUGE-L",
+        "bleu_score": "BLEU",
+        "chrf_score": "chrF",
     }
 )
 """Names that other tools use, and the equivalent names here."""

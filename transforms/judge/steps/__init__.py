@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from rankbeam.transforms.judge.steps.answer_kind import AnswerKindStep
-from rankbeam.transforms.judge.steps.citations import CITATIONS
+from rankbeam.transforms.judge.steps.case import OF_CASE
 from rankbeam.transforms.judge.steps.claims import ClaimsStep
 from rankbeam.transforms.judge.steps.embed import EmbedStep
 from rankbeam.transforms.judge.steps.grade import GradeStep
@@ -32,7 +32,7 @@ STEPS: tuple[JudgeStep, ...] = (
 register(*STEPS)
 
 INPUTS: Mapping[str, JudgedInput] = {
-    **CITATIONS,
+    **OF_CASE,
     **{name: of for step in STEPS for name, of in step.inputs.items()},
 }
 """The arguments of rankbeam's formulas, by name. Those of `support` are described in `kernels.judged`."""

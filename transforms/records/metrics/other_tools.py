@@ -74,12 +74,9 @@ FOREIGN: Mapping[str, tuple[str, str]] = MappingProxyType(
         "contextual_recall": ("a metric of DeepEval", "ContextRecall"),
         "contextual_precision": ("a metric of DeepEval", "ContextAP"),
         "contextual_relevancy": ("a metric of DeepEval", "ContextRelevance"),
-        "bleu": ("a metric of words that texts share", "ClaimF1"),
-        "rouge": ("a metric of words that texts share", "ClaimRecall"),
-        "meteor": ("a metric of words that texts share", "ClaimF1"),
+        "meteor": ("a metric of words that texts share", "ROUGE-L"),
         "bert_score": ("a metric of embeddings of tokens", "AnswerSimilarity"),
         "sem_score": ("AutoRAG's cosine of embeddings", "AnswerSimilarity"),
-        "exact_match": ("a metric of equal texts", "ClaimF1"),
         "coherence": ("a metric of an answer's style", "AnswerRelevance"),
         "fluency": ("a metric of an answer's style", "AnswerRelevance"),
     }
