@@ -48,8 +48,10 @@ def with_systems(
     """The configurations of an experiment, and one for each function that is evaluated with it."""
     whole = {**(given if isinstance(given, Mapping) else _content(name_of(given))), **replaced}
     named = version or f"run {secrets.token_hex(8)}"
-    asked = [{"name": name, "answers": {"type": CALLABLE, "system": name, "version": named}} for name in systems]
-    return [*(whole.get("configurations") or []), *asked]
+    systems_asked = [
+        {"name": name, "answers": {"type": CALLABLE, "system": name, "version": named}} for name in systems
+    ]
+    return [*(whole.get("configurations") or []), *systems_asked]
 
 
 def name_of(given: Any) -> str:

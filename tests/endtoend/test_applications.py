@@ -31,6 +31,8 @@ class Application:
 
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
+        self.deleted: list[str] = []
+        self.cut: set[int] = set()  # numbers of streams that end in the middle
         self.faults: dict[int, int | bytes] = {}
         self._lock = Lock()
 
@@ -40,7 +42,34 @@ class Application:
             fault = self.faults.get(len(self.requests))
         if isinstance(fault, int):
             return fault, b"{}"
+        if path.startswith("/apps/"):
+            return 200, b"{}"
+        if path == "/run":
+            return 200, json.dumps(self.events(body)).encode()
+        if body.get("stream"):
+            return 200, self.stream(body, cut=len(self.requests) in self.cut)
         return 200, fault if fault is not None else json.dumps(self.answer(path, body)).encode()
+
+    @staticmethod
+    def events(body: dict[str, Any]) -> list[dict[str, Any]]:
+        question = body["newMessage"]["parts"][0]["text"]
+        _, answer, ids, _ = next(entry for entry in DATA.values() if entry[0] == question)
+        response = {"results": [{"id": name, "text": TEXTS[name]} for name in ids]}
+        return [
+            {"author": "a", "content": {"parts": [{"functionCall": {"name": "search"}}]}},
+            {"author": "a", "content": {"parts": [{"functionResponse": {"name": "search", "response": response}}]}},
+            {"author": "a", "content": {"parts": [{"text": answer}]}, "usageMetadata": {"promptTokenCount": 50}},
+        ]
+
+    def stream(self, body: dict[str, Any], *, cut: bool) -> bytes:
+        whole = self.answer("completions", body)
+        message = whole["choices"][0]["message"]
+        parts = [{"delta": {"content": word, "context": message["context"]}} for word in message["content"].split(" ")]
+        for part in parts[1:]:
+            part["delta"] = {"content": f" {part['delta']['content']}"}
+        chunks = [{"choices": [part]} for part in parts] + [{"choices": [], "usage": whole["usage"]}]
+        lines = [": comment", *(f"data: {json.dumps(chunk)}\n" for chunk in chunks[: 1 if cut else None])]
+        return "\n".join([*lines, *([] if cut else ["data: [DONE]\n\n"])]).encode()
 
     @staticmethod
     def answer(path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -68,6 +97,12 @@ def serving() -> Iterator[tuple[str, Application]]:
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
+
+        def do_DELETE(self) -> None:
+            application.deleted.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
 
         def log_message(self, *_: object) -> None:
             """Nothing is logged."""
@@ -183,6 +218,37 @@ def test_a_chat_endpoint_answers_with_its_contexts(tmp_path: Path) -> None:
     first = rows(tmp_path, "answers")[0]
     assert (first["answer"], first["input_tokens"], len(first["contexts"])) == (DATA["q1"][1], 100, 2)
     assert {row["status"] for row in rows(tmp_path, "query_metrics")} <= {"missing", "empty"}  # no ids
+
+
+def test_a_stream_has_a_time_to_its_first_token(tmp_path: Path) -> None:
+    contexts = "choices[0].delta.context.citations"
+    with serving() as (url, application):
+        application.cut = {1}
+        address = f"{url}/v1/chat/completions"
+        answers = {"type": "openai_chat", "url": address, "version": "1", "contexts": contexts, "stream": True}
+        done = evaluate(tmp_path, answers)
+    assert done.status == 0, done.stderr
+    assert len(application.requests) == 4  # one was cut in the middle
+    for row, (_, answer, ids, _) in zip(rows(tmp_path, "answers"), DATA.values(), strict=True):
+        assert (row["answer"], len(row["contexts"]), row["output_tokens"]) == (answer, len(ids), 7)
+        assert 0 < row["first_token_s"] <= row["seconds"]
+    assert "first token p50" in done.stdout
+
+
+def test_an_agent_of_adk_gets_a_session_for_each_query(tmp_path: Path) -> None:
+    with serving() as (url, application):
+        answers = {"type": "adk", "url": url, "app": "my agent", "version": "1", "contexts": "results", "id": "id"}
+        done = evaluate(tmp_path, answers)
+    assert done.status == 0, done.stderr
+    created = [request["path"] for request in application.requests if request["path"] != "/run"]
+    assert len(created) == 3
+    assert sorted(created) == sorted(application.deleted)
+    assert all(path.startswith("/apps/my%20agent/users/rankbeam/sessions/rankbeam-") for path in created)
+    sessions = {request["sessionId"] for request in application.requests if request["path"] == "/run"}
+    assert sessions == {path.rpartition("/")[2] for path in created}
+    for row, (_, answer, ids, _) in zip(rows(tmp_path, "answers"), DATA.values(), strict=True):
+        found_ids = [context["doc_id"] for context in row["contexts"]]
+        assert (row["answer"], found_ids, row["input_tokens"]) == (answer, ids, 50)
 
 
 def test_faults_are_retried_and_wrong_replies_fail_their_query_only(tmp_path: Path) -> None:

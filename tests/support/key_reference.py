@@ -29,6 +29,7 @@ from rankbeam.pipelines.experiment.file.schema import meanings
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
+from rankbeam.transforms.clients.retrievers.applications.adk import AdkApplication
 from rankbeam.transforms.clients.retrievers.applications.chat import ChatApplication
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
@@ -45,6 +46,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "answers replay": Replay,
     "answers http": HttpApplication,
     "answers openai_chat": ChatApplication,
+    "answers adk": AdkApplication,
     "judge": JudgeModel,
     "quotas": QuotaModel,
     "price_per_million": PricesModel,

@@ -99,7 +99,8 @@ class ConfigurationModel(Section):
         name: unique name that tables and reports show.
         retriever: a `type` and that type's parameters.
         answers: instead of a retriever, answers that exist already, {type: replay, path}, or a deployed application
-            that is asked, {type: http} or {type: openai_chat}. Without path, the answers in the dataset's `file`.
+            that is asked, {type: http}, {type: openai_chat} or {type: adk}. Without path, the answers in the dataset's
+            `file`.
         generate: the model that answers from the top results.
         top_k: number of results per query.
         vector_distance_threshold: maximum distance of a result, for retrievers whose scores are distances. It may also

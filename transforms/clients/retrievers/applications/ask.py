@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from rankbeam.transforms.clients.retrievers.applications.adk import AdkApplication
 from rankbeam.transforms.clients.retrievers.applications.chat import ChatApplication
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.retrieve import Question, Retrieve
@@ -13,7 +14,11 @@ from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, accepted
 
-APPLICATIONS: Mapping[str, type[HttpApplication]] = {"http": HttpApplication, "openai_chat": ChatApplication}
+APPLICATIONS: Mapping[str, type[HttpApplication]] = {
+    "http": HttpApplication,
+    "openai_chat": ChatApplication,
+    "adk": AdkApplication,
+}
 """Types of `answers:` that are asked."""
 
 

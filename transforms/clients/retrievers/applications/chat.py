@@ -1,10 +1,12 @@
 """Applications that speak OpenAI's protocol for chats, such as gateways and agents."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import JsonValue, model_validator
 
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
+from rankbeam.transforms.clients.storage.json_paths import finder
 
 
 class ChatApplication(HttpApplication):
@@ -28,7 +30,8 @@ class ChatApplication(HttpApplication):
             return value
         usage = {"input": "usage.prompt_tokens", "output": "usage.completion_tokens"}
         results = {"results": value["contexts"]} if "results" not in value and "contexts" in value else {}
-        return {"usage": usage, "text": "content", **results, **value}
+        answer = {"answer": "choices[0].delta.content"} if value.get("stream") is True else {}
+        return {"usage": usage, "text": "content", **answer, **results, **value}
 
     @property
     def template(self) -> JsonValue:
@@ -36,4 +39,11 @@ class ChatApplication(HttpApplication):
         if self.body is not None:
             return self.body
         model: dict[str, JsonValue] = {} if self.model is None else {"model": self.model}
-        return {**model, "messages": [{"role": "user", "content": "{query}"}]}
+        stream: dict[str, JsonValue] = (
+            {"stream": True, "stream_options": {"include_usage": True}} if self.stream else {}
+        )
+        return {**model, "messages": [{"role": "user", "content": "{query}"}], **stream}
+
+    def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:
+        """A stream ends with [DONE], or with a reason in its last choice."""
+        return is_done or any(finder("choices[0].finish_reason")(event) for event in events)

@@ -8,10 +8,14 @@ from typing import Any
 
 import httpx
 
-from rankbeam.transforms.clients.http.connection import HttpConnection
+from rankbeam.transforms.clients.http.connection import MOST_BYTES, HttpConnection, received
 from rankbeam.transforms.clients.http.connection import connect as connect_http
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+_MOST_BYTES_OF_AN_ERROR = 64 * 2**10
 
 
 async def connect(parameters: HttpApplication) -> "ApplicationConnection":
@@ -32,6 +36,42 @@ class ApplicationConnection(HttpConnection):
         seconds = round(clock() - began, 6)
         return Reply(f'{{"seconds":{seconds},"reply":{reply.answer}}}', reply.tokens)
 
+    async def _body(self, client: httpx.AsyncClient, request: httpx.Request) -> bytes:
+        parameters = self.parameters
+        if not isinstance(parameters, HttpApplication) or not parameters.stream:
+            return await super()._body(client, request)
+        clock = asyncio.get_running_loop().time
+        began, first, is_done, size = clock(), None, False, 0
+        events: list[Any] = []
+        response = await client.send(request, stream=True)
+        try:
+            if not response.is_success:
+                raise self._refusal(response, await received(response, _MOST_BYTES_OF_AN_ERROR))
+            async for line in response.aiter_lines():
+                name, _, data = line.partition(":")
+                size += len(line)
+                if size > MOST_BYTES:
+                    raise CallError(FailureKind.INVALID, f"the stream has more than {MOST_BYTES >> 20} MB")
+                if name != "data" or is_done:
+                    continue
+                is_done = data.strip() == "[DONE]"
+                if not is_done:
+                    events.append(_event(data))
+                    first = clock() if first is None and parameters.has_text(events[-1]) else first
+        finally:
+            await response.aclose()
+        if not parameters.has_ended(events, is_done):
+            raise CallError(FailureKind.UNAVAILABLE, f"the stream ended in the middle, after {len(events):,} events")
+        seconds = None if first is None else round(first - began, 6)
+        return json.dumps({"first_token_s": seconds, "events": events}).encode()
+
     def _request(self, client: httpx.AsyncClient, payload: Mapping[str, Any]) -> httpx.Request:
         texts = {name: "" if value is None else value for name, value in payload.items()}
         return super()._request(client, texts)
+
+
+def _event(data: str) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError as error:
+        raise CallError(FailureKind.MALFORMED, f"an event of the stream is not JSON: {error}") from error

@@ -39,6 +39,8 @@ class HttpApplication(Http):
         id: JMESPath to the document id in a context.
         text: JMESPath to the text in a context; contexts may also be texts themselves.
         usage: JMESPaths to the tokens of `input`, `output` and `cached`.
+        stream: if true, the reply is a stream of server-sent events, each of them JSON. The texts at `answer` are
+            joined; other paths take the last event that has a value. The time to the first text is measured.
         version: version of the deployed application. Answers of another version are not reused.
     """
 
@@ -46,6 +48,7 @@ class HttpApplication(Http):
     id: _Path | None = None  # type: ignore[assignment]
     answer: _Path
     usage: dict[str, StrictStr] = Field(default_factory=dict)
+    stream: bool = False
 
     default_top_k: ClassVar[int | None] = None
     reading: ClassVar[frozenset[str]] = Http.reading | {"answer", "usage"}
@@ -138,29 +141,52 @@ class HttpApplication(Http):
         except ValueError as error:
             raise CallError(FailureKind.MALFORMED, f"the reply is not JSON: {error}") from error
         reply = stored["reply"]
-        text = _value_at(self.answer, reply)
+        text = self._text(reply)
         if not isinstance(text, str):
             lacks = "is missing" if text is None else "is not a text"
             raise CallError(FailureKind.MALFORMED, f"answer: {self.answer} {lacks}, found {_shown(reply)}")
         if not text.strip():
             raise CallError(FailureKind.INVALID, f"answer: {self.answer} is empty")
-        consumption = Consumption(self._tokens(reply), stored["seconds"], stored.get("first_token_s"))
+        first = reply["first_token_s"] if self.stream else None
+        consumption = Consumption(self._tokens(reply), stored["seconds"], first)
         return ApplicationAnswer(text, self._contexts(reply), consumption)
+
+    def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:  # noqa: ARG002  streams end in many ways
+        """Return whether a stream of events is complete."""
+        return bool(events)
+
+    def has_text(self, event: Any) -> bool:
+        """Return whether an event of a stream has a part of the answer."""
+        return bool(_value_at(self.answer, event))
 
     def has_hidden_ids(self, answer: Any, original: Any) -> bool:
         """Return whether an id of a context differs from the original's."""
         ids = [[name for name, _ in self._contexts(entry) or ()] for entry in (answer, original)]
         return ids[0] != ids[1]
 
+    def _text(self, reply: Any) -> Any:
+        """The value at the answer's path; the texts of a stream together."""
+        if not self.stream:
+            return _value_at(self.answer, reply)
+        parts = [_value_at(self.answer, event) for event in reply["events"]]
+        texts = [part for part in parts if isinstance(part, str)]
+        return "".join(texts) if texts else None
+
+    def _value(self, path: str, reply: Any) -> Any:
+        """The value at a path; of a stream, the last one."""
+        events = reply["events"] if self.stream else [reply]
+        values = (_value_at(path, event) for event in reversed(events))
+        return next((value for value in values if value is not None), None)
+
     def _tokens(self, reply: Any) -> Tokens:
-        counts = {name: _value_at(path, reply) for name, path in self.usage.items()}
+        counts = {name: self._value(path, reply) for name, path in self.usage.items()}
         tokens = Tokens(**{name: count for name, count in counts.items() if type(count) is int})
         return tokens if tokens.is_possible else Tokens()
 
     def _contexts(self, reply: Any) -> tuple[tuple[str | None, str | None], ...] | None:
         if self.results is None:
             return None
-        listed = _value_at(self.results, reply)
+        listed = self._value(self.results, reply)
         if listed is None and not self.results_required:
             return ()
         if not isinstance(listed, list):

@@ -1,0 +1,76 @@
+"""Agents behind the API server of Google's Agent Development Kit (`adk api_server`)."""
+
+from typing import Any
+
+from pydantic import JsonValue, model_validator
+
+from rankbeam.transforms.clients.calls.services import Connection
+from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
+from rankbeam.transforms.records.calls.reply import Tokens
+
+_TOKENS = {"input": "promptTokenCount", "cached": "cachedContentTokenCount", "output": "candidatesTokenCount"}
+
+
+class AdkApplication(HttpApplication):
+    """An agent, which gets every query in a new session that is deleted afterwards.
+
+    `url` is the address of the API server, such as "http://localhost:8000".
+
+    Attributes:
+        app: name of the agent's application.
+        user: the user whose sessions they are.
+        contexts: JMESPath to the list of contexts in the response of a tool; without it, contexts are not known.
+    """
+
+    app: str
+    user: str = "rankbeam"
+    contexts: str | None = None
+    answer: str = "text"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_http(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        results = {"results": value["contexts"]} if "contexts" in value else {}
+        url = {"url": f"{value['url'].rstrip('/')}/run"} if isinstance(value.get("url"), str) else {}
+        return {"text": "text", **results, **value, **url}
+
+    @property
+    def template(self) -> JsonValue:
+        """The body of the request that runs the agent."""
+        message: JsonValue = {"role": "user", "parts": [{"text": "{query}"}]}
+        return {"appName": self.app, "userId": self.user, "newMessage": message}
+
+    async def connect(self) -> Connection:
+        """Resolve the secrets and create the connection."""
+        from rankbeam.transforms.clients.retrievers.applications.adk_connection import connect
+
+        return await connect(self)
+
+    def _text(self, reply: Any) -> Any:
+        """The texts of the last event that has any: the agent's final answer."""
+        events = [_parts(event) for event in _events(reply)]
+        texts = [[part["text"] for part in parts if isinstance(part.get("text"), str)] for parts in events]
+        return next(("".join(content) for content in reversed(texts) if content), None)
+
+    def _tokens(self, reply: Any) -> Tokens:
+        used = [event.get("usageMetadata") or {} for event in _events(reply)]
+        tokens = Tokens(**{ours: sum(usage.get(theirs) or 0 for usage in used) for ours, theirs in _TOKENS.items()})
+        return tokens if tokens.is_possible else Tokens()
+
+    def _contexts(self, reply: Any) -> tuple[tuple[str | None, str | None], ...] | None:
+        if self.results is None:
+            return None
+        responses = [part.get("functionResponse") or {} for event in _events(reply) for part in _parts(event)]
+        lists = [super(AdkApplication, self)._contexts(response.get("response")) or () for response in responses]
+        return tuple(dict.fromkeys(context for contexts in lists for context in contexts))
+
+
+def _events(reply: Any) -> list[dict[str, Any]]:
+    return [event for event in reply if isinstance(event, dict)] if isinstance(reply, list) else []
+
+
+def _parts(event: dict[str, Any]) -> list[dict[str, Any]]:
+    parts = (event.get("content") or {}).get("parts") or []
+    return [part for part in parts if isinstance(part, dict)]
