@@ -18,7 +18,7 @@ from rankbeam.transforms.records.slices import ALL
 
 _NONE = "–"
 _MOST_OPEN = 10
-"""More comparisons without a significant difference have no sentences of their own."""
+"""So many comparisons without a significant difference have sentences of their own."""
 _OWN = [name for name in tables.own_columns(tables.COMPARISONS).names if name not in ("config_id", "baseline")]
 
 
@@ -118,7 +118,9 @@ def _needed(compared: Compared) -> list[str]:
                 f"{comparison.configuration} against {_against(comparison, compared)}, {row.metric}{_over(row.slice)}"
             )
             sentences.append(f"{name}: {row.queries:,} queries detect a difference of {smallest:.3f}; {needed}.")
-    return sentences if len(sentences) <= _MOST_OPEN else []
+    more = len(sentences) - _MOST_OPEN
+    rest = [f"{more:,} more comparisons show no significant difference."] if more > 0 else []
+    return [*sentences[:_MOST_OPEN], *rest]
 
 
 def _clusters(compared: Compared) -> list[str]:

@@ -70,9 +70,9 @@ def test_new_sequences_see_a_change_sooner(shift: float, new: int, old: int) -> 
 
 
 def test_a_baseline_of_as_many_queries_raises_few_false_alarms() -> None:
-    """Its own error is shared by all nights: an exact level would raise false alarms in a third of the samples."""
+    """All nights share its error: taken as exact, it would raise false alarms in 70% of the samples."""
     nights = drawn(150, NIGHTS + 1, seed=3)
-    alarms = {0.0: 0, 1.96 * ERROR: 0}
+    alarms = {0.0: 0, 2.2414 * ERROR: 0}
     for baseline, *night in nights.tolist():
         changes = [value - baseline for value in night]
         for reference in alarms:
@@ -82,7 +82,7 @@ def test_a_baseline_of_as_many_queries_raises_few_false_alarms() -> None:
                 for seq in running_sequences(changes[:count], [ERROR] * count, scale=ERROR, reference=reference)
             )
     exact, widened = (count / len(nights) for count in alarms.values())
-    assert exact > 0.2
+    assert exact > 0.5
     assert widened <= 0.07
 
 

@@ -80,7 +80,7 @@ def test_fresh_queries_add_up_over_the_nights(tmp_path: Path) -> None:
     changes = [(row.mean or 0.0) - base.mean for row in own]
     variance = sum((row.std_error or 0.0) ** 2 for row in own)
     alpha = 6 * 0.05 / (math.pi**2 * (first + 1) ** 2)
-    reference = student_t_quantile(0.975, 39) * base.std_error
+    reference = student_t_quantile(0.9875, 39) * base.std_error
     width = math.hypot(half_width(len(own), variance, 10 * base.std_error**2, alpha), reference)
     assert change["change"] == pytest.approx(sum(changes) / len(own))
     assert (change["low"], change["high"]) == pytest.approx((change["change"] - width, change["change"] + width))
