@@ -63,7 +63,7 @@ def partitions_of(
             own[0].results, ids, panels, with_attributes=with_attributes or bool(slices)
         ).items():
             scores_by_member[output, run_id, config_id] = scores
-    everyone = [each for scores in scores_by_member.values() for each in scores.query_ids]
+    everyone = [part_of_ids for scores in scores_by_member.values() for part_of_ids in scores.query_ids]
     query_ids = pa.chunked_array(everyone, pa.string()).unique().sort()
     attributes = pa.nulls(len(query_ids), columns.ATTRIBUTES)
     if with_attributes:
@@ -88,9 +88,9 @@ def _read(
     results: Results, config_ids: Sequence[str], panels: Sequence[Panel], *, with_attributes: bool
 ) -> dict[str, _Scores]:
     """The scores of some configurations of a run, a batch of rows at a time: there may be millions."""
-    wanted = ["config_id", "query_id", "status", "metrics", *(["slices"] if with_attributes else [])]
+    names = ["config_id", "query_id", "status", "metrics", *(["slices"] if with_attributes else [])]
     scores_by_id = {config_id: _Scores([], [], [], []) for config_id in config_ids}
-    for batch in results.batches("query_metrics", wanted, _ROWS_READ):
+    for batch in results.batches("query_metrics", names, _ROWS_READ):
         for config_id in pc.unique(batch["config_id"]).to_pylist():
             if config_id not in scores_by_id:
                 continue
@@ -116,8 +116,8 @@ def _values(lists: pa.ListArray, panels: Sequence[Panel]) -> tuple[npt.NDArray[n
     flat = lists.flatten()
     column = pc.fill_null(pc.index_in(flat.field("metric"), pa.array(metrics, pa.string())), -1).to_numpy()
     row = np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy())
-    asked = column >= 0
-    values[row[asked], column[asked]] = flat.field("value").to_numpy(zero_copy_only=False)[asked]
+    is_known = column >= 0
+    values[row[is_known], column[is_known]] = flat.field("value").to_numpy(zero_copy_only=False)[is_known]
     if len(panels) > 1:  # runs without judged metrics may be too old for a status of metrics
         judged = column >= len(panels[0].metrics)
         own = pc.index_in(flat.field("status").filter(pa.array(judged)), _STATUSES)

@@ -24,8 +24,8 @@ _OWN = [name for name in tables.own_columns(tables.COMPARISONS).names if name no
 
 def as_text(compared: Compared, screen: Screen = WHOLE) -> str:
     """The table and the sentences, for a terminal."""
-    said = [screen.prose(printable(sentence)) for sentence in sentences(compared)]
-    return "\n".join([screen.table(table(compared)), "", *said])
+    texts = [screen.prose(printable(sentence)) for sentence in sentences(compared)]
+    return "\n".join([screen.table(table(compared)), "", *texts])
 
 
 def as_markdown(compared: Compared) -> str:
@@ -39,8 +39,8 @@ def as_latex(compared: Compared) -> str:
     shown = table(compared)
     place = list(shown.columns).index("difference")
     rows = [[_latex_cell(cell) for cell in row] for row in shown.rows]
-    for row, each in zip(rows, compared.rows, strict=True):
-        if each.row.verdict(compared.statistics.confidence) in (Verdict.BETTER, Verdict.WORSE):
+    for row, entry in zip(rows, compared.rows, strict=True):
+        if entry.row.verdict(compared.statistics.confidence) in (Verdict.BETTER, Verdict.WORSE):
             row[place] = rf"\textbf{{{row[place]}}}"
     return LATEX_TABLE.format(
         caption="\n".join(map(latex_text, [*sentences(compared), "Significant differences are in boldface."])),
@@ -150,9 +150,9 @@ def _verdicts(verdicts: dict[Verdict, list[str]]) -> str:
         Verdict.UNKNOWN: ("has too few queries for a test", "have too few queries for a test"),
     }
     return "; ".join(
-        f"{', '.join(verdicts[each])} {one if len(verdicts[each]) == 1 else many}"
-        for each, (one, many) in words.items()
-        if each in verdicts
+        f"{', '.join(verdicts[entry])} {one if len(verdicts[entry]) == 1 else many}"
+        for entry, (one, many) in words.items()
+        if entry in verdicts
     )
 
 
@@ -168,8 +168,8 @@ def table(compared: Compared) -> Table:
         [
             row.metric,
             *([row.slice] if sliced else []),
-            each.configuration,
-            each.baseline,
+            entry.configuration,
+            entry.baseline,
             _signed(row.difference, 4),
             _interval(row.ci_low, row.ci_high) + ("‡" if row.is_unreliable else ""),
             *map(_p_value, (row.p_value, row.p_adjusted)),
@@ -178,8 +178,8 @@ def table(compared: Compared) -> Table:
             _signed(row.effect_size, 2),
             _NONE if row.detectable is None else f"{row.detectable:.4f}",
         ]
-        for each in compared.rows
-        for row in [each.row]
+        for entry in compared.rows
+        for row in [entry.row]
     ]
     baselines = {row.baseline for row in compared.rows}  # the sentences name it
     drop = ["detectable", "effect size", "p", *numbers[5:6], *(["baseline"] if len(baselines) == 1 else [])]

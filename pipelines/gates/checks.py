@@ -64,14 +64,14 @@ class Check:
 
 
 def known_of(run: Results, other: Results | None) -> Known:
-    """What gates of a finished run can be about."""
+    """The names that gates of a finished run can use."""
     names = [row["name"] for row in run.configurations]
     return Known(names, run.metrics, run.sliced_by, run.baseline if other is None else None)
 
 
 @dataclass(frozen=True)
 class _Differences:
-    """What is known of differences from the baseline."""
+    """Known differences from the baseline."""
 
     rows: Mapping[tuple[str, str, str], Comparison]
     configurations: frozenset[str]
@@ -102,16 +102,16 @@ def check(
     checks = []
     for gate in gates:
         names, slices = gate.configurations(named, baseline), slices_matching(gate.slice, run.slices)
-        for name, each in product(names, slices):
+        for name, entry in product(names, slices):
             if gate.value == MONITOR:
-                checks.append(_monitored(gate, name, each, nights))
+                checks.append(_monitored(gate, name, entry, nights))
                 continue
-            value, reason = _measured(gate, name, each, run, differences)
-            is_new = gate.is_difference and other is not None and differences.lacks(name, each, gate.metric, other)
-            checks.append(Check(gate, name, each, value, reason, is_new))
+            value, reason = _measured(gate, name, entry, run, differences)
+            is_new = gate.is_difference and other is not None and differences.lacks(name, entry, gate.metric, other)
+            checks.append(Check(gate, name, entry, value, reason, is_new))
         if not names or not slices:
             checks.append(Check(gate, gate.configuration or "", gate.slice, None, _nothing(gate, names, run)))
-    return sorted(checks, key=lambda each: each.is_met)
+    return sorted(checks, key=lambda entry: entry.is_met)
 
 
 def _nights(run: Results, gates: Sequence[Gate]) -> Monitored | InputError | None:
@@ -228,7 +228,7 @@ def _doubt(gate: Gate, row: ConfigurationMetric | Comparison, run: Results) -> s
         from rankbeam.transforms.judge.quality_warnings import near_chance  # few runs have a judge
 
         steps = steps_of(gate.metric)
-        judge = [near_chance(each) for each in run.judge_quality if each["step"] in steps]
+        judge = [near_chance(entry) for entry in run.judge_quality if entry["step"] in steps]
     return "; ".join(filter(None, [FEW if gate.value in _ENDS and row.is_unreliable else "", *judge]))
 
 

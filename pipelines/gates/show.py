@@ -54,7 +54,7 @@ def as_markdown(checks: Sequence[Check], run: Results, other: Results | None) ->
 
 def as_junit(checks: Sequence[Check], run: Results) -> bytes:
     """XML with one test case a check."""
-    missed, skipped = str(sum(not each.is_met for each in checks)), str(sum(each.is_skipped for each in checks))
+    missed, skipped = str(sum(not entry.is_met for entry in checks)), str(sum(entry.is_skipped for entry in checks))
     counts = {"tests": str(len(checks)), "failures": missed, "errors": "0"}
     suites = ET.Element("testsuites", counts)
     name, timestamp = _xml(f"rankbeam gates of {run.run['experiment']}"), run.run["started_at"].isoformat()

@@ -34,13 +34,13 @@ def verdict_of(
     ids = {row["name"]: row["config_id"] for row in results.configurations}
     places = {config_id: place for place, config_id in enumerate(ids.values())}
     rows = sorted(
-        (_row(each, list(gates), ids) for each in checks),
+        (_row(check_, list(gates), ids) for check_ in checks),
         key=lambda row: (row["position"], places.get(row["config_id"], -1), row["slice"]),
     )
     limits = tuple(filter(None, [results.over_failure_rate(max_failure_rate, unanswered), results.mixed_versions()]))
     return Verdict(
         pa.Table.from_pylist(rows, tables.own_columns(tables.GATES)),
-        bool(limits) or not all(each.is_met for each in checks),
+        bool(limits) or not all(check_.is_met for check_ in checks),
         (*limits, *noise_warnings(results, gates, evaluation.statistics.confidence)),
     )
 
@@ -63,17 +63,17 @@ def _results(estimates: RunEstimates, quality: pa.Table, evaluation: Evaluation,
     return Results("", run.run_id, InMemory(known))
 
 
-def _row(each: Check, gates: Sequence[Gate], ids: dict[str, str]) -> dict[str, Any]:
-    gate = each.gate
+def _row(check_: Check, gates: Sequence[Gate], ids: dict[str, str]) -> dict[str, Any]:
+    gate = check_.gate
     return {
         "position": gates.index(gate),
-        "config_id": ids.get(each.configuration),
-        "slice": each.slice,
+        "config_id": ids.get(check_.configuration),
+        "slice": check_.slice,
         "metric": gate.metric or None,
         "value": gate.value,
         "at_least" if gate.at_least else "at_most": gate.limit,
-        "found": each.found,
-        "margin": each.margin,
-        "met": each.is_met,
-        "reason": each.reason or None,
+        "found": check_.found,
+        "margin": check_.margin,
+        "met": check_.is_met,
+        "reason": check_.reason or None,
     }

@@ -52,11 +52,11 @@ class Board:
 def board(study: Study, metric: str) -> Board:
     """The leaderboard of one metric."""
     order = study.order(metric)
-    rows = [study.mean(each, metric) for each in order]
+    rows = [study.mean(place_of, metric) for place_of in order]
     scale = _scale(rows)
     return Board(
         metric=metric,
-        places=[_place(study, each, row, scale) for each, row in zip(order, rows, strict=True)],
+        places=[_place(study, place_of, row, scale) for place_of, row in zip(order, rows, strict=True)],
         axis=None if scale is None else _axis(scale),
         has_joint=any(row.joint_low is not None for row in rows),
         has_bounds=any(row.failed for row in rows),
@@ -99,7 +99,7 @@ def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: Sc
 def _rank(study: Study, configuration: int, row: ConfigurationMetric) -> int | None:
     dialects = study.results.dialects
     alike = [title for title in study.titles if dialects[title] == dialects[configuration]]
-    means = [study.mean(each, row.metric).mean for each in alike]
+    means = [study.mean(place_of, row.metric).mean for place_of in alike]
     return None if row.mean is None else 1 + sum(1 for mean in means if mean is not None and mean > row.mean)
 
 
@@ -146,18 +146,18 @@ def _verdict(study: Study, metric: str, order: list[int]) -> list[str]:
     reach = "" if best.ci_low is None else f" ({study.confidence} interval {words.interval(best.ci_low, best.ci_high)})"
     if len(order) == 1:
         return [f"{name} has {metric} {words.value(best.mean)}{reach}."]
-    first = [each for each in order if study.mean(each, metric).mean == best.mean]
-    names = words.series([study.titles[each] for each in first], _MOST_NAMED)
+    first = [place_of for place_of in order if study.mean(place_of, metric).mean == best.mean]
+    names = words.series([study.titles[place_of] for place_of in first], _MOST_NAMED)
     verb = "has" if len(first) == 1 else "have"
     highest = f"{names} {verb} the highest {metric}: {words.value(best.mean)}{reach}."
     return [highest, *_group(study, metric, order), *filter(None, [without_value(study.results, metric)])]
 
 
 def _group(study: Study, metric: str, order: list[int]) -> list[str]:
-    verdicts = [study.mean(each, metric).may_be_best for each in order]
+    verdicts = [study.mean(place_of, metric).may_be_best for place_of in order]
     if len(set(study.results.dialects)) > 1 or all(verdict is None for verdict in verdicts):
         return []  # values by the rules of different tools are no better or worse than each other
-    others = [study.titles[each] for each, verdict in zip(order[1:], verdicts[1:], strict=True) if verdict]
+    others = [study.titles[place_of] for place_of, verdict in zip(order[1:], verdicts[1:], strict=True) if verdict]
     if not others:
         compared = "every other configuration" + (" with a value" if None in verdicts else "")
         return [f"It differs significantly from {compared} at {study.confidence} confidence."]

@@ -57,10 +57,10 @@ def _runs(results: Results) -> list[Results]:
     if is_table(results.output):
         return []  # each run would be a query that is paid for
     try:
-        found = finished_runs(results.output)
+        finished = finished_runs(results.output)
     except InputError:  # the tables were moved, or are in memory
         return []
-    wanted = results.experiment, results.run["dataset_fingerprint"]
-    earlier = [run for run in found if run.execution[1] < results.execution[1]]
-    alike = [run for run in earlier if (run.experiment, run.run["dataset_fingerprint"]) == wanted]
+    identity = results.experiment, results.run["dataset_fingerprint"]
+    earlier = [run for run in finished if run.execution[1] < results.execution[1]]
+    alike = [run for run in earlier if (run.experiment, run.run["dataset_fingerprint"]) == identity]
     return [*alike[-MOST_RUNS + 1 :], results]

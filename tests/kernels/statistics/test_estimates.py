@@ -39,8 +39,8 @@ def replicates_of(values: list[float]) -> FloatArray:
 def test_values_that_are_0_or_1_have_the_exact_interval_of_scipy(successes: int, count: int, confidence: float) -> None:
     values = [1.0] * successes + [0.0] * (count - successes)
     exact = stats.binomtest(successes, count).proportion_ci(confidence, method="exact")
-    found = estimate_of(values).interval((1.0 - confidence) / 2.0)
-    assert found == pytest.approx((exact.low, exact.high), rel=1e-9, abs=1e-15)
+    result = estimate_of(values).interval((1.0 - confidence) / 2.0)
+    assert result == pytest.approx((exact.low, exact.high), rel=1e-9, abs=1e-15)
 
 
 def test_thirty_successes_of_thirty_are_not_certain() -> None:
@@ -50,9 +50,9 @@ def test_thirty_successes_of_thirty_are_not_certain() -> None:
 
 def test_of_many_successes_and_failures_the_interval_is_no_longer_exact_but_the_same() -> None:
     exact = stats.binomtest(1500, 3000).proportion_ci(0.95, method="exact")
-    found = estimate_of([1.0] * 1500 + [0.0] * 1500).interval()
-    assert found != pytest.approx((exact.low, exact.high), abs=1e-6)
-    assert found == pytest.approx((exact.low, exact.high), abs=0.001)
+    result = estimate_of([1.0] * 1500 + [0.0] * 1500).interval()
+    assert result != pytest.approx((exact.low, exact.high), abs=1e-6)
+    assert result == pytest.approx((exact.low, exact.high), abs=0.001)
 
 
 @pytest.mark.parametrize(

@@ -156,8 +156,8 @@ def test_the_best_is_kept_as_often_as_said_when_all_are_equal(count: int) -> Non
 
 def test_a_clearly_worse_one_is_dropped_and_the_best_kept() -> None:
     # Differences spread by 0.2 · √0.8 = 0.18: the worst is eight standard errors behind, the second is half of one.
-    found = np.array([may_be_best(s.means, s.replicates, 60) for s in samples(500, 60, [0.5, 0.49, 0.3], 7)])
-    kept = found.mean(axis=0)
+    result = np.array([may_be_best(s.means, s.replicates, 60) for s in samples(500, 60, [0.5, 0.49, 0.3], 7)])
+    kept = result.mean(axis=0)
     assert kept[0] >= 0.95
     assert kept[1] >= 0.6
     assert kept[2] <= 0.001
@@ -204,6 +204,6 @@ def test_one_without_a_mean_or_replicates_takes_no_part() -> None:
 def test_the_order_of_configurations_does_not_matter() -> None:
     rng = np.random.default_rng(12)
     sample = bootstrap(rng.normal(np.linspace(0.3, 0.5, 30), 0.2, (40, 30)), rng)
-    found, order = may_be_best(sample.means, sample.replicates, 40), rng.permutation(30)
-    assert 0 < found.sum() < 30
-    np.testing.assert_array_equal(may_be_best(sample.means[order], sample.replicates[order], 40), found[order])
+    result, order = may_be_best(sample.means, sample.replicates, 40), rng.permutation(30)
+    assert 0 < result.sum() < 30
+    np.testing.assert_array_equal(may_be_best(sample.means[order], sample.replicates[order], 40), result[order])

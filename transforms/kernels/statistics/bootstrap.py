@@ -45,8 +45,8 @@ class Replicates:
     the number of queries alone, and all sums are exact: merging is associative and commutative.
 
     Attributes:
-        replicates: how many, b.
-        seed: of the weights.
+        replicates: number of replicates b.
+        seed: seed of the weights.
         count: number of queries.
         hashes: uint64[n], of the queries' ids, ascending; empty beyond the limit.
         rows: int64[n, c]; empty beyond the limit.
@@ -67,8 +67,8 @@ class Replicates:
         Args:
             hashes: uint64[n], of the queries' ids.
             rows: int64[n, c], from -2^38 to 2^38: the weighted sum of 4,096 stays below 2^53, and so is exact.
-            replicates: how many.
-            seed: of the weights.
+            replicates: number of replicates.
+            seed: seed of the weights.
         """
         if len(hashes) > LIMIT:
             sums = weighted_sums(hashes, rows, replicates, seed)
@@ -111,8 +111,8 @@ def weighted_sums(hashes: HashArray, rows: IntArray, replicates: int, seed: int)
     Args:
         hashes: uint64[n], of the queries' ids.
         rows: int64[n, c], as `Replicates.of` has them.
-        replicates: how many, b.
-        seed: of the weights.
+        replicates: number of replicates b.
+        seed: seed of the weights.
 
     Returns:
         int64[c, b].
@@ -151,7 +151,7 @@ def weights(hashes: HashArray, replicates: int, seed: int) -> ByteArray:
 
     Args:
         hashes: uint64[n], of the queries' ids.
-        replicates: how many, b.
+        replicates: number of replicates b.
         seed: any whole number.
 
     Returns:

@@ -32,12 +32,12 @@ class Estimate:
 
     Attributes:
         count: n; the effective number of clusters where values come in clusters.
-        mean: of the values.
-        standard_error: of the mean.
+        mean: mean of the values.
+        standard_error: standard error of the mean.
         floor: the lowest possible value.
         ceiling: the highest possible value; None where there is no bound.
         highest: the highest value of the sample, which then stands in for it.
-        successes: how many values are 1, where all of them are 0 or 1 and that is the range too; else None.
+        successes: number of values that are 1, where all of them are 0 or 1 and that is the range too; else None.
     """
 
     count: float
@@ -93,11 +93,11 @@ class DifferenceEstimate:
 
     Attributes:
         count: n; the effective number of clusters where values come in clusters.
-        mean: of the differences.
-        standard_error: of the mean.
+        mean: mean of the differences.
+        standard_error: standard error of the mean.
         lowest, highest: the extreme differences of the sample.
-        width: of the range of the metric, so differences are from -width to width; None where it is unbounded.
-        events: how many differences are not 0.
+        width: width of the metric's range, so differences are from -width to width; None where it is unbounded.
+        events: number of differences that are not 0.
     """
 
     count: float

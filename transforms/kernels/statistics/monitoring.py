@@ -51,7 +51,7 @@ def half_width(nights: int, variance: float, narrowest: float, alpha: float) -> 
         alpha: probability that the interval ever misses the true mean.
 
     >>> round(half_width(10, 10 * 0.0177**2, 10 * 0.0177**2, 0.05), 5)
-    0.01745
+    0.01699
     """
     rho = (-2.0 * math.log(alpha) + math.log(1.0 - 2.0 * math.log(alpha))) / narrowest
     grown = variance * rho + 1.0

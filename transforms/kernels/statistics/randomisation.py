@@ -219,7 +219,7 @@ def _least(blocks: FloatArray) -> FloatArray:
 
 
 def _reached(signs: HashArray, blocks: FloatArray, flips: int) -> IntArray:
-    """How many of the flips have |T*| ≥ |T|.
+    """The number of flips with |T*| ≥ |T|.
 
     Each block has its own SplitMix64 generator, whose state is its sign key; flip r takes bit r % 64 of the generator's
     word r // 64. To compute the words again costs a twentieth of the product with them, so none are kept.
@@ -227,7 +227,7 @@ def _reached(signs: HashArray, blocks: FloatArray, flips: int) -> IntArray:
     Args:
         signs: uint64[b].
         blocks: float64[b, m], whole numbers.
-        flips: how many.
+        flips: number of flips.
 
     Returns:
         int64[m].

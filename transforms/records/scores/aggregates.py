@@ -62,7 +62,7 @@ class RunAggregate:
         pairs = {}
         for (one, other), number in product(evaluation.pairs, range(len(layout.panels))):
             (units, known), (others, also) = parts[one][number], parts[other][number]
-            ours, theirs = (partition.configurations[each].panels[number].values for each in (one, other))
+            ours, theirs = (partition.configurations[config].panels[number].values for config in (one, other))
             both, either, differences = known & also, known | also, ours - theirs
             for name, chosen in slices.items():
                 here, unpaired = both & chosen, int((either & ~both & chosen).sum())

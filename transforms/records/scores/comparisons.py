@@ -20,8 +20,8 @@ from rankbeam.transforms.records.slices import ALL
 def metrics_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Table:
     """Rows of `tables.CONFIGURATION_METRICS`, without the common columns, by configuration, slice and metric."""
     ordered = [
-        estimates.means[name][each.config_id, str(metric)]
-        for each, name, metric in itertools.product(
+        estimates.means[name][config.config_id, str(metric)]
+        for config, name, metric in itertools.product(
             evaluation.configurations, sorted(estimates.means), evaluation.metrics
         )
     ]
@@ -49,7 +49,7 @@ def _corrected(rows: Sequence[Comparison], firsts: Mapping[str, Firsts]) -> list
     families: defaultdict[tuple[str, bool], dict[tuple[str, ...], list[int]]] = defaultdict(dict)
     for place, row in enumerate(rows):
         first = firsts[row.slice]
-        one, other = sorted(first[each, row.metric] for each in (row.config_id, row.baseline))
+        one, other = sorted(first[config, row.metric] for config in (row.config_id, row.baseline))
         if one == other:  # equal values: there is nothing to test
             corrected[place] = replace(row, p_value=None, t_p_value=None, p_method=None)
             continue

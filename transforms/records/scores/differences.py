@@ -59,7 +59,7 @@ class PairedAggregate:
             differences: float64[n, m], configuration minus baseline.
             hashes: uint64[n], of the queries' ids.
             units: int64[n, m], the differences in whole numbers.
-            unpaired: how many further queries are scored for only one of the two.
+            unpaired: number of further queries that are scored for only one of the two.
         """
         wins, losses = (differences > 0).sum(axis=0), (differences < 0).sum(axis=0)
         blocks = Blocks.of(hashes, units)

@@ -126,8 +126,8 @@ def _panel(query_ids: pa.StringArray, parts: Sequence[JudgedValues], asked: Bool
     """The values of one metric in the order of the queries.
 
     Args:
-        query_ids: of the n queries.
-        parts: of one metric.
+        query_ids: ids of the n queries.
+        parts: values of one metric.
         asked: bool[n], the configuration is asked the query.
     """
     given = pa.chunked_array([part.query_ids for part in parts], pa.string())

@@ -1,4 +1,4 @@
-"""Which configurations of a race may still be the best, from the scores of the queries asked so far."""
+"""Configurations of a race that may still be the best, from the scores of the queries so far."""
 
 from collections import defaultdict
 
@@ -47,7 +47,7 @@ def kept(means: FloatArray, replicates: FloatArray, queries: float, level: float
     """Return whether each configuration goes on after a look.
 
     Args:
-        means: float64[k]; NaN where there is none.
+        means: float64[k]; NaN for a configuration without one.
         replicates: float64[k, B], as `may_be_best` takes them.
         queries: number of scored queries, or of clusters.
         level: the probability with which the best may be dropped.

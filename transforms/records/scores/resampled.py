@@ -39,8 +39,8 @@ class Layout:
     def part(self, panel: int, scored: ScoredPanel) -> Part:
         """A panel of one configuration as whole numbers; queries without values are 0."""
         counted = scored.scored
-        kept = np.where(counted[:, None], scored.values, 0.0)
-        units: IntArray = np.rint(kept * self._scales[panel]).astype(np.int64)
+        values = np.where(counted[:, None], scored.values, 0.0)
+        units: IntArray = np.rint(values * self._scales[panel]).astype(np.int64)
         return units, counted
 
     def columns(self, parts: Sequence[Sequence[Part]]) -> IntArray:
@@ -52,7 +52,7 @@ class Layout:
         Returns:
             int64[n, (k + pairs) · Σ(m + 1)], summed over the panels.
         """
-        columns = [np.column_stack(part) for each in parts for part in each]
+        columns = [np.column_stack(part) for config in parts for part in config]
         for one, other in self.pairs:
             for (units, counted), (others, also) in zip(parts[one], parts[other], strict=True):
                 both = counted & also
@@ -80,7 +80,7 @@ class Layout:
 
         Args:
             totals: int64[columns, b].
-            position: of the configuration.
+            position: position of the configuration.
             panel: position of the panel.
 
         Returns:

@@ -90,7 +90,7 @@ class ConfigurationMetric:
 
     @property
     def absent(self) -> str:
-        """Why there is no mean, in one word.
+        """The reason for a missing mean, in one word.
 
         >>> ConfigurationMetric.of({"queries": 0, "failed": 0, "undefined": 2, "missing": 0}).absent
         'undefined'

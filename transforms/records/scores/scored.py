@@ -47,12 +47,12 @@ class ScoredPanel:
 
     Attributes:
         status: int8[n], a `Status` each.
-        values: float64[n, m], one column a metric; NaN where there is none.
+        values: float64[n, m], one column a metric; NaN for a query without a value.
         tie_bounds: float64[2, n, m], the lowest and the highest value over all orders of tied documents; None where
             they were not computed, or are not known.
         unjudged_bounds: float64[2, n, m], the lowest and the highest value by assumptions about unjudged documents; NaN
             for metrics without such bounds. None where none were computed.
-        reasons: why a query has no value, n texts or nulls; None where no reason is known.
+        reasons: reasons for missing values, n texts or nulls; None where no reason is known.
     """
 
     status: npt.NDArray[np.int8]
@@ -93,8 +93,8 @@ class ScoredPartition:
         queries: query_id, text and attributes of n queries.
         slices: per slice, which of the queries belong to it: bool[n].
         configurations: one each, in the experiment's order.
-        unjudged: how many rankings were of queries without judgements, and so were not scored.
-        failures: how many calls failed.
+        unjudged: number of rankings of queries without judgements, which are not scored.
+        failures: number of failed calls.
         unplaced: by source, how many of its results have no known place in their document, and how many it has; only
             where evidence spans are the judgements.
     """
