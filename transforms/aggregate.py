@@ -7,6 +7,7 @@ A state may be megabytes. Slices are merged apart, by several workers, and only 
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Generic, TypeVar
 
 import apache_beam as beam
@@ -14,6 +15,7 @@ import apache_beam as beam
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats import overlap
 from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
+from rankbeam.transforms.kernels.statistics.ppi import FEW_LABELS, LEAST_LABELS
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.scores.aggregates import UNMET, RunAggregate
@@ -117,6 +119,7 @@ def warnings_of(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str
     yield from evaluation.warnings()
     yield from _single(estimates, evaluation)
     yield from _unplaced(estimates, evaluation)
+    yield from _few_labels(estimates, evaluation)
     without_judged = _without_judged(estimates, evaluation)
     for position in sorted((estimates.with_results - estimates.with_judged) & set(estimates.examples)):
         configuration, (retrieved, judged) = evaluation.configurations[position], estimates.examples[position]
@@ -136,6 +139,20 @@ def _unplaced(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
             name = evaluation.configurations[evaluation.owner(source)].name
             what = f"{part:,} of {whole:,} results have no known place in their document"
             yield f"{name}: {what}, so they are relevant to no evidence; their text counts as retrieved"
+
+
+def _few_labels(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
+    """Warnings about means by labels and judge."""
+    names = [str(metric) for panel in evaluation.panels if panel.has_labels for metric in panel.metrics]
+    for configuration, name in product(evaluation.configurations, names):
+        row = estimates.means[ALL][configuration.config_id, name]
+        if row.mean is None:
+            advice = f"a random sample of at least {LEAST_LABELS} is needed: rankbeam label OUT --more N"
+            yield f"{configuration.name}: {name} has {row.queries:,} queries labelled whole; {advice}"
+        elif row.queries < FEW_LABELS:
+            yield f"{configuration.name}: {name} has {row.queries:,} labelled queries; {FEW_LABELS} or more are better"
+        elif not row.judge_power:
+            yield f"{configuration.name}: {name}: the judge adds nothing to the labels"
 
 
 def met(estimates: RunEstimates, evaluation: Evaluation, qrels: str) -> RunEstimates:

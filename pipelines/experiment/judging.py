@@ -8,6 +8,7 @@ from rankbeam.pipelines.experiment.file.generate import JudgeModel
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.services import Services
 from rankbeam.pipelines.experiment.needs import AnyMetric
+from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.judge.templates import templates
@@ -30,6 +31,12 @@ def judging_of(
         templates(prompts)
     except InputError as error:
         problems.append(located.error(("judge", "prompts"), str(error)))
+    labels = None if model.labels is None else files.below(folder, model.labels)
+    if labels is not None:
+        try:
+            read_labels(labels)
+        except InputError as error:
+            problems.append(located.error(("judge", "labels"), str(error)))
     for place, name in _named(model):
         problems += services.unknown(located, ("judge", *place), name)
     return Judging(
@@ -40,6 +47,7 @@ def judging_of(
         prompts=prompts,
         max_output_tokens=model.max_output_tokens,
         strict_version=model.strict_version,
+        labels=labels,
     )
 
 

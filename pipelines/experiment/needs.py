@@ -8,6 +8,7 @@ from rankbeam.pipelines.experiment.grid.cells import Cell
 from rankbeam.pipelines.experiment.grid.components import ANSWERS
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.judge.metrics import JudgedMetric
+from rankbeam.transforms.judge.people import problem_of_labels
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judge_steps import Need
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
@@ -59,6 +60,8 @@ def _of_judged(model: ExperimentModel, metric: JudgedMetric, answering: bool) ->
         yield "is judged; name the model that judges: judge: {service: NAME}"
     elif Need.EMBEDDINGS in needs and model.judge.embeddings is None:
         yield "compares embeddings; name the model that makes them: judge: {service: NAME, embeddings: NAME}"
+    if metric.labels:
+        yield from _of_labels(model, metric)
     if Need.ANSWER in needs and not answering:
         yield "judges answers, and no configuration has any; give one generate: or answers:"
     elif Need.CONTEXTS in needs and not answering and metric.cutoff is None:
@@ -68,6 +71,18 @@ def _of_judged(model: ExperimentModel, metric: JudgedMetric, answering: bool) ->
     elif {Need.NUGGETS, Need.ANSWERABLE} & needs and (answers is None or answers.path is None):
         key = "nuggets" if Need.NUGGETS in needs else "answerable"
         yield f"needs {key}, which a file of reference answers has: dataset: {{answers: {{path: FILE}}}}"
+
+
+def _of_labels(model: ExperimentModel, metric: JudgedMetric) -> Iterator[str]:
+    """Problems of a metric by human labels, to be printed after its name."""
+    if model.judge is not None and model.judge.labels is None:
+        yield "needs human labels; name their folder: judge: {service: NAME, labels: OUT/labels}"
+    if model.statistics.cluster is not None:
+        yield "counts queries; it cannot count the clusters of statistics.cluster"
+    if model.race is not None:
+        yield "has values of labelled queries only, so it cannot be in a race"
+    if (problem := problem_of_labels(metric)) is not None:
+        yield problem
 
 
 def _without_texts(located: Located, given: Mapping[str, object], cells: Sequence[Cell]) -> Iterator[InputError]:

@@ -28,10 +28,10 @@ _SOMEBODY = "unnamed"
 
 @dataclass(frozen=True)
 class Applied:
-    """What was read.
+    """Summary of a file of decisions.
 
     Attributes:
-        path: of the file with the labels.
+        path: file with the labels.
         items: items with a decision.
         queries: queries of these items.
         whole: queries whose every item has a decision, in this file or an earlier one.
@@ -125,12 +125,10 @@ def apply(output: str, path: str, annotator: str = "") -> Applied:
         raise InputErrors(problems)
     if not labels:
         raise InputError("has no decision about an item of the tasks", path=path)
-    return _saved(output, path, list(dict.fromkeys(labels)), tasks, undecided, unknown)
+    return _saved(output, path, list(dict.fromkeys(labels)), undecided, unknown)
 
 
-def _saved(
-    output: str, path: str, labels: list[Label], tasks: Mapping[str, Sequence[Task]], undecided: int, unknown: int
-) -> Applied:
+def _saved(output: str, path: str, labels: list[Label], undecided: int, unknown: int) -> Applied:
     folder = files.join(output, FOLDER)
     earlier = read_labels(folder).rows if files.exists(folder) else ()
     known = {(row.item_id, row.annotator): row.decision for row in earlier}
@@ -141,12 +139,16 @@ def _saved(
             raise InputError(problem, path=path)
     saved = save_labels(folder, labels)
     items = {row.item_id for row in (*earlier, *labels)}
-    needed: dict[str, set[str]] = defaultdict(set)
-    for item_id, (task, *_) in tasks.items():
-        needed[task.query_id].add(item_id)
-    whole = sum(of_query <= items for of_query in needed.values())
     decided = {row.item_id for row in labels}
-    return Applied(saved, len(decided), len({row.query_id for row in labels}), whole, len(needed), undecided, unknown)
+    needed: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for index in indexes(output):
+        of_index, drawing = read_index(index)
+        for task in of_index:
+            needed[drawing.metric, task.query_id].add(task.item_id)
+    metrics = {metric for (metric, _), of_query in needed.items() if of_query & decided}
+    drawn = [of_query for (metric, _), of_query in needed.items() if metric in metrics]
+    whole = sum(of_query <= items for of_query in drawn)
+    return Applied(saved, len(decided), len({row.query_id for row in labels}), whole, len(drawn), undecided, unknown)
 
 
 def _tasks_of(output: str) -> dict[str, list[Task]]:
@@ -231,7 +233,7 @@ def _of_list(text: str, path: str) -> Iterator[_Row]:
         raise InputError(f"is not JSON: {error}", path=path) from error
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
-            raise InputError(f"item {number} is no mapping", path=path)
+            raise InputError(f"item {number} is not a mapping", path=path)
         yield _Row(row, number)
 
 
@@ -241,5 +243,5 @@ def _mapping(content: str, path: str, line: int) -> Mapping[str, Any]:
     except ValueError as error:
         raise InputError(f"is not JSON: {error}", path=path, line=line) from error
     if not isinstance(row, dict):
-        raise InputError("is no mapping; every line is one decision", path=path, line=line)
+        raise InputError("is not a mapping; every line is one decision", path=path, line=line)
     return row

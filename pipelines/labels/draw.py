@@ -38,12 +38,12 @@ class Task:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What to draw from a run.
+    """Sample to draw from a run.
 
     Attributes:
         metric: name of the metric as the run has it.
         configurations: names of the configurations whose human value is requested.
-        seed: of the random order of queries.
+        seed: determines the random order of queries.
     """
 
     metric: str
@@ -63,7 +63,7 @@ class Drawing:
 
 @dataclass
 class _Texts:
-    """What one query's chosen configurations answered and were given, as hashes."""
+    """Hashes of the texts of one query under the chosen configurations."""
 
     answers: set[str] = field(default_factory=set)
     contexts: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))

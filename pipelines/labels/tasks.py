@@ -149,7 +149,7 @@ def drawn_before(output: str, drawing: Drawing, *, is_first: bool) -> set[str]:
 
 
 def last_drawing(output: str) -> Drawing:
-    """How the last tasks were drawn."""
+    """The last drawing."""
     known = indexes(output)
     if not known:
         raise InputError("holds no tasks yet; draw the first ones with --sample N", path=output)
@@ -157,7 +157,7 @@ def last_drawing(output: str) -> Drawing:
 
 
 def described(tasks: Sequence[Task], drawing: Drawing, paths: Sequence[str]) -> str:
-    """What was written, and how much work it is."""
+    """A summary of the files, and of the work that they are."""
     queries, items = len({task.query_id for task in tasks}), distinct(tasks)
     work = f"{queries:,} queries, {len(items):,} decisions ({len(items) / queries:.1f} a query), "
     work += f"about {minutes(tasks):,.0f} minutes"

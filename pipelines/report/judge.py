@@ -7,6 +7,7 @@ from typing import Any
 
 from rankbeam.pipelines.report.study import Study
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.slices import ALL
 
 Row = dict[str, Any]
 _STATUSES = ("ok", "refused", "blocked", "truncated", "failed", "no_context")
@@ -20,6 +21,8 @@ class Judge:
     answers: list[Row]
     steps: list[Row]
     offline: list[str]
+    agreement: list[Row]
+    labelled: list[Row]
 
 
 def judge(study: Study) -> Judge | None:
@@ -33,7 +36,17 @@ def judge(study: Study) -> Judge | None:
     statuses = [status for status in _STATUSES if any(row["status"] == status for row in answers)]
     named = {*(row["model"] for row in answers), *(row["judge"] for row in steps)}
     offline = sorted(name for name in named if name and "no language model" in name)
-    return Judge(statuses, _by_configuration(study, answers, statuses), steps, offline)
+    agreement = _table(study, "agreement", None)
+    return Judge(statuses, _by_configuration(study, answers, statuses), steps, offline, agreement, _labelled(study))
+
+
+def _labelled(study: Study) -> list[Row]:
+    """Means by labels and judge, and how many labels the judge is worth."""
+    rows = (study.results.means.get((config_id, ALL, metric)) for config_id in study.ids for metric in study.metrics)
+    names = dict(zip(study.ids, study.names, strict=True))
+    return [
+        {**vars(row), "name": names[row.config_id]} for row in rows if row is not None and row.judge_power is not None
+    ]
 
 
 def _by_configuration(study: Study, answers: Sequence[Row], statuses: Sequence[str]) -> list[Row]:

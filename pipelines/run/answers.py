@@ -13,8 +13,10 @@ from rankbeam.pipelines.run.buckets import of_documents
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.contexts import GatherContexts
+from rankbeam.transforms.judge.agreement import AgreementRows, agreement_table
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.ask_known import KNOWN, AskKnown, known_steps
 from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, given_answers, tasks_of, unevaluated
@@ -30,6 +32,7 @@ from rankbeam.transforms.judge.work import STAGE, EvaluateAnswers
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.prompt import template_hash
 from rankbeam.transforms.records.calls.steps import Work
+from rankbeam.transforms.records.labels import NO_LABELS
 from rankbeam.transforms.records.run import Run
 
 
@@ -85,6 +88,12 @@ def answers_of(
         measure = MeasureJudge(quality_rows_of(experiment, work.judge), ask, Ledger(experiment.ledger), is_strict)
         measured: Measured = called.answers | "MeasureJudge" >> measure
         tables["judge_quality"] = [measured.rows]
+        if work.labels.rows:
+            labelled = called.answers | "LabelledVerdicts" >> beam.FlatMap(lambda answer: answer.value.labelled)
+            together = labelled | "TogetherVerdicts" >> beam.combiners.ToList()
+            statistics = experiment.evaluation.statistics
+            made = AgreementRows(work.labels, work.judge.model.label, statistics.confidence, statistics.seed)
+            tables["agreement"] = [together | "AgreementRows" >> beam.Map(agreement_table, made)]
         known = items.pipeline | "FamilyWarnings" >> beam.Create(list(family_warnings(experiment, work)))
         warnings = (warnings, measured.warnings, known) | "WarningsOfModels" >> beam.Flatten()
     return AnswerBranch(collected.values, tables, called.usage, warnings)
@@ -119,7 +128,8 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
     embedder = None if judging.embeddings is None else _model(services[judging.embeddings])
     judge = _model(services[judging.service])
     asking = Judge(judge, templates(judging.prompts), embedder, judging.max_output_tokens)
-    return EvaluateAnswers(answering, asking, metrics, judging.samples, judging.repeat_share)
+    labels = NO_LABELS if judging.labels is None else read_labels(judging.labels)
+    return EvaluateAnswers(answering, asking, metrics, judging.samples, judging.repeat_share, labels)
 
 
 def contexts_wanted(work: EvaluateAnswers) -> dict[int, int | None]:

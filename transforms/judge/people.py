@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.transforms.judge.metrics import JudgedMetric
@@ -12,10 +11,11 @@ from rankbeam.transforms.judge.units import Unit
 from rankbeam.transforms.records.evaluated import Judgement, LabelledVerdict, Value
 from rankbeam.transforms.records.judge_steps import JudgeQuestion
 from rankbeam.transforms.records.labels import ADJUDICATED, Labels, text_hash
+from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, by_people
 
 
 class PeopleReplies(Mapping[JudgeQuestion, Any]):
-    """What one annotator replies to questions about a query; questions that were not labelled whole have no reply."""
+    """One annotator's replies to questions about a query; questions that were not labelled whole have no reply."""
 
     def __init__(self, labels: Labels, query_id: str, annotator: str) -> None:
         self._labels, self._query_id, self._annotator = labels, query_id, annotator
@@ -40,7 +40,7 @@ class PeopleReplies(Mapping[JudgeQuestion, Any]):
 
 
 def problem_of_labels(metric: JudgedMetric) -> str | None:
-    """Why people cannot label a metric, to be printed after its name; None if they can.
+    """The reason why people cannot label a metric, to be printed after its name; None if they can.
 
     >>> from rankbeam.transforms.judge.metrics import parse_judged
     >>> [problem_of_labels(parse_judged(name)) for name in ("Faithfulness", "AnswerSimilarity")]
@@ -68,13 +68,10 @@ def values_by_people(units: Sequence[Unit], labels: Labels, query_id: str) -> It
         known = {name: value for name, value in values.items() if value is not None}
         if ADJUDICATED in known:
             known = {ADJUDICATED: known[ADJUDICATED]}
-        if known:
+        if not known:
+            yield Value(position, by_people(str(metric)), None, LABELLED_IN_PART)
+        else:
             yield Value(position, by_people(str(metric)), math.fsum(known.values()) / len(known))
-
-
-def by_people(metric: str) -> str:
-    """The name under which human values of a metric travel."""
-    return f"{metric} by people"
 
 
 def _value(units: Sequence[Unit], metric: JudgedMetric, replies: PeopleReplies) -> float | None:
@@ -91,25 +88,18 @@ def _value(units: Sequence[Unit], metric: JudgedMetric, replies: PeopleReplies) 
     return math.fsum(values) / len(values) if values else None
 
 
-@dataclass(frozen=True)
-class Compared:
-    """Compares a judge's verdicts with labels."""
-
-    labels: Labels
-
-    def verdicts(self, query_id: str, judgements: Sequence[Judgement]) -> Iterator[LabelledVerdict]:
-        """The judge's verdicts on what people labelled, each once."""
-        if query_id not in self.labels.annotators:
-            return
-        for judgement in judgements:
-            step = step_named(judgement.step)
-            is_first = judgement.sample == 0 and not judgement.is_repeat and judgement.known is None
-            if not is_first or judgement.said is None or not step.decisions:
-                continue
-            right = text_hash(judgement.texts[0])
-            verdicts = step.verdicts(judgement.said)
-            lefts = [text_hash(item) for item in judgement.items] if step.items else [None]
-            for left, verdict in zip(lefts, verdicts, strict=True):
-                place = (judgement.step, query_id, left, right)
-                if place in self.labels.decisions:
-                    yield LabelledVerdict(place, verdict.name)
+def labelled_verdicts(labels: Labels, query_id: str, judgements: Sequence[Judgement]) -> Iterator[LabelledVerdict]:
+    """The judge's verdicts on what people labelled, each once."""
+    if query_id not in labels.annotators:
+        return
+    for judgement in judgements:
+        step = step_named(judgement.step)
+        is_first = judgement.sample == 0 and not judgement.is_repeat and judgement.known is None
+        if not is_first or judgement.said is None or not step.decisions:
+            continue
+        right = text_hash(judgement.texts[0])
+        lefts = [text_hash(item) for item in judgement.items] if step.items else [None]
+        for left, verdict in zip(lefts, step.verdicts(judgement.said), strict=True):
+            place = (judgement.step, query_id, left, right)
+            if place in labels.decisions:
+                yield LabelledVerdict(place, verdict.name)

@@ -12,6 +12,7 @@ from typing import Any
 from rankbeam.transforms.judge.answering import Answering, ended
 from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.metrics import JudgedMetric
+from rankbeam.transforms.judge.people import labelled_verdicts, values_by_people
 from rankbeam.transforms.judge.rehearsal import rehearsed
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.units import Unit, units_of, values_of
@@ -23,6 +24,7 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.evaluated import AnswerRow, Evaluated, Judgement, KnownAnswer
 from rankbeam.transforms.records.items import Item
 from rankbeam.transforms.records.judge_steps import JudgeQuestion
+from rankbeam.transforms.records.labels import NO_LABELS, Labels
 
 STAGE = "judge"
 _TIMES = 3  # that a repeated question is asked
@@ -43,6 +45,7 @@ class EvaluateAnswers:
     metrics: Mapping[int, tuple[JudgedMetric, ...]]
     samples: int = 1
     repeat_share: float = 0.0
+    labels: Labels = NO_LABELS
 
     @property
     def stage(self) -> str:
@@ -71,8 +74,9 @@ class EvaluateAnswers:
             for position, of_samples in answers.items()
             for sample, answer in enumerate(of_samples)
         )
-        values = tuple(values_of(units, replies.values()))
-        return Evaluated(item.query_id, item.gold.reference, rows, values, tuple(judgements))
+        values = (*values_of(units, replies.values()), *values_by_people(units, self.labels, item.query_id))
+        compared = tuple(labelled_verdicts(self.labels, item.query_id, judgements))
+        return Evaluated(item.query_id, item.gold.reference, rows, values, tuple(judgements), compared)
 
     def read(self, call: Call, reply: Reply) -> Any:
         """What a model says."""

@@ -161,12 +161,52 @@ asked the same; `drift_p_value` is that of McNemar's test between both. Tokens a
 are those of answered judgements, repeats included and known items left out, whichever run paid for them.
 """
 
+CELL = pa.struct([required("first", pa.string()), required("second", pa.string()), required("items", pa.int64())])
+"""How many items one decided so and the other so."""
+
+AGREEMENT = pa.schema(
+    [
+        *COMMON,
+        required("step", pa.string()),
+        required("first", pa.string()),
+        required("second", pa.string()),
+        required("items", pa.int64()),
+        pa.field("queries", pa.int64()),
+        pa.field("undecided", pa.int64()),
+        pa.field("unmatched", pa.int64()),
+        pa.field("weights", pa.string()),
+        pa.field("agreement", pa.float64()),
+        pa.field("agreement_low", pa.float64()),
+        pa.field("agreement_high", pa.float64()),
+        pa.field("kappa", pa.float64()),
+        pa.field("kappa_low", pa.float64()),
+        pa.field("kappa_high", pa.float64()),
+        pa.field("ac", pa.float64()),
+        pa.field("ac_low", pa.float64()),
+        pa.field("ac_high", pa.float64()),
+        pa.field("alpha", pa.float64()),
+        pa.field("bias", pa.float64()),
+        pa.field("bias_low", pa.float64()),
+        pa.field("bias_high", pa.float64()),
+        pa.field("confusion", pa.list_(CELL), nullable=False),
+    ]
+)
+"""One row a step of the judge and two who decided the same items: two annotators, or people and the judge.
+
+`items` have decisions of both. `agreement` is the share of equal ones, `kappa` Cohen's, and `ac` Gwet's AC1; where
+`weights` is "quadratic", kappa is weighted and `ac` is AC2. `bias` is the mean score of the second minus that of the
+first. Intervals are percentiles of 1,000 bootstrap samples of queries. The row of "people" and "people" compares all
+annotators at once, with Krippendorff's `alpha`. For the judge, people's decision is the adjudicated one, or else the
+most frequent: `undecided` items have a tie. The judge has no verdict on `unmatched` ones, whose texts it did not see.
+"""
+
 ANSWER_TABLES = {
     "answers": ANSWERS,
     "claims": CLAIMS,
     "verdicts": VERDICTS,
     "texts": TEXTS,
     "judge_quality": JUDGE_QUALITY,
+    "agreement": AGREEMENT,
 }
 
 _UNANSWERED = pa.array(["failed", "blocked", "truncated"])

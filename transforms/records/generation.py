@@ -30,3 +30,4 @@ class Judging:
     prompts: str | None = None  # the folder with prompts that replace those of rankbeam; None for none
     max_output_tokens: int = 4096
     strict_version: bool = False
+    labels: str | None = None  # the file or folder of labels; None for none

@@ -123,8 +123,11 @@ class Labels:
 
     @cached_property
     def drawn(self) -> frozenset[str]:
-        """The queries that were drawn at random; only these stand for all queries."""
+        """The queries that were drawn at random; only these represent all queries."""
         return frozenset(row.query_id for row in self.rows if row.probability is not None)
+
+
+NO_LABELS = Labels()
 
 
 def agreed(decisions: Mapping[str, str]) -> str | None:

@@ -133,6 +133,8 @@ CONFIGURATION_METRICS = pa.schema(
         pa.field("clusters", pa.float64()),
         pa.field("unjudged_lowest", pa.float64()),
         pa.field("unjudged_highest", pa.float64()),
+        pa.field("judge_power", pa.float64()),
+        pa.field("effective_labels", pa.float64()),
     ]
 )
 """One row a configuration, slice and metric.
@@ -149,6 +151,8 @@ three are null for a single configuration, one without a value, a slice of few q
 unless asked for, or where it is not known). `equal_to` is the first configuration, in the experiment's order, whose
 values are equal at every query; null if there is none before this one. `clusters` is the effective number of clusters
 of queries, (Σm)² / Σm² for clusters of m scored queries, which intervals count; null without `statistics.cluster`.
+`judge_power` and `effective_labels` are null but for metrics by labels and judge, whose `queries` are labelled: the
+weight of the judge's values, from 0 to 1, and how many labels alone would give the same standard error.
 `unjudged_lowest` and `unjudged_highest` are bounds on what missing judgements hide: the mean of the lower and of the
 higher value of each query if its unjudged documents are not relevant, or all have the dataset's highest grade (null
 without the metric `Judged`, and for metrics with rules of their own for unjudged documents).

@@ -55,6 +55,8 @@ class JudgeModel(Section):
         max_output_tokens: maximum tokens in the reply to one call, whether it holds one verdict or several.
         strict_version: if true, a run whose verdicts come from more than one version of the model ends with status 3;
             otherwise it only warns.
+        labels: folder of human labels, `OUT/labels`, which `rankbeam label OUT --apply FILE` writes. With labels, the
+            agreement of the judge with people is measured, and metrics can be `Faithfulness(labels=True)`.
     """
 
     service: Word
@@ -64,3 +66,4 @@ class JudgeModel(Section):
     prompts: Word | None = None
     max_output_tokens: Count = 4096
     strict_version: bool = False
+    labels: Word | None = None

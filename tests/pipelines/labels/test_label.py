@@ -21,15 +21,15 @@ EXAMPLE = "examples/helpdesk/answers.yaml"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("labelled") / "out"
     assert rankbeam("evaluate", EXAMPLE, "--output", str(out)).status == 0
     return out
 
 
 @pytest.fixture
-def out(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made, tmp_path / "out", ignore=shutil.ignore_patterns("ledger", "report.html")))
+def out(labelled: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(labelled, tmp_path / "out", ignore=shutil.ignore_patterns("ledger", "report.html")))
 
 
 @pytest.fixture

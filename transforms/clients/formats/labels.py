@@ -17,7 +17,7 @@ def read_labels(path: str) -> Labels:
     """The labels of a file or of all files of a folder.
 
     Raises:
-        InputError: a file is no file of labels, or two files hold different decisions of one annotator on an item.
+        InputError: a file is not a file of labels, or two files hold different decisions of one annotator on an item.
     """
     rows: dict[Label, None] = {}
     known: dict[tuple[str, str], tuple[str, str]] = {}
@@ -34,7 +34,7 @@ def read_labels(path: str) -> Labels:
                 problem = (
                     f"{row.annotator!r} decided {row.decision!r} on item {row.item_id}, and {decision!r} in {place}"
                 )
-                raise InputError(f"{problem}; delete one of the two files", path=name)
+                raise InputError(f"{problem}; remove one of the two files", path=name)
     return Labels(tuple(rows))
 
 

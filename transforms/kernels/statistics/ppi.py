@@ -37,13 +37,13 @@ class Spread:
 
 @dataclass(frozen=True)
 class LabelledSample:
-    """What an estimate needs of n labelled queries and N others; variances and covariance are divided by the count.
+    """Moments of n labelled queries and N others; variances and covariance are divided by the count.
 
     Attributes:
-        labels: of the n human values Y.
-        judged: of the judge's values F of the same queries.
-        covariance: of Y and F.
-        others: of the judge's values F' of the N other queries.
+        labels: n human values Y.
+        judged: the judge's values F of the same queries.
+        covariance: Cov(Y, F).
+        others: the judge's values F' of the N other queries.
     """
 
     labels: Spread
@@ -100,7 +100,7 @@ class PpiEstimate:
         power: λ.
         lowest: the lowest value that a query can have.
         highest: the highest value that a query can have.
-        ddof: what is subtracted from counts in variances; 0 for the convention of ppi_py.
+        ddof: subtracted from counts in variances; 0 for the convention of ppi_py.
     """
 
     sample: LabelledSample
@@ -125,7 +125,7 @@ class PpiEstimate:
 
     @property
     def effective_labels(self) -> float:
-        """How many labels without a judge would give the same standard error: n·Var(Y)/n over s.e.².
+        """Number of labels that would give the same standard error without a judge: n·Var(Y)/n over s.e.².
 
         >>> y, f = np.array([1.0, 0.0, 1.0, 0.0]), np.array([1.0, 0.0, 1.0, 0.0])
         >>> round(estimate(LabelledSample.of(y, f, np.tile(f, 3))).effective_labels, 9)
@@ -156,6 +156,15 @@ class PpiEstimate:
             share, _ = share_interval(labels.count, labels.count, tail)
             known = labels.mean * share
             return known + self.lowest * (1.0 - share), known + self.highest * (1.0 - share)
+        middle, error = self.widened
+        reach = -student_t_quantile(tail, labels.count - 1) * error
+        low, high = min(middle - reach, self.mean), max(middle + reach, self.mean)
+        return max(low, min(self.lowest, self.mean)), min(high, max(self.lowest + width, self.mean))
+
+    @property
+    def widened(self) -> tuple[float, float]:
+        """Centre and standard error with the pseudo residuals, from which Student's interval is drawn."""
+        labels = self.sample.labels
         ends = (self.highest - self.power * self.lowest, self.lowest - self.power * self.highest)
         mean, variance = labels.mean - self.power * self.sample.judged.mean, self.sample.residual_variance(self.power)
         weight, n = self.pseudo_weight, labels.count
@@ -163,10 +172,7 @@ class PpiEstimate:
         centre = (n * mean + weight * sum(ends)) / total
         spread = n * (variance + (mean - centre) ** 2) + weight * sum((end - centre) ** 2 for end in ends)
         error = math.sqrt(spread / (total * (total - 1.0)) + self._of_others)
-        reach = -student_t_quantile(tail, n - 1) * error
-        middle = centre + (self.power * self.sample.others.mean if self.power else 0.0)
-        low, high = min(middle - reach, self.mean), max(middle + reach, self.mean)
-        return max(low, min(self.lowest, self.mean)), min(high, max(self.lowest + width, self.mean))
+        return centre + (self.power * self.sample.others.mean if self.power else 0.0), error
 
     @property
     def pseudo_weight(self) -> float:

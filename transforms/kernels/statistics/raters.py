@@ -1,4 +1,4 @@
-"""How far people, or a person and a judge, agree on the same items: shares of equal decisions, and coefficients.
+"""Agreement of people, or of a person and a judge, on the same items: shares of equal decisions, and coefficients.
 
 Ratings are whole numbers: the place of a decision on its scale of k categories, -1 where an annotator has none. No
 coefficient suffices alone: where 98% of the decisions are "yes", two annotators with 96% equal decisions may have a
@@ -18,7 +18,7 @@ MISSING = -1
 
 
 class Level(StrEnum):
-    """What differences between categories mean."""
+    """Scale of measurement: the meaning of differences between categories."""
 
     NOMINAL = "nominal"
     ORDINAL = "ordinal"
@@ -26,11 +26,11 @@ class Level(StrEnum):
 
 
 def category_weights(categories: int, power: int = 0) -> FloatArray:
-    """How far two categories agree, from 0 to 1: only equal ones (0), linear (1) or quadratic (2).
+    """Weight of a pair of categories, from 0 to 1: only equal ones (0), linear (1) or quadratic (2).
 
     Args:
         categories: k, at least 2.
-        power: of the distance.
+        power: exponent of the distance.
 
     Returns:
         float64[k, k].
@@ -46,7 +46,7 @@ def category_weights(categories: int, power: int = 0) -> FloatArray:
 
 
 def confusion(first: IntArray, second: IntArray, categories: int) -> IntArray:
-    """How often one annotator chose a category (row) where the other chose another (column).
+    """Number of items by the category of one annotator (row) and of another (column).
 
     Args:
         first: int64[n].
@@ -134,6 +134,21 @@ def gwet(ratings: IntArray, categories: int, power: int = 0) -> float | None:
     return (result.agreement - chance) / (1.0 - chance)
 
 
+def gwet_of(counts: IntArray, power: int = 0) -> float | None:
+    """As `gwet`, of a confusion matrix.
+
+    >>> round(gwet_of(np.array([[96, 2], [2, 0]])), 3)
+    0.958
+    """
+    total, size = int(counts.sum()), len(counts)
+    if not total:
+        return None
+    weights = category_weights(size, power)
+    shares = (counts.sum(axis=0) + counts.sum(axis=1)) / (2.0 * total)
+    chance = float(weights.sum()) * float((shares * (1.0 - shares)).sum()) / (size * (size - 1))
+    return (float((weights * counts).sum()) / total - chance) / (1.0 - chance)
+
+
 def fleiss(ratings: IntArray, categories: int, power: int = 0) -> float | None:
     """Fleiss' kappa, weighted by the distance of categories: "Measuring nominal scale agreement", 1971.
 
@@ -161,7 +176,7 @@ def krippendorff(ratings: IntArray, categories: int, level: Level = Level.NOMINA
     Args:
         ratings: int64[n, r], by item and annotator; items with one rating are left out.
         categories: k of the scale.
-        level: what differences between categories mean.
+        level: scale of measurement.
 
     Returns:
         At most 1; None where no item has two ratings, and where all decisions are one category.
@@ -206,7 +221,7 @@ def kendall_tau_b(first: Sequence[float], second: Sequence[float]) -> float | No
 
 
 def tau_ap(human: Sequence[float], judge: Sequence[float]) -> float | None:
-    """How well the judge's order of systems agrees with the humans', above all at its top.
+    """Agreement of the judge's order of systems with the humans', above all at its top.
 
     Yilmaz, Aslam and Robertson, "A new rank correlation coefficient for information retrieval", SIGIR 2008:
     2/(n - 1)·ΣC(i)/(i - 1) - 1 over i from 2 in the judge's order, where C(i) counts the systems above i that humans
@@ -258,7 +273,7 @@ def decision_agreement(human: Sequence[int], judge: Sequence[int]) -> DecisionAg
 
     Args:
         human: per pair 1 better, -1 worse, 0 not significant.
-        judge: of the same pairs.
+        judge: decisions about the same pairs.
 
     >>> decision_agreement([1, 0, -1], [1, 1, 1]).opposite
     1

@@ -9,22 +9,31 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TypeVar
 
+import numpy as np
+import pyarrow.compute as pc
+
+from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
 from rankbeam.transforms.kernels.hashing import hash_strings
 from rankbeam.transforms.kernels.statistics.bootstrap import Replicates
 from rankbeam.transforms.kernels.statistics.clusters import ClusterMoments
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.scores.clusters import drawn_hashes
 from rankbeam.transforms.records.scores.differences import PairedAggregate
+from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART
+from rankbeam.transforms.records.scores.labelled import LabelledMoments
 from rankbeam.transforms.records.scores.means import QueryAggregate
 from rankbeam.transforms.records.scores.resampled import Layout
-from rankbeam.transforms.records.scores.scored import Counts, ScoredPartition
+from rankbeam.transforms.records.scores.scored import Counts, ScoredPanel, ScoredPartition
 from rankbeam.transforms.records.slices import ALL
 
 UNMET = "--allow-disjoint takes this for good"
 """The end of a warning about paid results that share no document with the judgements."""
 
 Key = TypeVar("Key", str, tuple[int, int, str], tuple[int, int, int, str])
-State = TypeVar("State", QueryAggregate, PairedAggregate, Replicates, ClusterMoments)
+State = TypeVar("State", QueryAggregate, PairedAggregate, Replicates, ClusterMoments, LabelledMoments)
+LabelledKey = tuple[int, int, int, str]
+"""Configuration, the one it is compared with (NO_OTHER for its own mean), panel and slice."""
+NO_OTHER = -1
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,7 @@ class RunAggregate:
     examples: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     unplaced: Mapping[int, Counts] = field(default_factory=dict)
     clusters: Mapping[str, ClusterMoments] = field(default_factory=dict)  # from whole clusters, so not from `of`
+    labelled: Mapping[LabelledKey, LabelledMoments] = field(default_factory=dict)
 
     @classmethod
     def of(cls, partition: ScoredPartition, evaluation: Evaluation) -> "RunAggregate":
@@ -91,6 +101,7 @@ class RunAggregate:
                 if configuration.examples is not None
             },
             partition.unplaced,
+            labelled=dict(_labelled(partition, evaluation)),
         )
 
     def by_slice(self) -> Iterator[tuple[str, "RunAggregate"]]:
@@ -108,6 +119,7 @@ class RunAggregate:
                     pairs={key: state for key, state in self.pairs.items() if key[-1] == name},
                     replicates={key: state for key, state in self.replicates.items() if key == name},
                     clusters={key: state for key, state in self.clusters.items() if key == name},
+                    labelled={key: state for key, state in self.labelled.items() if key[-1] == name},
                 ),
             )
 
@@ -124,7 +136,28 @@ class RunAggregate:
             _first_of_both(self.examples, other.examples),
             _sums(self.unplaced, other.unplaced),
             _merge_all(self.clusters, other.clusters),
+            _merge_all(self.labelled, other.labelled),
         )
+
+
+def _labelled(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[tuple[LabelledKey, LabelledMoments]]:
+    """The state of labels and judged values: of each configuration, and of the differences of each pair."""
+    numbers = [number for number, panel in enumerate(evaluation.panels) if panel.has_labels]
+    own = [(place, NO_OTHER) for place in range(len(partition.configurations))]
+    for (one, other), number in product([*own, *evaluation.pairs] if numbers else [], numbers):
+        labels, judged, in_part = _human_and_judged(partition.configurations[one].panels[number])
+        if other != NO_OTHER:
+            their_labels, their_judged, also = _human_and_judged(partition.configurations[other].panels[number])
+            labels, judged, in_part = labels - their_labels, judged - their_judged, in_part | also
+        for name, chosen in partition.slices.items():
+            yield (one, other, number, name), LabelledMoments.of(labels, judged, in_part, chosen)
+
+
+def _human_and_judged(panel: ScoredPanel) -> tuple[FloatArray, FloatArray, BoolArray]:
+    assert panel.judged is not None  # noqa: S101  the panel of a metric with labels has judged values
+    assert panel.reasons is not None  # noqa: S101  and reasons
+    in_part = np.asarray(pc.fill_null(pc.equal(panel.reasons, LABELLED_IN_PART), fill_value=False))
+    return np.where(panel.scored, panel.values[:, 0], np.nan), panel.judged, in_part
 
 
 def _merge_all(one: Mapping[Key, State], other: Mapping[Key, State]) -> dict[Key, State]:

@@ -13,8 +13,9 @@ from rankbeam.transforms.kernels.statistics.estimates import Estimate
 from rankbeam.transforms.kernels.statistics.selection import joint_intervals, may_be_best
 from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.values import has_unjudged_bounds
-from rankbeam.transforms.records.scores.aggregates import RunAggregate
+from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate
 from rankbeam.transforms.records.scores.clusters import differences_by_cluster, means_by_cluster
+from rankbeam.transforms.records.scores.labelled import difference_with_labels, with_labels
 from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, or_null
 from rankbeam.transforms.records.scores.panels import AnyMetric, Panel
 from rankbeam.transforms.records.scores.resampled import Layout
@@ -95,7 +96,11 @@ def _differences_of(
         if name != ALL and _counted(state.moments.count, clusters) < statistics.min_slice:
             continue
         drawn = _no_replicates(panel) if totals is None else layout.differences(totals, (one, other), number)
-        for metric, summary in zip(panel.metrics, state.result(panel.ranges, drawn, statistics, clusters), strict=True):
+        summaries = state.result(panel.ranges, drawn, statistics, clusters)
+        if panel.has_labels:
+            labelled, confidence = aggregate.labelled[one, other, number, name], statistics.confidence
+            summaries = [difference_with_labels(summaries[0], labelled, panel.ranges[0], confidence)]
+        for metric, summary in zip(panel.metrics, summaries, strict=True):
             rows[str(metric)] = Comparison(ours, theirs, name, str(metric), **vars(summary))
     return tuple(rows[metric] for metric in map(str, evaluation.metrics) if metric in rows)
 
@@ -108,7 +113,9 @@ def _means_of(
     rows: dict[tuple[str, str], ConfigurationMetric] = {}
     for number in range(len(evaluation.panels)):
         for of_metric in _contenders(name, number, totals, aggregate, evaluation, firsts):
-            for row in _ranked(of_metric, totals is not None, evaluation):
+            # Joint intervals and the best are drawn from replicates, which labels have none of.
+            is_resampled = totals is not None and not evaluation.panels[number].has_labels
+            for row in _ranked(of_metric, is_resampled, evaluation):
                 rows[row.config_id, row.metric] = row
     return rows
 
@@ -133,7 +140,10 @@ def _contenders(
         drawn = _no_replicates(panel) if totals is None else layout.means(totals, position, number)
         clusters = None if moments is None else means_by_cluster(moments, evaluation, position, number)
         summaries = state.result(panel.ranges, evaluation.statistics.confidence, clusters)
-        if name != ALL and _counted(state.moments.count, clusters) < evaluation.statistics.min_slice:
+        if panel.has_labels:
+            labelled = aggregate.labelled[position, NO_OTHER, number, name]
+            summaries = [with_labels(summaries[0], labelled, panel.ranges[0], evaluation.statistics.confidence)]
+        elif name != ALL and _counted(state.moments.count, clusters) < evaluation.statistics.min_slice:
             summaries = [replace(summary, ci_low=None, ci_high=None) for summary in summaries]
         rows = [
             _row(each.config_id, name, metric, panel, state, summary, firsts)

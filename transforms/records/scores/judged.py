@@ -15,6 +15,8 @@ from rankbeam.transforms.records.scores.scored import ScoredConfiguration, Score
 
 NOT_JUDGED = "there is no judgement of it"
 NOT_ASKED = "a race had dropped the configuration before"
+NOT_LABELLED = "not_labelled"
+LABELLED_IN_PART = "labelled_in_part"
 
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
@@ -98,11 +100,13 @@ def with_judged(
     judged, all queries are missing.
     """
     names = [panel.name for panel in evaluation.panels[1:]]
+    with_labels = {panel.name for panel in evaluation.panels if panel.has_labels}
     by_panel: dict[tuple[int, str], list[JudgedValues]] = {
-        (position, name): []
+        (position, kind): []
         for position, each in enumerate(evaluation.configurations)
         for name in names
         if name in each.judged
+        for kind in ((name, by_people(name)) if name in with_labels else (name,))
     }
     for part in values:
         if (part.configuration, part.metric) not in by_panel:
@@ -111,11 +115,38 @@ def with_judged(
     with_panels = []
     order = order_of(query_ids)
     for each in scored:
-        parts = (by_panel.get((each.configuration, name)) for name in names)
         asked = evaluation.configurations[each.configuration].asked(order)
-        panels = [_no_panel(len(query_ids)) if some is None else _panel(query_ids, some, asked) for some in parts]
+        panels = []
+        for name in names:
+            parts = by_panel.get((each.configuration, name))
+            panel = _no_panel(len(query_ids)) if parts is None else _panel(query_ids, parts, asked)
+            if name in with_labels:
+                panel = _labelled(panel, query_ids, by_panel.get((each.configuration, by_people(name)), []))
+            panels.append(panel)
         with_panels.append(replace(each, panels=(each.retrieval, *panels)))
     return tuple(with_panels)
+
+
+def by_people(metric: str) -> str:
+    """The name under which human values of a metric travel."""
+    return f"{metric} by people"
+
+
+def _labelled(panel: ScoredPanel, query_ids: pa.StringArray, parts: Sequence[JudgedValues]) -> ScoredPanel:
+    """Human values where a query has both, beside the judge's."""
+    values, in_part = np.full(len(query_ids), np.nan), np.zeros(len(query_ids), bool)
+    for part in parts:
+        places = np.asarray(pc.index_in(part.query_ids, value_set=query_ids))
+        values[places], in_part[places] = part.values, part.status > Status.EMPTY
+    values = np.where(panel.scored, values, np.nan)
+    lacking = panel.scored & np.isnan(values)
+    reasons = pa.nulls(len(query_ids), pa.string()) if panel.reasons is None else panel.reasons
+    return ScoredPanel(
+        np.where(lacking, np.int8(Status.UNDEFINED), panel.status).astype(np.int8),
+        values[:, None],
+        reasons=pc.if_else(pa.array(lacking), pc.if_else(pa.array(in_part), LABELLED_IN_PART, NOT_LABELLED), reasons),
+        judged=np.where(panel.scored, panel.values[:, 0], np.nan),
+    )
 
 
 def _no_panel(queries: int) -> ScoredPanel:

@@ -32,6 +32,8 @@ class MetricSummary:
     clusters: float | None = None
     unjudged_lowest: float | None = None
     unjudged_highest: float | None = None
+    judge_power: float | None = None
+    effective_labels: float | None = None
 
 
 @dataclass(frozen=True)

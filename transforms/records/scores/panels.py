@@ -23,6 +23,9 @@ class JudgedName(Protocol):
     @property
     def highest(self) -> float: ...
 
+    @property
+    def labels(self) -> bool: ...
+
 
 AnyMetric = Metric | JudgedName
 
@@ -62,6 +65,11 @@ class Panel:
     def ranges(self) -> tuple[Range, ...]:
         """The values that a query can have, for each metric."""
         return tuple(map(range_of, self.metrics))
+
+    @property
+    def has_labels(self) -> bool:
+        """True if values are human ones, and means are by labels and judge together."""
+        return any(not isinstance(metric, Metric) and metric.labels for metric in self.metrics)
 
 
 def panels_of(metrics: Sequence[AnyMetric]) -> tuple[Panel, ...]:

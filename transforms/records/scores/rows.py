@@ -46,6 +46,8 @@ class ConfigurationMetric:
     clusters: float | None = None
     unjudged_lowest: float | None = None
     unjudged_highest: float | None = None
+    judge_power: float | None = None
+    effective_labels: float | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "ConfigurationMetric":

@@ -53,6 +53,8 @@ class ScoredPanel:
         unjudged_bounds: float64[2, n, m], the lowest and the highest value by assumptions about unjudged documents; NaN
             for metrics without such bounds. None where none were computed.
         reasons: reasons for missing values, n texts or nulls; None where no reason is known.
+        judged: float64[n], the judge's values where `values` are human ones; NaN where there is none. None for other
+            metrics.
     """
 
     status: npt.NDArray[np.int8]
@@ -60,6 +62,7 @@ class ScoredPanel:
     tie_bounds: FloatArray | None = None
     reasons: pa.StringArray | None = None
     unjudged_bounds: FloatArray | None = None
+    judged: FloatArray | None = None
 
     @property
     def scored(self) -> BoolArray:

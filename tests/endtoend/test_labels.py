@@ -1,0 +1,164 @@
+"""Labels in a run: agreement with the judge, and means by labels and judge, held against plain Python."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.cli import rankbeam
+from support.inputs import write
+from support.labelled import by_words, decided, tasks
+
+from rankbeam.pipelines.results.find import find_run
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.kernels.statistics.ppi import LabelledSample, estimate
+from rankbeam.transforms.records.slices import ALL
+
+EXAMPLE = Path("examples/helpdesk/answers.yaml").absolute()
+FAITHFULNESS = "Faithfulness(labels=True,judge=lexical)"
+RELEVANCE = "ContextRelevance(labels=True,judge=lexical)@3"
+BOTH = ("--configurations", "bm25,bm25-exact-words")
+JUDGED = "ContextRelevance(judge=lexical)@3"
+
+
+def grade(task: Any) -> str:
+    """A person's grade: the share of the words of the query in the text."""
+    words = {word.strip("?.,").lower() for word in task["query"].split()}
+    return str(min(3, round(4 * sum(word in task["text"].lower() for word in words) / len(words))))
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was labelled for two metrics, and run again with the labels."""
+    folder = tmp_path_factory.mktemp("labels")
+    out = folder / "out"
+    text = EXAMPLE.read_text("utf-8").replace("metrics: [nDCG@10, R@10, ", "metrics: [ContextRelevance@3, ")
+    for name in ("queries.jsonl", "corpus.jsonl", "qrels/test.tsv"):
+        text = text.replace(f" {name}", f" {EXAMPLE.parent / name}")
+    first = write(folder / "first.yaml", text)
+    assert rankbeam("evaluate", first, "--output", str(out)).status == 0
+    assert rankbeam("label", str(out), "--sample", "32", "--metric", "Faithfulness").status == 0
+    assert rankbeam("label", str(out), "--sample", "64", "--metric", "ContextRelevance@3", *BOTH).status == 0
+    rows = tasks(out, 2)
+    for number, (path, task_rows, decide) in enumerate(
+        [("f.jsonl", tasks(out), by_words), ("g.jsonl", rows[: len(rows) * 2 // 3], grade)]
+    ):
+        outcome = rankbeam("label", str(out), "--apply", decided(folder / path, task_rows, decide))
+        assert outcome.status == 0, (number, outcome.stderr)
+    text = text.replace("service: overlap}", f"service: overlap, labels: {out / 'labels'}}}")
+    text = text.replace("metrics: [", "metrics: [Faithfulness(labels=True), ContextRelevance(labels=True)@3, ")
+    assert rankbeam("evaluate", write(folder / "second.yaml", text), "--output", str(out)).status == 0
+    return out
+
+
+def values(run: Results, metric: str, config_id: str) -> dict[str, float]:
+    return {
+        row["query_id"]: cell["value"]
+        for row in run.table("query_metrics").to_pylist()
+        if row["config_id"] == config_id
+        for cell in row["metrics"]
+        if cell["metric"] == metric and cell["value"] is not None
+    }
+
+
+@pytest.mark.parametrize("name", ["bm25", "bm25-exact-words"])
+def test_means_are_those_of_plain_python(out: Path, name: str) -> None:
+    run = find_run(str(out))
+    config_id = next(row["config_id"] for row in run.configurations if row["name"] == name)
+    human, judged = values(run, RELEVANCE, config_id), values(run, JUDGED, config_id)
+    assert 20 <= len(human) < 64
+    sample = LabelledSample.of(
+        np.array(list(human.values())),
+        np.array([judged[query] for query in human]),
+        np.array([value for query, value in judged.items() if query not in human]),
+    )
+    expected, row = estimate(sample), run.means[config_id, ALL, RELEVANCE]
+    assert row.queries == len(human)
+    assert (row.mean, row.std_error) == pytest.approx((expected.mean, expected.standard_error), abs=1e-12)
+    assert (row.ci_low, row.ci_high) == pytest.approx(expected.interval(), abs=1e-12)
+    assert (row.judge_power, row.effective_labels) == pytest.approx(
+        (expected.power, expected.effective_labels), rel=1e-9
+    )
+
+
+def test_human_values_are_those_of_the_decisions(out: Path) -> None:
+    run = find_run(str(out))
+    texts = {row["query_id"]: row["text"] for row in run.table("query_metrics").to_pylist()}
+    contexts = {row["text_hash"]: row["text"] for row in run.table("texts").to_pylist()}
+    (config_id,) = (row["config_id"] for row in run.configurations if row["name"] == "bm25")
+    human = values(run, RELEVANCE, config_id)
+    for row in run.table("answers").to_pylist():
+        if row["config_id"] == config_id and row["query_id"] in human:
+            grades = [
+                int(grade({"query": texts[row["query_id"]], "text": contexts[context["text_hash"]]}))
+                for context in row["contexts"][:3]
+            ]
+            assert human[row["query_id"]] == pytest.approx(sum(grades) / 9)
+
+
+def test_a_difference_is_that_of_plain_python(out: Path) -> None:
+    run = find_run(str(out))
+    ids = {row["name"]: row["config_id"] for row in run.configurations}
+    pair = (ids["bm25-exact-words"], ids["bm25"])
+    ours, theirs = ((values(run, RELEVANCE, name), values(run, JUDGED, name)) for name in pair)
+    labelled = [query for query in ours[0] if query in theirs[0]]
+    rest = [query for query in ours[1] if query in theirs[1] and query not in labelled]
+    sample = LabelledSample.of(
+        np.array([ours[0][query] - theirs[0][query] for query in labelled]),
+        np.array([ours[1][query] - theirs[1][query] for query in labelled]),
+        np.array([ours[1][query] - theirs[1][query] for query in rest]),
+    )
+    expected = estimate(sample, -1.0, 1.0)
+    (row,) = (
+        row
+        for row in run.comparisons
+        if (row.config_id, row.baseline, row.metric, row.slice) == (*pair, RELEVANCE, ALL)
+    )
+    assert (row.difference, row.std_error) == pytest.approx((expected.mean, expected.standard_error), abs=1e-12)
+    assert (row.ci_low, row.ci_high) == pytest.approx(expected.interval(), abs=1e-12)
+    assert row.p_value is not None
+    assert (row.p_value < 0.05) == (row.ci_low > 0 or row.ci_high < 0)
+
+
+def test_a_configuration_that_was_not_drawn_has_no_mean_and_a_warning(out: Path) -> None:
+    run = find_run(str(out))
+    (config_id,) = (row["config_id"] for row in run.configurations if row["name"] == "bm25-body-only")
+    assert run.means[config_id, ALL, FAITHFULNESS].mean is None
+    assert any("bm25-body-only" in text and "rankbeam label" in text for text in run.run["warnings"])
+
+
+def test_agreement_counts_every_labelled_item(out: Path) -> None:
+    rows = {row["step"]: row for row in find_run(str(out)).table("agreement").to_pylist()}
+    assert rows["support"]["items"] == len(tasks(out))
+    assert rows["grade"]["weights"] == "quadratic"
+    for row in rows.values():
+        assert sum(cell["items"] for cell in row["confusion"]) == row["items"]
+        equal = sum(cell["items"] for cell in row["confusion"] if cell["first"] == cell["second"])
+        assert row["agreement"] == pytest.approx(equal / row["items"])
+        assert row["agreement_low"] <= row["agreement"] <= row["agreement_high"]
+    assert rows["support"]["bias"] > 0  # the offline judge takes half of a claim's words for support
+
+
+def test_the_report_shows_agreement_and_what_the_judge_is_worth(out: Path) -> None:
+    page = (out / "report.html").read_text("utf-8")
+    assert "Agreement on labelled items" in page
+    assert "Means by labels and judge together" in page
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("{service: overlap}", "{service: overlap}", "needs human labels"),
+        ("{service: overlap}", "{service: overlap, labels: absent}", "absent"),
+        ("Faithfulness(labels=True)", "AnswerRelevance(labels=True)", "cannot be labelled"),
+        ("Faithfulness(labels=True)", "Faithfulness(labels=yes)", "neither True nor False"),
+    ],
+)
+def test_what_cannot_be_labelled_is_refused_before_any_work(tmp_path: Path, old: str, new: str, message: str) -> None:
+    text = EXAMPLE.read_text("utf-8").replace("metrics: [", "metrics: [Faithfulness(labels=True), ")
+    for name in ("queries.jsonl", "corpus.jsonl", "qrels/test.tsv"):
+        text = text.replace(f" {name}", f" {EXAMPLE.parent / name}")
+    outcome = rankbeam("evaluate", write(tmp_path / "e.yaml", text.replace(old, new)), "--output", str(tmp_path / "o"))
+    assert outcome.status == 2
+    assert message in outcome.stderr
+    assert not (tmp_path / "o").exists()
