@@ -92,8 +92,8 @@ def answers_of(
             labelled = called.answers | "LabelledVerdicts" >> beam.FlatMap(lambda answer: answer.value.labelled)
             together = labelled | "TogetherVerdicts" >> beam.combiners.ToList()
             statistics = experiment.evaluation.statistics
-            made = AgreementRows(work.labels, work.judge.model.label, statistics.confidence, statistics.seed)
-            tables["agreement"] = [together | "AgreementRows" >> beam.Map(agreement_table, made)]
+            agreement = AgreementRows(work.labels, work.judge.model.label, statistics.confidence, statistics.seed)
+            tables["agreement"] = [together | "AgreementRows" >> beam.Map(agreement_table, agreement)]
         known = items.pipeline | "FamilyWarnings" >> beam.Create(list(family_warnings(experiment, work)))
         warnings = (warnings, measured.warnings, known) | "WarningsOfModels" >> beam.Flatten()
     return AnswerBranch(collected.values, tables, called.usage, warnings)
