@@ -34,7 +34,7 @@ batches.register()
 
 @dataclass(frozen=True)
 class ReplayTally:
-    """What users should know of the answers of one source."""
+    """Counts about the answers of one source, for warnings."""
 
     foreign: int = 0
     example: str | None = None  # the first id, in order, of such a query
@@ -45,7 +45,7 @@ class ReplayTally:
         """That of both."""
         return ReplayTally(
             self.foreign + other.foreign,
-            min((each for each in (self.example, other.example) if each is not None), default=None),
+            min((entry for entry in (self.example, other.example) if entry is not None), default=None),
             self.without_contexts + other.without_contexts,
             self.without_ids + other.without_ids,
         )
@@ -65,7 +65,7 @@ class ReplayTally:
 
 
 class Replayed(NamedTuple):
-    """What `ReplayAnswers` returns."""
+    """Result of `ReplayAnswers`."""
 
     answers: beam.PCollection[SourceRows]
     """Per bucket and source a batch of `columns.REPLAYED`, of the queries that are evaluated."""
@@ -74,7 +74,7 @@ class Replayed(NamedTuple):
     failures: beam.PCollection[BucketFailures]
     """Per bucket, source and query that has no answer, why."""
     warnings: beam.PCollection[str]
-    """What users should know."""
+    """Warnings for users."""
 
 
 @dataclass
@@ -88,9 +88,9 @@ class ReplayAnswers(beam.PTransform):
         """Add the steps."""
         rows = [
             judged.pipeline
-            | f"ReadAnswers{source}" >> ReadFiles(each.path, "replay", each.reader, columns.REPLAYED, self.buckets)
+            | f"ReadAnswers{source}" >> ReadFiles(entry.path, "replay", entry.reader, columns.REPLAYED, self.buckets)
             | f"MarkAnswers{source}" >> beam.Map(mark, source).with_output_types(SourceRows)
-            for source, each in self.replays.items()
+            for source, entry in self.replays.items()
         ]
         outputs = (
             {JUDGED: judged, _ROWS: rows | "EveryAnswer" >> beam.Flatten()}
@@ -178,6 +178,6 @@ def merged(tallies: Iterable[ReplayTally]) -> ReplayTally:
 
 
 def warned(element: tuple[int, ReplayTally], replays: Mapping[int, Replay]) -> Iterator[str]:
-    """What users should know of one source."""
+    """Warnings about one source."""
     source, tally = element
     yield from tally.warnings(replays[source])

@@ -75,7 +75,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     dialects = _dialects(located, model, problems)
     services = services_of(located, model.services, problems)
     given = model.configurations or ()
-    searched = named_by([each.retriever for each in given])
+    searched = named_by([entry.retriever for entry in given])
     corpora = corpora_of(located, model.corpora, searched, problems)
     problems += wrong_labels(located)
     context = GridContext(located, services, Templates(folder), corpora, labels_of(located.value.get("grid")))
@@ -90,7 +90,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     used = called_services(expanded.configurations, judging) | embedders
     corpus_quotas = corpus_quotas_of(located, model.quotas, problems)
     of_calls = {name: quota for name, quota in model.quotas.items() if name not in CORPUS_POOLS}
-    retrieving, asked = ([each.retriever for each in given] for given in (expanded.cells, expanded.sources))
+    retrieving, asked = ([entry.retriever for entry in given] for given in (expanded.cells, expanded.sources))
     pools = pools_of(located, of_calls, retrieving, asked, services, used, problems)
     problems += above_window(located, pools, expanded.configurations, judging)
     if model.max_cost is not None:
@@ -123,8 +123,8 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         raise InputErrors(sorted(once.values(), key=lambda problem: problem.line or 0))
     ledger_path, shares_ledger = ledger_of(model.output.ledger, folder)
     sources = tuple(
-        each.completed(folder, pool, model.output.rankings)
-        for each, pool in zip(expanded.sources, pools.names, strict=True)
+        entry.completed(folder, pool, model.output.rankings)
+        for entry, pool in zip(expanded.sources, pools.names, strict=True)
     )
     answered = {
         position
@@ -146,7 +146,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
             metrics=tuple(metrics),
             sources=tuple(source.source for source in sources),
             slices=tuple(model.slices),
-            baseline=next((i for i, each in enumerate(expanded.configurations) if each.name == model.baseline), 0),
+            baseline=next((i for i, entry in enumerate(expanded.configurations) if entry.name == model.baseline), 0),
             ties=model.ties,
             statistics=_statistics(model.statistics),
             notes=(
@@ -155,7 +155,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
                 *other_tools.notes(model.metrics or ()),
                 *needs.notes(model, metrics),
                 *unused(located, corpora, searched),
-                *dict.fromkeys(note for each in expanded.cells for note in _of_application(each.retriever)),
+                *dict.fromkeys(note for entry in expanded.cells for note in _of_application(entry.retriever)),
                 *(note for name in sorted(used) for note in services.valid[name].parameters.warnings()),
                 *(note for name in sorted(embedders) for note in missing_roles(services.valid[name].parameters)),
             ),
@@ -194,7 +194,7 @@ def _validated(located: Located, problems: list[InputError]) -> ExperimentModel:
     try:
         return ExperimentModel.model_validate(located.value)
     except ValidationError as error:
-        problems += [problem_of(located, ExperimentModel, dict(each)) for each in error.errors()]
+        problems += [problem_of(located, ExperimentModel, dict(entry)) for entry in error.errors()]
         return salvage(ExperimentModel, located.value)
 
 

@@ -66,22 +66,22 @@ def pools_of(
     problems += _missing_budgets(located, given, retrieving, services)
     problems += _two_budgets(located, given, services.valid)
     asked = [_retriever(source, sources) for source in sources]
-    called = {name: _service(each, services.valid) for name, each in services.valid.items() if name in used}
+    called = {name: _service(entry, services.valid) for name, entry in services.valid.items() if name in used}
     members: dict[str, list[_Payer]] = {}
     for payer in (*asked, *called.values()):
         if payer is not None:
             members.setdefault(payer.pool, []).append(payer)
     quotas, budgets = {}, {}
     for name, payers in members.items():
-        default = min((each.default for each in payers), key=lambda quota: quota.requests_per_minute)
+        default = min((entry.default for entry in payers), key=lambda quota: quota.requests_per_minute)
         budget = next((key for payer in payers for key in payer.budgets if key in models), payers[0].budgets[-1])
         budgets[name] = budget
         quotas[name] = quota_of(default, models.get(budget, QuotaModel()))
         if quotas[name].lanes > (most := quotas[name].most_lanes):
             problem = f"each needs a call a second, and one in flight: {most} at most, found {quotas[name].lanes}"
             problems.append(located.error(("quotas", budget, "lanes"), problem))
-    names = tuple(None if each is None else each.pool for each in asked)
-    return Pools(quotas, names, {name: each.pool for name, each in called.items()}, budgets)
+    names = tuple(None if entry is None else entry.pool for entry in asked)
+    return Pools(quotas, names, {name: entry.pool for name, entry in called.items()}, budgets)
 
 
 def unpriced(located: Located, pools: Pools, services: Services) -> Iterator[InputError]:
@@ -124,7 +124,7 @@ def _validated(
         try:
             yield name, QuotaModel.model_validate(value)
         except ValidationError as error:
-            problems += [problem_of(located, QuotaModel, dict(each), at=("quotas", name)) for each in error.errors()]
+            problems += [problem_of(located, QuotaModel, dict(entry), at=("quotas", name)) for entry in error.errors()]
 
 
 def _retriever(retriever: Retrieving, others: Sequence[Retrieving]) -> _Payer | None:
@@ -134,21 +134,21 @@ def _retriever(retriever: Retrieving, others: Sequence[Retrieving]) -> _Payer | 
     if remote.quota is not None:
         return _Payer(remote.quota, (remote.quota,), remote.default_quota)
     alike = [other.remote for other in others if other.kind == kind]
-    scopes = {each.scope() for each in alike if each is not None and each.quota is None}
+    scopes = {entry.scope() for entry in alike if entry is not None and entry.quota is None}
     pool = f"{kind}:{remote.scope()}" if len(scopes) > 1 and remote.scope() else kind
     return _Payer(pool, (kind,), remote.default_quota)
 
 
 def _service(service: Service, services: Mapping[str, Service]) -> _Payer:
     """A service's pool is named as the first service that shares it."""
-    alike = [each.name for each in services.values() if each.account == service.account]
+    alike = [entry.name for entry in services.values() if entry.account == service.account]
     return _Payer(alike[0], (*alike, service.kind), service.parameters.default_quota)
 
 
 def _named(retrieving: Sequence[Retrieving]) -> dict[str, Retrieving]:
     """The pools that retrievers name, each with one of them."""
-    remote = [(each.remote, each) for each in reversed(retrieving)]
-    return {each.quota: retriever for each, retriever in remote if each is not None and each.quota is not None}
+    remote = [(entry.remote, entry) for entry in reversed(retrieving)]
+    return {entry.quota: retriever for entry, retriever in remote if entry is not None and entry.quota is not None}
 
 
 def _missing_budgets(
@@ -236,7 +236,7 @@ def _checked(
     try:
         return model.model_validate(given[name])
     except ValidationError as error:
-        problems += [problem_of(located, model, dict(each), at=("quotas", name)) for each in error.errors()]
+        problems += [problem_of(located, model, dict(entry), at=("quotas", name)) for entry in error.errors()]
         return None
 
 

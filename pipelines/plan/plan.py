@@ -138,18 +138,20 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     if answered is not None:
         _refuse_too_large(experiment, answered, path)
     order = list(experiment.pools)
-    pools = [PoolPlan.of(each.pool, experiment.pools[each.pool], each.calls, each.ledger_hits) for each in retrieved]
+    pools = [
+        PoolPlan.of(entry.pool, experiment.pools[entry.pool], entry.calls, entry.ledger_hits) for entry in retrieved
+    ]
     models = [] if answered is None else model_plans(answered, experiment)
     warnings = dict.fromkeys(of_corpora.warnings)
-    warnings |= dict.fromkeys(warning for each in retrieved for warning in each.warnings)
+    warnings |= dict.fromkeys(warning for entry in retrieved for warning in entry.warnings)
     if answered is not None and answered.unknown:
         warnings[_UNKNOWN.format(answered.unknown)] = None
     held = sum(pool.ledger_hits for pool in pools) + sum(model.ledger_hits for model in models)
     return Plan(
-        tuple(sorted(pools, key=lambda each: order.index(each.pool))),
+        tuple(sorted(pools, key=lambda entry: order.index(entry.pool))),
         configurations,
         tuple(warnings),
-        tuple(sorted(models, key=lambda each: order.index(each.pool))),
+        tuple(sorted(models, key=lambda entry: order.index(entry.pool))),
         experiment.max_cost,
         of_corpora.corpora,
         _race(experiment, queries),
@@ -227,7 +229,7 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], Counted | None, in
             count_models(pipeline, experiment, dataset, tasks, str(models))
         pipeline.run().wait_until_finish()
         retrieved = [_Counted(*json.loads(path.read_text())) for path in sorted(Path(folder).glob("*.json"))]
-        found = [read_counted(str(each)) for each in (models, texts) if each.exists()]
+        found = [read_counted(str(entry)) for entry in (models, texts) if entry.exists()]
         for other in found[1:]:
             found[0].join(other)
         return retrieved, found[0] if found else None, int(asked.read_text())
@@ -266,8 +268,8 @@ def _write(counts: list[_Counted], folder: str) -> None:
     """Write the sums of counts into a folder, one file for each pool."""
     for pool in {count.pool for count in counts}:
         some = [count for count in counts if count.pool == pool]
-        calls, hits = sum(each.calls for each in some), sum(each.ledger_hits for each in some)
-        warnings = list(dict.fromkeys(warning for each in some for warning in each.warnings))
+        calls, hits = sum(entry.calls for entry in some), sum(entry.ledger_hits for entry in some)
+        warnings = list(dict.fromkeys(warning for entry in some for warning in entry.warnings))
         with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".json", delete=False) as file:
             json.dump(_Counted(pool, calls, hits, warnings), file)
 

@@ -96,8 +96,8 @@ def several(own: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     for row in rows["no contexts"]:
         del row["contexts"]
     sparse = [
-        {"query_id": each, "answer": "Owners pay.", "contexts": [], "config": "sparse"}
-        for each in ("q1", "q2", "q4", "x1", "x2")
+        {"query_id": entry, "answer": "Owners pay.", "contexts": [], "config": "sparse"}
+        for entry in ("q1", "q2", "q4", "x1", "x2")
     ]
     answers(folder, [*rows["no ids"], *rows["no contexts"], *sparse])
     return folder, evaluated(folder, SEVERAL)
@@ -111,7 +111,7 @@ def test_contexts_without_ids_are_judged_and_have_no_ranking(own: Path, several:
     assert {key: value for key, value in values(folder).items() if key[0] == "no ids"} == expected
     assert by_query(folder, "query_metrics")["no ids", "q2"]["status"] == "missing"
     contexts = by_query(folder, "answers")["no ids", "q2"]["contexts"]
-    assert [each["doc_id"] is None for each in contexts] == [True] + [False] * (len(contexts) - 1)
+    assert [entry["doc_id"] is None for entry in contexts] == [True] + [False] * (len(contexts) - 1)
 
 
 def test_an_answer_that_does_not_say_its_contexts_is_judged_without_them(
@@ -195,7 +195,7 @@ def test_a_wrong_line_is_refused_with_its_number(tmp_path: Path, line: str, expe
 
 def test_a_query_with_two_answers_is_refused_with_both_lines(tmp_path: Path) -> None:
     dataset(tmp_path)
-    answers(tmp_path, [{"query_id": each, "answer": "a"} for each in ("q1", "q2", "q1")])
+    answers(tmp_path, [{"query_id": entry, "answer": "a"} for entry in ("q1", "q2", "q1")])
     done = evaluated(tmp_path, ONE)
     assert done.status == 2
     assert (
@@ -260,14 +260,14 @@ def by_query(folder: Path, name: str) -> dict[tuple[str, str], Mapping[str, Any]
 def values(folder: Path) -> dict[tuple[str, str, str], tuple[float | None, str]]:
     """By configuration, query and metric."""
     return {
-        (*key, each["metric"]): (each["value"], each["status"] or row["status"])
+        (*key, entry["metric"]): (entry["value"], entry["status"] or row["status"])
         for key, row in by_query(folder, "query_metrics").items()
-        for each in row["metrics"]
+        for entry in row["metrics"]
     }
 
 
 def rankings(folder: Path) -> dict[tuple[str, str], list[str]]:
-    return {key: [each["doc_id"] for each in row["documents"]] for key, row in by_query(folder, "rankings").items()}
+    return {key: [entry["doc_id"] for entry in row["documents"]] for key, row in by_query(folder, "rankings").items()}
 
 
 def shown(metric: str) -> str:
@@ -283,7 +283,7 @@ def written_out(folder: Path, only: str = "") -> list[dict[str, Any]]:
             "query_id": query,
             "config": name,
             "answer": row["answer"],
-            "contexts": [{"doc_id": each["doc_id"], "text": texts[each["text_hash"]]} for each in row["contexts"]],
+            "contexts": [{"doc_id": entry["doc_id"], "text": texts[entry["text_hash"]]} for entry in row["contexts"]],
         }
         for (name, query), row in by_query(folder, "answers").items()
         if name.startswith(only)

@@ -100,11 +100,11 @@ def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) ->
     for query_id, text, pairs, of_query, gold in zip(*given, contexts, _golds(queries), strict=True):
         places: dict[Passage, int] = {}
         systems = []
-        for each in of_query:
-            passages = tuple(places.setdefault(passage, len(places)) for passage in each.passages)
-            given = each.given
+        for entry in of_query:
+            passages = tuple(places.setdefault(passage, len(places)) for passage in entry.passages)
+            given = entry.given
             known = given.answer, given.problem, given.has_contexts, given.consumption
-            systems.append(System(each.configuration, passages, each.failed, *known))
+            systems.append(System(entry.configuration, passages, entry.failed, *known))
         attributes = {pair["name"]: pair["value"] for pair in pairs or ()}
         yield Item(query_id, text or "", attributes, tuple(places), tuple(systems), gold)
 
@@ -193,18 +193,18 @@ def _item(row: Mapping[str, Any]) -> Item:
         row["query_id"],
         row["text"],
         {pair["name"]: pair["value"] for pair in row["attributes"]},
-        tuple(Passage(each["doc_id"], each["text"]) for each in row["passages"]),
+        tuple(Passage(entry["doc_id"], entry["text"]) for entry in row["passages"]),
         tuple(
             System(
-                each["configuration"],
-                tuple(each["passages"]),
-                each["failed"],
-                each["answer"],
-                each["problem"],
-                each["has_contexts"],
-                Consumption(Tokens(*each["tokens"]), each["seconds"], each["first_token_s"]),
+                entry["configuration"],
+                tuple(entry["passages"]),
+                entry["failed"],
+                entry["answer"],
+                entry["problem"],
+                entry["has_contexts"],
+                Consumption(Tokens(*entry["tokens"]), entry["seconds"], entry["first_token_s"]),
             )
-            for each in row["systems"]
+            for entry in row["systems"]
         ),
         _gold(row["reference"], row["answerable"], row["nuggets"]),
     )

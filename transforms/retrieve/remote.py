@@ -74,7 +74,7 @@ class CollectRankings(beam.PTransform):
         collected = [answers | "Collect" >> self._collecting(CollectFn)]
         if self.recalled is not None:
             collected.append(self.recalled | "CollectRecalled" >> self._collecting(CollectRecalledFn))
-        rankings, failures = [each.rankings for each in collected], [each[FAILURES] for each in collected]
+        rankings, failures = [entry.rankings for entry in collected], [entry[FAILURES] for entry in collected]
         return Collected(rankings | "EveryRanking" >> beam.Flatten(), failures | "EveryFailure" >> beam.Flatten())
 
     def _collecting(self, fn: "type[CollectFn | CollectRecalledFn]") -> beam.PTransform:
@@ -166,7 +166,7 @@ class CollectRecalledFn(beam.DoFn):
         query_ids = pa.array([subject.query_id for _, subject in rows], pa.string())
         batch = pa.RecordBatch.from_arrays([query_ids, documents], schema=columns.RETRIEVED)
         self._waiting[source].append((np.array([subject.bucket for _, subject in rows]), batch))
-        if sum(each.num_rows for _, each in self._waiting[source]) >= _RECALLED_AT_ONCE:
+        if sum(entry.num_rows for _, entry in self._waiting[source]) >= _RECALLED_AT_ONCE:
             yield from self._batches(source)
 
     def _is_doubtful(self, documents: pa.ListArray, source: int) -> bool:

@@ -26,7 +26,7 @@ _DEFAULT_SPLIT = "test"
 def with_public_files(located: Located, problems: list[InputError]) -> Located:
     """Replace the name of a public collection in the experiment by the files of the collection."""
     dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
-    key = next((each for each in ("beir", "ir_datasets") if isinstance((dataset or {}).get(each), str)), None)
+    key = next((entry for entry in ("beir", "ir_datasets") if isinstance((dataset or {}).get(entry), str)), None)
     if not isinstance(dataset, dict) or key is None:
         return located
     try:
@@ -49,10 +49,10 @@ def _fetched(key: str, dataset: dict[str, Any], experiment: dict[str, Any]) -> C
 def _reads_documents(experiment: dict[str, Any]) -> bool:
     """Return whether anything in the experiment may read documents; they can be millions, and a run needs none."""
     given = experiment.get("configurations")
-    for each in given if isinstance(given, list) else []:
-        if not isinstance(each, dict) or "generate" in each or "judge" in experiment or "corpora" in experiment:
+    for entry in given if isinstance(given, list) else []:
+        if not isinstance(entry, dict) or "generate" in entry or "judge" in experiment or "corpora" in experiment:
             return True
-        retriever = each.get("retriever")
+        retriever = entry.get("retriever")
         kind = retriever.get("type") if isinstance(retriever, dict) else None
         if not isinstance(kind, str) or kind not in RETRIEVERS.types or RETRIEVERS.load(kind).route is Route.OPENED:
             return True
@@ -83,7 +83,7 @@ def with_cases(located: Located, folder: str, problems: list[InputError], notes:
                  for name in ("queries", "goldens", "beir", "ir_datasets") if name in dataset]  # fmt: skip
     rest = {name: value for name, value in dataset.items() if name not in _OF_CASES}
     items = located.value.get("configurations")
-    answered = [_replaying(each, named, columns) for each in items] if isinstance(items, list) else items
+    answered = [_replaying(entry, named, columns) for entry in items] if isinstance(items, list) else items
     return replace(located, value={**located.value, "dataset": {**given, **rest}, "configurations": answered})
 
 

@@ -31,9 +31,9 @@ class Expanded:
     def templates(self) -> dict[TemplateFile, bool]:
         """The templates, and whether all configurations with a template generate without contexts, too."""
         templates: dict[TemplateFile, bool] = {}
-        for each in (cell.generator for cell in self.cells):
-            if each is not None:
-                templates[each.file] = templates.get(each.file, True) and each.parameters.without_contexts
+        for entry in (cell.generator for cell in self.cells):
+            if entry is not None:
+                templates[entry.file] = templates.get(entry.file, True) and entry.parameters.without_contexts
         return templates
 
 

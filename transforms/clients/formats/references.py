@@ -140,7 +140,7 @@ def _joined(
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
     lacking = asked["query_id"].filter(reference.is_null())
     ids = hashing.hash_strings(asked["query_id"].filter(reference.is_valid()))
-    said = pa.array([repr(sorted(each.items())) for each in reference.drop_null().to_pylist()], pa.string())
+    said = pa.array([repr(sorted(entry.items())) for entry in reference.drop_null().to_pylist()], pa.string())
     joined = pa.RecordBatch.from_arrays([*asked.columns, reference], schema=columns.REFERENCED_QUERIES)
     return joined, replace(
         summary,

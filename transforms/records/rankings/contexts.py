@@ -83,9 +83,9 @@ def contexts_of(
 
 def _add(by_query: Sequence[list[Contexts]], here: Sequence[Contexts], asked: BoolArray) -> None:
     """Add the contexts of one configuration to those of the queries that it is asked."""
-    for contexts, each, is_asked in zip(by_query, here, asked.tolist(), strict=True):
+    for contexts, entry, is_asked in zip(by_query, here, asked.tolist(), strict=True):
         if is_asked:
-            contexts.append(each)
+            contexts.append(entry)
 
 
 def _given(
