@@ -48,7 +48,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Called(NamedTuple):
-    """What `CallServices` returns."""
+    """The result of `CallServices`."""
 
     answers: beam.PCollection[Answer]
     recalled: beam.PCollection[Recalled]

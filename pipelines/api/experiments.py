@@ -55,7 +55,7 @@ def with_systems(
 
 
 def name_of(given: Any) -> str:
-    """What messages call an experiment."""
+    """Name of an experiment in messages."""
     return _DICT if isinstance(given, Mapping) else str(os.fspath(given))
 
 

@@ -45,7 +45,7 @@ class Result:
 
     @property
     def warnings(self) -> list[str]:
-        """What the command line prints as warnings."""
+        """Warnings, as the command line prints them."""
         return list(self._results.run["warnings"])
 
     def leaderboard(self) -> pa.Table:

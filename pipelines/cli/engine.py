@@ -76,7 +76,7 @@ def _follow(submitted: "Submitted", experiment: "Experiment") -> None:
 
 @dataclass
 class _Shown:
-    """What is shown of a job whose workers are elsewhere."""
+    """Lines about a job whose workers are elsewhere."""
 
     submitted: "Submitted"
     experiment: "Experiment"

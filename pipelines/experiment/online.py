@@ -1,4 +1,4 @@
-"""Whether an experiment's services can be reached, by requests that cost nothing."""
+"""Tests of an experiment's services by requests that cost nothing."""
 
 import asyncio
 from collections.abc import Iterator

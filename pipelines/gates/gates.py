@@ -201,6 +201,6 @@ def _wrong_configuration(gate: Gate, known: Known) -> Iterator[tuple[str, str]]:
 
 
 def _grouping(name: str) -> str:
-    """What a slice, or all slices by an attribute, are by."""
+    """The attribute of a slice, or of all slices by it."""
     attribute = canonical(name.removesuffix("=*"))
     return grouping_of(attribute) or attribute

@@ -20,7 +20,7 @@ _NEEDED = ("item_id", "decision", "question", "answer", "quotes")
 
 @dataclass(frozen=True)
 class Applied:
-    """What was taken over."""
+    """Decisions that were applied."""
 
     decided: int
     items: int

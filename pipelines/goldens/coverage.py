@@ -93,7 +93,7 @@ def _types(items: Sequence[Golden]) -> list[dict[str, Any]]:
 
 
 def _difficulty(items: Sequence[Golden]) -> list[dict[str, Any]]:
-    """How hard questions were meant to be, and how hard they are."""
+    """Intended and measured difficulty of questions."""
     asked = [(dict(item.made.profile).get("difficulty"), item.difficulty) for item in items if item.difficulty]
     cells = Counter((meant, level) for meant, level in asked if meant is not None)
     meant = sorted({name for name, _ in cells})

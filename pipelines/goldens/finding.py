@@ -1,4 +1,4 @@
-"""What is looked up for the questions of a round: embeddings, and the documents that a pool is made of."""
+"""Lookups for the questions of a round: embeddings, and the documents that a pool is made of."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

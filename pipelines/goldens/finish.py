@@ -66,7 +66,7 @@ def shortfalls(plan: Plan, progress: Progress) -> list[dict[str, Any]]:
 
 
 def warnings(goldens: Goldens, plan: Plan, progress: Progress) -> Iterator[str]:
-    """What users should know of what was made."""
+    """Warnings about the benchmark."""
     yield from (*plan.library.warnings, *progress.warnings)
     writer, checker = goldens.writer, goldens.checker
     for role, service in (("writer", writer), ("checker", checker)):

@@ -54,7 +54,7 @@ class Folder:
         return {review.item_id: review for review in self._read(REVIEWS, Review)}
 
     def about(self) -> dict[str, Any]:
-        """What is known of the benchmark as a whole."""
+        """Description of the benchmark as a whole."""
         value: dict[str, Any] = json.loads(files.read_all(self.below(ABOUT)))
         return value
 

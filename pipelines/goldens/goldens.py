@@ -25,7 +25,7 @@ from rankbeam.transforms.records.calls.steps import Work
 
 @dataclass(frozen=True)
 class Pooling:
-    """How documents are found that are graded for each question."""
+    """Retrieval of the documents that are graded for each question."""
 
     documents: int
     retrievers: tuple[PoolRetriever, ...]
@@ -49,7 +49,7 @@ class Pooling:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """How duplicates are found besides their wording."""
+    """Rules that find duplicates besides their wording."""
 
     embed: Embed
     cosine: float

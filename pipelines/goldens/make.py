@@ -28,7 +28,7 @@ _TOKENS = ("input", "cached", "output")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a benchmark."""
+    """Result of making a benchmark."""
 
     items: int
     missing: int
@@ -64,7 +64,7 @@ def make(goldens: Goldens, plan: Plan, options: PipelineOptions) -> Outcome:
 
 
 def cost(goldens: Goldens, progress: Progress) -> float | None:
-    """What the attempts cost; None where a price is not known."""
+    """Cost of the attempts; None if a price is not known."""
     pools = goldens.pools
     costs = [pools[use.pool].cost(use.calls, use.tokens) for use in progress.usage]
     known = [one for one in costs if one is not None]
@@ -106,7 +106,7 @@ def _write(folder: Folder, goldens: Goldens, plan: Plan, progress: Progress) -> 
 
 
 def about(goldens: Goldens, plan: Plan, progress: Progress, lacking: list[dict[str, Any]]) -> dict[str, Any]:
-    """What is known of the benchmark as a whole, without anything that differs between runs of the same calls."""
+    """Description of the benchmark as a whole, without anything that differs between runs of the same calls."""
     return {
         "name": goldens.name,
         "rankbeam": version("rankbeam"),
@@ -173,7 +173,7 @@ def _costs(goldens: Goldens, items: Iterable[Golden], progress: Progress) -> Ite
 
 
 def _cost(goldens: Goldens, asked: Asked) -> float | None:
-    """What a call cost; None where no price is known."""
+    """Cost of a call; None if no price is known."""
     quota = goldens.pools[goldens.models[asked.service].pool or ""]
     cost = quota.cost(1, Tokens(asked.input, asked.cached, asked.output))
     return None if cost is None else round(cost, 9)

@@ -117,7 +117,7 @@ class DocumentsModel(_Model):
         return self
 
     def origin(self, folder: str) -> Origin:
-        """Where the documents are, with paths below a folder."""
+        """Sources of the documents, with paths below a folder."""
         if self.rag_engine is not None:
             return RagFiles(self.rag_engine.corpus, self.rag_engine.doc_id, self.rag_engine.api_endpoint)
         if (search := self.vertex_search) is not None:

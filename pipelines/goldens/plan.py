@@ -1,4 +1,4 @@
-"""What making a benchmark would cost: items, calls, tokens, minutes and money, before any call is made."""
+"""Cost of making a benchmark: items, calls, tokens, minutes and money, before any call is made."""
 
 import json
 from collections import Counter
@@ -32,7 +32,7 @@ _QUESTION = 25  # tokens, about
 
 @dataclass(frozen=True)
 class StepCost:
-    """What a step takes."""
+    """Calls and tokens of a step."""
 
     service: str
     step: str
@@ -44,7 +44,7 @@ class StepCost:
 
 @dataclass(frozen=True)
 class PoolCost:
-    """What a quota pool pays."""
+    """Costs of a quota pool."""
 
     pool: str
     seconds: Range
@@ -54,7 +54,7 @@ class PoolCost:
 
 @dataclass(frozen=True)
 class Costs:
-    """What a benchmark would cost."""
+    """Cost of a benchmark."""
 
     items: int
     planned: int
@@ -93,7 +93,7 @@ class Costs:
 
 
 def costs_of(goldens: Goldens, plan: Plan) -> Costs:
-    """What a benchmark would cost; reads the ledger, and makes no call."""
+    """Cost of a benchmark; reads the ledger, and makes no call."""
     work = WriteItems(goldens.asking, goldens.reviews, goldens.wanted.dimensions)
     anywhere = plan.library.passages[: goldens.context]  # which ones is not known before a search
     sources = [replace(source, context=anywhere) for source in plan.round(1, [], ())]

@@ -30,7 +30,7 @@ from rankbeam.transforms.records.goldens.sources import Source
 
 @dataclass
 class Progress:
-    """What was made so far."""
+    """Items so far."""
 
     made: list[Made] = field(default_factory=list)
     ranks: dict[str, int | None] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Making:
         return progress
 
     def _written(self, progress: Progress, sources: Sequence[Source], number: int) -> list[Made]:
-        """What became of the candidates of a round, in the order of the plan."""
+        """Outcomes of a round's candidates, in the order of the plan."""
         tasks = [(source.name, source) for source in sources]
         records = self._done(progress, self.goldens.writing(), tasks, number, Made)
         made = {record.item_id: record for record in records}  # a bundle that was repeated wrote some twice

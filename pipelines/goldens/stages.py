@@ -32,7 +32,7 @@ _jobs: dict[str, Ledger] = {}
 
 @dataclass(frozen=True)
 class Results:
-    """What a stage leaves."""
+    """Results of a stage."""
 
     records: list[Any]
     usage: list[Usage]

@@ -47,7 +47,7 @@ def read_answers(results: Results, ids: pa.Array, wanted: Wanted) -> Row | None:
 
 @dataclass(frozen=True)
 class _Judged:
-    """What the judge said, by what it was asked."""
+    """The judge's verdicts by question."""
 
     claims: dict[tuple[str, str], list[Row]]
     support: dict[tuple[str, str | None, str], dict[int, Row]]
@@ -55,7 +55,7 @@ class _Judged:
 
     @classmethod
     def of(cls, results: Results, ids: pa.Array) -> "_Judged":
-        """What was said about some queries, the first time that it was asked."""
+        """First verdicts about some queries."""
         claims: defaultdict[tuple[str, str], list[Row]] = defaultdict(list)
         for row in _rows(results, "claims", _CLAIM_COLUMNS, ids):
             if row["sample"] == 0:

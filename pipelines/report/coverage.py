@@ -80,7 +80,7 @@ def _slice_cell(row: ConfigurationMetric, low: float, high: float, best: float) 
 
 @dataclass(frozen=True)
 class Failures:
-    """What failed."""
+    """Failures."""
 
     kinds: list[str]
     counts: list[tuple[str, list[int]]]
@@ -129,7 +129,7 @@ class Coverage:
 
 
 def coverage(study: Study) -> Coverage:
-    """What became of the judged queries."""
+    """Outcomes of the judged queries."""
     firsts = {study.mean(0, metric).panel: metric for metric in reversed(study.metrics)}
     panels = {panel: firsts[panel] for panel in dict.fromkeys(study.mean(0, metric).panel for metric in study.metrics)}
     means = [

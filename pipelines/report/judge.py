@@ -1,4 +1,4 @@
-"""What a report says of a run's answers as a whole, of its judge, and of what both took."""
+"""Sections of a report about a run's answers, its judge, and the cost of both."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ def _by_configuration(study: Study, answers: Sequence[Row], statuses: Sequence[s
 
 
 def _steps(study: Study) -> list[Row]:
-    """What the verdicts say of the judge, where the run has no measurements of it."""
+    """Measurements of the judge from its verdicts, for runs that have none."""
     names = ("step", "judge", "model_version", "prompt_hash")
     counted = Counter(
         tuple(row[name] for name in names)

@@ -74,7 +74,7 @@ def reach(row: ConfigurationMetric) -> str:
 
 
 def doubt(row: ConfigurationMetric | Comparison) -> str:
-    """What stands behind an interval that rests on few queries."""
+    """Mark after an interval over few queries."""
     return "‡" if row.is_unreliable else ""
 
 

@@ -54,7 +54,7 @@ class Study:
         return self.results.metrics
 
     def offline(self, metric: str) -> str:
-        """What judged a metric, where that is no language model; "" for others."""
+        """Name of the offline judge of a metric; "" for others."""
         return offline_words(metric)
 
     @cached_property

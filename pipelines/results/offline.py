@@ -8,7 +8,7 @@ _WHO = re.compile(r"[(,](judge|embeddings)=([\w.-]+)[,)]")  # what is no metric,
 
 
 def offline_words(metric: str) -> str:
-    """What judged or embedded for a metric, where that is a model of this process; "" for others.
+    """Name of the offline model that judged or embedded for a metric; "" for others.
 
     >>> offline_words("Faithfulness(judge=lexical)")
     'judge=lexical: word overlap, no language model'

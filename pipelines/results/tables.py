@@ -53,7 +53,7 @@ class InFolder:
     most_bytes: int | None = None
 
     def unread(self) -> list[str]:
-        """What is not read of large tables, for people."""
+        """Limits on reading large tables, for people."""
         if self.most_bytes is None:
             return []
         return [words for name in LARGE if (words := self._unread(name))]

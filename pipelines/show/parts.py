@@ -27,7 +27,7 @@ UNRELIABLE = f"‡ {FEW}"
 
 
 def doubt(mean: ConfigurationMetric) -> str:
-    """What stands behind an interval that rests on few queries; "" behind others."""
+    """Mark after an interval over few queries; "" after others."""
     return "‡" if mean.is_unreliable else ""
 
 
@@ -82,7 +82,7 @@ def _left_out(mean: ConfigurationMetric) -> str:
 
 
 def offline_notes(results: Results) -> list[str]:
-    """What is no language model, of the models that judged."""
+    """Offline models among those that judged."""
     return list(dict.fromkeys(filter(None, map(offline_words, results.metrics))))
 
 

@@ -15,7 +15,7 @@ _LEFT_OUT = "Left out to fit {} characters: {}. --wide shows all columns."
 
 @dataclass(frozen=True)
 class Screen:
-    """Where text is shown."""
+    """Screen that shows text."""
 
     width: int | None = None  # letters of a line of a terminal; None if nothing is to be wrapped or left out
     wide: bool = False

@@ -12,7 +12,7 @@ from rankbeam.transforms.records.slices import ALL
 
 @dataclass(frozen=True)
 class Significance:
-    """What the tests of a run say about the means over all queries."""
+    """Tests of differences between means over all queries."""
 
     letters: dict[str, str]
     better: frozenset[tuple[str, str, str]]

@@ -1,1 +1,1 @@
-"""What `rankbeam init` writes: a first experiment for files that are there, from a template, or the example."""
+"""Output of `rankbeam init`: a first experiment for files that are there, from a template, or the example."""

@@ -39,7 +39,7 @@ def evaluated(folder: Path, more: str = "") -> tuple[Results, str]:
 def test_answers_are_compared_with_their_references(tmp_path: Path, more: str) -> None:
     results, printed = evaluated(tmp_path, more)
     rows = results.table("query_metrics").to_pylist()
-    found = {
+    values = {
         (row["query_id"], metric["metric"]): (metric["value"], metric["status"], metric["reason"])
         for row in rows
         for metric in row["metrics"]
@@ -47,10 +47,10 @@ def test_answers_are_compared_with_their_references(tmp_path: Path, more: str) -
     for name, formula in METRICS.items():
         for query in ("q1", "q2"):
             value = formula(ANSWERS[query].replace(" [1]", ""), REFERENCES[query] or "")
-            assert found[query, name][0] == pytest.approx(value, rel=1e-12)
-        assert found["q3", name][0] is None
-        assert found["q3", name][2] == "no_reference"
-        assert found["q4", name][:2] == (None, "failed")  # it has no line in the file
+            assert values[query, name][0] == pytest.approx(value, rel=1e-12)
+        assert values["q3", name][0] is None
+        assert values["q3", name][2] == "no_reference"
+        assert values["q4", name][:2] == (None, "failed")  # it has no line in the file
     assert "judge" not in printed.lower().replace("judged", "")
 
 

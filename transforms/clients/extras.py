@@ -17,7 +17,7 @@ MISSING = "missing_library"
 
 
 def missing(module: str, extra: str, service: str) -> str | None:
-    """What is wrong where a library is not installed; None where it is.
+    """The problem if a library is not installed, else None.
 
     >>> missing("json", SEARCH, "JSON")
     >>> missing("google.cloud.no_such_thing", SEARCH, "Vertex AI Search")

@@ -28,7 +28,7 @@ JUDGED = ("support", "nugget_assign", "grade")
 
 @dataclass(frozen=True)
 class Reading:
-    """What a model said, as it was read."""
+    """A model's reply as a value."""
 
     value: Any
     asked: Asked

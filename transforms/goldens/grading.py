@@ -55,7 +55,7 @@ class GradePassages:
         return self.asking.read(call, reply)
 
     def calls(self, item: Pool) -> range:
-        """How many calls a question takes."""
+        """Number of calls for a question."""
         return range(len(item.passages), len(item.passages) + 1)
 
 

@@ -41,7 +41,7 @@ class Gathered:
 
 
 class Origin(Protocol):
-    """Where documents are."""
+    """Places of documents."""
 
     @property
     def place(self) -> str:

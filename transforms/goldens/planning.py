@@ -31,7 +31,7 @@ Cell = tuple[Stratum, str]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be made."""
+    """The plan of a benchmark."""
 
     items: int
     types: Mapping[str, int]
@@ -74,7 +74,7 @@ class Plan:
         }
 
     def round(self, number: int, before: Sequence[Made], accepted: Collection[str]) -> list[Source]:
-        """What is to be written in a round."""
+        """Tasks of a round."""
         lacking = self.shortfalls(before, accepted)
         asked = Counter(self.cell(made) for made in before)
         of_type = Counter(made.type for made in before)

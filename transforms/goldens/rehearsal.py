@@ -45,7 +45,7 @@ Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Size:
-    """What a call takes."""
+    """Cost of a call."""
 
     service: str
     step: str

@@ -45,7 +45,7 @@ Asks = Generator[Sequence[Call], Sequence[Any], Any]
 
 @dataclass(frozen=True)
 class Reviews:
-    """What is checked."""
+    """A candidate to check."""
 
     critics: bool = False
     closed_book: bool = True
@@ -92,7 +92,7 @@ class WriteItems:
         return self.asking.read(call, reply)
 
     def calls(self, item: Source) -> range:
-        """How many calls a source takes: the least, and one more than the most."""
+        """Number of calls for a source: the least, and one more than the most."""
         most = 7 + 2 * len(CRITICS) * self.reviews.critics
         return range(1, 1 + len(item.context) + len(item.candidates) * most + 1)
 

@@ -32,7 +32,7 @@ _WEEKS = 26
 
 @dataclass(frozen=True)
 class Earlier:
-    """How a judge answered the known items of a step before."""
+    """Earlier answers of a judge to the known items of a step."""
 
     week: str  # the ISO week, such as "2026-W40"
     classes: Mapping[str, str]

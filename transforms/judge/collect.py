@@ -60,7 +60,7 @@ def given_answers(element: Bucketed, work: EvaluateAnswers, configurations: tupl
 
 
 class Collected(NamedTuple):
-    """What `CollectEvaluated` returns."""
+    """The result of `CollectEvaluated`."""
 
     values: beam.PCollection[Bucketed]
     """By bucket, batches of `VALUES`."""

@@ -65,7 +65,7 @@ def known_items() -> Mapping[str, tuple[KnownItem, ...]]:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How often a judge was right."""
+    """A judge's accuracy."""
 
     right: int
     count: int
@@ -74,7 +74,7 @@ class Accuracy:
 
 
 def accuracies(items: Iterable[KnownItem], classes: Mapping[str, str], confidence: float = 0.95) -> dict[str, Accuracy]:
-    """How often a judge was right: on all items (""), for every expected class, and for every tag."""
+    """A judge's accuracy: on all items (""), for every expected class, and for every tag."""
     counts: dict[str, list[bool]] = defaultdict(list)
     for item in items:
         for group in ("", item.expected, *item.tags):

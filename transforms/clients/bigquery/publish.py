@@ -61,7 +61,7 @@ def statements(dataset: DatasetName, key: str, replaced: Collection[str]) -> str
 
 
 class _Held(NamedTuple):
-    """What the dataset holds of a run_id."""
+    """Rows of a run_id in the dataset."""
 
     tables: frozenset[str]
     execution: str
@@ -138,7 +138,7 @@ def _publish(session: Session, run: RunFiles, key: str) -> None:
 
 
 def _jobs_before(session: Session, series: str) -> int:
-    """How many jobs replaced one execution: more than one only where some failed, or it was published again."""
+    """Number of jobs that replaced one execution: more than one only if some failed, or it was published again."""
     last, absent = -1, 0
     while session.job(f"{series}_{absent}") is not None:
         last, absent = absent, 2 * absent + 1

@@ -61,7 +61,7 @@ def merged(existing: Sequence[Column], wanted: Sequence[Column]) -> list[Column]
 
 
 def differences(existing: Sequence[Column], wanted: Sequence[Column], prefix: str = "") -> Iterator[str]:
-    """Why rows of the wanted columns do not fit into an existing table, not even when columns are added.
+    """The reason why rows of some columns do not fit into an existing table, not even when columns are added.
 
     The order of columns is not a difference, nor are columns that allow more than needed, nor REQUIRED ones that
     `merged` relaxes.

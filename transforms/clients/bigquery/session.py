@@ -29,7 +29,7 @@ _HOST = "BIGQUERY_EMULATOR_HOST"  # the client's own variable
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to retry."""
+    """Time for retries."""
 
     attempts: int = 7
     conflicts: int = 12

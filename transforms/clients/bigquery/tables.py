@@ -77,7 +77,7 @@ def _new(session: Session, name: str, columns: list[Column]) -> Any:
 
 
 def _problems(name: str, found: Any) -> Iterator[str]:
-    """Why rows cannot be written to an existing table."""
+    """The reason why rows cannot be written to an existing table."""
     if found.table_type != "TABLE":
         yield f"{name} is a {found.table_type}, not a table"
         return

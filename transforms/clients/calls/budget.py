@@ -14,7 +14,7 @@ _ROUNDING = 1e-9  # of sums of many small costs
 
 @dataclass
 class Reservation:
-    """What is put aside for one attempt."""
+    """Money reserved for one attempt."""
 
     cost: float = 0.0
 
@@ -49,7 +49,7 @@ class Budget:
         """Put aside the most that an attempt may cost, once there is enough beside those in flight.
 
         Args:
-            most: that the attempt may cost.
+            most: the highest cost of the attempt.
             refuse_when_stopped: raises an error where nothing more is to begin.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What the calls of a lane took, counted for each service, in all and for each configuration that needed them."""
+"""Costs and durations of a lane's calls, by service, in all and for each configuration that needed them."""
 
 from collections import Counter as Tally
 from collections.abc import Collection
@@ -29,7 +29,7 @@ class _Sum:
 
 
 class CallSums:
-    """What calls took, by service and position."""
+    """Costs and durations of calls, by service and position."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, int | None], _Sum] = {}

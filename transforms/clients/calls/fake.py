@@ -54,7 +54,7 @@ class FakeService:
 
     Attributes:
         answer: returns JSON values, or a Reply where tokens matter; raises CallError for a request that fails.
-        latency_s: how long an answer takes, or a function of the request.
+        latency_s: duration of a call, or a function from the request to it.
         requests: the requests received so far.
         most_in_flight: the most requests in flight at once.
     """

@@ -154,7 +154,7 @@ class FanOut:
         ]
 
     def warnings(self) -> list[str]:
-        """What users should know of the ledger, the services, and the budget, each once."""
+        """Warnings about the ledger, the services and the budget, each once."""
         refused: Tally[Pools] = Tally()
         for lane, run in self._runs:
             refused[lane.pools] += run.over_budget
@@ -186,7 +186,7 @@ class FanOut:
         return _MOST_HELD_BYTES // len(self._feeds)
 
     def _took(self) -> dict[tuple[str, str], list[Took]]:
-        """What calls took, by pool and model."""
+        """Costs and durations of calls, by pool and model."""
         took: dict[tuple[str, str], list[Took]] = {}
         for _, run in self._runs:
             for service, each in run.sums.took():

@@ -36,12 +36,12 @@ class Feed:
 
     @property
     def left(self) -> int:
-        """How many groups are neither taken nor recalled yet."""
+        """Number of groups that are neither taken nor recalled yet."""
         return 0 if self.has_ended else max(0, self._number - self._taken - self.recalled.total())
 
     @property
     def recalled(self) -> Counter[str]:
-        """How many calls the ledger has answered by now, for each service, for tasks that need not be taken."""
+        """Number of calls that the ledger has answered so far, by service, for tasks that need not be taken."""
         return Counter() if self._recall is None else self._recall.counted
 
     @property

@@ -143,7 +143,7 @@ class Breaker:
             self._add(begun, error, now)
 
     def _refuses_all(self, error: CallError) -> bool:
-        """Whether every other call would fail alike; a service that has answered before may only be down for now."""
+        """True if every other call would fail alike; a service that has answered before may only be down for now."""
         is_shared = error.kind in self._refusals or isinstance(error, Unreachable)
         return is_shared and (error.kind is FailureKind.PERMISSION or not self._has_answered)
 
@@ -168,7 +168,7 @@ class Breaker:
             self._probe_at = now
 
     def refusal(self) -> NotAsked:
-        """Why the remaining calls are not made."""
+        """The reason why the remaining calls are not made."""
         last = self._stopped_by or self._last
         kind = FailureKind.UNAVAILABLE if last is None else last.kind
         return NotAsked(kind, f"not asked: {self._reason()}", 0)
@@ -197,7 +197,7 @@ class Breaker:
         self._probe_at = now + self._pause_s
 
     def _asks_for_too_long_a_pause(self, error: CallError) -> bool:
-        """Whether the service asks for so long a wait that it is given up, such as when a daily quota is used up."""
+        """True if the service asks for so long a wait that it is given up, such as when a daily quota is used up."""
         return error.kind is FailureKind.QUOTA and (error.retry_after_s or 0.0) > self._give_up_after_s
 
 
@@ -256,7 +256,7 @@ class StepBreaker:
         self.answers.ended(_of_step(begun), now)
 
     def refusal(self, now: float) -> NotAsked:
-        """Why the remaining calls are not made."""
+        """The reason why the remaining calls are not made."""
         return (self.service if self.service.is_given_up(now) else self.answers).refusal()
 
 

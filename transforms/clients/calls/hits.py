@@ -36,7 +36,7 @@ class Hits:
         self._added[key] = reach
 
     def has_many(self) -> bool:
-        """Whether so many answers are not in the index that it is time to refresh it: there they take less memory."""
+        """True if so many answers are not in the index that it is time to refresh it: there they take less memory."""
         return len(self._added) >= _MOST_ADDED
 
     def take(self, flight: Flight) -> bool:

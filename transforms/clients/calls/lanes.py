@@ -117,7 +117,7 @@ class LaneRun:
 
     @property
     def left(self) -> int:
-        """How many tasks are not started yet."""
+        """Number of tasks that are not started yet."""
         return self._feed.left
 
     async def run(self) -> None:
@@ -166,7 +166,7 @@ class LaneRun:
 
     @property
     def over_budget(self) -> int:
-        """How many calls were not made, because of what they might have cost."""
+        """Number of calls that were not made because of their possible cost."""
         return self._budget.refused
 
     def record_name(self, pool: str) -> str:

@@ -113,7 +113,7 @@ class PoolCalls:
         self._breakers[service].answered_before()
 
     def warnings(self) -> list[str]:
-        """What users should know of the connections, each text once."""
+        """Warnings about the connections, each once."""
         said = (getattr(connection, "warnings", ()) for connection in self._connections.values())
         problem = "reports numbers of tokens that no call can use: the most that a call may use is counted instead"
         impossible = [f"{service} {problem}" for service in self._misreporting]

@@ -14,7 +14,7 @@ from rankbeam.transforms.records.failures import FailureKind
 
 @dataclass(frozen=True)
 class Access:
-    """How calls reach a service. The first call to a service with an `access` goes alone: its refusal ends the run.
+    """Access to a service. The first call to a service with an `access` goes alone: its refusal ends the run.
 
     Attributes:
         address: the service's URL or resource name, for messages.
@@ -102,6 +102,6 @@ class Service(Protocol):
 
 
 def access_of(service: Service) -> Access | None:
-    """How calls reach a service; None where the service does not say."""
+    """Access to a service; None if the service does not say."""
     access: Access | None = getattr(service, "access", None)
     return access

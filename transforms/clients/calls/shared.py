@@ -1,4 +1,4 @@
-"""What the lanes of one process share: money, and for each service one connection, and one circuit breaker."""
+"""State that the lanes of one process share: money, and for each service one connection and one circuit breaker."""
 
 import asyncio
 from collections import Counter as Tally
@@ -47,7 +47,7 @@ class SharedServices:
             flush()
 
     def joins(self, flight: Flight, take: TakeOutcome) -> bool:
-        """Whether another lane is making the same call, and `take` gets its outcome; otherwise the caller makes it.
+        """True if another lane is making the same call, and `take` gets its outcome; otherwise the caller makes it.
 
         Rankings are left out: their tasks are named by their calls, so that no two lanes have the same.
         """

@@ -47,7 +47,7 @@ class Stage:
         return {pool: replace(quota, lanes=lanes) for pool, quota in quotas.items()}
 
     def budget_of_lane(self, pools: Pools) -> float:
-        """What a lane adds to the budget of its process: an equal share if its calls have a price, else nothing."""
+        """A lane's part of the budget of its process: an equal share if its calls have a price, else nothing."""
         priced = {each for each in self.connected().values() if any(self.quotas[pool].has_price for pool in each)}
         if math.isinf(self.budget):
             return self.budget

@@ -120,7 +120,7 @@ def _shares(number: int, lengths: Sequence[int]) -> list[int]:
 
 
 def _group(flight: Flight) -> tuple[Any, ...] | None:
-    """What calls of one request have in common; None for a call that joins no other."""
+    """The key that calls of one request have in common; None for a call that joins no other."""
     payload = flight.call.payload
     if flight.call.key is None or not payload.startswith(_EMBED):
         return None

@@ -49,5 +49,5 @@ class UnexpectedErrors:
             self._places[name] = f"please report it, with {path}"
 
     def warnings(self) -> list[str]:
-        """What users should know of them."""
+        """Warnings about them."""
         return [f"{name}: the calls that met it count as malformed; {place}" for name, place in self._places.items()]

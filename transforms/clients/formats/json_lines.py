@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.storage.json_values import value_of
 from rankbeam.transforms.records.errors import InputError
 
 _HALVES = ("\\ud", "\\uD")
-"""How halves of characters are written in JSON, two of which make one."""
+"""Halves of characters in JSON, two of which make one."""
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -66,7 +66,7 @@ def _asked(queries: str | None) -> HashArray | None:
 
 
 def _among(hashes: HashArray, known: HashArray) -> np.ndarray:
-    """Which hashes are among others, which are sorted."""
+    """Return for each hash whether it is among some sorted ones."""
     if not len(known):
         return np.zeros(len(hashes), bool)
     return np.asarray(known[np.searchsorted(known, hashes).clip(max=len(known) - 1)] == hashes)

@@ -169,7 +169,7 @@ def _running_parity(bits: HashArray, *, is_odd: bool) -> HashArray:
 
 @contextmanager
 def _refused(path: str) -> Iterator[None]:
-    """What Arrow's reader refuses, as errors with file and line."""
+    """Errors of Arrow's reader, with file and line."""
     try:
         yield
     except (pa.ArrowInvalid, OSError, EOFError) as error:

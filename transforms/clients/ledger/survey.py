@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.ledger.uses import Use
 
 @dataclass(frozen=True)
 class RunUse:
-    """How one run used the ledger."""
+    """Use of the ledger by one run."""
 
     run_id: str
     hits: int
@@ -127,7 +127,7 @@ def _distinct(keys: Iterable[pa.ChunkedArray]) -> int:
 
 
 def _runs(folder: str) -> tuple[tuple[RunUse, ...], list[tuple[str, str]]]:
-    """How each run used the ledger, and the unreadable records."""
+    """Use of the ledger by run, and the unreadable records."""
     runs: dict[str, list[Use]] = {}
     unreadable = []
     for stored in store.uses_in(folder):

@@ -134,7 +134,7 @@ def of_run(folder: str, run_id: str, run_started: str) -> list[Use]:
 
 
 def saved(records: Iterable[Use]) -> int:
-    """How many answers of earlier runs some lanes found, without those that an attempt at the same lane paid for."""
+    """Number of answers of earlier runs that some lanes found, without those that an attempt at the same lane paid."""
     attempts: dict[tuple[str, str, str, int], list[Use]] = {}
     for use in records:
         attempts.setdefault(use.attempted, []).append(use)

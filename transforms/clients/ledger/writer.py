@@ -56,12 +56,12 @@ class LedgerWriter:
 
     @property
     def added(self) -> int:
-        """How many entries were added so far."""
+        """Number of entries so far."""
         return self._added
 
     @property
     def unwritten(self) -> int:
-        """How many of them are not on the filesystem."""
+        """Number of entries that are not on the filesystem."""
         return self._added - self._durable
 
     @property

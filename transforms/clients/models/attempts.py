@@ -1,4 +1,4 @@
-"""What is asked when a prompt is asked again: a longer limit after a cut, a repair after an answer of a wrong form.
+"""Changes to a prompt that is asked again: a longer limit after a cut, a repair after an answer of a wrong form.
 
 The same question to the same model at temperature 0 fails in the same way, and is paid each time.
 """
@@ -32,7 +32,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class _Trouble:
-    """What was wrong with the answers to a prompt so far; a problem of None is an answer that was cut only."""
+    """Problems of the answers to a prompt so far; a problem of None is an answer that was cut only."""
 
     truncated: bool = False
     problem: str | None = None
@@ -48,7 +48,7 @@ class Attempts:
         self._troubles: OrderedDict[str, _Trouble] = OrderedDict()
 
     def ask(self, payload: str, prompt: Prompt, attempt: int) -> Ask:
-        """How to ask."""
+        """Parameters of the request."""
         seed = None if prompt.seed is None else prompt.seed + _SEEDS_OF_A_SAMPLE * prompt.sample
         first = Ask(prompt.rendered(), prompt.max_output_tokens, prompt.temperature, seed)
         if attempt == 1:

@@ -25,7 +25,7 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
 STOP, MAX_TOKENS = "stop", "max_tokens"
-"""How an answer ended, whatever the service calls it; others are kept in the service's own word."""
+"""Ends of answers, whatever the service calls them; others are kept in the service's own word."""
 
 _BYTES_OF_A_TOKEN = 4
 _ALIAS = re.compile(r"(?:^|.*[-:@_/.])latest")
@@ -42,10 +42,10 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Said:
-    """What a model said.
+    """An answer of a model.
 
     Attributes:
-        text: of the answer.
+        text: the answer.
         model_version: the model that gave it, as the service calls it; "" where it does not say.
     """
 
@@ -71,9 +71,9 @@ class Stored:
     """An answer as the ledger keeps it.
 
     Attributes:
-        text: of the answer; None for an embedding.
-        finish: how it ended.
-        block: why the model would not answer; None where it did.
+        text: the answer; None for an embedding.
+        finish: its end.
+        block: the reason of a refusal; None if the model answered.
         model_version: the model that gave it.
         vector: the embedding; None for a text.
     """
@@ -98,7 +98,7 @@ _STORED = TypeAdapter(Stored)
 
 
 def read_answer(answer: str) -> Said | Embedding:
-    """What an answer says.
+    """The content of an answer.
 
     Raises:
         CallError: the model would not answer (`BLOCKED`), or was cut short (`TRUNCATED`), or said nothing that can be
@@ -165,7 +165,7 @@ class ModelParameters(Parameters):
         return found[0] if found else self.model
 
     def scope(self) -> str:
-        """What shares a budget at the service: a project, region and model, or a host and model."""
+        """Scope of a budget at the service: a project, region and model, or a host and model."""
         return self.model
 
     def warnings(self) -> list[str]:
@@ -196,7 +196,7 @@ class ModelParameters(Parameters):
         raise NotImplementedError(f"{type(self).__name__} has no connect()")
 
     def read(self, answer: str) -> Said | Embedding:
-        """What an answer says; see `read_answer`."""
+        """The content of an answer; see `read_answer`."""
         return read_answer(answer)
 
     def most_tokens(self, payload: str) -> Tokens:

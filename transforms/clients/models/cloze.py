@@ -1,4 +1,4 @@
-"""What models without a language model write and check for a benchmark: sentences as facts, and gaps as questions.
+"""Benchmarks from models without a language model: sentences as facts, and gaps as questions.
 
 A question is a part of one sentence with a gap, such as "invoices of past ____ are PDFs": cloze-like, and of no type.
 It shows every stage and costs nothing. What it makes tests that a pipeline runs, not how good a system is.

@@ -89,7 +89,7 @@ class GeminiConnection:
 
     @property
     def warnings(self) -> list[str]:
-        """What users should see."""
+        """Warnings for users."""
         return self.charges.warnings
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
@@ -241,7 +241,7 @@ class GeminiConnection:
 
 
 def _stored(response: Any, hide: Callable[[str], str]) -> Stored | None:
-    """What a response holds, if anything; a reason is compared by its value, since new ones come."""
+    """The content of a response, if any; a reason is compared by its value, since new ones come."""
     version = hide(response.model_version or "")
     feedback = response.prompt_feedback
     if feedback is not None and feedback.block_reason is not None:

@@ -1,4 +1,4 @@
-"""What google-genai and aiohttp raise, as a `CallError`."""
+"""Errors of google-genai and aiohttp as a `CallError`."""
 
 import json
 import re
@@ -17,7 +17,7 @@ _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
 def translated(error: Exception, thinking: int | None, hide: Callable[[str], str], cut: Tokens) -> CallError:
-    """What went wrong."""
+    """The error."""
     from aiohttp import ClientConnectorError, ClientPayloadError
     from google.auth.exceptions import GoogleAuthError
     from google.genai.errors import APIError

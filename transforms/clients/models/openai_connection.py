@@ -74,7 +74,7 @@ class OpenAiConnection:
 
     @property
     def warnings(self) -> list[str]:
-        """What users should see."""
+        """Warnings for users."""
         return self.charges.warnings
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
@@ -199,7 +199,7 @@ class OpenAiConnection:
             raise CallError(error.kind, self.secrets.hide(error.message), tokens=tokens) from None
 
     def _stored(self, body: Mapping[str, Any], prompt: Prompt, request: str) -> Stored:
-        """What a response holds. A refusal is an answer, except where a form was asked for."""
+        """The content of a response. A refusal is an answer, except where a form was asked for."""
         choice = _at(body, "choices", 0)
         message = _at(choice, "message")
         finish = STOP if _at(choice, "finish_reason") is None else _at(choice, "finish_reason")
@@ -276,7 +276,7 @@ def _block(body: bytes) -> str | None:
 
 
 def _at(value: Any, *path: str | int) -> Any:
-    """What lies at a path of a JSON value; None where nothing does.
+    """The value at a path of a JSON value; None if there is none.
 
     >>> _at({"a": [{"b": 1}]}, "a", 0, "b"), _at({"a": []}, "a", 0)
     (1, None)

@@ -63,7 +63,7 @@ _WARNINGS: Mapping[Part, str] = {
 
 @dataclass
 class Refusals:
-    """What a service refuses, as one connection learned it; calls in flight each learn it by one attempt more."""
+    """Parameters that a service refuses, learned by a connection; each call in flight learns it by one attempt more."""
 
     service: str
     warnings: list[str]

@@ -15,7 +15,7 @@ from rankbeam.transforms.records.calls.prompt import Prompt
 
 
 class Network(Enum):
-    """How far a request goes to reach an address."""
+    """Kind of network between this machine and an address."""
 
     MACHINE = "this machine"
     PRIVATE = "a private network"

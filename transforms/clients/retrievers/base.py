@@ -17,7 +17,7 @@ from rankbeam.transforms.records.queries import Query, Ranking
 
 
 class Route(Enum):
-    """How the rankings of a retriever come about."""
+    """Origin of a retriever's rankings."""
 
     READ = "read"
     """They exist already, in a file or a table."""

@@ -23,7 +23,7 @@ _LONGEST_SHOWN = 120
 
 
 class IdRule(BaseModel):
-    r"""How to extract an id from a name.
+    r"""Rule that extracts an id from a name.
 
     Attributes:
         prefix: the beginning of the name, which is removed first; with it, ids may hold slashes.
@@ -83,7 +83,7 @@ class IdRule(BaseModel):
 
 
 class DocumentIds(IdRule):
-    """How to find the id of the document that a context of RAG Engine is from.
+    """Rule for the document id of a context of RAG Engine.
 
     Attributes:
         field: that holds the name: "source_uri", "source_display_name", or "auto": the URI if it names a file, else the

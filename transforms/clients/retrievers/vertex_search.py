@@ -78,7 +78,7 @@ _DERIVED = TypeAdapter(_Derived)
 
 
 class ResultIds(IdRule):
-    """How to find the id of a result: the service's own id, or the file name in the URI.
+    """Rule for the id of a result: the service's own id, or the file name in the URI.
 
     Attributes:
         field: that holds the id: "id" (of the document), "uri" (of the document), or, for `unit: chunk`, "chunk": the

@@ -1,4 +1,4 @@
-"""Which files a path or glob pattern names, on any of Beam's filesystems."""
+"""Files that a path or glob pattern names, on any of Beam's filesystems."""
 
 import glob
 from pathlib import Path

@@ -22,7 +22,7 @@ def read_blocks(path: str, begin: int, end: int, block_bytes: int = files.BLOCK_
 
 
 def lines_before(path: str, position: int, block_bytes: int = files.BLOCK_BYTES) -> int:
-    """How many lines of an uncompressed file begin before a position, without the one that begins there."""
+    """Number of lines of an uncompressed file that begin before a position, without the one that begins there."""
     lines, left = 0, position
     with files.open_raw(path) as handle:
         while left > 0 and (block := handle.read(min(left, block_bytes))):

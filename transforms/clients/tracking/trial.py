@@ -1,4 +1,4 @@
-"""What trackers keep of one configuration of one run."""
+"""Records of one configuration of one run for trackers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What rankbeam writes into the display name and the description of a corpus: the service keeps no labels.
+"""Display names and descriptions of corpora, as rankbeam writes them: the service keeps no labels.
 
 A corpus is rankbeam's if both say so. Nothing else is ever reused, changed or deleted.
 """
@@ -16,14 +16,14 @@ _PREFIX = "rankbeam/v1/"
 _DISPLAY_NAME = re.compile(r"rankbeam/v1/(?P<hash>[0-9a-f]{16})")
 _VERSION = 1
 RUN = "run"
-"""What `keep` says of a corpus that is deleted at the end of the run."""
+"""Value of `keep` for a corpus that is deleted at the end of the run."""
 _DAYS = re.compile(r"(\d+)d")
 _LONGER_BY = timedelta(hours=12)  # a use that moves the end of a corpus less far is not worth a request
 
 
 @dataclass(frozen=True)
 class About:
-    """What a corpus says of itself."""
+    """Description of a corpus."""
 
     identity: str
     name: str
@@ -82,7 +82,7 @@ def expiry(keep: str, now: datetime) -> str:
 
 
 def about(corpus: Listed) -> About | None:
-    """What a corpus of rankbeam's says of itself; None for any other corpus."""
+    """Description of a corpus of rankbeam's; None for any other corpus."""
     name = _DISPLAY_NAME.fullmatch(corpus.display_name)
     if name is None:
         return None

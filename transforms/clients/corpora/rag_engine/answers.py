@@ -66,7 +66,7 @@ class Locations:
 
 @dataclass(frozen=True)
 class Started:
-    """What came of a request that starts an operation."""
+    """The result of a request that starts an operation."""
 
     operation: str
     unsure: str = ""

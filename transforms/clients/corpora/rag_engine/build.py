@@ -55,11 +55,11 @@ class Request:
         return {"type": KIND, **self.parameters.specification()}
 
     def identity(self, documents: Documents) -> str:
-        """What identifies it."""
+        """Its identity."""
         return corpus_identity(self.specification, documents.fingerprint)
 
     def most_failures(self, documents: Documents) -> int:
-        """How many of the documents it may lack."""
+        """Number of documents that it may lack."""
         return self.parameters.most_failures(documents.fingerprint.documents)
 
 
@@ -314,7 +314,7 @@ class Builder:
 
 
 def _known_reasons(own: About) -> Mapping[str, str]:
-    """Why documents of a corpus could not be imported; none where its staging folder cannot be read any more."""
+    """Reasons why documents of a corpus could not be imported; none if its staging folder is gone."""
     try:
         return Uses(own.staging).failed(own.identity) if own.staging else {}
     except InputError:

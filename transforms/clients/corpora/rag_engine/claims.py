@@ -64,7 +64,7 @@ def is_claim(about: About, me: Holder) -> bool:
 
 
 def current(resource: str) -> Steps[About]:
-    """What a corpus says of itself now."""
+    """The current description of a corpus."""
     for our in ours((yield from listed_corpora())):
         if our.corpus.name == resource:
             return our.about

@@ -39,7 +39,7 @@ _MOST_LOST = 3
 _MOST_REFUSED, _REFUSED_S = 60, 60.0
 _LOOK_AGAIN_S = (1.0, 2.0, 4.0, 8.0)
 NO_REASON = "it was not imported, and the service does not say why"
-"""Why a file failed, where nothing says more."""
+"""Reason of a file's failure if nothing says more."""
 
 
 @dataclass(frozen=True)

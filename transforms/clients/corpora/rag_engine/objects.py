@@ -115,7 +115,7 @@ def _all_done(work: Callable[[Any], object], items: Iterator[Any]) -> int:
 
 
 def reasons(content: bytes) -> dict[str, str]:
-    r"""Why files failed, by name, as an import's result says: JSON lines, whose form Google does not document.
+    r"""Reasons of failures, by file name, from an import's result: JSON lines, whose form Google does not document.
 
     A line is about the file whose URI is in it; it is a failure where one of its keys speaks of an error.
 

@@ -104,7 +104,7 @@ class RagEngineCorpus(CorpusParameters):
         }
 
     def import_config(self) -> dict[str, Any]:
-        """How files are cut and parsed, as an import takes it."""
+        """Rules for cutting and parsing files, in the form that an import takes."""
         chunking = {"chunk_size": self.chunk_size, "chunk_overlap": self.chunk_overlap}
         parsers = {
             "layout_parser": self.layout_parser and {"processor_name": self.layout_parser},
@@ -117,5 +117,5 @@ class RagEngineCorpus(CorpusParameters):
         }
 
     def most_failures(self, documents: int) -> int:
-        """How many of so many documents may fail."""
+        """Number of documents that may fail."""
         return documents // 100 if self.max_import_failures is None else self.max_import_failures

@@ -21,7 +21,7 @@ _REFUSED = {FailureKind.INVALID, FailureKind.PERMISSION, FailureKind.NOT_FOUND}
 
 @dataclass(frozen=True)
 class Problem:
-    """Why a corpus cannot be used."""
+    """The reason why a corpus cannot be used."""
 
     name: str
     message: str
@@ -42,7 +42,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Built:
-    """What came of the corpora of an experiment."""
+    """Results of building an experiment's corpora."""
 
     corpora: tuple[BuiltCorpus, ...]
     problems: tuple[Problem, ...] = ()
@@ -66,7 +66,7 @@ def failures_of(failed: Mapping[str, str], documents: Documents) -> tuple[Failur
 
 
 def filled_corpus(filled: Filled, failures: Sequence[Failure], most: int) -> "BuiltCorpus | Problem":
-    """What is known of a corpus whose files were imported; a problem where it lacks too many documents."""
+    """The result for a corpus whose files were imported; a problem where it lacks too many documents."""
     if len(failures) > most:
         first = failures[0]
         problem = (
@@ -78,7 +78,7 @@ def filled_corpus(filled: Filled, failures: Sequence[Failure], most: int) -> "Bu
 
 
 def reused(resource: str, about: About, failures: Sequence[Failure], documents: int) -> BuiltCorpus:
-    """What is known of a corpus that was complete before."""
+    """The result for a corpus that was complete before."""
     counted = replace(about, files=documents - len(failures), failed=len(failures))
     return _corpus(resource, counted, "reused", 0, tuple(failures))
 

@@ -1,4 +1,4 @@
-"""Which corpora need the documents that lie staged: one object for each corpus, beside the documents.
+"""Corpora that need staged documents: one object for each corpus, beside the documents.
 
     STAGING/corpora/0123456789abcdef.json
 
@@ -33,7 +33,7 @@ class Use:
 
 @dataclass(frozen=True)
 class Needless:
-    """What nothing needs any more."""
+    """Objects that nothing needs any more."""
 
     documents: tuple[str, ...]
     uses: tuple[str, ...]
@@ -55,12 +55,12 @@ class Uses:
         )
 
     def failed(self, identity: str) -> Mapping[str, str]:
-        """Why documents of a corpus could not be imported, as far as it is known."""
+        """Known reasons why documents of a corpus could not be imported."""
         content = self._objects.read(self._place(identity))
         return {} if content is None else _read(content, self._place(identity)).failed
 
     def needless(self, location: str, gone: Collection[str], there: Collection[str]) -> Needless:
-        """What nothing needs once some corpora are deleted."""
+        """Objects that nothing needs once some corpora are deleted."""
         now = datetime.now(UTC)
         ended, needed = [], set[str]()
         for uri in sorted(self._objects.names(self._folder)):

@@ -31,7 +31,7 @@ _LOOK_AGAIN_S = (2.0, 4.0, 8.0, 16.0, 32.0)
 
 @dataclass(frozen=True)
 class DataWork(Generic[Item]):
-    """What all works on corpora have in common."""
+    """Base of all works on corpora."""
 
     api: DataApi
     watch: Callable[[Operation], None] = lambda _: None

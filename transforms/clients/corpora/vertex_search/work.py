@@ -14,7 +14,7 @@ from rankbeam.transforms.records.calls.steps import Steps, accepted
 
 @dataclass(frozen=True)
 class _Listing:
-    """What both works have in common."""
+    """Base of both works."""
 
     api: DocumentsApi
     stage: ClassVar[str] = "documents"

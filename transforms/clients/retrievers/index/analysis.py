@@ -1,4 +1,4 @@
-"""How texts become terms: words in composed form and lower case, without stop words, cut to their stems."""
+"""Terms of texts: words in composed form and lower case, without stop words, cut to their stems."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _SHORT = {"english": "EN", "english_plus": "EN_PLUS"}
 
 @dataclass(frozen=True)
 class Analysis:
-    """How texts become terms."""
+    """Rules that turn texts into terms."""
 
     stemming: str
     stop_words: str | tuple[str, ...]

@@ -62,7 +62,7 @@ class Collection:
             yield batch["title"].to_pylist(), batch["text"].to_pylist()
 
     def warnings(self, fields: Sequence[str]) -> Iterator[str]:
-        """How many documents have nothing in these fields, and some of them."""
+        """Number of documents that have nothing in these fields, and some of them."""
         has_any = np.logical_or.reduce([self.rows[f"has_{field}"].to_numpy() for field in fields])
         if not has_any.all():
             empty = self.order[~has_any[self.order]][::-1]

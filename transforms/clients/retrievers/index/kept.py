@@ -120,7 +120,7 @@ def _make(folder: Path, make: Callable[[Path], None]) -> None:
 
 
 def _problem(folder: Path) -> str | None:
-    """What is wrong with the files of a folder; None where they are whole, or there is none."""
+    """The problem with the files of a folder; None where they are whole, or there is none."""
     if not folder.exists():
         return None
     try:
