@@ -27,7 +27,7 @@ PRELOADED = (
     "rankbeam.pipelines.cli.outcome",
     "rankbeam.pipelines.show.terminal",
     "rankbeam.transforms.clients.bigquery",
-    "rankbeam.transforms.clients.http.connection",
+    "rankbeam.transforms.clients.retrievers.http_connection",
     "rankbeam.transforms.clients.warehouse.duckdb",
     "apache_beam.runners.portability.fn_api_runner.fn_runner",
     "pyarrow.dataset",

@@ -5,6 +5,7 @@ limits and the ledger are the task of the fan-out.
 """
 
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Protocol
 
 from rankbeam.transforms.records.calls.reply import Reply, Tokens
@@ -105,3 +106,13 @@ def access_of(service: Service) -> Access | None:
     """Access to a service; None if the service does not say."""
     access: Access | None = getattr(service, "access", None)
     return access
+
+
+async def connected(module: str, parameters: Service) -> Connection:
+    """Connect by the `connect(parameters)` of a module.
+
+    The module knows the class of its parameters, and is imported only where calls are made: many libraries of services
+    take a second to import.
+    """
+    connection: Connection = await import_module(module).connect(parameters)
+    return connection

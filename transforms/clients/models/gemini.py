@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from rankbeam.transforms.clients.calls.services import Access, Connection
+from rankbeam.transforms.clients.calls.services import Access, Connection, connected
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import CREDENTIALS
 from rankbeam.transforms.clients.models.base import Role
@@ -117,6 +117,4 @@ class Gemini(RemoteModel):
 
     async def connect(self) -> Connection:
         """Find credentials and make a client."""
-        from rankbeam.transforms.clients.models.gemini_connection import connect
-
-        return await connect(self)
+        return await connected("rankbeam.transforms.clients.models.gemini_connection", self)

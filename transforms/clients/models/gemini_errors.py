@@ -8,7 +8,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.google import errors
 from rankbeam.transforms.clients.google.errors import shortened
-from rankbeam.transforms.clients.http.connection import kind_of_status, retry_after_s
+from rankbeam.transforms.clients.http.transport import kind_of_status, retry_after_s
 from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.errors import CallError, Unreachable
 from rankbeam.transforms.records.failures import FailureKind

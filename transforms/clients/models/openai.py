@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from rankbeam.transforms.clients.calls.services import Connection
+from rankbeam.transforms.clients.calls.services import Connection, connected
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.clients.secret_names import names_secret
 from rankbeam.transforms.records.calls.quota import Quota
@@ -77,6 +77,4 @@ class OpenAi(RemoteModel):
 
     async def connect(self) -> Connection:
         """Find the key and make a client."""
-        from rankbeam.transforms.clients.models.openai_connection import connect
-
-        return await connect(self)
+        return await connected("rankbeam.transforms.clients.models.openai_connection", self)

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from rankbeam.transforms.clients.http.connection import Clients, error_of, kind_of_status, received, retry_after_s
+from rankbeam.transforms.clients.http.transport import Clients, error_of, kind_of_status, received, retry_after_s
 from rankbeam.transforms.clients.models.attempts import Ask, Attempts
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored, embedded_text, prompts_of
 from rankbeam.transforms.clients.models.charges import Charges, Usage

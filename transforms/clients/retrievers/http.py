@@ -1,8 +1,7 @@
 """The `http` retriever: any service that takes requests over HTTP and answers in JSON.
 
 The experiment gives templates of the request, and JMESPath expressions that locate results, ids and scores in the
-answer. `rankbeam.transforms.clients.http.connection` makes the calls, `rankbeam.transforms.clients.http.answers` reads
-the answers.
+answer. `http_connection` makes the calls, `rankbeam.transforms.clients.http.answers` reads the answers.
 """
 
 import json
@@ -28,7 +27,7 @@ from pydantic import (
 from pydantic_core import from_json
 
 from rankbeam.transforms.clients import secrets
-from rankbeam.transforms.clients.calls.services import Access, Connection
+from rankbeam.transforms.clients.calls.services import Access, Connection, connected
 from rankbeam.transforms.clients.http.answers import Reader, Unexpected
 from rankbeam.transforms.clients.http.template import (
     PLACEHOLDERS,
@@ -254,9 +253,7 @@ class Http(RemoteRetriever):
 
     async def connect(self) -> Connection:
         """Resolve the secrets and create the connection."""
-        from rankbeam.transforms.clients.http.connection import connect  # httpx is needed only where calls are made
-
-        return await connect(self)
+        return await connected("rankbeam.transforms.clients.retrievers.http_connection", self)
 
     def read(self, answer: str) -> Ranking:
         """The ranking in an answer."""

@@ -4,6 +4,21 @@ Leases apply to runs that share a ledger; runs with different ledgers do not see
 """
 
 from rankbeam.transforms.clients.ledger.leases.lease import BEAT_S, Holder, Lease, LeaseLost
-from rankbeam.transforms.clients.ledger.leases.place import Place, Seen, place_of
+from rankbeam.transforms.clients.ledger.leases.place import Place, Seen
+from rankbeam.transforms.clients.storage import files
 
-__all__ = ["BEAT_S", "Holder", "Lease", "LeaseLost", "Place", "Seen", "place_of"]
+__all__ = ["BEAT_S", "FOLDER", "Holder", "Lease", "LeaseLost", "Place", "Seen", "place_of"]
+
+FOLDER = "leases"
+
+
+def place_of(ledger: str) -> Place:
+    """The place of the leases of a ledger."""
+    from rankbeam.transforms.clients.ledger.leases.elsewhere import ElsewherePlace
+    from rankbeam.transforms.clients.ledger.leases.gcs_place import GcsPlace
+    from rankbeam.transforms.clients.ledger.leases.local import LocalPlace
+
+    folder = files.join(ledger, FOLDER)
+    if files.is_local(folder):
+        return LocalPlace(folder)
+    return GcsPlace(folder) if folder.startswith("gs://") else ElsewherePlace(folder)

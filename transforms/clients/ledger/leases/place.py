@@ -2,10 +2,6 @@
 
 from typing import NamedTuple, Protocol
 
-from rankbeam.transforms.clients.storage import files
-
-FOLDER = "leases"
-
 
 class Seen(NamedTuple):
     """A file as it was read."""
@@ -35,15 +31,3 @@ class Place(Protocol):
     def delete(self, name: str, seen: Seen) -> None:
         """Delete a file, if it is unchanged since it was read."""
         ...
-
-
-def place_of(ledger: str) -> Place:
-    """The place of the leases of a ledger."""
-    from rankbeam.transforms.clients.ledger.leases.elsewhere import ElsewherePlace
-    from rankbeam.transforms.clients.ledger.leases.gcs_place import GcsPlace
-    from rankbeam.transforms.clients.ledger.leases.local import LocalPlace
-
-    folder = files.join(ledger, FOLDER)
-    if files.is_local(folder):
-        return LocalPlace(folder)
-    return GcsPlace(folder) if folder.startswith("gs://") else ElsewherePlace(folder)

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import JsonValue, model_validator
 
-from rankbeam.transforms.clients.calls.services import Connection
+from rankbeam.transforms.clients.calls.services import Connection, connected
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records.calls.reply import Tokens
 
@@ -44,9 +44,7 @@ class AdkApplication(HttpApplication):
 
     async def connect(self) -> Connection:
         """Resolve the secrets and create the connection."""
-        from rankbeam.transforms.clients.retrievers.applications.adk_connection import connect
-
-        return await connect(self)
+        return await connected("rankbeam.transforms.clients.retrievers.applications.adk_connection", self)
 
     def _text(self, reply: Any) -> Any:
         """The texts of the last event that has any: the agent's final answer."""

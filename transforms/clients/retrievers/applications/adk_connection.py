@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import httpx
 
-from rankbeam.transforms.clients.http.connection import connect as connect_http
 from rankbeam.transforms.clients.retrievers.applications.adk import AdkApplication
 from rankbeam.transforms.clients.retrievers.applications.connection import ApplicationConnection
+from rankbeam.transforms.clients.retrievers.http_connection import connect as connect_http
 
 
 async def connect(parameters: AdkApplication) -> "AdkConnection":

@@ -8,9 +8,10 @@ from typing import Any
 
 import httpx
 
-from rankbeam.transforms.clients.http.connection import MOST_BYTES, HttpConnection, received
-from rankbeam.transforms.clients.http.connection import connect as connect_http
+from rankbeam.transforms.clients.http.transport import MOST_BYTES, received
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
+from rankbeam.transforms.clients.retrievers.http_connection import HttpConnection
+from rankbeam.transforms.clients.retrievers.http_connection import connect as connect_http
 from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind

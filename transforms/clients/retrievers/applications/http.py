@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import pyarrow as pa
 from pydantic import Field, JsonValue, StrictStr, field_validator
 
-from rankbeam.transforms.clients.calls.services import Connection
+from rankbeam.transforms.clients.calls.services import Connection, connected
 from rankbeam.transforms.clients.http.template import texts_in
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.storage.json_paths import check_path, finder
@@ -102,9 +102,7 @@ class HttpApplication(Http):
 
     async def connect(self) -> Connection:
         """Resolve the secrets and create the connection."""
-        from rankbeam.transforms.clients.retrievers.applications.connection import connect
-
-        return await connect(self)
+        return await connected("rankbeam.transforms.clients.retrievers.applications.connection", self)
 
     def requests(self, kind: str, queries: pa.RecordBatch) -> list[tuple[str, str]]:
         """Key and payload of the call for each query."""

@@ -7,43 +7,32 @@ import asyncio
 import base64
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 from urllib.parse import quote, unquote
 
 import httpx
 
 from rankbeam.transforms.clients.http.template import URL
+from rankbeam.transforms.clients.http.transport import (
+    MOST_BYTES,
+    Clients,
+    error_of,
+    kind_of_status,
+    received,
+    retry_after_s,
+)
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.secrets import REFERENCE, Secrets, resolve
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
+from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError, InputError, Unreachable
 from rankbeam.transforms.records.failures import FailureKind
 
-MOST_BYTES = 64 * 2**20
 _MOST_BYTES_OF_AN_ERROR = 64 * 2**10
 _SHOWN = 200
-_CALLS_PER_CLIENT = 8
-
-_KINDS = {
-    401: FailureKind.PERMISSION,
-    403: FailureKind.PERMISSION,
-    404: FailureKind.NOT_FOUND,
-    408: FailureKind.TIMEOUT,
-    409: FailureKind.UNAVAILABLE,
-    410: FailureKind.NOT_FOUND,
-    425: FailureKind.UNAVAILABLE,
-    429: FailureKind.QUOTA,
-    501: FailureKind.INVALID,
-    504: FailureKind.TIMEOUT,
-    505: FailureKind.INVALID,
-}
 
 
 async def connect(parameters: Http) -> "HttpConnection":
@@ -62,43 +51,6 @@ async def connect(parameters: Http) -> "HttpConnection":
     headers = httpx.Headers({"User-Agent": "rankbeam", "Accept": "application/json"})
     headers.update(own_headers)
     return HttpConnection(parameters, secrets, values, Clients(headers))
-
-
-class Clients:
-    """Several httpx clients with a few connections each.
-
-    For every request httpx iterates over all connections of its client, several times: with hundreds of calls in flight
-    on one client, httpx and not the service would limit the rate.
-    """
-
-    def __init__(self, headers: httpx.Headers) -> None:
-        self._headers, self._trust = headers, httpx.create_ssl_context()
-        self._open: dict[httpx.AsyncClient, int] = {}
-
-    @contextmanager
-    def one(self) -> Iterator[httpx.AsyncClient]:
-        """A client for one call."""
-        free = (client for client, calls in self._open.items() if calls < _CALLS_PER_CLIENT)
-        client = next(free, None) or self._new()
-        self._open[client] = self._open.get(client, 0) + 1
-        try:
-            yield client
-        finally:
-            self._open[client] -= 1
-
-    def _new(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(
-            headers=self._headers,
-            verify=self._trust,
-            timeout=None,  # noqa: S113  the call as a whole has a timeout, not each read
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # no answer may change the next request
-        )
-
-    async def close(self) -> None:
-        """Close all connections."""
-        for client in self._open:
-            await client.aclose()
 
 
 @dataclass(frozen=True)
@@ -184,23 +136,6 @@ class HttpConnection:
         return self.secrets.hide(text)[:_SHOWN]  # in this order: half a secret would not be recognised
 
 
-def retry_after_s(value: str | None, now: datetime) -> float | None:
-    """The seconds that a Retry-After header asks to wait; None without a valid header.
-
-    >>> retry_after_s("Wed, 21 Oct 2026 07:28:00 GMT", datetime(2026, 10, 21, 7, 27, tzinfo=UTC))
-    60.0
-    """
-    if value is None:
-        return None
-    if re.fullmatch(r"\d{1,9}(\.\d+)?", value.strip(), re.ASCII):
-        return float(value)
-    try:
-        then = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - now).total_seconds())
-
-
 def filled(template: Any, values: Mapping[str, Any]) -> Any:
     """The body made from a template, with placeholders replaced by values.
 
@@ -262,43 +197,6 @@ def _basic(parameters: Http, values: Mapping[str, str]) -> str | None:
         return None
     user, _, password = _in_text(match["user"], values, _quoted).partition(":")
     return base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
-
-
-def kind_of_status(status: int) -> FailureKind:
-    """The kind of a failure with this HTTP status.
-
-    >>> kind_of_status(425), kind_of_status(418)
-    (<FailureKind.UNAVAILABLE: 'unavailable'>, <FailureKind.INVALID: 'invalid'>)
-    """
-    return _KINDS.get(status, FailureKind.UNAVAILABLE if status >= 500 else FailureKind.INVALID)
-
-
-def kind_of(error: Exception) -> FailureKind:
-    """The kind of an error of httpx."""
-    if isinstance(error, httpx.TimeoutException):
-        return FailureKind.TIMEOUT
-    if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol | httpx.InvalidURL):
-        return FailureKind.INVALID
-    return FailureKind.MALFORMED if isinstance(error, httpx.DecodingError) else FailureKind.UNAVAILABLE
-
-
-def error_of(error: Exception, hide: Callable[[str], str], tokens: Tokens = NO_TOKENS) -> CallError:
-    """An error of httpx as a `CallError` with its message alone: the library's error holds the request."""
-    message = hide(f"{type(error).__name__}: {error}")
-    if isinstance(error, httpx.ConnectError):
-        return Unreachable(message)
-    return CallError(kind_of(error), message, tokens=tokens)
-
-
-async def received(response: httpx.Response, most: int) -> bytes:
-    """The body of a response; of a longer one, a little more than its first `most` bytes."""
-    parts, size = [], 0
-    async for part in response.aiter_bytes():
-        parts.append(part)
-        size += len(part)
-        if size > most:
-            break
-    return b"".join(parts)
 
 
 def _refused(name: str) -> None:

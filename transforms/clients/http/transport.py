@@ -1,0 +1,122 @@
+"""HTTP as the connections of services use it: clients, whole answers, and errors as kinds of failures."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+import httpx
+
+from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
+from rankbeam.transforms.records.errors import CallError, Unreachable
+from rankbeam.transforms.records.failures import FailureKind
+
+MOST_BYTES = 64 * 2**20
+_CALLS_PER_CLIENT = 8
+
+_KINDS = {
+    401: FailureKind.PERMISSION,
+    403: FailureKind.PERMISSION,
+    404: FailureKind.NOT_FOUND,
+    408: FailureKind.TIMEOUT,
+    409: FailureKind.UNAVAILABLE,
+    410: FailureKind.NOT_FOUND,
+    425: FailureKind.UNAVAILABLE,
+    429: FailureKind.QUOTA,
+    501: FailureKind.INVALID,
+    504: FailureKind.TIMEOUT,
+    505: FailureKind.INVALID,
+}
+
+
+class Clients:
+    """Several httpx clients with a few connections each.
+
+    For every request httpx iterates over all connections of its client, several times: with hundreds of calls in flight
+    on one client, httpx and not the service would limit the rate.
+    """
+
+    def __init__(self, headers: httpx.Headers) -> None:
+        self._headers, self._trust = headers, httpx.create_ssl_context()
+        self._open: dict[httpx.AsyncClient, int] = {}
+
+    @contextmanager
+    def one(self) -> Iterator[httpx.AsyncClient]:
+        """A client for one call."""
+        free = (client for client, calls in self._open.items() if calls < _CALLS_PER_CLIENT)
+        client = next(free, None) or self._new()
+        self._open[client] = self._open.get(client, 0) + 1
+        try:
+            yield client
+        finally:
+            self._open[client] -= 1
+
+    def _new(self) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            headers=self._headers,
+            verify=self._trust,
+            timeout=None,  # noqa: S113  the call as a whole has a timeout, not each read
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # no answer may change the next request
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for client in self._open:
+            await client.aclose()
+
+
+def retry_after_s(value: str | None, now: datetime) -> float | None:
+    """The seconds that a Retry-After header asks to wait; None without a valid header.
+
+    >>> retry_after_s("Wed, 21 Oct 2026 07:28:00 GMT", datetime(2026, 10, 21, 7, 27, tzinfo=UTC))
+    60.0
+    """
+    if value is None:
+        return None
+    if re.fullmatch(r"\d{1,9}(\.\d+)?", value.strip(), re.ASCII):
+        return float(value)
+    try:
+        then = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, (then.replace(tzinfo=then.tzinfo or UTC) - now).total_seconds())
+
+
+def kind_of_status(status: int) -> FailureKind:
+    """The kind of a failure with this HTTP status.
+
+    >>> kind_of_status(425), kind_of_status(418)
+    (<FailureKind.UNAVAILABLE: 'unavailable'>, <FailureKind.INVALID: 'invalid'>)
+    """
+    return _KINDS.get(status, FailureKind.UNAVAILABLE if status >= 500 else FailureKind.INVALID)
+
+
+def kind_of(error: Exception) -> FailureKind:
+    """The kind of an error of httpx."""
+    if isinstance(error, httpx.TimeoutException):
+        return FailureKind.TIMEOUT
+    if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol | httpx.InvalidURL):
+        return FailureKind.INVALID
+    return FailureKind.MALFORMED if isinstance(error, httpx.DecodingError) else FailureKind.UNAVAILABLE
+
+
+def error_of(error: Exception, hide: Callable[[str], str], tokens: Tokens = NO_TOKENS) -> CallError:
+    """An error of httpx as a `CallError` with its message alone: the library's error holds the request."""
+    message = hide(f"{type(error).__name__}: {error}")
+    if isinstance(error, httpx.ConnectError):
+        return Unreachable(message)
+    return CallError(kind_of(error), message, tokens=tokens)
+
+
+async def received(response: httpx.Response, most: int) -> bytes:
+    """The body of a response; of a longer one, a little more than its first `most` bytes."""
+    parts, size = [], 0
+    async for part in response.aiter_bytes():
+        parts.append(part)
+        size += len(part)
+        if size > most:
+            break
+    return b"".join(parts)
