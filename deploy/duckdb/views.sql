@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
--- sha256 0a6f92c2949a0801328589cc12aead491478d3ed72e7b2a63da083c71d6eaf74
+-- sha256 04c328feb4bf0d9158bfe6f544d23708da438cd28ad85d18f031ac9507a16c2b
 
 CREATE VIEW run_history AS
 SELECT
@@ -51,6 +51,8 @@ SELECT
   a.input_tokens,
   a.cached_tokens,
   a.output_tokens,
+  a.seconds,
+  a.first_token_s,
   a.cost,
   c.position,
   c.config_id

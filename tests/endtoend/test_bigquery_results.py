@@ -26,7 +26,7 @@ from rankbeam.transforms.records.errors import InputError
 pytest_plugins = ["support.emulators.fixtures"]
 
 REFUSED = 2
-OF_CALLS = {"usage", "corpora", *ANSWER_TABLES}
+OFTEN_EMPTY = {"usage", "corpora", "monitor", *ANSWER_TABLES}
 """Tables of remote calls, which these runs do not make."""
 GATES = [
     {"metric": "RR", "at_least": 0.5, "slice": "language"},
@@ -120,7 +120,7 @@ def test_tables_are_those_of_the_files(runs: Path, place: str, name: str) -> Non
             files, rows = files.sort_by(keys), rows.sort_by(keys)
         assert rows.schema == files.schema == schemas.TABLES[name]
         assert rows.to_pylist() == (sorted_failures(files) if name == "failures" else files).to_pylist()
-        assert bool(rows.num_rows) == (name not in OF_CALLS)
+        assert bool(rows.num_rows) == (name not in OFTEN_EMPTY)
 
 
 def sorted_failures(table: Any) -> Any:

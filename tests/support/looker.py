@@ -18,6 +18,7 @@ AGGREGATES = {
     "average": "AVG({sql})",
     "max": "MAX({sql})",
     "number": "{sql}",
+    "percentile": "APPROX_QUANTILES({sql}, 100)[OFFSET({percentile})]",  # as Looker writes it for BigQuery
 }
 JOINS = {"inner": "JOIN", "left_outer": "LEFT JOIN"}
 REFERENCE = re.compile(r"\$\{(?:(\w+)\.)?(\w+)\}")
@@ -127,7 +128,8 @@ class Project:
         view = name.partition(".")[0]
         chosen = [condition(self.expand(f"{view}.{of}"), text) for of, text in filters_of(field)]
         template = AGGREGATES[field["type"]] if field["is_measure"] else "({sql})"
-        return template.format(sql=self.replaced(field.get("sql", ""), view), filter=" AND ".join(chosen) or "TRUE")
+        sql, percentile = self.replaced(field.get("sql", ""), view), field.get("percentile")
+        return template.format(sql=sql, filter=" AND ".join(chosen) or "TRUE", percentile=percentile)
 
     def replaced(self, sql: str, view: str) -> str:
         """SQL with what its references stand for."""

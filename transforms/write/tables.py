@@ -138,7 +138,7 @@ def write_run(
 ) -> str:
     """Write the row of a finished run; returns the path."""
     used = list(usage)
-    parts: dict[str, list[str]] = {name: [] for name in tables.TABLES if name not in ("runs", "gates", "monitor")}
+    parts: dict[str, list[str]] = {name: [] for name in tables.TABLES if name not in ("runs", "gates")}
     for name, path in chain.from_iterable(written):
         parts[name].append(path)
     places = {

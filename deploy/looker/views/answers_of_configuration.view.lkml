@@ -134,6 +134,18 @@ view: answers_of_configuration {
     sql: ${TABLE}.output_tokens ;;
   }
 
+  dimension: seconds {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.seconds ;;
+  }
+
+  dimension: first_token_s {
+    type: number
+    hidden: yes
+    sql: ${TABLE}.first_token_s ;;
+  }
+
   dimension: cost {
     type: number
     hidden: yes
@@ -193,6 +205,32 @@ view: answers_of_configuration {
   measure: sum_output_tokens {
     type: sum
     sql: ${output_tokens} ;;
+  }
+
+  measure: p50_seconds {
+    type: percentile
+    percentile: 50
+    label: "Duration p50 (s)"
+    description: "Duration of an application's call"
+    sql: ${seconds} ;;
+    value_format: "0.00"
+  }
+
+  measure: p95_seconds {
+    type: percentile
+    percentile: 95
+    label: "Duration p95 (s)"
+    description: "Duration of an application's call"
+    sql: ${seconds} ;;
+    value_format: "0.00"
+  }
+
+  measure: p95_first_token_s {
+    type: percentile
+    percentile: 95
+    label: "Time to first token p95 (s)"
+    sql: ${first_token_s} ;;
+    value_format: "0.00"
   }
 
   measure: sum_cost {
