@@ -52,11 +52,18 @@ def finish_calls(ledger: str) -> str:
     """
     from rankbeam.pipelines.local import worker_processes
     from rankbeam.transforms.clients.calls import fanout
+    from rankbeam.transforms.clients.storage import files
     from rankbeam.transforms.records.errors import InputError
 
-    kept = f"all answers are in {ledger}, and {_GO_ON}"
+    def kept() -> str:
+        return (
+            f"all answers are in {ledger}, and {_GO_ON}"
+            if not files.is_local(ledger) or files.exists(ledger)
+            else _NOTHING
+        )
+
     if not fanout.at_work() and not worker_processes.at_work():
-        return kept
+        return kept()
     wait = f"calls in flight have {GRACE_S:.0f} s to end, press Ctrl-C again to stop at once"
     click.echo(f"rankbeam: stopping; {wait}", err=True)
     silence_threads()
@@ -67,7 +74,7 @@ def finish_calls(ledger: str) -> str:
         return f"all answers but those of the last second are in {ledger}, and {_GO_ON}"
     except InputError as error:
         return f"the last answers were lost: {error}"
-    return kept
+    return kept()
 
 
 @contextmanager

@@ -67,7 +67,8 @@ def show(survey: Survey, now: datetime | None = None, screen: Screen = WHOLE) ->
     lines = [f"ledger   {survey.folder}", f"answers  {survey.entries:,}{_repeated(survey)}"]
     lines.append(f"size     {_size(survey.bytes)} in {_number(survey.files, 'file')}")
     if survey.oldest is not None and survey.newest is not None:
-        lines.append(f"age      {_span(now - survey.newest)} to {_span(now - survey.oldest)}")
+        ages = dict.fromkeys((_span(now - survey.newest), _span(now - survey.oldest)))
+        lines.append(f"age      {' to '.join(ages)}")
     lines.append(f"calls    took {_span(timedelta(seconds=survey.seconds))} in all")
     lines.append(f"hits     {_number(survey.hits, 'call')} saved, {_number(survey.calls, 'call')} made")
     return "\n".join([*lines, *_runs(survey, now, screen), *_damage(survey), *_foreign(survey)])

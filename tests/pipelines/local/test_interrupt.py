@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of an import."""
+"""Ctrl-C in the middle of an import, and before the first answer."""
 
 import os
 import subprocess
@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 from support.data import REPOSITORY
+
+from rankbeam.pipelines.local.interrupt import finish_calls
 
 BEAM = """
 import os, signal
@@ -35,3 +37,11 @@ def test_an_interrupt_while_beam_is_imported_comes_when_it_is(tmp_path: Path) ->
     command = [sys.executable, "-c", COMMAND]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout == "False\ninterrupted\n"
+
+
+def test_a_ledger_is_named_only_where_there_is_one(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    assert finish_calls(str(ledger)) == "nothing of this run was kept, other runs are unchanged"
+    ledger.mkdir()
+    assert finish_calls(str(ledger)).startswith(f"all answers are in {ledger}, and the same command continues")
+    assert finish_calls("gs://bucket/ledger").startswith("all answers are in gs://bucket/ledger")

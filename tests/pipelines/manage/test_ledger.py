@@ -57,6 +57,13 @@ def test_what_people_see(output: str) -> None:
     assert len({len(line) for line in lines[-4:]}) == 1
 
 
+def test_one_age_is_not_a_range(tmp_path: Path) -> None:
+    writer = Ledger(str(tmp_path)).writer()
+    writer.add(Entry("a", Reach(1), '"x"', 1, 90.0, NOW - timedelta(hours=3)))
+    writer.close()
+    assert "age      3 hours" in show(survey(str(tmp_path)), NOW + timedelta(seconds=1)).splitlines()
+
+
 def test_what_programs_see(output: str) -> None:
     shown = json.loads(run(output, False, None, "json"))
     expected = {"entries": 2, "answers": 3, "hits": 1200, "calls": 1203, "damaged": []}
