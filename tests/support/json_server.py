@@ -10,6 +10,10 @@ Respond = Callable[[str], tuple[int, bytes]]
 """The status and the body that answer a query."""
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 256  # 5 by default: a busy machine loses connections that more calls than that open at once
+
+
 @contextmanager
 def responding(respond: Respond) -> Iterator[tuple[str, list[str]]]:
     """Serve as long as the block lasts; yields the URL, and a list that grows by every query that is asked."""
@@ -30,7 +34,7 @@ def responding(respond: Respond) -> Iterator[tuple[str, list[str]]]:
         def log_message(self, *_: object) -> None:
             """Nothing is logged."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with _Server(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/search", asked
         server.shutdown()
