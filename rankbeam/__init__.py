@@ -25,12 +25,11 @@ if TYPE_CHECKING:
     from rankbeam.transforms.kernels.ranking.ties import Ties
     from rankbeam.transforms.records.calls.prompt import Prompt
     from rankbeam.transforms.records.calls.quota import Quota
-    from rankbeam.transforms.records.calls.reply import Reply, Tokens
     from rankbeam.transforms.records.chunking import Chunker
     from rankbeam.transforms.records.errors import CallError, InputError, InputErrors, RankbeamError
     from rankbeam.transforms.records.failures import FailureKind
     from rankbeam.transforms.records.forms import Form
-    from rankbeam.transforms.records.judge_steps import (
+    from rankbeam.transforms.records.judging.steps import (
         Imagined,
         JudgedCase,
         JudgedInput,
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     )
     from rankbeam.transforms.records.metrics.definitions import MetricDefinition
     from rankbeam.transforms.records.queries import Query, Ranking
+    from rankbeam.transforms.records.reply import Reply, Tokens
 
 __all__ = [
     "Assessment",
@@ -88,31 +88,31 @@ _HOMES = {
     "CorpusParameters": "transforms.clients.corpora.base",
     "FailureKind": "transforms.records.failures",
     "Form": "transforms.records.forms",
-    "Imagined": "transforms.records.judge_steps",
+    "Imagined": "transforms.records.judging.steps",
     "InputError": "transforms.records.errors",
     "InputErrors": "transforms.records.errors",
-    "JudgeQuestion": "transforms.records.judge_steps",
-    "JudgeStep": "transforms.records.judge_steps",
-    "JudgeVerdict": "transforms.records.judge_steps",
-    "JudgedCase": "transforms.records.judge_steps",
+    "JudgeQuestion": "transforms.records.judging.steps",
+    "JudgeStep": "transforms.records.judging.steps",
+    "JudgeVerdict": "transforms.records.judging.steps",
+    "JudgedCase": "transforms.records.judging.steps",
     "JudgedDefinition": "transforms.judge.definitions",
-    "JudgedInput": "transforms.records.judge_steps",
+    "JudgedInput": "transforms.records.judging.steps",
     "MetricDefinition": "transforms.records.metrics.definitions",
     "ModelParameters": "transforms.clients.models.base",
-    "Need": "transforms.records.judge_steps",
+    "Need": "transforms.records.judging.steps",
     "Prompt": "transforms.records.calls.prompt",
     "Query": "transforms.records.queries",
     "Quota": "transforms.records.calls.quota",
     "RankbeamError": "transforms.records.errors",
     "Ranking": "transforms.records.queries",
     "RemoteRetriever": "transforms.clients.retrievers.remote",
-    "Reply": "transforms.records.calls.reply",
+    "Reply": "transforms.records.reply",
     "Result": "pipelines.api.result",
     "Retriever": "transforms.clients.retrievers.base",
     "RetrieverParameters": "transforms.clients.retrievers.base",
     "Stored": "transforms.clients.models.base",
     "Ties": "transforms.kernels.ranking.ties",
-    "Tokens": "transforms.records.calls.reply",
+    "Tokens": "transforms.records.reply",
     "Undefined": "transforms.kernels.judged",
     "evaluate": "pipelines.api.run",
     "score": "pipelines.api.run",

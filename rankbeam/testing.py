@@ -7,7 +7,7 @@ from rankbeam.transforms.clients.calls.fake import FakeRequest, FakeService, cal
 from rankbeam.transforms.clients.clock import SystemClock
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import Reply, Tokens
+from rankbeam.transforms.records.reply import Reply, Tokens
 
 __all__ = [
     "FakeRequest",

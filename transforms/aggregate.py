@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.formats import overlap
 from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
 from rankbeam.transforms.kernels.statistics.ppi import FEW_LABELS, LEAST_LABELS
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.scores.aggregates import UNMET, RunAggregate
 from rankbeam.transforms.records.scores.clusters import cluster_moments, cluster_totals
 from rankbeam.transforms.records.scores.estimates import RunEstimates

@@ -30,11 +30,11 @@ from rankbeam.transforms.clients.ledger import Ledger, Use
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.kernels.pacing import lane_of, lane_shares
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask, Recalled, Usage
-from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.calls.took import summed
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.reply import Tokens
 
 Shard = tuple[Pools, int]
 """Connected quota pools, and a part of the tasks that use them."""

@@ -21,9 +21,16 @@ from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, REPLAYED, Bucketed
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
-from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
-from rankbeam.transforms.records.items import DOCUMENTS, batches_of, items_in, items_of, with_texts, without_text
+from rankbeam.transforms.records.judging.items import (
+    DOCUMENTS,
+    batches_of,
+    items_in,
+    items_of,
+    with_texts,
+    without_text,
+)
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.rankings.contexts import contexts_of
 
 _DOCUMENTS_AT_ONCE = 1000

@@ -24,8 +24,8 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.under_spans import span_values
 from rankbeam.transforms.records.metrics.values import metric_values, shows_unjudged, tie_bounds, unjudged_bounds
 from rankbeam.transforms.records.race import order_of

@@ -10,7 +10,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.clusters import cluster_moments, cluster_totals
 from rankbeam.transforms.records.scores.comparisons import comparisons_of

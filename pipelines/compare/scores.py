@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.scores.panels import Panel
+from rankbeam.transforms.records.metrics.panels import Panel
 from rankbeam.transforms.records.scores.scored import LABELS, ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 from rankbeam.transforms.records.slices import slices_of
 

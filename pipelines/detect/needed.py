@@ -21,7 +21,7 @@ from rankbeam.transforms.kernels.statistics.sample_size import (
 )
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.names import Metric
-from rankbeam.transforms.records.scores.panels import AnyMetric, range_of
+from rankbeam.transforms.records.metrics.panels import AnyMetric, range_of
 
 _CORRELATIONS = (0.1, 0.3)
 _MOST_SHOWN = 3

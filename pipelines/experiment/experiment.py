@@ -26,8 +26,8 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.corpora import BuiltCorpus
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.documents import Documents, Judgements
-from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.generation import Judging
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.judge.templates import templates
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.evaluation import Configuration
 from rankbeam.transforms.records.generation import Judging
-from rankbeam.transforms.records.judge_steps import Need
+from rankbeam.transforms.records.judging.steps import Need
+from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.race import Race
 from rankbeam.transforms.records.suggestions import did_you_mean
 

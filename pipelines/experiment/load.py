@@ -38,9 +38,9 @@ from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.judge.metrics import notes, parse_all
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.errors import InputError, InputErrors
-from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics import other_tools
 from rankbeam.transforms.records.metrics.dialects import Dialect, parse_dialect
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.suggestions import did_you_mean
 

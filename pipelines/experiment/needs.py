@@ -10,7 +10,7 @@ from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.people import problem_of_labels
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.judge_steps import Need
+from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.under_spans import not_defined

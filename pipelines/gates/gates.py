@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.metrics.names import Metric
-from rankbeam.transforms.records.scores.panels import range_of
+from rankbeam.transforms.records.metrics.panels import range_of
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
 from rankbeam.transforms.records.suggestions import did_you_mean
 

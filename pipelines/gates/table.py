@@ -11,7 +11,7 @@ from rankbeam.pipelines.gates.noise import noise_warnings
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.tables import InMemory
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
 from rankbeam.transforms.records.scores.estimates import RunEstimates

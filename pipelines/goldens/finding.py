@@ -16,7 +16,7 @@ from rankbeam.transforms.goldens.lookups import Embedded, Missing, Rankings, Sou
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.pooling import PoolRetriever
 from rankbeam.transforms.goldens.searching import Found, Search
-from rankbeam.transforms.kernels.near import Vectors
+from rankbeam.transforms.kernels.search.near import Vectors
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.goldens.items import Made, State

@@ -19,9 +19,9 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import prompt_names
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.planning import Plan
-from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.goldens.items import Asked, Golden
+from rankbeam.transforms.records.reply import Tokens
 
 _TOKENS = ("input", "cached", "output")
 

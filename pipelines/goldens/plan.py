@@ -16,11 +16,11 @@ from rankbeam.transforms.goldens.lookups import EMBED, SEARCH
 from rankbeam.transforms.goldens.planning import Plan
 from rankbeam.transforms.goldens.rehearsal import OUTPUT_TOKENS, Size, rehearsed, size_of
 from rankbeam.transforms.goldens.writing import WriteItems
-from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
+from rankbeam.transforms.records.reply import Reply, Tokens
 
 WRITTEN_AGAIN = 2
 """Candidates for an item, at most about: where every second one is rejected."""

@@ -12,14 +12,14 @@ from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown
 from rankbeam.transforms.judge.rehearsal import LEAST, MOST, Guess, Recall, imagined_text, items_of, rehearsed_together
 from rankbeam.transforms.judge.work import EvaluateAnswers
-from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.items import Item
-from rankbeam.transforms.records.judge_steps import step_of
+from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
+from rankbeam.transforms.records.judging.items import Item
+from rankbeam.transforms.records.judging.steps import step_of
 from rankbeam.transforms.records.rankings.contexts import Passage
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 _LEAST_OUTPUT, _MOST_OUTPUT = (3, 10), (60, 60)  # tokens of a reply, and of each item: an id, a verdict, a reason
 _ITEMS_AT_ONCE = 256

@@ -10,10 +10,10 @@ from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.plan.counting import NOT_SEEN, Counted, Seen, Size, Step
 from rankbeam.transforms.clients.calls.together import MOST_CHARACTERS
 from rankbeam.transforms.clients.models.remote import RemoteModel
-from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.calls.quota import Prices, Quota
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
+from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
+from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 Range = tuple[float, float]
 """Least and most."""

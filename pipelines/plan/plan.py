@@ -35,7 +35,7 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputErrors
-from rankbeam.transforms.records.evaluation import Configuration
+from rankbeam.transforms.records.metrics.evaluation import Configuration
 
 _UNKNOWN = (
     "rankings of remote retrievers, or by embeddings, are not there yet for {:,} queries: calls to models are counted "

@@ -28,11 +28,11 @@ from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, Task
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import Failure, FailureKind
-from rankbeam.transforms.records.items import items_in
+from rankbeam.transforms.records.judging.items import items_in
+from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.retrieve import remote
 from rankbeam.transforms.retrieve.answers import is_application
 from rankbeam.transforms.retrieve.remote import CollectRankings

@@ -19,8 +19,8 @@ from rankbeam.transforms.records import answer_tables
 from rankbeam.transforms.records.calls.outcomes import OVER_BUDGET
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM
+from rankbeam.transforms.records.metrics.panels import RETRIEVAL
 from rankbeam.transforms.records.scores.aggregates import UNMET
-from rankbeam.transforms.records.scores.panels import RETRIEVAL
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, canonical
 

@@ -97,7 +97,7 @@ def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches, buck
 
 def _replay(experiment: Experiment, dataset: Dataset, branches: Branches, buckets: int) -> None:
     """Add existing answers, and the rankings that they are based on."""
-    from rankbeam.transforms.replay import ReplayAnswers
+    from rankbeam.transforms.retrieve.replay import ReplayAnswers
 
     replayed = dataset.judged | "ReplayAnswers" >> ReplayAnswers(experiment.replayed, buckets)
     branches.replayed = replayed.answers

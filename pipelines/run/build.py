@@ -25,7 +25,7 @@ from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, REPLAY
 from rankbeam.transforms.read import Dataset, ReadDataset
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
 from rankbeam.transforms.score import ScoreRankings

@@ -20,7 +20,7 @@ import pyarrow as pa
 from machine import described
 
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table

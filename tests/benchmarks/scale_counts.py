@@ -26,7 +26,7 @@ from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment
 from rankbeam.transforms.clients.storage import batches, spill
 from rankbeam.transforms.kernels.statistics.randomisation import Blocks
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition, Status

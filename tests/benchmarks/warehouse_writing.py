@@ -30,7 +30,7 @@ from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.schemas import columns_of
 from rankbeam.transforms.load import LoadTables
 from rankbeam.transforms.records.dataset import DatasetSummary
-from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.estimates import RunEstimates

@@ -28,11 +28,11 @@ from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
-from rankbeam.transforms.records.calls.reply import Reply
-from rankbeam.transforms.records.evaluated import Evaluated
 from rankbeam.transforms.records.generation import Generation
-from rankbeam.transforms.records.items import Gold, Item, System, batch_of, items_in
+from rankbeam.transforms.records.judging.evaluated import Evaluated
+from rankbeam.transforms.records.judging.items import Gold, Item, System, batch_of, items_in
 from rankbeam.transforms.records.rankings.contexts import Passage
+from rankbeam.transforms.records.reply import Reply
 
 QUERY = "who pays what"
 REFUSAL = "The contexts do not say."

@@ -26,7 +26,7 @@ from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.rows import Rows
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import shipped
-from rankbeam.transforms.records.items import Item, System, batch_of
+from rankbeam.transforms.records.judging.items import Item, System, batch_of
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.run import Run
 

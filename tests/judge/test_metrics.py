@@ -19,7 +19,7 @@ from rankbeam.transforms.judge.metrics import (
 )
 from rankbeam.transforms.kernels.judged import AnswerKind, Assigned, Undefined
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.judge_steps import Need
+from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.definitions import ALIASES, METRICS
 from rankbeam.transforms.records.metrics.names import Metric, parse_metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics

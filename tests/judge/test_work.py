@@ -15,16 +15,16 @@ from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.judge.work import EvaluateAnswers
-from rankbeam.transforms.records.answers import AnswerStatus
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.evaluated import Evaluated, Value
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.generation import Generation
-from rankbeam.transforms.records.items import Gold, Item, System
+from rankbeam.transforms.records.judging.answers import AnswerStatus
+from rankbeam.transforms.records.judging.evaluated import Evaluated, Value
+from rankbeam.transforms.records.judging.items import Gold, Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage
+from rankbeam.transforms.records.reply import Reply
 
 PASSAGES = (
     Passage("owners", "Owners pay the invoices. They get a mail each month."),

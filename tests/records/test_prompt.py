@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.records.calls.call import content_key
 from rankbeam.transforms.records.calls.prompt import Prompt, check_template, split_template
+from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import InputError
 
 MODEL = {"type": "gemini", "model": "m-001"}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rankbeam.transforms.records.calls.outcomes import Answer, Recalled
 from rankbeam.transforms.records.calls.steps import Subject
-from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Source
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.rankings.documents import documents_of
 from rankbeam.transforms.retrieve.remote import CollectFn, CollectRecalledFn

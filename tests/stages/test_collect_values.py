@@ -17,9 +17,9 @@ from rankbeam.transforms.judge.rows import Rows
 from rankbeam.transforms.records.calls.outcomes import Answer
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.evaluated import Evaluated, Value
-from rankbeam.transforms.records.evaluation import Configuration
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.judging.evaluated import Evaluated, Value
+from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.scores.judged import judged_values
 from rankbeam.transforms.records.scores.scored import Status
 

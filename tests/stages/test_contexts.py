@@ -12,8 +12,8 @@ from support.pipeline import run
 from rankbeam.transforms.contexts import GatherContexts, SieveFn, documents_of, requests_of
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Source
-from rankbeam.transforms.records.items import Item, System, batch_of, items_in
+from rankbeam.transforms.records.judging.items import Item, System, batch_of, items_in
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.rankings.contexts import Passage
 

@@ -16,10 +16,10 @@ from support.campaigns import examples
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.failures import Failure, FailureKind
 from rankbeam.transforms.records.fusion import FusionMethod, FusionPart, FusionPlan, Normalisation
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.scores.scored import ScoredPartition, Status
 from rankbeam.transforms.score import score

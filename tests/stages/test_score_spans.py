@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.metrics.dialects import DIALECTS, RANKBEAM
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.score import score
 

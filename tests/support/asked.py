@@ -10,9 +10,9 @@ from support.standins import Standin
 from rankbeam.transforms.clients.models.base import ModelParameters
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.judge_steps import step_of
+from rankbeam.transforms.records.judging.steps import step_of
+from rankbeam.transforms.records.reply import Reply
 
 CLAIMS = {"0": "Owners pay.", "1": "It snows."}
 

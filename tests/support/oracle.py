@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.models.local import LocalModel
 from rankbeam.transforms.clients.registry import registered
 from rankbeam.transforms.judge.known_items import KnownItem, known_items
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.calls.reply import Reply, Tokens
+from rankbeam.transforms.records.reply import Reply, Tokens
 
 ENTRY_POINTS = "[rankbeam.models]\noracle = support.oracle:Oracle\n"
 TOKENS = Tokens(input=10, cached=2, output=3)

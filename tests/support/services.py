@@ -16,14 +16,15 @@ from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct,
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.call import Call, content_key
+from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reach import Reach
-from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
+from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Reply, Tokens
 
 Script = Callable[[str, int], Awaitable[str | None]]
 """What happens to a question that is asked for the n-th time (from 1); None is answered as usual."""

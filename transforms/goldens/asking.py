@@ -12,11 +12,11 @@ from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.goldens import forms
 from rankbeam.transforms.records.goldens.items import Asked
+from rankbeam.transforms.records.reply import Reply
 
 WRITTEN = frozenset({"facts", "distill", "question", "unanswerable", "closed_book"})
 """The steps of the writing model; all others are of the checking one."""

@@ -12,9 +12,9 @@ from rankbeam.transforms.kernels.neighbours import Neighbours
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.kernels.topics import Profile, label, profiles, topic_count, topics
 from rankbeam.transforms.kernels.wording import words
-from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.goldens.sources import Span
+from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 
 LEAST_WORDS = 12
 """Of a span that a question can be made from."""

@@ -9,10 +9,10 @@ from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.clients.retrievers.retrieve import Retrieve
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Reply
 
 EMBED, SEARCH = "embed", "search"
 

@@ -12,13 +12,13 @@ from rankbeam.transforms.goldens.writing import WriteItems
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.kernels.judged import Assigned
-from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.goldens.forms import CRITERIA, Decision, Derived, Draft, Fact, Facts, YesNo
 from rankbeam.transforms.records.goldens.items import Asked, Nugget, Vote
 from rankbeam.transforms.records.goldens.sources import Source
+from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
+from rankbeam.transforms.records.reply import Tokens
 
 OUTPUT_TOKENS: Mapping[str, int] = {
     "facts": 900,

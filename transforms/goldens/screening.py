@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from rankbeam.transforms.goldens.planning import Plan
 from rankbeam.transforms.kernels.judged import USEFUL_GRADE
 from rankbeam.transforms.kernels.minhash import first_alike
-from rankbeam.transforms.kernels.near import Vectors, first_near
+from rankbeam.transforms.kernels.search.near import Vectors, first_near
 from rankbeam.transforms.records.goldens.items import Made, Pooled, Reason, State
 from rankbeam.transforms.records.goldens.types import UNANSWERABLE
 

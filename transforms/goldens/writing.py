@@ -20,7 +20,6 @@ from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.kernels.judged import Assigned, claim_f1, nugget_score
 from rankbeam.transforms.kernels.wording import MOST_COMMON_WORDS, longest_common_run, words
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, together
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -28,6 +27,7 @@ from rankbeam.transforms.records.goldens.forms import CRITICS, Decision, Derived
 from rankbeam.transforms.records.goldens.items import Asked, Evidence, Made, Reason, State, Vote
 from rankbeam.transforms.records.goldens.sources import Candidate, Source, Span
 from rankbeam.transforms.records.goldens.types import DIMENSIONS, TYPES, UNANSWERABLE, Dimension
+from rankbeam.transforms.records.reply import Reply
 
 STAGE = "write"
 LEAST_AGREEMENT = 0.8

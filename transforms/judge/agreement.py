@@ -15,8 +15,8 @@ from rankbeam.transforms.kernels.statistics import raters
 from rankbeam.transforms.kernels.statistics.raters import MISSING, Level
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.answer_tables import AGREEMENT
-from rankbeam.transforms.records.evaluated import LabelledVerdict
-from rankbeam.transforms.records.judge_steps import JudgeStep
+from rankbeam.transforms.records.judging.evaluated import LabelledVerdict
+from rankbeam.transforms.records.judging.steps import JudgeStep
 from rankbeam.transforms.records.labels import ADJUDICATED, Labels, Place, agreed
 
 PEOPLE = "people"

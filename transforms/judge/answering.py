@@ -6,15 +6,16 @@ from typing import Any
 
 from rankbeam.transforms.clients.models.base import Said
 from rankbeam.transforms.judge.models import Model
-from rankbeam.transforms.records.answers import Answer, AnswerStatus, fitting
-from rankbeam.transforms.records.calls.call import Call, content_key
+from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt, split_template, variables_of
-from rankbeam.transforms.records.calls.reply import Reply, Tokens
+from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.generation import Generation
-from rankbeam.transforms.records.items import Item, System
+from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus, fitting
+from rankbeam.transforms.records.judging.items import Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage
+from rankbeam.transforms.records.reply import Reply, Tokens
 
 STEP = "answer"
 _STATUSES = {FailureKind.BLOCKED: AnswerStatus.BLOCKED, FailureKind.TRUNCATED: AnswerStatus.TRUNCATED}

@@ -21,8 +21,8 @@ from rankbeam.transforms.records.answer_tables import ANSWER_TABLES
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
 from rankbeam.transforms.records.calls.steps import Subject, Task, without_calls
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.evaluated import Evaluated, Value
-from rankbeam.transforms.records.items import items_in
+from rankbeam.transforms.records.judging.evaluated import Evaluated, Value
+from rankbeam.transforms.records.judging.items import items_in
 from rankbeam.transforms.records.scores.judged import VALUES
 from rankbeam.transforms.records.scores.scored import Status
 

@@ -17,7 +17,7 @@ from rankbeam.transforms.kernels import judged_refusals as refusals
 from rankbeam.transforms.kernels import overlap
 from rankbeam.transforms.kernels.judged import Undefined, Value
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.judge_steps import GROUP, JudgedInput, Need, is_metric, plug_ins
+from rankbeam.transforms.records.judging.steps import GROUP, JudgedInput, Need, is_metric, plug_ins
 from rankbeam.transforms.records.plug_ins import loaded
 from rankbeam.transforms.records.suggestions import did_you_mean
 

@@ -10,7 +10,7 @@ from typing import Any
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.kernels.judged import Undefined, Value
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.judge_steps import JudgedCase, JudgedInput, JudgeQuestion, JudgeReplies
+from rankbeam.transforms.records.judging.steps import JudgedCase, JudgedInput, JudgeQuestion, JudgeReplies
 
 Replies = Mapping[JudgeQuestion, Any]
 """What a step read, or the CallError of a question that failed."""

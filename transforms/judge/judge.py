@@ -11,9 +11,9 @@ from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.calls.template import Template
-from rankbeam.transforms.records.judge_steps import JudgeQuestion
+from rankbeam.transforms.records.judging.steps import JudgeQuestion
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from rankbeam.transforms.judge.definitions import JudgedDefinition, definition_n
 from rankbeam.transforms.kernels.judged import Value
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.judge_steps import GROUP as JUDGED_GROUP
-from rankbeam.transforms.records.judge_steps import Need
+from rankbeam.transforms.records.judging.steps import GROUP as JUDGED_GROUP
+from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.definitions import GROUP, metric_names
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics

@@ -8,8 +8,8 @@ from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.steps import input_named, step_named
 from rankbeam.transforms.judge.steps.claims import Claim, ClaimsStep
 from rankbeam.transforms.judge.units import Unit
-from rankbeam.transforms.records.evaluated import Judgement, LabelledVerdict, Value
-from rankbeam.transforms.records.judge_steps import JudgeQuestion
+from rankbeam.transforms.records.judging.evaluated import Judgement, LabelledVerdict, Value
+from rankbeam.transforms.records.judging.steps import JudgeQuestion
 from rankbeam.transforms.records.labels import ADJUDICATED, Labels, text_hash
 from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, by_people
 

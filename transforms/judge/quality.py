@@ -14,8 +14,8 @@ from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import Claim, ClaimsStep
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.kernels.statistics.agreement import pair_agreement, value_variance
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
-from rankbeam.transforms.records.evaluated import Evaluated, Judgement
+from rankbeam.transforms.records.judging.evaluated import Evaluated, Judgement
+from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from rankbeam.transforms.judge.answering import Text
 from rankbeam.transforms.judge.judge import JudgeReply
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.calls.reply import NO_TOKENS
 from rankbeam.transforms.records.calls.steps import Steps
-from rankbeam.transforms.records.judge_steps import Imagined, step_of
+from rankbeam.transforms.records.judging.steps import Imagined, step_of
+from rankbeam.transforms.records.reply import NO_TOKENS
 
 _WORD = "word "
 

@@ -9,14 +9,14 @@ from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import ClaimsStep
 from rankbeam.transforms.judge.work import STAGE
 from rankbeam.transforms.records.calls.quota import Prices, Quota
-from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.calls.template import Template
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.evaluated import AnswerRow, Evaluated, Judgement
-from rankbeam.transforms.records.evaluation import Configuration
 from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.judging.evaluated import AnswerRow, Evaluated, Judgement
 from rankbeam.transforms.records.labels import text_hash
+from rankbeam.transforms.records.metrics.evaluation import Configuration
+from rankbeam.transforms.records.reply import Tokens
 
 Row = dict[str, Any]
 

@@ -10,12 +10,12 @@ from rankbeam.transforms.judge.evidence import Evidence, Replies
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.kernels.judged_refusals import reads_as_refusal
-from rankbeam.transforms.records.answers import Answer, AnswerStatus
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.evaluated import Value
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.items import Gold, Item, System
-from rankbeam.transforms.records.judge_steps import JudgedCase, JudgeQuestion, Need
+from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
+from rankbeam.transforms.records.judging.evaluated import Value
+from rankbeam.transforms.records.judging.items import Gold, Item, System
+from rankbeam.transforms.records.judging.steps import JudgedCase, JudgeQuestion, Need
 
 _ANSWERED = frozenset({AnswerStatus.OK, AnswerStatus.NO_CONTEXT})
 

@@ -16,15 +16,15 @@ from rankbeam.transforms.judge.people import labelled_verdicts, values_by_people
 from rankbeam.transforms.judge.rehearsal import rehearsed
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.units import Unit, units_of, values_of
-from rankbeam.transforms.records.answers import Answer, AnswerStatus
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.evaluated import AnswerRow, Evaluated, Judgement, KnownAnswer
-from rankbeam.transforms.records.items import Item
-from rankbeam.transforms.records.judge_steps import JudgeQuestion
+from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
+from rankbeam.transforms.records.judging.evaluated import AnswerRow, Evaluated, Judgement, KnownAnswer
+from rankbeam.transforms.records.judging.items import Item
+from rankbeam.transforms.records.judging.steps import JudgeQuestion
 from rankbeam.transforms.records.labels import NO_LABELS, Labels
+from rankbeam.transforms.records.reply import Reply
 
 STAGE = "judge"
 _TIMES = 3  # that a repeated question is asked

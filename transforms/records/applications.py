@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
+from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, unquote
 
-from rankbeam.transforms.records.calls.call import content_key
+from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.failures import Failure
 
 _MODULUS = 1 << 128

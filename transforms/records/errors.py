@@ -11,8 +11,8 @@ Any other exception is a bug, and crashes.
 
 from collections.abc import Sequence
 
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.visible import in_one_line, visible
 
 

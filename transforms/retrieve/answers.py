@@ -14,8 +14,8 @@ from rankbeam.transforms.clients.storage.batches import SourceRows
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.applications import ApplicationAnswer
 from rankbeam.transforms.records.calls.outcomes import Answer
-from rankbeam.transforms.replay import rankings_in
 from rankbeam.transforms.retrieve.local import ROWS_AT_ONCE
+from rankbeam.transforms.retrieve.replay import rankings_in
 
 
 class CollectedAnswers(NamedTuple):

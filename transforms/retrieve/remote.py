@@ -22,8 +22,8 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask, Recalled
 from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rankings.documents import rankings_in

@@ -10,9 +10,9 @@ from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.took import Took, took_of
-from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.failures import Failure
-from rankbeam.transforms.records.scores.panels import column_order
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
+from rankbeam.transforms.records.metrics.panels import column_order
 from rankbeam.transforms.records.scores.scored import LABELS, ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 from rankbeam.transforms.records.slices import slice_values
 

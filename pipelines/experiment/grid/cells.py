@@ -12,8 +12,8 @@ from rankbeam.pipelines.experiment.file.keys import DISTANCE, TOP_K
 from rankbeam.pipelines.experiment.grid.components import GENERATE, Generating, Retrieving
 from rankbeam.transforms.clients.bigquery.read_source import pinned
 from rankbeam.transforms.clients.retrievers.base import Route
-from rankbeam.transforms.records.evaluation import Source
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
+from rankbeam.transforms.records.metrics.evaluation import Source
 
 Grid = Mapping[str, Sequence[Any]]
 

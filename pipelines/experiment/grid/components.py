@@ -12,8 +12,8 @@ from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
-from rankbeam.transforms.records.calls.call import content_key
 from rankbeam.transforms.records.calls.prompt import template_hash
+from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.generation import Generation
 
 RETRIEVER, GENERATE, ANSWERS = "retriever", "generate", "answers"

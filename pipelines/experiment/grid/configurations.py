@@ -13,9 +13,9 @@ from rankbeam.pipelines.experiment.grid.grid import GridContext, cells, check_na
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.evaluation import Configuration, Source
 from rankbeam.transforms.records.fusion import FusionPart, FusionPlan
 from rankbeam.transforms.records.metrics.dialects import Dialect
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Source
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 

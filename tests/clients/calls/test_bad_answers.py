@@ -12,10 +12,10 @@ from support.services import Echo, Script, make, task
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.calls.steps import Task
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.reply import Reply, Tokens
 
 QUOTA = Quota(requests_per_minute=1500)
 MOST = 60

@@ -9,10 +9,10 @@ from rankbeam.transforms.clients.calls.driver import Driver, Flight, Outcome
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
 from rankbeam.transforms.records.calls.reach import Reach
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import Failure, FailureKind
+from rankbeam.transforms.records.reply import Reply
 
 ERROR = CallError(FailureKind.BLOCKED, "refused", 2)
 

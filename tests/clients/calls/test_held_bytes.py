@@ -11,9 +11,10 @@ import pytest
 from rankbeam.transforms.clients.calls import task_batches
 from rankbeam.transforms.clients.calls.driver import Driver, Flight
 from rankbeam.transforms.clients.storage.batches import Reference
-from rankbeam.transforms.records.calls.call import Call, content_key
-from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task
+from rankbeam.transforms.records.content_keys import content_key
+from rankbeam.transforms.records.reply import Reply
 
 CONTEXTS, LENGTH = 10, 10_000
 

@@ -19,10 +19,11 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.call import Call, content_key
+from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
+from rankbeam.transforms.records.content_keys import content_key
+from rankbeam.transforms.records.reply import Reply
 
 
 @pytest.fixture

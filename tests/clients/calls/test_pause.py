@@ -17,8 +17,8 @@ from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.outcomes import Answer
 from rankbeam.transforms.records.calls.pause import pause
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
+from rankbeam.transforms.records.reply import Reply
 
 
 class Polls:

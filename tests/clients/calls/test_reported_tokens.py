@@ -8,7 +8,7 @@ import pytest
 from support.services import FAST, Echo, made, task
 
 from rankbeam.transforms.records.calls.outcomes import FailedTask
-from rankbeam.transforms.records.calls.reply import Reply, Tokens
+from rankbeam.transforms.records.reply import Reply, Tokens
 
 
 class Reporting(Echo):

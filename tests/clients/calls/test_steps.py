@@ -14,10 +14,10 @@ from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask, Usage
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.calls.steps import Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Tokens
 
 FAST = Quota(requests_per_minute=60_000)
 CONTEXTS = tuple(f"sky {i} is blue, grass {i} is green" for i in range(7))

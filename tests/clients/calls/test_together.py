@@ -23,11 +23,11 @@ from rankbeam.transforms.clients.models.replies import Vectors, reply_of
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Reply, Tokens
 
 TEXTS = [f"text {number} " + "and more " * (number % 7) for number in range(100)]
 

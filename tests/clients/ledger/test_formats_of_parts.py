@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.ledger import Entry, Ledger, clear, compact, st
 from rankbeam.transforms.clients.ledger.rows import table_of
 from rankbeam.transforms.clients.ledger.schema import ADDED, FIRST, SCHEMA, WRITTEN, Layout
 from rankbeam.transforms.records.calls.reach import Reach
-from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.reply import Tokens
 
 RELEASED = REPOSITORY / "tests" / "support" / "first_release_ledger" / "ledger"
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.models.families import missing_roles
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.calls.reply import Reply
+from rankbeam.transforms.records.reply import Reply
 
 PLAIN = {
     "openai": OpenAi(base_url="http://localhost:8000/v1", model="m-001"),

@@ -15,11 +15,11 @@ from support.standins.http_protocol import scripted
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, ModelParameters
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.openai import OpenAi
-from rankbeam.transforms.records.answers import estimated_tokens
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
-from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.judging.answers import estimated_tokens
+from rankbeam.transforms.records.reply import Reply, Tokens
 
 DEEP = object()
 ODD: list[Any] = [

@@ -23,10 +23,10 @@ from support.standins import Faults, serve
 from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
 from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.records.calls.reach import Reach
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
+from rankbeam.transforms.records.reply import Reply
 
 METHOD = "/google.cloud.aiplatform.v1.VertexRagService/RetrieveContexts"
 CORPUS = "projects/p/locations/us-central1/ragCorpora/42"

@@ -16,10 +16,10 @@ from support.standins import Faults, serve
 from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.clients.retrievers.vertex_search import VertexSearch
 from rankbeam.transforms.records.calls.reach import Reach
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
+from rankbeam.transforms.records.reply import Reply
 
 METHOD = "/google.cloud.discoveryengine.v1.SearchService/Search"
 CONFIG = "projects/p/locations/global/collections/default_collection/engines/e/servingConfigs/default_search"

@@ -18,7 +18,7 @@ from rankbeam.transforms.judge.templates import VARIABLES
 from rankbeam.transforms.kernels.judged import AnswerKind, Assigned
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.judge_steps import LONGEST_REASON
+from rankbeam.transforms.records.judging.steps import LONGEST_REASON
 
 
 def read(step: str, values: dict[str, Any], text: str) -> Any:

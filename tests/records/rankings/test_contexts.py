@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.failures import Failure, FailureKind
 from rankbeam.transforms.records.fusion import FusionPart, FusionPlan
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.rankings.contexts import Contexts, Passage, contexts_of
 

@@ -13,11 +13,11 @@ from support.campaigns import examples
 
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.names import parse_metric
+from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.means import QueryAggregate
-from rankbeam.transforms.records.scores.panels import Range
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 
 METRICS, CONFIGURATIONS = (2, 1), 3

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.judged import judged_run
 
-from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import Race
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.means import QueryAggregate

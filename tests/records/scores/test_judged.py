@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from rankbeam.transforms.judge.metrics import parse_all
-from rankbeam.transforms.records.evaluation import Configuration, Evaluation
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation
 from rankbeam.transforms.records.scores.judged import NOT_JUDGED, JudgedValues, with_judged
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, Status
 

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
+from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, or_null
-from rankbeam.transforms.records.scores.panels import Range
 from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
 
 NAN = math.nan

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.race import Look, Race
 from rankbeam.transforms.records.scores.aggregates import RunAggregate

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rankbeam.transforms.judge.metrics import parse_all
-from rankbeam.transforms.records.evaluation import Configuration, Evaluation
 from rankbeam.transforms.records.metrics import names
 from rankbeam.transforms.records.metrics.definitions import METRICS
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation
 from rankbeam.transforms.records.scores.resampled import Layout
 from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.health import NotAsked
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _MOST_MALFORMED = 3  # answers that break the schema (or in the same way), after which a call is not retried

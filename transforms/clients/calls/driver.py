@@ -8,10 +8,10 @@ from typing import Any
 from rankbeam.transforms.clients.calls.unexpected import Unexpected
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, Task, Work
 from rankbeam.transforms.records.errors import CallError, RankbeamError
 from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.reply import Reply
 
 Outcome = Answer | FailedTask
 Emit = Callable[[Outcome, int], None]

@@ -20,13 +20,14 @@ from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct,
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage.batches import Reference
-from rankbeam.transforms.records.calls.call import Call, content_key
+from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.outcomes import Answer
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
+from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Reply, Tokens
 
 _NAME = "service"
 

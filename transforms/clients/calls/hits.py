@@ -9,8 +9,8 @@ from typing import Any
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.records.calls.reach import Reach
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.reply import Reply
 
 _READ_AT_ONCE = 128
 _MOST_ADDED = 20_000

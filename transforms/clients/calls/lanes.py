@@ -29,9 +29,9 @@ from rankbeam.transforms.clients.calls.upkeep import Upkeep
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, Lookup
 from rankbeam.transforms.records.calls.pause import PAUSE
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.reply import Reply
 
 _HITS_AT_ONCE = 50_000  # neighbours in the ledger's files are read together
 _logger = logging.getLogger(__name__)

@@ -27,10 +27,10 @@ from rankbeam.transforms.clients.calls.unexpected import Unexpected, UnexpectedE
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError, RankbeamError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 _logger = logging.getLogger(__name__)
 _WAITING_PER_SLOT = 4  # calls that may pause before another attempt, per call that may be in flight

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
 
-from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError, InputError, Unreachable
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Reply, Tokens
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from rankbeam.transforms.clients.calls.health import Breaker
 from rankbeam.transforms.clients.calls.services import Connection, Service
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.reach import Reach
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.reply import Reply
 
 TakeOutcome = Callable[[Reply | CallError], None]
 """Takes the outcome of a call that another lane made."""

@@ -11,9 +11,9 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.health import NotAsked
-from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Reply, Tokens
 
 MOST_CHARACTERS = 60_000
 """The most characters of one request: some services take 20,000 tokens."""

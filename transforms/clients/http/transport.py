@@ -9,9 +9,9 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 
 import httpx
 
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.errors import CallError, Unreachable
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 MOST_BYTES = 64 * 2**20
 _CALLS_PER_CLIENT = 8

@@ -20,9 +20,9 @@ from apache_beam.io.filesystem import BeamIOError
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.store import Stored
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.calls.took import Took
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.reply import Tokens
 
 _SHORTEST_PAUSE_S = 1.0  # object stores take one write a second to an object
 

@@ -17,12 +17,12 @@ from rankbeam.transforms.clients.calls.answers import parsed
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.registry import Kind
-from rankbeam.transforms.records.calls.call import content_key
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Tokens
 
 STOP, MAX_TOKENS = "stop", "max_tokens"
 """Ends of answers, whatever the service calls them; others are kept in the service's own word."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rankbeam.transforms.records.answers import CHARACTERS_PER_TOKEN, estimated_tokens
-from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN, estimated_tokens
+from rankbeam.transforms.records.reply import Tokens
 
 _MOST = 10_000_000  # more than the window of any model
 

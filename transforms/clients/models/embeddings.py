@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, Role
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, accepted
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Reply
 
 STAGE = "embed"
 _AT_ONCE = 1000

@@ -21,11 +21,11 @@ from rankbeam.transforms.clients.models.keys import resolved
 from rankbeam.transforms.clients.models.refusals import Part, Refusals, without_bounds
 from rankbeam.transforms.clients.models.replies import Vectors, reply_of, unreadable
 from rankbeam.transforms.clients.secrets import Secrets
-from rankbeam.transforms.records.answers import estimated_tokens
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
-from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError, Unreachable
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.judging.answers import estimated_tokens
+from rankbeam.transforms.records.reply import Reply, Tokens
 
 _SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 _FINISHES = {"STOP": STOP, "MAX_TOKENS": MAX_TOKENS}

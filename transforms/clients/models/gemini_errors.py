@@ -9,9 +9,9 @@ from typing import Any
 from rankbeam.transforms.clients.google import errors
 from rankbeam.transforms.clients.google.errors import shortened
 from rankbeam.transforms.clients.http.transport import kind_of_status, retry_after_s
-from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.errors import CallError, Unreachable
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Tokens
 
 _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 

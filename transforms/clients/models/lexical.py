@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.models.local import LocalModel, share, stems
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.judge_steps import step_of
+from rankbeam.transforms.records.judging.steps import step_of
 
 
 class Lexical(LocalModel):

@@ -12,7 +12,7 @@ from rankbeam.transforms.clients.models.base import ModelParameters, Stored, pro
 from rankbeam.transforms.kernels.composed import composed
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 _WORD = re.compile(r"\w\w+")

@@ -19,11 +19,11 @@ from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.models.refusals import Part, Refusals, without_bounds
 from rankbeam.transforms.clients.models.replies import MOST_BYTES, Vectors, found_among, object_of, reply_of
 from rankbeam.transforms.clients.secrets import Secrets
-from rankbeam.transforms.records.answers import estimated_tokens
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
-from rankbeam.transforms.records.calls.reply import Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.judging.answers import estimated_tokens
+from rankbeam.transforms.records.reply import Reply, Tokens
 
 _SHOWN = 300
 _FINISHES = {"stop": STOP, "length": MAX_TOKENS, "eos": STOP}

@@ -19,11 +19,11 @@ from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.corpora import Searched, document_of
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
+from rankbeam.transforms.records.reply import Reply
 
 Text = Annotated[str, Field(min_length=1)]
 _CORPUS = re.compile(r"(?P<parent>projects/[^/\s]+/locations/(?P<location>[a-z0-9-]+))/ragCorpora/[^/\s]+")

@@ -8,11 +8,12 @@ from typing import ClassVar
 import pyarrow as pa
 
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever, payload_of
-from rankbeam.transforms.records.calls.call import Call, content_key
+from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.reach import Reach
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.queries import Ranking
+from rankbeam.transforms.records.reply import Reply
 
 STAGE, PANEL = "retrieve", "retrieval"
 

@@ -10,7 +10,7 @@ from rankbeam.transforms.judge.steps.reading import LEVEL, SUPPORTED_SHARE, offl
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, AnswerKind
 from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
 from rankbeam.transforms.records.forms import TEXT, Form, object_of, parsed
-from rankbeam.transforms.records.judge_steps import (
+from rankbeam.transforms.records.judging.steps import (
     LONGEST_REASON,
     Imagined,
     Inquiry,

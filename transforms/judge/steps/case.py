@@ -6,7 +6,7 @@ import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.kernels.overlap import without_citations
-from rankbeam.transforms.records.judge_steps import JudgedCase, JudgedInput, Need
+from rankbeam.transforms.records.judging.steps import JudgedCase, JudgedInput, Need
 
 
 def _cited(case: JudgedCase) -> BoolArray:

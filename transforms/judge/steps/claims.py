@@ -10,7 +10,7 @@ from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
 from rankbeam.transforms.kernels.quoting import place_of
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, object_of, parsed
-from rankbeam.transforms.records.judge_steps import Imagined, JudgeQuestion, JudgeStep, Share
+from rankbeam.transforms.records.judging.steps import Imagined, JudgeQuestion, JudgeStep, Share
 
 _CITATION = re.compile(r"^(?:\[\d+\]\s*)+$")
 

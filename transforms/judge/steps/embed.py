@@ -7,7 +7,7 @@ import numpy as np
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.kernels.judged_ragas import cosine
 from rankbeam.transforms.records.calls.prompt import EMBED
-from rankbeam.transforms.records.judge_steps import (
+from rankbeam.transforms.records.judging.steps import (
     Imagined,
     Inquiry,
     JudgedCase,

@@ -11,7 +11,7 @@ from pydantic import Field
 from rankbeam.transforms.judge.steps.reading import LEVEL, offline_grade, offline_reason
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
 from rankbeam.transforms.records.forms import TEXT, Form, object_of, parsed
-from rankbeam.transforms.records.judge_steps import (
+from rankbeam.transforms.records.judging.steps import (
     LONGEST_REASON,
     Imagined,
     Inquiry,

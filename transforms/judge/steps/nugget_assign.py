@@ -16,7 +16,7 @@ from rankbeam.transforms.judge.steps.reading import (
 )
 from rankbeam.transforms.kernels.judged import Assigned
 from rankbeam.transforms.records.forms import Form, parsed
-from rankbeam.transforms.records.judge_steps import (
+from rankbeam.transforms.records.judging.steps import (
     Imagined,
     Inquiry,
     JudgedCase,

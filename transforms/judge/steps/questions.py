@@ -12,7 +12,7 @@ from rankbeam.transforms.judge.steps.embed import EmbedStep, embed_question
 from rankbeam.transforms.kernels.judged_ragas import cosine
 from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
 from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, object_of, parsed
-from rankbeam.transforms.records.judge_steps import (
+from rankbeam.transforms.records.judging.steps import (
     Imagined,
     Inquiry,
     JudgedCase,

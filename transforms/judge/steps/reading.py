@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
 from rankbeam.transforms.records.forms import TEXT, list_of, malformed, object_of, whole
-from rankbeam.transforms.records.judge_steps import LONGEST_REASON
+from rankbeam.transforms.records.judging.steps import LONGEST_REASON
 from rankbeam.transforms.records.suggestions import shortened
 
 V = TypeVar("V", bound=StrEnum)

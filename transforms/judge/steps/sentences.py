@@ -8,7 +8,7 @@ import numpy as np
 from rankbeam.transforms.judge.steps.reading import SUPPORTED_SHARE
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.forms import Form, list_of, malformed, object_of, parsed, whole
-from rankbeam.transforms.records.judge_steps import (
+from rankbeam.transforms.records.judging.steps import (
     Imagined,
     Inquiry,
     JudgedCase,

@@ -8,7 +8,7 @@ import numpy as np
 from rankbeam.transforms.judge.steps.claims import how_many, statements_of
 from rankbeam.transforms.judge.steps.support import supported_by_all
 from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, object_of, parsed
-from rankbeam.transforms.records.judge_steps import (
+from rankbeam.transforms.records.judging.steps import (
     Imagined,
     Inquiry,
     JudgedCase,

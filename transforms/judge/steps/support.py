@@ -18,7 +18,7 @@ from rankbeam.transforms.judge.steps.reading import (
 from rankbeam.transforms.judge.steps.sentences import sentences_of
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records.forms import Form, parsed
-from rankbeam.transforms.records.judge_steps import (
+from rankbeam.transforms.records.judging.steps import (
     Imagined,
     Inquiry,
     JudgedCase,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.calls.took import Took
 from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 OVER_BUDGET = "max_cost: "
 """What the warning of a run begins with that did not make all its calls, because of what they cost."""

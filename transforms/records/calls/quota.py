@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.reply import Tokens
 
 MOST_IN_FLIGHT = 1000
 """Calls that one process can have in flight at once; a pool that needs more has several lanes."""

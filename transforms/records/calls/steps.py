@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.reach import Reach
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.reply import Reply
 
 Value = TypeVar("Value")
 Item = TypeVar("Item", contravariant=True)

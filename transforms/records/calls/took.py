@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from rankbeam.transforms.kernels.durations import percentile
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
+from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 
 @dataclass(frozen=True)

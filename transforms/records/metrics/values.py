@@ -12,7 +12,7 @@ from rankbeam.transforms.kernels.ranking.ties import bounds
 from rankbeam.transforms.kernels.ranking.unjudged import with_assumed_grades
 from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.metrics.names import Metric
-from rankbeam.transforms.records.scores.panels import AnyMetric
+from rankbeam.transforms.records.metrics.panels import AnyMetric
 
 _OWN_RULES = frozenset({"Judged", "Bpref", "infAP", "NumRet", "NumRel", "NumRelRet"})
 """Metrics that count documents, or have rules of their own for unjudged ones."""

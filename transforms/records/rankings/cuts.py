@@ -3,8 +3,8 @@
 from collections import defaultdict
 from typing import NamedTuple
 
-from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 
 
 class Cut(NamedTuple):

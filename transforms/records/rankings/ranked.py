@@ -11,8 +11,8 @@ from rankbeam.transforms.kernels.ranking.orders import order_by_score
 from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements, keys
 from rankbeam.transforms.kernels.ranking.rankings import Assessment, Ranked, assess
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.evaluation import Source
 from rankbeam.transforms.records.metrics.dialects import Dialect
+from rankbeam.transforms.records.metrics.evaluation import Source
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
 
 

@@ -16,7 +16,7 @@ from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
 from rankbeam.transforms.kernels.hashing import hash_strings
 from rankbeam.transforms.kernels.statistics.bootstrap import Replicates
 from rankbeam.transforms.kernels.statistics.clusters import ClusterMoments
-from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.scores.clusters import drawn_hashes
 from rankbeam.transforms.records.scores.differences import PairedAggregate
 from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART

@@ -8,7 +8,7 @@ from rankbeam.transforms.kernels.arrays import HashArray
 from rankbeam.transforms.kernels.hashing import hash_strings
 from rankbeam.transforms.kernels.statistics.clusters import Clustered, ClusterMoments, ClusterTotals
 from rankbeam.transforms.records.cluster_summary import cluster_hashes
-from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.scores.resampled import Layout
 from rankbeam.transforms.records.scores.scored import ScoredPartition
 

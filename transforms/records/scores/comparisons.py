@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.kernels.statistics.corrections import benjamini_hochberg, holm
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.scores.estimates import Firsts, RunEstimates
 from rankbeam.transforms.records.scores.means import or_null
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric

@@ -10,9 +10,9 @@ from rankbeam.transforms.kernels.statistics.estimates import DifferenceEstimate
 from rankbeam.transforms.kernels.statistics.intervals import student_p_value
 from rankbeam.transforms.kernels.statistics.moments import Moments
 from rankbeam.transforms.kernels.statistics.randomisation import Blocks
-from rankbeam.transforms.records.evaluation import Statistics
+from rankbeam.transforms.records.metrics.evaluation import Statistics
+from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.means import or_null
-from rankbeam.transforms.records.scores.panels import Range
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
-from rankbeam.transforms.records.evaluation import Evaluation
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, Status
 

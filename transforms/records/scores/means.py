@@ -10,7 +10,7 @@ from rankbeam.transforms.kernels.hashing import fingerprints
 from rankbeam.transforms.kernels.statistics.clusters import Clustered
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
 from rankbeam.transforms.kernels.statistics.moments import Moments
-from rankbeam.transforms.records.scores.panels import Range
+from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
 
 _MODULUS = 1 << 64

@@ -6,8 +6,8 @@ import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
 from rankbeam.transforms.kernels.statistics.selection import may_be_best
-from rankbeam.transforms.records.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.dialects import Dialect
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import Look
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.clusters import means_by_cluster

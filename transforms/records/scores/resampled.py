@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
-from rankbeam.transforms.records.evaluation import Evaluation
-from rankbeam.transforms.records.scores.panels import AnyMetric, Panel, is_whole, range_of
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
+from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, is_whole, range_of
 from rankbeam.transforms.records.scores.scored import ScoredPanel
 
 _BITS = 32  # resolution of a bounded metric: 2^-32 of its highest value, far finer than replicates differ

@@ -6,7 +6,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from rankbeam.transforms.records.scores.panels import RETRIEVAL
+from rankbeam.transforms.records.metrics.panels import RETRIEVAL
 
 COUNTS = ("empty", "failed", "missing", "undefined", "not_asked")
 """The columns that count queries other than those with results and a score."""

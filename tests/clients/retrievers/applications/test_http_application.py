@@ -10,8 +10,8 @@ from rankbeam.transforms.clients.retrievers.applications.callables import plain
 from rankbeam.transforms.clients.retrievers.applications.chat import ChatApplication
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.reply import Tokens
 
 PLAIN = HttpApplication(
     url="http://h/ask", answer="result.text", results="result.sources", id="id", text="snippet", usage={"input": "in"}

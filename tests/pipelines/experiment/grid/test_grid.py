@@ -8,7 +8,7 @@ import pytest
 from support.experiments import experiment, install, load, problems
 
 from rankbeam.transforms.clients.registry import registered
-from rankbeam.transforms.records.evaluation import Configuration
+from rankbeam.transforms.records.metrics.evaluation import Configuration
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from rankbeam.transforms.clients.corpora.rag_engine import answers
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import Channels, open_channels
 from rankbeam.transforms.clients.google.errors import requested
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 SERVICE = "rag_engine_data"
 _UNSURE = {FailureKind.UNAVAILABLE, FailureKind.TIMEOUT, FailureKind.MALFORMED}

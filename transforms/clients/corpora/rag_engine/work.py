@@ -16,12 +16,13 @@ from rankbeam.transforms.clients.corpora.rag_engine.operations import (
     request,
     running_imports,
 )
-from rankbeam.transforms.records.calls.call import Call, content_key
+from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.pause import pause
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Reply
 
 Item = TypeVar("Item")
 STAGE = "corpora"

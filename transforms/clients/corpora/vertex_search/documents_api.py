@@ -12,7 +12,7 @@ from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import Channels, open_channels
 from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Reply, Tokens
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 SERVICE = "vertex_search_documents"
 DOCUMENTS_QUOTA = Quota(requests_per_minute=300, timeout_s=60.0)

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from rankbeam.transforms.clients.corpora.vertex_search.answers import CHUNKS, DOCUMENTS, ListedChunk, ListedDocument
 from rankbeam.transforms.clients.corpora.vertex_search.documents_api import SERVICE, DocumentsApi
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.reply import Reply
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from pydantic import JsonValue, model_validator
 
 from rankbeam.transforms.clients.calls.services import Connection, connected
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
-from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.reply import Tokens
 
 _TOKENS = {"input": "promptTokenCount", "cached": "cachedContentTokenCount", "output": "candidatesTokenCount"}
 

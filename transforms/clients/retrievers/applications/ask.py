@@ -11,8 +11,8 @@ from rankbeam.transforms.clients.retrievers.applications.http import HttpApplica
 from rankbeam.transforms.clients.retrievers.retrieve import Question, Retrieve
 from rankbeam.transforms.records.applications import ApplicationAnswer
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.reply import Reply
 
 APPLICATIONS: Mapping[str, type[HttpApplication]] = {
     "http": HttpApplication,

@@ -11,9 +11,9 @@ from pydantic import JsonValue, field_validator
 
 from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Reply
 
 CALLABLE = "callable"
 """The type of these applications, which `rankbeam.evaluate(…, system=…)` uses."""

@@ -12,9 +12,9 @@ from rankbeam.transforms.clients.http.transport import MOST_BYTES, received
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.http_connection import HttpConnection
 from rankbeam.transforms.clients.retrievers.http_connection import connect as connect_http
-from rankbeam.transforms.records.calls.reply import Reply
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Reply
 
 _MOST_BYTES_OF_AN_ERROR = 64 * 2**10
 

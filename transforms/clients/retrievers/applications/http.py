@@ -14,10 +14,10 @@ from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.storage.json_paths import check_path, finder
 from rankbeam.transforms.clients.storage.json_values import value_of
 from rankbeam.transforms.records.applications import ApplicationAnswer, Consumption
-from rankbeam.transforms.records.calls.call import content_key, content_keys
-from rankbeam.transforms.records.calls.reply import Tokens
+from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.suggestions import shortened
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(\w+)\}")

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.forms import Form, parsed, schema_of
-from rankbeam.transforms.records.items import NO_GOLD, Gold
+from rankbeam.transforms.records.judging.items import NO_GOLD, Gold
 from rankbeam.transforms.records.plug_ins import loaded, registered
 
 GROUP = "rankbeam.judged"

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rankbeam.transforms.records.calls.reply import NO_TOKENS, Tokens
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.rankings.contexts import Passage
+from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 CHARACTERS_PER_TOKEN = 4
 _LEAST_YEAR = 1000

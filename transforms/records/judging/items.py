@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from rankbeam.transforms.records.applications import NO_CONSUMPTION, Consumption
-from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.columns import ATTRIBUTES
 from rankbeam.transforms.records.rankings.contexts import Contexts, Passage
+from rankbeam.transforms.records.reply import Tokens
 
 ITEMS = pa.schema(
     [

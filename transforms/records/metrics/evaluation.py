@@ -12,8 +12,8 @@ from rankbeam.transforms.records.fusion import FusionPlan
 from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.names import Metric
+from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, panels_of
 from rankbeam.transforms.records.race import Race
-from rankbeam.transforms.records.scores.panels import AnyMetric, Panel, panels_of
 from rankbeam.transforms.records.slices import attributes_of
 
 _MOST_NAMED = 4

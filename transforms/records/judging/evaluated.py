@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.transforms.records.answers import Answer
-from rankbeam.transforms.records.calls.reply import Tokens
 from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.judging.answers import Answer
 from rankbeam.transforms.records.labels import Place
+from rankbeam.transforms.records.reply import Tokens
 
 
 @dataclass(frozen=True)
