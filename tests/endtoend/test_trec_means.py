@@ -60,9 +60,12 @@ def test_means_of_real_runs_are_those_of_trec_evals_code() -> None:
         evaluator = pytrec_eval.RelevanceEvaluator(pytrec_eval.parse_qrel(file), MEASURES)
     command = ["score", ROBUST / "qrels.txt.gz", *paths, "-m", "all_trec", "--format", "trec", "--replicates", "0"]
     printed = means(rankbeam(*command, "--dialect", "pytrec_eval").stdout)
-    names = [name for each in parse_metrics(["all_trec"]) if (name := trec_name(each)) not in (None, *COUNTS)]
+    # trec_eval 9, which pytrec_eval wraps, rounds levels of recall otherwise than trec_eval 10.
+    compared = [metric for metric in parse_metrics(["all_trec"]) if metric.name != "IPrec"]
+    names = [name for metric in compared if (name := trec_name(metric)) not in (None, *COUNTS)]
     for path, found in zip(paths, printed, strict=True):
         with gzip.open(path, "rt") as file:
             values = evaluator.evaluate(pytrec_eval.parse_run(file))
         in_order = [values[query] for query in sorted(values, key=str.encode)]
-        assert found == {name: f"{mean(each[name] for each in in_order):6.4f}" for name in names}
+        shown = {name: value for name, value in found.items() if not name.startswith("iprec")}
+        assert shown == {name: f"{mean(each[name] for each in in_order):6.4f}" for name in names}

@@ -5,7 +5,7 @@ Keyword arguments are named as the kernels name theirs.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log2
+from math import floor, log2
 
 Grades = Sequence[float | None]
 
@@ -69,6 +69,17 @@ def ndcg(query: Judged, *, cutoff: int | None, gain: str) -> float:
     """Järvelin and Kekäläinen, TOIS 2002; with gain "exp" Burges et al., ICML 2005."""
     ideal = _dcg(sorted(query.pool, reverse=True)[:cutoff], gain)
     return _dcg(query.grades[:cutoff], gain) / ideal if ideal else 0.0
+
+
+def dcg(query: Judged, *, cutoff: int | None, gain: str) -> float:
+    return _dcg(query.grades[:cutoff], gain)
+
+
+def interpolated_precision(query: Judged, *, recall: float, rel: float) -> float:
+    """The highest precision at a rank with at least recall · R relevant documents, rounded as C's lround does."""
+    threshold = floor(recall * sum(grade >= rel for grade in query.pool) + 0.5)
+    hits = [_hits(query.grades[:rank], rel) for rank in range(1, len(query.grades) + 1)]
+    return max((count / rank for rank, count in enumerate(hits, start=1) if count >= threshold), default=0.0)
 
 
 def chunk_precision(query: Judged, *, cutoff: int, rel: float) -> float:

@@ -68,6 +68,7 @@ EACH_METRIC = tuple(_each_metric())
 _OPTIONS: dict[str, st.SearchStrategy[Option]] = {
     "rel": st.floats(0, 1e9),
     "p": st.floats(0, 1),
+    "recall": st.floats(0, 1),
     "beta": st.floats(0, 1e9),
     "max_rel": st.floats(1, 60),
     "gain": st.sampled_from(["linear", "exp"]),

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from math import isnan
 from typing import Any
 
 import ir_measures
@@ -30,6 +31,8 @@ WholeGrades = Mapping[str, Mapping[str, int]]
 """Qrels as trec_eval knows them."""
 
 CUTOFFS = (1, 2, 3, 5, 10, 30)
+LEVEL_ENDS = (0.0, 1.0)  # between them, trec_eval 9, which pytrec_eval wraps, rounds otherwise than trec_eval 10
+IPREC = f"iprec_at_recall.{','.join(map(str, LEVEL_ENDS))}"
 WHOLE: Mapping[str, Kernel] = {
     "map": kernels.average_precision,
     "Rprec": kernels.r_precision,
@@ -57,6 +60,8 @@ def ours(a: Assessment, level: int) -> dict[str, FloatArray]:
     for cutoff in CUTOFFS:
         values |= {f"{name}_{cutoff}": kernel(a, cutoff=cutoff, rel=level) for name, kernel in AT_CUTOFF.items()}
         values[f"ndcg_cut_{cutoff}"] = kernels.ndcg(a, cutoff=cutoff)
+    for recall in LEVEL_ENDS:
+        values[f"iprec_at_recall_{recall:.2f}"] = kernels.interpolated_precision(a, recall=recall, rel=level)
     return values
 
 
@@ -64,14 +69,15 @@ def assert_as_pytrec_eval(qrels: WholeGrades, run: Run, level: int, judged_only:
     assessment = assessment_of(qrels, rows_of(run))
     values = ours(assessment.judged_only() if judged_only else assessment, level)
     cutoffs = ",".join(map(str, CUTOFFS))
-    measures = [*WHOLE, "num_ret", "ndcg", *(f"{name}.{cutoffs}" for name in (*AT_CUTOFF, "ndcg_cut"))]
+    measures = [*WHOLE, "num_ret", "ndcg", IPREC, *(f"{name}.{cutoffs}" for name in (*AT_CUTOFF, "ndcg_cut"))]
     theirs = pytrec_eval.RelevanceEvaluator(
         qrels, measures, relevance_level=level, judged_docs_only_flag=judged_only
     ).evaluate(run)
     for place, (query, pool) in enumerate(qrels.items()):
         # pytrec_eval leaves out a query without results; its relevant documents are there all the same.
         without_results = dict.fromkeys(values, 0.0) | {"num_rel": sum(grade >= level for grade in pool.values())}
-        expected = theirs.get(query, without_results)
+        # It divides by 0 where no document is left.
+        expected = {name: 0.0 if isnan(value) else value for name, value in theirs.get(query, without_results).items()}
         assert {name: column[place] for name, column in values.items()} == pytest.approx(expected, rel=0, abs=1e-12)
 
 
@@ -112,6 +118,8 @@ def test_set_f_weighs_recall_as_trec_eval_does(collection: tuple[WholeGrades, Ru
         (ir_measures.msmarco, ir_measures.RR(rel=3) @ 10, "RR(rel=3)@10", 1e-12),
         (ir_measures.pytrec_eval, ir_measures.nDCG(gains={2: 3, 3: 7, 4: 15}) @ 20, "nDCG(gain=exp)@20", 1e-12),
         (ir_measures.pytrec_eval, ir_measures.nDCG(gains={2: 3, 3: 7, 4: 15}), "nDCG(gain=exp)", 1e-12),
+        (ir_measures.pytrec_eval, ir_measures.IPrec @ 0, "IPrec@0", 1e-12),
+        (ir_measures.pytrec_eval, ir_measures.IPrec(rel=2) @ 1, "IPrec(rel=2)@1", 1e-12),
         (ir_measures.gdeval, ir_measures.nDCG(dcg="exp-log2") @ 20, "nDCG(gain=exp)@20", 6e-6),
         (ir_measures.gdeval, ir_measures.ERR @ 20, "ERR@20", 6e-6),
     ],
@@ -151,6 +159,12 @@ FROM_PAPERS: tuple[tuple[Kernel, Callable[..., float], dict[str, st.SearchStrate
         {"cutoff": CUTOFF_OR_ALL, "max_rel": st.sampled_from([1.0, 2.0, 3.0, 4.0])},
     ),
     (kernels.ndcg, plain.ndcg, {"cutoff": CUTOFF_OR_ALL, "gain": GAIN}),
+    (kernels.dcg, plain.dcg, {"cutoff": CUTOFF_OR_ALL, "gain": GAIN}),
+    (
+        kernels.interpolated_precision,
+        plain.interpolated_precision,
+        {"recall": st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.7, 1.0]), "rel": REL},
+    ),
 )
 FROM_NOTEBOOK = (
     (kernels.chunk_precision, plain.chunk_precision, {"cutoff": CUTOFF, "rel": REL}),
@@ -218,6 +232,15 @@ def test_chunk_recall_counts_a_document_once(collection: tuple[Qrels, list[Row]]
         relevant = {doc for doc, grade in pool.items() if grade >= rel}
         expected.append(len(relevant & set(ranking[:cutoff])) / len(relevant) if relevant else 0.0)
     assert values.tolist() == expected
+
+
+def test_dcg_of_a_published_example() -> None:
+    """The worked example of Wikipedia's article: DCG@6 is 6.861, and 8.740 for the ideal order."""
+    pool = {f"d{place}": grade for place, grade in enumerate([3, 2, 3, 0, 1, 2, 3, 2])}
+    rankings = [("ranked", f"d{place}", -float(place)) for place in range(6)]
+    rankings += [("ideal", doc, float(grade)) for doc, grade in pool.items()]
+    assessment = assessment_of({"ranked": pool, "ideal": pool}, rankings)
+    assert kernels.dcg(assessment, cutoff=6).tolist() == pytest.approx([6.861, 8.740], abs=5e-4)
 
 
 def each_metric(qrels: Qrels, rows: list[Row]) -> FloatArray:

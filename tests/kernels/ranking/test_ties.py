@@ -88,6 +88,7 @@ VALUES: Mapping[str, st.SearchStrategy[Any]] = {
     "rel": st.sampled_from([0.0, 0.5, 1.0, 2.0]),
     "p": st.sampled_from([0.5, 0.8, 1.0]),
     "beta": st.sampled_from([0.5, 2.0]),
+    "recall": st.sampled_from([0.0, 0.3, 0.5, 1.0]),
     "max_rel": st.sampled_from([1.0, 4.0]),
     "gain": st.sampled_from(["linear", "exp"]),
     "graded": st.booleans(),

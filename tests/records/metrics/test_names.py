@@ -87,6 +87,8 @@ def test_ir_measures_reads_and_writes_the_same_name(name: str) -> None:
         ("P", "needs a cutoff, such as P@10"),
         ("chunk_nDCG(gain=exp)", "needs a cutoff, such as chunk_nDCG@10"),
         ("Rprec@5", "takes no cutoff: write Rprec"),
+        ("IPrec@1.5", "recall=1.5 is not a number from 0 to 1"),
+        ("IPrec(recall=0.1)@0.2", "the option 'recall' is given twice; keep one"),
         ("P@0", "'0' is not a positive whole number"),
         ("P@-1", "'-1' is not a positive whole number"),
         ("P@1.5", "'1.5' is not a positive whole number"),

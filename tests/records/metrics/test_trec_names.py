@@ -13,7 +13,7 @@ from rankbeam.transforms.records.metrics.names import Metric, parse_metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics, trec_name, trec_order
 
 FAMILIES = ["num_ret", "num_rel", "num_rel_ret", "map", "Rprec", "bpref", "recip_rank", "P", "recall", "infAP"]
-FAMILIES += ["ndcg", "ndcg_cut", "map_cut", "success", "set_P", "set_recall", "set_F"]
+FAMILIES += ["iprec_at_recall", "ndcg", "ndcg_cut", "map_cut", "success", "set_P", "set_recall", "set_F"]
 
 
 def names(*words: str) -> list[str]:
@@ -34,6 +34,8 @@ def names(*words: str) -> list[str]:
         ("ndcg_cut.3", ["nDCG@3"]),
         ("map_cut_100", ["AP@100"]),
         ("recall_7", ["R@7"]),
+        ("iprec_at_recall_0.10", ["IPrec(recall=0.1)"]),
+        ("iprec_at_recall.0,0.5", ["IPrec", "IPrec(recall=0.5)"]),
         ("success", ["Success@1", "Success@5", "Success@10"]),
         ("recall", [f"R@{cutoff}" for cutoff in (5, 10, 15, 20, 30, 100, 200, 500, 1000)]),
         ("nDCG(gain=exp)@10", ["nDCG(gain=exp)@10"]),
@@ -58,7 +60,7 @@ def test_all_trec_gives_what_pytrec_eval_gives() -> None:
 @pytest.mark.parametrize(("printed", "word"), [("out.test.a", "all_trec"), ("out.test", "official")])
 def test_a_set_has_the_metrics_and_the_order_of_trec_eval(printed: str, word: str) -> None:
     lines = (SHARED_DATA / "trec_eval" / printed).read_text().splitlines()
-    ours = re.compile(rf"({'|'.join(FAMILIES)})(_\d+)?")
+    ours = re.compile(rf"({'|'.join(FAMILIES)})(_[\d.]+)?")
     expected = [line.split()[0] for line in lines if ours.fullmatch(line.split()[0])]
     assert [trec_name(metric) for metric in parse_metrics([word])] == expected
     assert [trec_name(metric) for metric in trec_order(reversed(parse_metrics([word])))] == expected
@@ -69,8 +71,9 @@ def test_trec_evals_name_leads_back_to_the_metric(metric: Metric) -> None:
     name = trec_name(metric)
     if name is not None:
         # The relevance level and "judged only" are options of trec_eval's command line, not part of a name.
-        assert parse_metrics([name]) == (Metric(metric.name, cutoff=metric.cutoff),)
-        assert set(dict(metric.options)) <= {"rel"}
+        options = tuple(option for option in metric.options if option[0] != "rel")
+        assert parse_metrics([name]) == (Metric(metric.name, options, metric.cutoff),)
+        assert set(dict(options)) <= {"recall"}
 
 
 @pytest.mark.parametrize(
@@ -83,6 +86,10 @@ def test_trec_evals_name_leads_back_to_the_metric(metric: Metric) -> None:
         ("SetF", "set_F"),
         ("SetF(beta=2)", None),
         ("RR@10", None),
+        ("IPrec", "iprec_at_recall_0.00"),
+        ("IPrec@0.7", "iprec_at_recall_0.70"),
+        ("IPrec@0.125", None),
+        ("DCG@10", None),
         ("R", None),
         ("nDCG(gain=exp)@10", None),
         ("Judged@10", None),

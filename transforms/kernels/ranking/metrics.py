@@ -45,11 +45,20 @@ def ndcg(a: Assessment, *, cutoff: int | None = None, gain: str = "linear") -> F
     >>> ndcg(hits.EXAMPLE, cutoff=3).round(4).tolist()
     [0.6388]
     """
-    gains = GAINS[gain]
     ideal_rank = position_in_group(a.pool_query, a.queries) + 1
-    dcg = hits.total(a, a.hit_query, gains(a.hit_grade) / hits.discount(a.hit_rank), hits.upto(a.hit_rank, cutoff))
-    ideal = hits.total(a, a.pool_query, gains(a.pool_grade) / hits.discount(ideal_rank), hits.upto(ideal_rank, cutoff))
-    return hits.ratio(dcg, ideal)
+    discounted = GAINS[gain](a.pool_grade) / hits.discount(ideal_rank)
+    ideal = hits.total(a, a.pool_query, discounted, hits.upto(ideal_rank, cutoff))
+    return hits.ratio(dcg(a, cutoff=cutoff, gain=gain), ideal)
+
+
+def dcg(a: Assessment, *, cutoff: int | None = None, gain: str = "linear") -> FloatArray:
+    """Discounted gain, discount log2(rank + 1): the numerator of nDCG (ranx's dcg and dcg_burges).
+
+    >>> dcg(hits.EXAMPLE, cutoff=4).round(4).tolist()
+    [2.4307]
+    """
+    discounted = GAINS[gain](a.hit_grade) / hits.discount(a.hit_rank)
+    return hits.total(a, a.hit_query, discounted, hits.upto(a.hit_rank, cutoff))
 
 
 def precision(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:
@@ -108,6 +117,23 @@ def average_precision(a: Assessment, *, cutoff: int | None = None, rel: float = 
     precisions = hits.relevant_so_far(a, rel) / a.hit_rank
     chosen = hits.is_relevant(a, rel) & hits.upto(a.hit_rank, cutoff)
     return hits.ratio(hits.total(a, a.hit_query, precisions, chosen), hits.relevant(a, rel))
+
+
+def interpolated_precision(a: Assessment, *, recall: float = 0.0, rel: float = 1.0) -> FloatArray:
+    """The highest precision at any rank at which a level of recall is reached (trec_eval's iprec_at_recall).
+
+    The level is reached with recall · R of the R relevant documents, rounded to the nearest whole number, as in
+    trec_eval 10; trec_eval 9, and so pytrec_eval, takes floor(recall · R + 0.9).
+
+    >>> interpolated_precision(hits.EXAMPLE, recall=0.5).round(4).tolist()
+    [0.5]
+    """
+    count = hits.relevant_so_far(a, rel)
+    threshold = np.floor(hits.relevant(a, rel) * recall + 0.5)
+    chosen = hits.is_relevant(a, rel) & (count >= threshold[a.hit_query])
+    highest = np.zeros(a.queries)
+    np.maximum.at(highest, a.hit_query[chosen], count[chosen] / a.hit_rank[chosen])
+    return highest
 
 
 def success(a: Assessment, *, cutoff: int, rel: float = 1.0) -> FloatArray:

@@ -71,12 +71,14 @@ _Definition, _GRADED, _FREE = MetricDefinition, Ties.BY_GRADE, Ties.ORDER_FREE
 METRICS: Mapping[str, MetricDefinition] = MappingProxyType(
     {
         "nDCG": _Definition(kernels.ndcg, ties=_GRADED),
+        "DCG": _Definition(kernels.dcg, ties=_GRADED, highest=None),
         "P": _Definition(kernels.precision, ties=_GRADED),
         "R": _Definition(kernels.recall, ties=_GRADED),
         "Rcap": _Definition(kernels.capped_recall, ties=_GRADED),
         "F1": _Definition(kernels.f1, ties=_GRADED),
         "RR": _Definition(kernels.reciprocal_rank, ties=_GRADED),
         "AP": _Definition(kernels.average_precision, ties=_GRADED),
+        "IPrec": _Definition(kernels.interpolated_precision, ties=_GRADED),
         "Success": _Definition(kernels.success, ties=_GRADED),
         "Rprec": _Definition(kernels.r_precision, ties=_GRADED),
         "Bpref": _Definition(kernels.bpref, ties=_GRADED),

@@ -194,7 +194,7 @@ def _parse_option(text: str, name: str, option: str, written: str) -> Option:
 
 _HIGHEST_OPTION = 1e15
 # A document of grade 0 is not relevant, but "any judged document" is rel=0.
-_RANGES = {"rel": (0.0, 1e9), "p": (0.0, 1.0), "beta": (0.0, 1e9), "max_rel": (1.0, 60.0)}
+_RANGES = {"rel": (0.0, 1e9), "p": (0.0, 1.0), "recall": (0.0, 1.0), "beta": (0.0, 1e9), "max_rel": (1.0, 60.0)}
 
 
 def _parse_bool(text: str, option: str, written: str) -> bool:

@@ -24,6 +24,7 @@ SAME: Mapping[str, str] = MappingProxyType(
         "accuracy": "Success",  # BEIR, MTEB
         "hits": "NumRelRet",  # ranx
         "ndcg_burges": "nDCG(gain=exp)",  # ranx
+        "dcg_burges": "DCG(gain=exp)",  # ranx
         "r_precision": "Rprec",  # ranx
         "recip_rank": "RR",  # trec_eval
         "mean_reciprocal_rank": "RR",
@@ -36,13 +37,9 @@ SAME: Mapping[str, str] = MappingProxyType(
 
 FOREIGN: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "dcg": ("a metric of ranx", "nDCG"),
-        "dcg_burges": ("a metric of ranx", "nDCG(gain=exp)"),
         "gm_map": ("trec_eval's geometric mean of AP", "AP"),
         "gm_bpref": ("trec_eval's geometric mean of Bpref", "Bpref"),
-        "iprec_at_recall": ("trec_eval's interpolated precision", "AP"),
-        "11pt_avg": ("trec_eval's interpolated precision", "AP"),
-        "IPrec": ("a metric of ir_measures", "AP"),
+        "11pt_avg": ("trec_eval's interpolated precision, averaged over 11 levels", "IPrec(recall=0.5)"),
         "ndcg_rel": ("a metric of trec_eval", "nDCG"),
         "Rndcg": ("a metric of trec_eval", "nDCG"),
         "G": ("a metric of trec_eval", "nDCG"),

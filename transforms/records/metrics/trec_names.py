@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from rankbeam.transforms.kernels.ranking.curves import LEVELS
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.metrics.names import Metric, parse_metric
@@ -9,7 +10,7 @@ from rankbeam.transforms.records.metrics.other_tools import refuse_foreign
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 _CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
-_FAMILIES: tuple[tuple[str, str, tuple[int, ...] | None], ...] = (
+_FAMILIES: tuple[tuple[str, str, tuple[float, ...] | None], ...] = (
     ("num_ret", "NumRet", None),
     ("num_rel", "NumRel", None),
     ("num_rel_ret", "NumRelRet", None),
@@ -17,6 +18,7 @@ _FAMILIES: tuple[tuple[str, str, tuple[int, ...] | None], ...] = (
     ("Rprec", "Rprec", None),
     ("bpref", "Bpref", None),
     ("recip_rank", "RR", None),
+    ("iprec_at_recall", "IPrec", LEVELS),
     ("P", "P", _CUTOFFS),
     ("recall", "R", _CUTOFFS),
     ("infAP", "infAP", None),
@@ -28,7 +30,7 @@ _FAMILIES: tuple[tuple[str, str, tuple[int, ...] | None], ...] = (
     ("set_recall", "SetR", None),
     ("set_F", "SetF", None),
 )
-_OFFICIAL = ("num_ret", "num_rel", "num_rel_ret", "map", "Rprec", "bpref", "recip_rank", "P")
+_OFFICIAL = ("num_ret", "num_rel", "num_rel_ret", "map", "Rprec", "bpref", "recip_rank", "iprec_at_recall", "P")
 _BY_TREC = {trec: (name, cutoffs) for trec, name, cutoffs in _FAMILIES}
 _SETS = {"all_trec": tuple(_BY_TREC), "official": _OFFICIAL}
 _SPELLED = {trec.lower(): trec for trec in _BY_TREC}
@@ -56,7 +58,7 @@ def _parse(word: str, also: Sequence[str]) -> Iterable[Metric]:
     if word == "rbp" or (family == "rbp" and parameters.startswith("p=")):  # trec_eval's; its p is 0.9
         return [parse_metric(f"RBP(graded=True,{parameters or 'p=0.9'})")]
     stem, _, cutoff = word.rpartition("_")
-    if cutoff.isdecimal():
+    if cutoff.replace(".", "", 1).isdecimal():
         if stem.lower().endswith("_at"):  # ndcg_at_10, as MTEB and BEIR's results have it
             name = stem[:-3]
             return [parse_metric(f"{name.lower() if name == 'Accuracy' else name}@{cutoff}")]
@@ -66,7 +68,7 @@ def _parse(word: str, also: Sequence[str]) -> Iterable[Metric]:
         return _expand(_SPELLED[family.lower()], parameters, word)
     if dot and family.lower() == "rbp" and parameters.isdecimal():  # ranx: rbp.95
         return [parse_metric(f"RBP(p=0.{parameters})")]
-    if dot and "(" not in word:
+    if dot and "(" not in word and "@" not in family:
         refuse_foreign(family)
         raise InputError(f"unknown metric {word!r}; {did_you_mean(family, _BY_TREC)}")
     return [parse_metric(word, also=[*_BY_TREC, *_SETS, *also])]
@@ -94,11 +96,23 @@ def trec_name(metric: Metric) -> str | None:
     >>> trec_name(parse_metric("nDCG@10")), trec_name(parse_metric("AP(rel=2)")), trec_name(parse_metric("ERR@20"))
     ('ndcg_cut_10', 'map', None)
     """
-    position = _ORDER.get((metric.name, metric.cutoff is not None))
-    if position is None or set(dict(metric.options)) - {"rel"}:
+    position = _ORDER.get((metric.name, _parameter(metric) is not None))
+    if position is None or set(dict(metric.options)) - {"rel", "recall"}:
         return None
     trec = _FAMILIES[position][0]
+    if (level := _recall(metric)) is not None:
+        return f"{trec}_{level:.2f}" if float(f"{level:.2f}") == level else None
     return trec if metric.cutoff is None else f"{trec}_{metric.cutoff}"
+
+
+def _parameter(metric: Metric) -> float | None:
+    """The number behind trec_eval's name: a cutoff, or a level of recall."""
+    level = _recall(metric)
+    return metric.cutoff if level is None else level
+
+
+def _recall(metric: Metric) -> float | None:
+    return float(dict(metric.options).get("recall", 0.0)) if metric.name == "IPrec" else None
 
 
 def trec_order(metrics: Iterable[Metric]) -> list[Metric]:
@@ -108,4 +122,7 @@ def trec_order(metrics: Iterable[Metric]) -> list[Metric]:
     ['AP', 'P@5', 'P@10']
     """
     known = [metric for metric in metrics if trec_name(metric) is not None]
-    return sorted(known, key=lambda metric: (_ORDER[metric.name, metric.cutoff is not None], metric.cutoff or 0))
+    parameters = {metric: _parameter(metric) for metric in known}
+    return sorted(
+        known, key=lambda metric: (_ORDER[metric.name, parameters[metric] is not None], parameters[metric] or 0)
+    )

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from rankbeam.transforms.records.errors import InputError
 
 _MOST = 999_999_999
+_LEVELS = {"iprec": "recall"}
+"""Metrics that have a level after `@`, as in ir_measures' `IPrec@0.1`: the option that it sets."""
 _NAME = re.compile(
     r"^\s*(?P<name>[A-Za-z_0-9][A-Za-z_0-9-]*)\s*(?:\((?P<options>.*)\))?\s*(?:@\s*(?P<cutoff>\S+))?\s*$"
 )
@@ -39,6 +41,10 @@ def split_name(text: str) -> Written:
             raise InputError(f"metric {text!r}: the option {option!r} is given twice; keep one")
         options[option] = value if equals else None
     cutoff = match["cutoff"]
+    if cutoff is not None and (level := _LEVELS.get(match["name"].lower())):
+        if level in options:
+            raise InputError(f"metric {text!r}: the option {level!r} is given twice; keep one")
+        options[level], cutoff = cutoff, None
     in_tokens = cutoff is not None and cutoff.endswith("t")
     return Written(
         match["name"], tuple(options.items()), _cutoff(text, cutoff[:-1] if in_tokens else cutoff), in_tokens
