@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
@@ -20,6 +20,7 @@ import pytest
 import yaml
 from support.data import REPOSITORY
 from support.documents import PAGES, README, Block, Document, page
+from support.example_application import served, stop_all
 from support.key_reference import named_tables, sections, with_tables
 from support.runs import rankbeam
 
@@ -37,12 +38,13 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluated: Path) -> Path:
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluated: Path) -> Iterator[Path]:
     """What a reader has who follows a page: a clone, and a run of its example."""
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
     shutil.copytree(evaluated, tmp_path / "out" / "helpdesk")
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    yield tmp_path
+    stop_all()
 
 
 def _run(command: str) -> str:
@@ -53,6 +55,8 @@ def _run(command: str) -> str:
             result = rankbeam(*arguments)
             assert result.exit_code in (0, 3), result.stderr  # 3: a gate is missed
             return result.stdout
+        case ["python", *arguments, "&"]:
+            return served(arguments[0])
         case ["python", *arguments]:
             return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True).stdout
         case ["make", target]:

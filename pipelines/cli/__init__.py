@@ -19,6 +19,7 @@ from rankbeam.pipelines.cli import (
     status,
     views,
     warehouse,
+    worst,
 )
 from rankbeam.pipelines.cli.group import main
 
@@ -42,4 +43,5 @@ __all__ = [
     "status",
     "views",
     "warehouse",
+    "worst",
 ]

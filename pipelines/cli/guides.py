@@ -26,6 +26,7 @@ GUIDES: Mapping[str, str] = {
     "status": "cloud",
     "validate": "experiment",
     "warehouse": "cloud",
+    "worst": "report",
 }
 """The page of every command and its subcommands."""
 

@@ -1,0 +1,124 @@
+"""The queries on which a configuration has the lowest values, with its answers."""
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.pipelines.results.equals import distinct
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.show.screen import WHOLE, Screen
+from rankbeam.pipelines.show.tabular import printable
+from rankbeam.transforms.judge.metrics import parse_all
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean, shortened
+
+_LONGEST_TEXT = 400
+_ANSWER_COLUMNS = ("config_id", "query_id", "sample", "status", "answer", "reference", "message")
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The queries with the lowest values.
+
+    Attributes:
+        configuration: name of the configuration.
+        metric: name of the metric.
+        rows: for each query its id, text, value, answer, reference answer and message, lowest value first.
+        unscored: queries without a value of the metric.
+    """
+
+    configuration: str
+    metric: str
+    rows: Sequence[dict[str, Any]]
+    unscored: int
+
+
+def worst_of(results: Results, configuration: str | None, metric: str | None, count: int) -> Worst:
+    """Find the queries on which a configuration has the lowest values of a metric.
+
+    Args:
+        results: the run.
+        configuration: name of a configuration; by default the best one.
+        metric: name of a metric; by default the first judged one, or the first one if none is judged.
+        count: number of queries.
+    """
+    row, name = _configuration(results, configuration), _metric(results, metric)
+    unscored = 0
+
+    def scored() -> Iterator[tuple[float, str, str | None]]:
+        nonlocal unscored
+        for query_id, text, value in _values(results, row["config_id"], name):
+            unscored += value is None
+            if value is not None:
+                yield value, query_id, text
+
+    lowest = heapq.nsmallest(count, scored(), key=lambda entry: entry[:2])
+    answers = _answers(results, row["config_id"], [query_id for _, query_id, _ in lowest])
+    rows = [
+        {"query_id": query_id, "query": text, "value": value, **answers.get(query_id, {})}
+        for value, query_id, text in lowest
+    ]
+    return Worst(row["name"], name, rows, unscored)
+
+
+def as_text(worst: Worst, screen: Screen = WHOLE) -> str:
+    """The queries as paragraphs."""
+    head = f"{worst.configuration}: lowest {worst.metric}"
+    head += f"; {worst.unscored:,} more queries have no value" if worst.unscored else ""
+    return "\n\n".join([screen.prose(head), *(_paragraph(row, screen) for row in worst.rows)])
+
+
+def _paragraph(row: dict[str, Any], screen: Screen) -> str:
+    parts = (("answer", row.get("answer") or row.get("message")), ("reference", row.get("reference")))
+    lines = [f"{row['value']:.4f}  {row['query_id']}: {_short(row['query'] or '')}"]
+    lines += [f"  {name:<9}  {_short(text)}" for name, text in parts if text]
+    return "\n".join(screen.prose(line, indent=" " * 13) for line in lines)
+
+
+def _short(text: str) -> str:
+    return shortened(printable(text), _LONGEST_TEXT)
+
+
+def _configuration(results: Results, name: str | None) -> dict[str, Any]:
+    rows = distinct(results)
+    match = next((row for row in [*rows, *results.configurations] if name in (None, row["name"])), None)
+    if match is None:
+        names = [row["name"] for row in results.configurations]
+        raise InputError(f"--configuration {name!r}: no configuration has this name; {did_you_mean(str(name), names)}")
+    return match
+
+
+def _metric(results: Results, name: str | None) -> str:
+    if name is None:
+        return next(filter(results.is_judged, results.metrics), results.metrics[0])
+    (metric,) = map(str, parse_all([name]))
+    matching = [entry for entry in results.metrics if entry == metric or entry.partition("(judge=")[0] == metric]
+    if not matching:
+        raise InputError(f"the run has no metric {metric}; {did_you_mean(metric, results.metrics)}")
+    return matching[0]
+
+
+def _values(results: Results, config_id: str, metric: str) -> Iterator[tuple[str, str | None, float | None]]:
+    """Id, text and value of every query of a configuration."""
+    for batch in results.batches("query_metrics", ("config_id", "query_id", "text", "metrics")):
+        for row in batch.filter(pc.equal(batch["config_id"], config_id)).to_pylist():
+            values = (entry["value"] for entry in row["metrics"] if entry["metric"] == metric)
+            yield row["query_id"], row["text"], next(values, None)
+
+
+def _answers(results: Results, config_id: str, query_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Answer, reference answer and message by query; empty for a run without answers."""
+    selected = pa.array(query_ids, pa.string())
+    try:
+        return {
+            row["query_id"]: {key: row[key] for key in ("answer", "reference", "status", "message")}
+            for batch in results.batches("answers", _ANSWER_COLUMNS)
+            for row in batch.filter(pc.is_in(batch["query_id"], value_set=selected)).to_pylist()
+            if row["config_id"] == config_id and row["sample"] == 0
+        }
+    except InputError:
+        return {}  # the run is of a release without this table
