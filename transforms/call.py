@@ -26,7 +26,7 @@ from rankbeam.transforms.clients.calls.recall import Recall
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
-from rankbeam.transforms.clients.ledger import Ledger, Use
+from rankbeam.transforms.clients.ledger import Ledger, LedgerUse
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.kernels.pacing import lane_of, lane_shares
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask, Recalled, Usage
@@ -218,7 +218,7 @@ def _summed(used: list[Usage]) -> Usage:
     return replace(used[0], calls=calls, ledger_hits=hits, records=records, tokens=tokens, took=took)
 
 
-def _with(usage: Usage, lost: list[Use], *, is_first: bool) -> Usage:
+def _with(usage: Usage, lost: list[LedgerUse], *, is_first: bool) -> Usage:
     """The use of a pool and model with that of lost bundles."""
     of_pool = [use for use in lost if use.pool == usage.pool]
     own = usage.stage, usage.model or ""

@@ -33,7 +33,7 @@ from rankbeam.transforms.records.rankings.cuts import cuts_of
 from rankbeam.transforms.records.rankings.fused import Answers, answers_of
 from rankbeam.transforms.records.rankings.ranked import RankedSource
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
-from rankbeam.transforms.records.rankings.spans import Evidence, RankedSpans, without_place
+from rankbeam.transforms.records.rankings.spans import RankedSpans, SpanEvidence, without_place
 from rankbeam.transforms.records.scores.judged import JudgedValues, judged_values, with_judged
 from rankbeam.transforms.records.scores.scored import (
     Counts,
@@ -120,7 +120,7 @@ def score(
     """Score some queries under every configuration; with the highest grade of the dataset, also bounds by it."""
     queries = judged[0] if judged else pa.RecordBatch.from_pylist([], schema=columns.JUDGED_QUERIES)
     pool, unjudged = pool_of(queries), queries["judgements"].is_null().to_numpy(zero_copy_only=False)
-    evidence = Evidence.of(pool.queries, pool.query, pool.doc_id, pool.grade) if evaluation.spans else None
+    evidence = SpanEvidence.of(pool.queries, pool.query, pool.doc_id, pool.grade) if evaluation.spans else None
     answers = answers_of(queries, rows, failures, evaluation)
     scored: dict[int, ScoredConfiguration] = {}
     order = order_of(queries["query_id"])

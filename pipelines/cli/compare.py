@@ -63,7 +63,7 @@ def compare(
         from rankbeam.pipelines.show.screen import Screen
 
         runs = comparison.pair_of_runs(folder, run_id, other_folder, baseline_run_id, experiment_name)
-        compared = comparison.compare(*runs, comparison.Question(**options))
+        compared = comparison.compare(*runs, comparison.ComparisonQuestion(**options))
         for warning in compared.warnings():
             warn(warning)
         if form == "table":

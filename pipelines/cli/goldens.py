@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rankbeam.pipelines.goldens.goldens import Goldens
     from rankbeam.pipelines.goldens.make import Outcome
     from rankbeam.pipelines.portable.service import JobService
-    from rankbeam.transforms.goldens.planning import Plan
+    from rankbeam.transforms.goldens.planning import GoldensPlan
 
 _MAKE = "make"
 _CANCELLING_S = 90.0
@@ -98,7 +98,9 @@ def _own_options() -> list[str]:
     return [name for parameter in click.get_current_context().command.params for name in parameter.opts]
 
 
-def _made(goldens: "Goldens", plan: "Plan", options: "PipelineOptions", beam_options: "Sequence[str]") -> "Outcome":
+def _made(
+    goldens: "Goldens", plan: "GoldensPlan", options: "PipelineOptions", beam_options: "Sequence[str]"
+) -> "Outcome":
     from rankbeam.pipelines.goldens.make import make as make_goldens
     from rankbeam.pipelines.goldens.progress import CallsOfPools
     from rankbeam.pipelines.local.progress import shown
@@ -180,11 +182,11 @@ def review(folder: str, output: str | None) -> None:
       rankbeam goldens review out/goldens --output review.csv
     """
     with messages():
-        from rankbeam.pipelines.goldens.folder import Folder
+        from rankbeam.pipelines.goldens.folder import GoldensFolder
         from rankbeam.pipelines.goldens.review import as_csv
         from rankbeam.transforms.clients.storage import files
 
-        text = as_csv(Folder(folder))
+        text = as_csv(GoldensFolder(folder))
         if output is None:
             click.echo(text, nl=False)
         else:
@@ -207,12 +209,12 @@ def apply(folder: str, tables: tuple[str, ...]) -> None:
     """
     with messages():
         from rankbeam.pipelines.goldens.apply import apply as apply_tables
-        from rankbeam.pipelines.goldens.folder import Folder
+        from rankbeam.pipelines.goldens.folder import GoldensFolder
         from rankbeam.pipelines.show.screen import Screen
 
         if len(tables) > 2:
             raise click.UsageError("give the table of one reviewer, or of two")
-        click.echo(Screen.of().prose(apply_tables(Folder(folder), tables).as_text()))
+        click.echo(Screen.of().prose(apply_tables(GoldensFolder(folder), tables).as_text()))
 
 
 @goldens.command()
@@ -239,10 +241,10 @@ def export(folder: str, form: str, output: str, split: str | None, only_reviewed
     with messages():
         from rankbeam.pipelines.goldens.export import FORMATS
         from rankbeam.pipelines.goldens.export.items import chosen
-        from rankbeam.pipelines.goldens.folder import Folder
+        from rankbeam.pipelines.goldens.folder import GoldensFolder
         from rankbeam.transforms.clients.storage import files
 
-        items = chosen(Folder(folder), split, only_reviewed=only_reviewed)
+        items = chosen(GoldensFolder(folder), split, only_reviewed=only_reviewed)
         for path, content in FORMATS[form](items, output).items():
             files.write(path, content.encode("utf-8", "replace"))
             click.echo(path)

@@ -85,7 +85,7 @@ def plan(
     with messages():
         from dataclasses import replace
 
-        from rankbeam.pipelines.detect.needed import Question, detection_of, race_line
+        from rankbeam.pipelines.detect.needed import DetectionQuestion, detection_of, race_line
         from rankbeam.pipelines.experiment.load import load_experiment
         from rankbeam.pipelines.plan.plan import plan_of
         from rankbeam.pipelines.run.folders import prepared_folders
@@ -97,7 +97,7 @@ def plan(
             warn(warning)
         with prepared_folders(replace(loaded, is_private=False)):  # a plan writes nothing there
             planned = plan_of(loaded, experiment)
-            question = None if detect is None else Question(detect, power, sd)
+            question = None if detect is None else DetectionQuestion(detect, power, sd)
             detection = None if question is None else detection_of(loaded, question, planned, experiment)
         for warning in (*planned.warnings, *(() if detection is None else detection.warnings)):
             warn(warning)

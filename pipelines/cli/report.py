@@ -57,7 +57,7 @@ def _against(run: "Results", other: "Results") -> "Against":
     from rankbeam.pipelines.compare import compare, show
     from rankbeam.pipelines.report.against import Against
 
-    compared = compare.compare(run, other, compare.Question())
+    compared = compare.compare(run, other, compare.ComparisonQuestion())
     for warning in compared.warnings():
         warn(warning)
     table = show.table(compared)

@@ -32,7 +32,7 @@ class NamedComparison:
 
 
 @dataclass(frozen=True)
-class Question:
+class ComparisonQuestion:
     """The comparison to make."""
 
     baseline: str | None = None
@@ -95,7 +95,7 @@ def pair_of_runs(
     return run, find_baseline(run, other_folder or folder, other_run_id)
 
 
-def compare(run: Results, other: Results | None, question: Question) -> Compared:
+def compare(run: Results, other: Results | None, question: ComparisonQuestion) -> Compared:
     """Compare the configurations of a run with a baseline, in it or in another run."""
     if other is not None:
         _check_dataset(run, other, question)
@@ -136,7 +136,7 @@ def slices_matching(wanted: str, known: Sequence[str]) -> list[str]:
     return [name for name in known if name == grouping or (name != ALL and grouping_of(name) == grouping)]
 
 
-def _check_dataset(run: Results, other: Results, question: Question) -> None:
+def _check_dataset(run: Results, other: Results, question: ComparisonQuestion) -> None:
     if question.other_dataset or run.run["dataset_fingerprint"] == other.run["dataset_fingerprint"]:
         return
     datasets = [
@@ -150,7 +150,7 @@ def _check_dataset(run: Results, other: Results, question: Question) -> None:
     )
 
 
-def _metrics(run: Results, other: Results | None, question: Question) -> tuple[list[str], tuple[str, ...]]:
+def _metrics(run: Results, other: Results | None, question: ComparisonQuestion) -> tuple[list[str], tuple[str, ...]]:
     """The metrics to compare, and those that only one of the runs has."""
     theirs = run.metrics if other is None else other.metrics
     common = [name for name in run.metrics if name in theirs]
@@ -165,7 +165,7 @@ def _metrics(run: Results, other: Results | None, question: Question) -> tuple[l
     return asked or common, () if asked else alone
 
 
-def _slices(run: Results, other: Results | None, question: Question) -> list[str]:
+def _slices(run: Results, other: Results | None, question: ComparisonQuestion) -> list[str]:
     known = list(dict.fromkeys([*run.slices, *([] if other is None else other.slices)]))
     slices: dict[str, None] = {}
     for wanted in question.slices:
@@ -176,7 +176,7 @@ def _slices(run: Results, other: Results | None, question: Question) -> list[str
     return list(slices)
 
 
-def _statistics(run: Results, question: Question) -> Statistics:
+def _statistics(run: Results, question: ComparisonQuestion) -> Statistics:
     """The statistics of the run, with the question's changes, for the requested pairs only."""
     given = {name: value for name, value in run.run["statistics"].items() if name in Statistics.__dataclass_fields__}
     chosen = {name: getattr(question, name) for name in ("confidence", "seed", "replicates")}
@@ -185,7 +185,7 @@ def _statistics(run: Results, question: Question) -> Statistics:
 
 
 def _members(
-    run: Results, other: Results | None, question: Question
+    run: Results, other: Results | None, question: ComparisonQuestion
 ) -> tuple[list[Member], int, tuple[tuple[int, int], ...]]:
     """The configurations, the position of the baseline, and the pairs where they are not all with that one."""
     ours = [Member(run, row["config_id"], row["name"]) for row in run.configurations]

@@ -19,7 +19,7 @@ _IMAGE = "RANKBEAM_IMAGE"  # the Dockerfile sets it to the address of its image
 
 
 @dataclass(frozen=True)
-class Parameters:
+class TemplateParameters:
     """The template's parameters, under their names in metadata.json."""
 
     experiment: str
@@ -34,25 +34,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(hand_over(parameters, beam_options), err=True)
 
 
-def read(arguments: Sequence[str]) -> tuple[Parameters, list[str]]:
+def read(arguments: Sequence[str]) -> tuple[TemplateParameters, list[str]]:
     """Split the template's parameters from Beam's options; an empty value, which a form sends, counts as absent.
 
     >>> read(["--experiment=gs://b/e.yaml", "--run_id=", "--region=us-central1"])
-    (Parameters(experiment='gs://b/e.yaml', output=None, run_id=None), ['--region=us-central1'])
+    (TemplateParameters(experiment='gs://b/e.yaml', output=None, run_id=None), ['--region=us-central1'])
     """
     from rankbeam.transforms.records.errors import InputError
 
     parser = argparse.ArgumentParser(allow_abbrev=False, add_help=False)
-    for name in Parameters.__dataclass_fields__:
+    for name in TemplateParameters.__dataclass_fields__:
         parser.add_argument(f"--{name}")
     parameters, beam_options = parser.parse_known_args(arguments)
     arguments_set = {name: value for name, value in vars(parameters).items() if value}
     if "experiment" not in arguments_set:
         raise InputError("the template needs the parameter experiment")
-    return Parameters(**arguments_set), beam_options
+    return TemplateParameters(**arguments_set), beam_options
 
 
-def hand_over(parameters: Parameters, beam_options: Sequence[str]) -> str:
+def hand_over(parameters: TemplateParameters, beam_options: Sequence[str]) -> str:
     """Build the job and give it to the runner; return a line for the log."""
     from tempfile import TemporaryDirectory
 

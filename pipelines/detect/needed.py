@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rankbeam.pipelines.detect.spread import Spread, cluster_sizes, earlier_run, spread_of
+from rankbeam.pipelines.detect.spread import DifferenceSpread, cluster_sizes, earlier_run, spread_of
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.plan.models import Range, shown
 from rankbeam.pipelines.plan.plan import Plan, number_of_queries, plan_of
@@ -28,7 +28,7 @@ _MOST_SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Question:
+class DetectionQuestion:
     """The difference to detect.
 
     Attributes:
@@ -43,7 +43,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Needed:
+class NeededQueries:
     """The queries that one metric needs, with what all configurations together cost."""
 
     metric: str
@@ -59,11 +59,11 @@ class Needed:
 class Detection:
     """The answer to a question: metrics in the experiment's order."""
 
-    question: Question
+    question: DetectionQuestion
     level: float
     comparisons: int
     queries: int
-    metrics: tuple[Needed, ...]
+    metrics: tuple[NeededQueries, ...]
     warnings: tuple[str, ...]
 
     def as_document(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Detection:
         return f"{screen.prose(head)}\n\n{screen.table(table)}"
 
 
-def detection_of(experiment: Experiment, question: Question, plan: Plan, path: str) -> Detection:
+def detection_of(experiment: Experiment, question: DetectionQuestion, plan: Plan, path: str) -> Detection:
     """The queries that every metric needs; refused where no spread is known."""
     run = earlier_run(experiment)
     comparisons = max(1, len(experiment.evaluation.pairs))
@@ -114,15 +114,18 @@ def detection_of(experiment: Experiment, question: Question, plan: Plan, path: s
 
 
 def _spreads(
-    experiment: Experiment, question: Question, run: Results | None, path: str
-) -> Iterator[tuple[AnyMetric, Spread]]:
+    experiment: Experiment, question: DetectionQuestion, run: Results | None, path: str
+) -> Iterator[tuple[AnyMetric, DifferenceSpread]]:
     for metric in experiment.evaluation.metrics:
         low, high = range_of(metric)
         if high is not None and question.difference > high - low:
             problem = f"no difference of {metric} can be {question.difference:g}: it is at most {high - low:g}"
             raise InputError(f"--detect: {problem}", path=path)
         if question.deviation is not None:
-            yield metric, Spread(str(metric), question.deviation, question.deviation, question.deviation, "--sd")
+            yield (
+                metric,
+                DifferenceSpread(str(metric), question.deviation, question.deviation, question.deviation, "--sd"),
+            )
         elif (spread := spread_of(str(metric), experiment, run)) is not None:
             yield metric, spread
 
@@ -136,7 +139,9 @@ def _from_scratch(experiment: Experiment, plan: Plan) -> Plan:
         return plan_of(replace(experiment, ledger_path=folder))
 
 
-def _needed(spread: Spread, question: Question, level: float, plan: Plan, queries: int) -> Needed:
+def _needed(
+    spread: DifferenceSpread, question: DetectionQuestion, level: float, plan: Plan, queries: int
+) -> NeededQueries:
     number = _number(spread, question, level)
     share = number / queries if queries else 0.0
     pools, models = plan.pools, plan.models
@@ -147,10 +152,10 @@ def _needed(spread: Spread, question: Question, level: float, plan: Plan, querie
     priced = [cost for cost in costs if cost is not None]
     cost = _scaled(priced, share) if len(priced) == len(costs) else None
     scaled = (_scaled(counts, share), _scaled(tokens, share))
-    return Needed(spread.metric, number, spread.deviation, spread.origin, *scaled, cost)
+    return NeededQueries(spread.metric, number, spread.deviation, spread.origin, *scaled, cost)
 
 
-def _number(spread: Spread, question: Question, level: float) -> int:
+def _number(spread: DifferenceSpread, question: DetectionQuestion, level: float) -> int:
     if spread.discordant is not None:  # shares that differ by so much differ at as many of the queries
         discordant = max(spread.discordant, question.difference)
         return queries_needed_for_shares(question.difference, discordant, question.power, level)
@@ -163,7 +168,7 @@ def _scaled(ranges: Sequence[Range], share: float) -> Range:
 
 
 def _warnings(
-    experiment: Experiment, run: Results | None, known: dict[AnyMetric, Spread], unknown: list[str]
+    experiment: Experiment, run: Results | None, known: dict[AnyMetric, DifferenceSpread], unknown: list[str]
 ) -> Iterator[str]:
     if unknown:
         yield f"nothing is known of the spread of {', '.join(unknown)}: no earlier run has it"

@@ -29,7 +29,7 @@ BINARY = ("Success",)
 
 
 @dataclass(frozen=True)
-class Spread:
+class DifferenceSpread:
     """The spread of one metric's differences.
 
     Attributes:
@@ -60,13 +60,13 @@ def earlier_run(experiment: Experiment) -> Results | None:
     return next((run for run in reversed(own) if run.comparisons), None)
 
 
-def spread_of(metric: str, experiment: Experiment, run: Results | None) -> Spread | None:
+def spread_of(metric: str, experiment: Experiment, run: Results | None) -> DifferenceSpread | None:
     """The spread of one metric: of the run, else as measured; None where neither knows the metric."""
     actual = None if run is None else _in_run(metric, experiment, run)
     return actual or _measured(metric)
 
 
-def _in_run(metric: str, experiment: Experiment, run: Results) -> Spread | None:
+def _in_run(metric: str, experiment: Experiment, run: Results) -> DifferenceSpread | None:
     """The median over the run's pairs of configurations; None without a pair that differs."""
     rows = [row for row in run.comparisons if (row.metric, row.slice) == (metric, ALL) and row.std_error]
     rows = [row for row in rows if evidence_of(row) >= 2]
@@ -77,7 +77,7 @@ def _in_run(metric: str, experiment: Experiment, run: Results) -> Spread | None:
     pairs = f"{len(rows)} {'pair' if len(rows) == 1 else 'pairs'} of run {run.run_id}"
     discordant = median((row.wins + row.losses) / row.queries for row in rows)
     is_binary = metric.startswith(BINARY) and rows[0].clusters is None
-    return Spread(
+    return DifferenceSpread(
         metric,
         median(deviations),
         min(deviations),
@@ -106,14 +106,14 @@ def _more_noise(metric: str, experiment: Experiment, run: Results) -> float:
     return max(0.0, with_samples(0.0, within**2, observed, experiment.judging.samples))
 
 
-def _measured(metric: str) -> Spread | None:
+def _measured(metric: str) -> DifferenceSpread | None:
     """The measured spread of a metric, or of the same metric at another cutoff, which it names."""
     same = [name for name in MEASURED if name == metric]
     alike = same or [name for name in MEASURED if name.partition("@")[0] == metric.partition("@")[0]]
     if not alike:
         return None
     low, deviation, high = MEASURED[alike[0]]
-    return Spread(metric, deviation, low, high, f"{alike[0]} of 17 TREC runs (Robust 2003)")
+    return DifferenceSpread(metric, deviation, low, high, f"{alike[0]} of 17 TREC runs (Robust 2003)")
 
 
 def cluster_sizes(experiment: Experiment) -> list[int] | None:

@@ -30,7 +30,7 @@ from rankbeam.pipelines.experiment.judging import called_services, judging_of, r
 from rankbeam.pipelines.experiment.needs import AnyMetric
 from rankbeam.pipelines.experiment.quotas import NAMES as CORPUS_POOLS
 from rankbeam.pipelines.experiment.quotas import above_window, corpus_quotas_of, pools_of, unpriced, unpriced_imports
-from rankbeam.pipelines.gates.gates import Known, gates_of
+from rankbeam.pipelines.gates.gates import KnownNames, gates_of
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.models.families import missing_roles
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
@@ -244,11 +244,13 @@ def _wrong_baseline(
     yield located.error(("baseline",), f"no configuration is named {model.baseline!r}; {hint}")
 
 
-def _known(model: ExperimentModel, metrics: Iterable[AnyMetric], configurations: tuple[Configuration, ...]) -> Known:
+def _known(
+    model: ExperimentModel, metrics: Iterable[AnyMetric], configurations: tuple[Configuration, ...]
+) -> KnownNames:
     """The names that gates may refer to."""
     names = [configuration.name for configuration in configurations]
     baseline = model.baseline if model.baseline in names else names[0]
-    return Known(names, [str(metric) for metric in metrics], model.slices, baseline)
+    return KnownNames(names, [str(metric) for metric in metrics], model.slices, baseline)
 
 
 def _unset(located: Located, expanded: configurations.Expanded) -> Iterator[InputError]:

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from rankbeam.pipelines.compare.compare import Question, compare, slices_matching
-from rankbeam.pipelines.gates.gates import Gate, Known
+from rankbeam.pipelines.compare.compare import ComparisonQuestion, compare, slices_matching
+from rankbeam.pipelines.gates.gates import Gate, KnownNames
 from rankbeam.pipelines.gates.models import FAILURE_RATE, MONITOR, SENTINELS
 from rankbeam.pipelines.gates.noise import steps_of
 from rankbeam.pipelines.monitor.changes import Monitored, monitored
@@ -63,10 +63,10 @@ class Check:
         return self.found - self.gate.limit if self.gate.at_least else self.gate.limit - self.found
 
 
-def known_of(run: Results, other: Results | None) -> Known:
+def known_of(run: Results, other: Results | None) -> KnownNames:
     """The names that gates of a finished run can use."""
     names = [row["name"] for row in run.configurations]
-    return Known(names, run.metrics, run.sliced_by, run.baseline if other is None else None)
+    return KnownNames(names, run.metrics, run.sliced_by, run.baseline if other is None else None)
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _differences(run: Results, gates: Sequence[Gate], other: Results | None, *, 
         return _Differences.of([])  # all are new; without such a gate, runs without a common name are refused
     if other is not None:
         slices = {name for gate in asked for name in slices_matching(gate.slice, run.slices)}
-        question = Question(slices=(*sorted(slices),) or (ALL,), other_dataset=other_dataset)
+        question = ComparisonQuestion(slices=(*sorted(slices),) or (ALL,), other_dataset=other_dataset)
         return _Differences.of([(row.configuration, row.row) for row in compare(run, other, question).rows])
     names = {row["config_id"]: row["name"] for row in run.configurations}
     base = run.baseline

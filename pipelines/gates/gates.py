@@ -57,7 +57,7 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownNames:
     """The names that gates may refer to."""
 
     configurations: Sequence[str]
@@ -76,7 +76,7 @@ def called(name: str, names: Sequence[str]) -> list[str]:
 
 
 def gates_of(
-    located: Located, given: Sequence[GateModel], known: Known | None, problems: list[InputError]
+    located: Located, given: Sequence[GateModel], known: KnownNames | None, problems: list[InputError]
 ) -> tuple[Gate, ...]:
     """The gates of a document, one for each metric that a name stands for."""
     found: list[Gate] = []
@@ -107,7 +107,7 @@ def gates_of(
     return tuple(found)
 
 
-def _computed(metric: Metric | JudgedMetric, known: Known | None) -> str:
+def _computed(metric: Metric | JudgedMetric, known: KnownNames | None) -> str:
     """The name of a metric; that with its judge, where one judged metric alone can be meant."""
     if isinstance(metric, JudgedMetric) and known is not None and str(metric) not in known.metrics:
         computed = (each for each in parse_all(known.metrics) if isinstance(each, JudgedMetric))
@@ -139,7 +139,7 @@ def name_of(located: Located) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def located_gates(located: Located, known: Known) -> tuple[Gate, ...]:
+def located_gates(located: Located, known: KnownNames) -> tuple[Gate, ...]:
     """The gates of a document."""
     _refuse_none(located)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated if place[0] == "gates"]
@@ -164,7 +164,7 @@ def _refuse_none(located: Located) -> None:
         )
 
 
-def _wrong(gate: Gate, known: Known) -> Iterator[tuple[str, str]]:
+def _wrong(gate: Gate, known: KnownNames) -> Iterator[tuple[str, str]]:
     """The problems of a gate: a key, and the message."""
     if gate.metric and gate.metric not in known.metrics:
         hint = did_you_mean(gate.metric, known.metrics)
@@ -191,7 +191,7 @@ def _outside(gate: Gate) -> Iterator[tuple[str, str]]:
         yield "at_least" if gate.at_least else "at_most", f"no {name} can be {gate.limit:.12g}: it is {bounds}"
 
 
-def _wrong_configuration(gate: Gate, known: Known) -> Iterator[tuple[str, str]]:
+def _wrong_configuration(gate: Gate, known: KnownNames) -> Iterator[tuple[str, str]]:
     if gate.configuration is not None and not called(gate.configuration, known.configurations):
         hint = did_you_mean(gate.configuration, known.configurations)
         yield "configuration", f"no configuration is named {gate.configuration!r}; {hint}"

@@ -16,7 +16,7 @@ from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.write.rows import configurations
-from rankbeam.transforms.write.tables import Verdict
+from rankbeam.transforms.write.tables import RunVerdict
 
 
 def verdict_of(
@@ -27,7 +27,7 @@ def verdict_of(
     gates: Sequence[Gate],
     max_failure_rate: float,
     run: Run,
-) -> Verdict:
+) -> RunVerdict:
     """Check the scores of a run against the limits of its experiment."""
     results = _results(estimates, quality, evaluation, run)
     checks = check(results, gates) if gates else []
@@ -38,7 +38,7 @@ def verdict_of(
         key=lambda row: (row["position"], places.get(row["config_id"], -1), row["slice"]),
     )
     limits = tuple(filter(None, [results.over_failure_rate(max_failure_rate, unanswered), results.mixed_versions()]))
-    return Verdict(
+    return RunVerdict(
         pa.Table.from_pylist(rows, tables.own_columns(tables.GATES)),
         bool(limits) or not all(check_.is_met for check_ in checks),
         (*limits, *noise_warnings(results, gates, evaluation.statistics.confidence)),

@@ -5,13 +5,13 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from rankbeam.pipelines.goldens.folder import Folder
+from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.pipelines.goldens.review import plain, quotes_of
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.statistics.agreement import cohen_kappa
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.forms import place_of
-from rankbeam.transforms.records.goldens.items import Decision, Evidence, Golden, Review
+from rankbeam.transforms.records.goldens.items import Golden, GoldenEvidence, Review, ReviewDecision
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
 _EDIT = "edit"
@@ -19,7 +19,7 @@ _NEEDED = ("item_id", "decision", "question", "answer", "quotes")
 
 
 @dataclass(frozen=True)
-class Applied:
+class AppliedReview:
     """Decisions that were applied."""
 
     decided: int
@@ -40,7 +40,7 @@ class Applied:
         return "\n".join(lines)
 
 
-def apply(folder: Folder, paths: Sequence[str]) -> Applied:
+def apply(folder: GoldensFolder, paths: Sequence[str]) -> AppliedReview:
     """Take over the decisions of one or two tables, and publish the benchmark again."""
     items = {item.made.item_id: item for item in folder.items()}
     texts = {name: row["text"] for name, row in folder.documents().items()}
@@ -59,7 +59,7 @@ def apply(folder: Folder, paths: Sequence[str]) -> Applied:
     reviews = {**folder.reviews(), **new}
     folder.save_reviews(reviews.values())
     folder.publish()
-    return Applied(len(reviews), len(items), differing, None if kappa is None else float(kappa), len(both))
+    return AppliedReview(len(reviews), len(items), differing, None if kappa is None else float(kappa), len(both))
 
 
 def _decisions(
@@ -115,18 +115,18 @@ def _review(row: Mapping[str, str], items: Mapping[str, Golden], texts: Mapping[
         raise InputError(f"there is no item {shortened(name)!r}; do not change the column item_id")
     if not decision:
         return None
-    if decision not in list(Decision):
-        hint = did_you_mean(decision, map(str, Decision))
+    if decision not in list(ReviewDecision):
+        hint = did_you_mean(decision, map(str, ReviewDecision))
         raise InputError(f"unknown decision {shortened(decision)!r}; {hint}; empty means undecided")
-    item, kind = items[name], Decision(decision)
+    item, kind = items[name], ReviewDecision(decision)
     question, answer = (_changed(row[key], getattr(item.made, key)) for key in ("question", "answer"))
     evidence = _evidence(row["quotes"], item, texts)
     reviewer, note = row.get("reviewer", ""), row.get("note", "")
-    if kind is Decision.EDIT:
+    if kind is ReviewDecision.EDIT:
         if not row["question"].strip() or not row["answer"].strip():
             raise InputError("an edited question and its answer may not be empty; say reject to take the item out")
         return Review(name, kind, reviewer, question, answer, evidence, note)
-    if kind is Decision.ACCEPT and (question, answer, evidence) != (None, None, None):
+    if kind is ReviewDecision.ACCEPT and (question, answer, evidence) != (None, None, None):
         raise InputError("says accept, and its wording was changed; say edit")
     return Review(name, kind, reviewer, note=note)
 
@@ -136,7 +136,7 @@ def _changed(cell: str, before: str) -> str | None:
     return None if cell.split() == before.split() else cell.strip()
 
 
-def _evidence(cell: str, item: Golden, texts: Mapping[str, str]) -> tuple[Evidence, ...] | None:
+def _evidence(cell: str, item: Golden, texts: Mapping[str, str]) -> tuple[GoldenEvidence, ...] | None:
     """Edited quotes with their places, one a line; None where they are as before."""
     quotes = [" ".join(line.split()) for line in cell.splitlines() if line.strip()]
     if quotes == quotes_of(item):
@@ -146,21 +146,21 @@ def _evidence(cell: str, item: Golden, texts: Mapping[str, str]) -> tuple[Eviden
     return tuple(_located(quote, item, texts) for quote in quotes)
 
 
-def _located(quote: str, item: Golden, texts: Mapping[str, str]) -> Evidence:
+def _located(quote: str, item: Golden, texts: Mapping[str, str]) -> GoldenEvidence:
     names = item.made.doc_ids or tuple(name.rpartition("#")[0] for name in item.made.spans)
     for doc_id in names:
         if (place := place_of(quote, texts[doc_id])) is not None:
-            return Evidence(doc_id, *place, texts[doc_id][place[0] : place[1]])
+            return GoldenEvidence(doc_id, *place, texts[doc_id][place[0] : place[1]])
     raise InputError(f"the quote {shortened(quote)!r} does not stand in {', '.join(names)}, word by word")
 
 
 def _is_in(review: Review) -> bool:
-    return review.decision is not Decision.REJECT
+    return review.decision is not ReviewDecision.REJECT
 
 
 def _category(review: Review) -> str:
     """The decision as a category; an edit that changes nothing is an acceptance."""
-    if review.decision is Decision.REJECT:
+    if review.decision is ReviewDecision.REJECT:
         return "reject"
     return "accept" if (review.question, review.answer, review.evidence) == (None, None, None) else _EDIT
 

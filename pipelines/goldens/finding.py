@@ -12,7 +12,7 @@ from rankbeam.transforms.clients.models.embeddings import Embed, KeptEmbeddings
 from rankbeam.transforms.clients.retrievers.base import Retriever
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.library import Library
-from rankbeam.transforms.goldens.lookups import Embedded, Missing, Rankings, Sought, text_name
+from rankbeam.transforms.goldens.lookups import EmbeddedText, Missing, Rankings, Sought, text_name
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.pooling import PoolRetriever
 from rankbeam.transforms.goldens.searching import Found, Search
@@ -20,7 +20,7 @@ from rankbeam.transforms.kernels.search.near import Vectors
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.goldens.items import Made, State
-from rankbeam.transforms.records.goldens.sources import Source, Span
+from rankbeam.transforms.records.goldens.sources import Span, WritingTask
 
 Do = Callable[[Stage, Sequence[tuple[str, Any]], int, type[Any]], Sequence[Any]]
 """Does the tasks of a stage in a round; returns their records."""
@@ -37,13 +37,13 @@ class Finding:
     do: Do
     warnings: list[str] = field(default_factory=list)
 
-    def with_context(self, sources: Sequence[Source]) -> list[Source]:
+    def with_context(self, sources: Sequence[WritingTask]) -> list[WritingTask]:
         """Sources with passages of other documents about the same matter: those that bm25 finds by the span's words."""
         if not self.goldens.context:
             return list(sources)
         return [replace(source, context=self._context(source)) for source in sources]
 
-    def _context(self, source: Source) -> tuple[Span, ...]:
+    def _context(self, source: WritingTask) -> tuple[Span, ...]:
         own = {span.doc_id for span in source.spans}
         best = self._search.best(source.spans[0].text)
         return tuple(span for span in best if span.doc_id not in own)[: self.goldens.context]
@@ -98,7 +98,7 @@ class Finding:
     def _embedded(self, embed: Embed, texts: Sequence[str], number: int) -> dict[str, Missing]:
         """Embed texts; returns by name of the text why it has no embedding and may have one later."""
         tasks = [(text_name(text), text) for text in dict.fromkeys(texts)]
-        records = self.do(self.goldens.embedding(embed), tasks, number, Embedded) if tasks else ()
+        records = self.do(self.goldens.embedding(embed), tasks, number, EmbeddedText) if tasks else ()
         missing = {record.name: record.missing for record in records if record.missing is not None}
         return {name: one for name, one in missing.items() if one.failure not in _FINAL}
 

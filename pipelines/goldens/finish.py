@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rankbeam.pipelines.goldens.goldens import Goldens
-from rankbeam.pipelines.goldens.rounds import Progress
-from rankbeam.transforms.goldens.planning import Plan
+from rankbeam.pipelines.goldens.rounds import RoundProgress
+from rankbeam.transforms.goldens.planning import GoldensPlan
 from rankbeam.transforms.goldens.publishing import separated, splits
 from rankbeam.transforms.kernels.sampling import shuffled
 from rankbeam.transforms.kernels.wording import UNREACHABLE, difficulty
@@ -18,14 +18,14 @@ _KNOWN, _COPIED = 0.8, 0.9
 _LEAST_CHECKED = 20  # items, from which a model that accepts all of them is warned of
 
 
-def goldens_of(goldens: Goldens, plan: Plan, progress: Progress) -> list[Golden]:
+def goldens_of(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> list[Golden]:
     """The accepted items, sorted by id; those that share relevant documents are in one split."""
     split = splits_of(goldens, plan)
     items = sorted(progress.accepted, key=lambda made: made.item_id)
     return separated([_golden(made, split[made.topic], goldens, progress) for made in items], goldens.split)
 
 
-def splits_of(goldens: Goldens, plan: Plan) -> dict[int, str]:
+def splits_of(goldens: Goldens, plan: GoldensPlan) -> dict[int, str]:
     """The split of every topic, by the quotas of the plan, so that it does not depend on what was accepted."""
     quotas: Counter[int] = Counter()
     for (stratum, _), quota in plan.quotas.items():
@@ -34,7 +34,7 @@ def splits_of(goldens: Goldens, plan: Plan) -> dict[int, str]:
     return splits(quotas, goldens.split, order)
 
 
-def _golden(made: Made, split: str, goldens: Goldens, progress: Progress) -> Golden:
+def _golden(made: Made, split: str, goldens: Goldens, progress: RoundProgress) -> Golden:
     rank = progress.ranks.get(made.item_id)
     hard = "" if made.type == UNANSWERABLE else difficulty(rank)
     pooled = progress.pooled.get(made.item_id)
@@ -48,7 +48,7 @@ def _golden(made: Made, split: str, goldens: Goldens, progress: Progress) -> Gol
     return Golden(made, split, rank, () if pooled is None else pooled.grades, hard, chosen)
 
 
-def shortfalls(plan: Plan, progress: Progress) -> list[dict[str, Any]]:
+def shortfalls(plan: GoldensPlan, progress: RoundProgress) -> list[dict[str, Any]]:
     """The strata that lack questions after all rounds."""
     lacking = plan.shortfalls(progress.made, {made.item_id for made in progress.accepted})
     labels = plan.library.labels
@@ -65,7 +65,7 @@ def shortfalls(plan: Plan, progress: Progress) -> list[dict[str, Any]]:
     ]
 
 
-def warnings(goldens: Goldens, plan: Plan, progress: Progress) -> Iterator[str]:
+def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> Iterator[str]:
     """Warnings about the benchmark."""
     yield from (*plan.library.warnings, *progress.warnings)
     writer, checker = goldens.writer, goldens.checker
@@ -97,7 +97,7 @@ _OFFLINE = {
 }
 
 
-def _uneven(goldens: Goldens, plan: Plan, progress: Progress) -> Iterator[str]:
+def _uneven(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> Iterator[str]:
     """Splits that shared documents have changed."""
     items, split = goldens_of(goldens, plan, progress), splits_of(goldens, plan)
     moved = sum(item.split != split[item.made.topic] for item in items)
@@ -119,6 +119,6 @@ def _too_kind(goldens: Goldens, made: Sequence[Made]) -> Iterator[str]:
         )
 
 
-def rejections(progress: Progress) -> list[Made]:
+def rejections(progress: RoundProgress) -> list[Made]:
     """The items that are out, sorted by id."""
     return sorted((made for made in progress.made if made.state is not State.ACCEPTED), key=lambda made: made.item_id)

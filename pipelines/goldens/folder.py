@@ -32,7 +32,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Folder:
+class GoldensFolder:
     """The folder of a benchmark."""
 
     path: str

@@ -14,7 +14,7 @@ from rankbeam.transforms.goldens.asking import Asking
 from rankbeam.transforms.goldens.grading import GradePassages
 from rankbeam.transforms.goldens.lookups import SEARCH, EmbedTexts, SearchServices
 from rankbeam.transforms.goldens.origins import Origin
-from rankbeam.transforms.goldens.planning import Wanted
+from rankbeam.transforms.goldens.planning import PlannedBenchmark
 from rankbeam.transforms.goldens.pooling import PoolRetriever
 from rankbeam.transforms.goldens.writing import Reviews, WriteItems
 from rankbeam.transforms.judge.models import Model
@@ -66,7 +66,7 @@ class Goldens:
     span_tokens: int
     writer: Service
     checker: Service
-    wanted: Wanted
+    wanted: PlannedBenchmark
     context: int
     reviews: Reviews
     pool: Pooling

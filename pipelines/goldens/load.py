@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.goldens.documents import holds_texts, unread
-from rankbeam.transforms.goldens.planning import Wanted
+from rankbeam.transforms.goldens.planning import PlannedBenchmark
 from rankbeam.transforms.goldens.pooling import PoolRetriever
 from rankbeam.transforms.goldens.writing import Reviews
 from rankbeam.transforms.records.errors import InputError, InputErrors
@@ -62,7 +62,7 @@ def load_goldens(path: str, output: str | None = None) -> Goldens:
         span_tokens=documents.span_tokens,
         writer=models[model.writer],
         checker=models[model.checker],
-        wanted=Wanted(model.items, model.types, dimensions, tuple(documents.attributes), model.seed),
+        wanted=PlannedBenchmark(model.items, model.types, dimensions, tuple(documents.attributes), model.seed),
         context=model.context,
         reviews=Reviews(model.reviews.critics, model.reviews.closed_book, documents.language),
         pool=Pooling(model.reviews.pool.documents, tuple(_pool_retrievers(retrieving, pools, models, folder))),

@@ -11,14 +11,14 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from rankbeam.pipelines.goldens.coverage import as_html, coverage
 from rankbeam.pipelines.goldens.finish import goldens_of, rejections, shortfalls, splits_of, warnings
-from rankbeam.pipelines.goldens.folder import MANIFEST, Folder
+from rankbeam.pipelines.goldens.folder import MANIFEST, GoldensFolder
 from rankbeam.pipelines.goldens.goldens import Goldens
-from rankbeam.pipelines.goldens.rounds import Making, Progress
+from rankbeam.pipelines.goldens.rounds import Making, RoundProgress
 from rankbeam.transforms.clients.ledger import Owner
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import prompt_names
 from rankbeam.transforms.goldens.parts import json_lines
-from rankbeam.transforms.goldens.planning import Plan
+from rankbeam.transforms.goldens.planning import GoldensPlan
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.goldens.items import Asked, Golden
 from rankbeam.transforms.records.reply import Tokens
@@ -39,9 +39,9 @@ class Outcome:
     cost: float | None  # None if a price is not known
 
 
-def make(goldens: Goldens, plan: Plan, options: PipelineOptions) -> Outcome:
+def make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outcome:
     """Make a benchmark; what the ledger answers is not paid for again."""
-    folder = Folder(goldens.output)
+    folder = GoldensFolder(goldens.output)
     files.make_folder(goldens.output)
     _refuse_other(folder, goldens)
     files.delete(folder.below(MANIFEST))
@@ -63,7 +63,7 @@ def make(goldens: Goldens, plan: Plan, options: PipelineOptions) -> Outcome:
     )
 
 
-def cost(goldens: Goldens, progress: Progress) -> float | None:
+def cost(goldens: Goldens, progress: RoundProgress) -> float | None:
     """Cost of the attempts; None if a price is not known."""
     pools = goldens.pools
     costs = [pools[use.pool].cost(use.calls, use.tokens) for use in progress.usage]
@@ -71,7 +71,7 @@ def cost(goldens: Goldens, progress: Progress) -> float | None:
     return sum(known) if len(known) == len(costs) else None
 
 
-def _refuse_other(folder: Folder, goldens: Goldens) -> None:
+def _refuse_other(folder: GoldensFolder, goldens: Goldens) -> None:
     """Refuse to replace a benchmark of another name, which people may have reviewed."""
     if not files.exists(folder.below(MANIFEST)):
         return
@@ -80,7 +80,7 @@ def _refuse_other(folder: Folder, goldens: Goldens) -> None:
         raise InputError(f"holds the benchmark {name!r}; choose another output", path=folder.path)
 
 
-def _write_documents(folder: Folder, plan: Plan) -> None:
+def _write_documents(folder: GoldensFolder, plan: GoldensPlan) -> None:
     library = plan.library
     documents = (
         {"_id": one.id, "title": one.title, "text": one.text, "metadata": one.attributes} for one in library.documents
@@ -93,7 +93,7 @@ def _write_documents(folder: Folder, plan: Plan) -> None:
     folder.write("chunks.jsonl", json_lines(chunks))
 
 
-def _write(folder: Folder, goldens: Goldens, plan: Plan, progress: Progress) -> None:
+def _write(folder: GoldensFolder, goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> None:
     """Write what was made so far."""
     items, rejected = goldens_of(goldens, plan, progress), rejections(progress)
     lacking = shortfalls(plan, progress)
@@ -105,7 +105,9 @@ def _write(folder: Folder, goldens: Goldens, plan: Plan, progress: Progress) -> 
     folder.write("usage.json", json_lines(asdict(use) for use in progress.usage))
 
 
-def about(goldens: Goldens, plan: Plan, progress: Progress, lacking: list[dict[str, Any]]) -> dict[str, Any]:
+def about(
+    goldens: Goldens, plan: GoldensPlan, progress: RoundProgress, lacking: list[dict[str, Any]]
+) -> dict[str, Any]:
     """Description of the benchmark as a whole, without anything that differs between runs of the same calls."""
     return {
         "name": goldens.name,
@@ -130,21 +132,21 @@ def about(goldens: Goldens, plan: Plan, progress: Progress, lacking: list[dict[s
     }
 
 
-def _versions(progress: Progress) -> dict[str, list[str]]:
+def _versions(progress: RoundProgress) -> dict[str, list[str]]:
     versions: dict[str, set[str]] = {}
     for asked in _asked(progress):
         versions.setdefault(asked.service, set()).add(asked.model_version)
     return {service: sorted(named) for service, named in sorted(versions.items())}
 
 
-def _asked(progress: Progress) -> Iterable[Asked]:
+def _asked(progress: RoundProgress) -> Iterable[Asked]:
     for made in progress.made:
         yield from made.asked
     for pooled in progress.pooled.values():
         yield from pooled.asked
 
 
-def _costs(goldens: Goldens, items: Iterable[Golden], progress: Progress) -> Iterable[dict[str, Any]]:
+def _costs(goldens: Goldens, items: Iterable[Golden], progress: RoundProgress) -> Iterable[dict[str, Any]]:
     """Tokens and cost of every item and of each of its calls; facts that several items share count for each of them.
 
     They are those of all attempts, of failed ones, too: so they stand outside of what equal answers make equal.

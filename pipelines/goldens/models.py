@@ -9,7 +9,7 @@ from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.models.local import Language
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.goldens.origins import DataStore, Files, Origin, RagFiles
+from rankbeam.transforms.goldens.origins import DataStore, Origin, RagFiles, SourceFiles
 from rankbeam.transforms.records.goldens.types import TYPES
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -122,7 +122,7 @@ class DocumentsModel(_Model):
             return RagFiles(self.rag_engine.corpus, self.rag_engine.doc_id, self.rag_engine.api_endpoint)
         if (search := self.vertex_search) is not None:
             return DataStore(search.branch, search.unit == "chunk", tuple(search.fields), search.api_endpoint)
-        return Files(files.below(folder, self.path or self.chunks or ""), self.chunks is not None)
+        return SourceFiles(files.below(folder, self.path or self.chunks or ""), self.chunks is not None)
 
 
 class PoolModel(_Model):

@@ -11,10 +11,10 @@ from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.plan.models import Range, shown
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.goldens.grading import Pool
+from rankbeam.transforms.goldens.grading import GradingPool
 from rankbeam.transforms.goldens.lookups import EMBED, SEARCH
-from rankbeam.transforms.goldens.planning import Plan
-from rankbeam.transforms.goldens.rehearsal import OUTPUT_TOKENS, Size, rehearsed, size_of
+from rankbeam.transforms.goldens.planning import GoldensPlan
+from rankbeam.transforms.goldens.rehearsal import OUTPUT_TOKENS, CallCost, rehearsed, size_of
 from rankbeam.transforms.goldens.writing import WriteItems
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
@@ -92,7 +92,7 @@ class Costs:
         return "\n".join([*lines, "least: every question is accepted; most: every second one is rejected"])
 
 
-def costs_of(goldens: Goldens, plan: Plan) -> Costs:
+def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
     """Cost of a benchmark; reads the ledger, and makes no call."""
     work = WriteItems(goldens.asking, goldens.reviews, goldens.wanted.dimensions)
     anywhere = plan.library.passages[: goldens.context]  # which ones is not known before a search
@@ -136,30 +136,32 @@ def _recalled(ledger: str, work: WriteItems, calls: Sequence[Call]) -> dict[str,
     return known
 
 
-def _graded(goldens: Goldens, plan: Plan) -> list[Size]:
+def _graded(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
     """The grades of other documents: which ones is not known yet, so each is as long as the longest passages."""
     passages = sorted(plan.library.passages, key=lambda span: len(span.text))
     each = passages[len(passages) * 3 // 4]
     count = min(goldens.pool.documents, len(plan.library.documents) - 1) * goldens.wanted.items
-    pool = Pool("", "x" * 100, (each,))
+    pool = GradingPool("", "x" * 100, (each,))
     call = goldens.asking.call("grade", {"query": pool.question, "context": each.text})
     return [size_of(call)] * count
 
 
-def _looked_up(goldens: Goldens, plan: Plan) -> Iterator[Size]:
+def _looked_up(goldens: Goldens, plan: GoldensPlan) -> Iterator[CallCost]:
     """Embeddings and rankings, one a question, and one a passage where a retriever compares embeddings."""
     items = goldens.wanted.items
     if goldens.duplicates is not None:
-        yield from [Size(goldens.duplicates.embed.service, EMBED, Tokens(_QUESTION), False)] * items
+        yield from [CallCost(goldens.duplicates.embed.service, EMBED, Tokens(_QUESTION), False)] * items
     for service in goldens.pool.services:
-        yield from [Size(service.name, SEARCH, Tokens(), False)] * items
+        yield from [CallCost(service.name, SEARCH, Tokens(), False)] * items
     for embed in goldens.pool.embedders:
-        yield from [Size(embed.service, EMBED, Tokens(_QUESTION), False)] * items
+        yield from [CallCost(embed.service, EMBED, Tokens(_QUESTION), False)] * items
         for span in plan.library.passages:
-            yield Size(embed.service, EMBED, Tokens(len(span.text) // CHARACTERS_PER_TOKEN), False)
+            yield CallCost(embed.service, EMBED, Tokens(len(span.text) // CHARACTERS_PER_TOKEN), False)
 
 
-def _of_pool(pool: str, quota: Quota, goldens: Goldens, written: Sequence[Size], graded: Sequence[Size]) -> PoolCost:
+def _of_pool(
+    pool: str, quota: Quota, goldens: Goldens, written: Sequence[CallCost], graded: Sequence[CallCost]
+) -> PoolCost:
     models = {name: each for name, each in goldens.models.items() if each.pool == pool}
     searched = [service.name for service in goldens.pool.services if service.pool == pool]
     steps = tuple(_steps_of([*models, *searched], written, graded))
@@ -176,7 +178,7 @@ def _tokens(steps: Sequence[StepCost], end: int) -> Tokens:
     return Tokens(round(given), 0, round(sum(step.output_tokens[end] for step in steps)))
 
 
-def _steps_of(services: Sequence[str], written: Sequence[Size], graded: Sequence[Size]) -> Iterator[StepCost]:
+def _steps_of(services: Sequence[str], written: Sequence[CallCost], graded: Sequence[CallCost]) -> Iterator[StepCost]:
     for service in services:
         for step in _STEPS:
             own = [size for size in (*written, *graded) if (size.service, size.step) == (service, step)]
@@ -188,7 +190,7 @@ def _steps_of(services: Sequence[str], written: Sequence[Size], graded: Sequence
             yield StepCost(service, step, calls, len(own) - len(left), *_of_tokens(own, left, again))
 
 
-def _of_tokens(own: Sequence[Size], left: Sequence[Size], again: int) -> tuple[Range, Range]:
+def _of_tokens(own: Sequence[CallCost], left: Sequence[CallCost], again: int) -> tuple[Range, Range]:
     """Input and output of calls that are left, at least, and with those of later rounds."""
     given, said = sum(size.tokens.input for size in left), sum(size.tokens.output for size in left)
     more_given, more_said = (sum(size.tokens.input for size in own), sum(size.tokens.output for size in own))

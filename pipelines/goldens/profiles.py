@@ -9,7 +9,7 @@ from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors
-from rankbeam.transforms.records.goldens.types import Dimension, Value
+from rankbeam.transforms.records.goldens.types import Dimension, ProfileValue
 
 
 class _Described(BaseModel):
@@ -45,6 +45,8 @@ def read_profiles(path: str) -> tuple[Dimension, ...]:
     if problems:
         raise InputErrors(problems)
     return tuple(
-        Dimension(name, given.description, tuple(Value(each, one.description) for each, one in given.values.items()))
+        Dimension(
+            name, given.description, tuple(ProfileValue(each, one.description) for each, one in given.values.items())
+        )
         for name, given in profiles.parameters.items()
     )

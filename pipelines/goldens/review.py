@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Mapping
 
-from rankbeam.pipelines.goldens.folder import Folder
+from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.transforms.goldens.publishing import reviewed
 from rankbeam.transforms.records.goldens.items import Golden, Review
 
@@ -16,7 +16,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 """What a cell begins with that some programs run, and the mark that keeps them from it."""
 
 
-def as_csv(folder: Folder) -> str:
+def as_csv(folder: GoldensFolder) -> str:
     """All items, with the decisions that are there already."""
     reviews = folder.reviews()
     text = io.StringIO()

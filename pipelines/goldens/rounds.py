@@ -17,19 +17,19 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from rankbeam.pipelines.goldens.finding import Finding, failed
 from rankbeam.pipelines.goldens.goldens import Goldens
-from rankbeam.pipelines.goldens.stages import Results, run_stage
+from rankbeam.pipelines.goldens.stages import StageResults, run_stage
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.goldens.library import library_of
-from rankbeam.transforms.goldens.planning import ROUNDS, Plan
+from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan
 from rankbeam.transforms.goldens.screening import Likeness, graded, screened
 from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.goldens.items import Made, Pooled, State
-from rankbeam.transforms.records.goldens.sources import Source
+from rankbeam.transforms.records.goldens.sources import WritingTask
 
 
 @dataclass
-class Progress:
+class RoundProgress:
     """Items so far."""
 
     made: list[Made] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Progress:
         """The items of which a call failed that may succeed later."""
         return [made for made in self.made if made.state is State.FAILED]
 
-    def add(self, results: Results) -> None:
+    def add(self, results: StageResults) -> None:
         """Add what a stage used, and its warnings."""
         self.usage += results.usage
         self.warnings += [warning for warning in results.warnings if warning not in self.warnings]
@@ -61,14 +61,14 @@ class Making:
     """A benchmark that is being made."""
 
     goldens: Goldens
-    plan: Plan
+    plan: GoldensPlan
     options: PipelineOptions
     owner: Owner
-    keep: Callable[[Progress], None]
+    keep: Callable[[RoundProgress], None]
 
-    def run(self) -> Progress:
+    def run(self) -> RoundProgress:
         """All rounds."""
-        progress = Progress()
+        progress = RoundProgress()
         finding = Finding(self.goldens, self.plan.library, partial(self._done, progress), progress.warnings)
         for number in range(1, ROUNDS + 1):
             sources = self.plan.round(number, progress.made, {made.item_id for made in progress.accepted})
@@ -82,14 +82,14 @@ class Making:
             self.keep(progress)
         return progress
 
-    def _written(self, progress: Progress, sources: Sequence[Source], number: int) -> list[Made]:
+    def _written(self, progress: RoundProgress, sources: Sequence[WritingTask], number: int) -> list[Made]:
         """Outcomes of a round's candidates, in the order of the plan."""
         tasks = [(source.name, source) for source in sources]
         records = self._done(progress, self.goldens.writing(), tasks, number, Made)
         made = {record.item_id: record for record in records}  # a bundle that was repeated wrote some twice
         return [made[candidate.item_id] for source in sources for candidate in source.candidates]
 
-    def _screened(self, progress: Progress, finding: Finding, written: Sequence[Made], number: int) -> list[Made]:
+    def _screened(self, progress: RoundProgress, finding: Finding, written: Sequence[Made], number: int) -> list[Made]:
         """New items without near-duplicates and those above the quotas."""
         candidates = [made for made in (*progress.accepted, *written) if made.state is State.ACCEPTED]
         vectors, missing = finding.vectors(candidates, number)
@@ -97,7 +97,7 @@ class Making:
         least = 1.0 if self.goldens.duplicates is None else self.goldens.duplicates.cosine
         return screened(self.plan, progress.made, progress.accepted, new, Likeness(vectors, least))
 
-    def _graded(self, progress: Progress, finding: Finding, new: Sequence[Made], number: int) -> list[Made]:
+    def _graded(self, progress: RoundProgress, finding: Finding, new: Sequence[Made], number: int) -> list[Made]:
         """New items, once other documents that may answer them are graded."""
         found, missing = finding.found([made for made in new if made.state is State.ACCEPTED], number)
         new = [failed(made, missing) for made in new]
@@ -111,7 +111,7 @@ class Making:
         return graded(new, pooled)
 
     def _done(
-        self, progress: Progress, stage: Stage, items: Sequence[tuple[str, Any]], number: int, record: type[Any]
+        self, progress: RoundProgress, stage: Stage, items: Sequence[tuple[str, Any]], number: int, record: type[Any]
     ) -> list[Any]:
         """Do the tasks of a stage, with what is left of the budget."""
         progress.stages += 1
@@ -124,7 +124,9 @@ class Making:
         return results.records
 
 
-def plan_of(goldens: Goldens) -> Plan:
+def plan_of(goldens: Goldens) -> GoldensPlan:
     """Read the documents, and plan."""
     gathered = goldens.origin.gather(Ledger(goldens.ledger))
-    return Plan(library_of(gathered, goldens.span_tokens, goldens.language, goldens.origin.place), goldens.wanted)
+    return GoldensPlan(
+        library_of(gathered, goldens.span_tokens, goldens.language, goldens.origin.place), goldens.wanted
+    )

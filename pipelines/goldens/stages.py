@@ -31,7 +31,7 @@ _jobs: dict[str, Ledger] = {}
 
 
 @dataclass(frozen=True)
-class Results:
+class StageResults:
     """Results of a stage."""
 
     records: list[Any]
@@ -41,7 +41,7 @@ class Results:
 
 def run_stage(
     stage: Stage, ledger: Ledger, items: Sequence[tuple[str, Any]], folder: str, record: type, options: PipelineOptions
-) -> Results:
+) -> StageResults:
     """Do the tasks of a stage."""
     files.delete(folder)
     files.make_folder(folder)
@@ -53,7 +53,7 @@ def run_stage(
             state = result.wait_until_finish()
     if state != "DONE":
         raise RunFailed(f"the pipeline ended in state {state}")
-    return Results(
+    return StageResults(
         list(parts.read_parts(folder, parts.RESULTS, record)),
         list(parts.read_parts(folder, parts.USAGE, Usage)),
         list(parts.read_parts(folder, parts.WARNINGS, str)),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.goldens.review import plain
-from rankbeam.pipelines.labels.draw import Task
+from rankbeam.pipelines.labels.draw import LabelTask
 from rankbeam.pipelines.labels.tasks import indexes, read_index
 from rankbeam.transforms.clients.formats.labels import FOLDER, read_labels, save_labels
 from rankbeam.transforms.clients.storage import files
@@ -27,7 +27,7 @@ _SOMEBODY = "unnamed"
 
 
 @dataclass(frozen=True)
-class Applied:
+class AppliedLabels:
     """Summary of a file of decisions.
 
     Attributes:
@@ -79,7 +79,7 @@ class _Row:
         return ""
 
 
-def apply(output: str, path: str, annotator: str = "") -> Applied:
+def apply(output: str, path: str, annotator: str = "") -> AppliedLabels:
     """Save the decisions of a file as labels of an output folder.
 
     Args:
@@ -128,7 +128,7 @@ def apply(output: str, path: str, annotator: str = "") -> Applied:
     return _saved(output, path, list(dict.fromkeys(labels)), undecided, unknown)
 
 
-def _saved(output: str, path: str, labels: list[Label], undecided: int, unknown: int) -> Applied:
+def _saved(output: str, path: str, labels: list[Label], undecided: int, unknown: int) -> AppliedLabels:
     folder = files.join(output, FOLDER)
     earlier = read_labels(folder).rows if files.exists(folder) else ()
     known = {(row.item_id, row.annotator): row.decision for row in earlier}
@@ -148,11 +148,13 @@ def _saved(output: str, path: str, labels: list[Label], undecided: int, unknown:
     metrics = {metric for (metric, _), of_query in needed.items() if of_query & decided}
     drawn = [of_query for (metric, _), of_query in needed.items() if metric in metrics]
     whole = sum(of_query <= items for of_query in drawn)
-    return Applied(saved, len(decided), len({row.query_id for row in labels}), whole, len(drawn), undecided, unknown)
+    return AppliedLabels(
+        saved, len(decided), len({row.query_id for row in labels}), whole, len(drawn), undecided, unknown
+    )
 
 
-def _tasks_of(output: str) -> dict[str, list[Task]]:
-    result: defaultdict[str, dict[Task, None]] = defaultdict(dict)
+def _tasks_of(output: str) -> dict[str, list[LabelTask]]:
+    result: defaultdict[str, dict[LabelTask, None]] = defaultdict(dict)
     for index in indexes(output):
         for task in read_index(index)[0]:
             result[task.item_id].setdefault(task)
@@ -161,7 +163,7 @@ def _tasks_of(output: str) -> dict[str, list[Task]]:
     return {item_id: list(tasks) for item_id, tasks in result.items()}
 
 
-def _by_text(tasks: Mapping[str, Sequence[Task]]) -> dict[str, str]:
+def _by_text(tasks: Mapping[str, Sequence[LabelTask]]) -> dict[str, str]:
     """Items by the hash of their text, where it is the text of one item only."""
     result: defaultdict[str, list[str]] = defaultdict(list)
     for item_id, (task, *_) in tasks.items():
@@ -178,7 +180,7 @@ def _decision(written: str, step: str) -> str:
     return decision
 
 
-def _label(task: Task, decision: str, annotator: str, comment: str) -> Label:
+def _label(task: LabelTask, decision: str, annotator: str, comment: str) -> Label:
     return Label(
         task.item_id,
         task.step,

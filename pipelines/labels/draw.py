@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Task:
+class LabelTask:
     """One decision to make, for one of the texts that its claim is of."""
 
     item_id: str
@@ -85,7 +85,7 @@ class _Texts:
         return any(requested.get(name, False) for name in inputs)
 
 
-def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()) -> list[Task]:
+def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()) -> list[LabelTask]:
     """The tasks of the next queries in random order, those of a query together, in an order that says nothing.
 
     Args:
@@ -144,7 +144,9 @@ def _frame(run: Results, metric: str, ids: Collection[str]) -> set[str]:
     return frame
 
 
-def _tasks(run: Results, metric: str, ids: Collection[str], chosen: Sequence[str], probability: float) -> list[Task]:
+def _tasks(
+    run: Results, metric: str, ids: Collection[str], chosen: Sequence[str], probability: float
+) -> list[LabelTask]:
     (parsed,) = parse_all([metric])
     assert isinstance(parsed, JudgedMetric)  # noqa: S101  `_metric` chose it
     inputs, steps = parsed.definition.inputs, parsed.definition.steps
@@ -166,7 +168,7 @@ def _tasks(run: Results, metric: str, ids: Collection[str], chosen: Sequence[str
     queries = {row["query_id"]: row["text"] for row in _rows(run, "query_metrics", ("query_id", "text"), chosen)}
     order = {query_id: place for place, query_id in enumerate(chosen)}
     tasks = [
-        Task(
+        LabelTask(
             name,
             row["step"],
             row["query_id"],

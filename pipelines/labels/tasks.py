@@ -12,7 +12,7 @@ from jinja2 import Environment
 from markupsafe import Markup
 
 from rankbeam.pipelines.goldens.review import safe
-from rankbeam.pipelines.labels.draw import Drawing, Task
+from rankbeam.pipelines.labels.draw import Drawing, LabelTask
 from rankbeam.transforms.clients.storage import files, matching, parquet
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.records.errors import InputError
@@ -25,15 +25,15 @@ _SECONDS_A_DECISION, _LETTERS_A_SECOND = 5.0, 20.0  # 200 words of six letters a
 TASKS = pa.schema(
     [
         (name, {"position": pa.int64(), "probability": pa.float64()}.get(name, pa.string()))
-        for name in Task.__annotations__
+        for name in LabelTask.__annotations__
     ]
 )
 
 
-def minutes(tasks: Sequence[Task]) -> float:
+def minutes(tasks: Sequence[LabelTask]) -> float:
     """About how long labelling takes: 200 words a minute, and five seconds a decision; each text is read once.
 
-    >>> minutes([Task("i", "grade", "q", "q" * 600, None, None, None, None, "h", "t" * 600, 1.0)])
+    >>> minutes([LabelTask("i", "grade", "q", "q" * 600, None, None, None, None, "h", "t" * 600, 1.0)])
     1.0833333333333333
     """
     read = {text for task in tasks for text in (task.query, task.left_text or "", task.right_text)}
@@ -41,12 +41,12 @@ def minutes(tasks: Sequence[Task]) -> float:
     return (sum(map(len, read)) / _LETTERS_A_SECOND + decisions * _SECONDS_A_DECISION) / 60.0
 
 
-def distinct(tasks: Iterable[Task]) -> list[Task]:
+def distinct(tasks: Iterable[LabelTask]) -> list[LabelTask]:
     """Tasks by item, each once."""
     return list({task.item_id: task for task in tasks}.values())
 
 
-def write_tasks(output: str, tasks: Sequence[Task], drawing: Drawing) -> list[str]:
+def write_tasks(output: str, tasks: Sequence[LabelTask], drawing: Drawing) -> list[str]:
     """Write the files of some tasks; returns the paths for people."""
     folder = files.join(output, FOLDER)
     files.make_folder(folder)
@@ -76,16 +76,16 @@ def indexes(output: str) -> list[str]:
     return sorted(matching.found(files.join(matching.escaped(output), FOLDER, "tasks-*.parquet")))
 
 
-def read_index(path: str) -> tuple[list[Task], Drawing]:
+def read_index(path: str) -> tuple[list[LabelTask], Drawing]:
     """The tasks of an index, and how they were drawn."""
     with parquet.open_file(path) as file:
         facts = json.loads((file.schema_arrow.metadata or {})[_FACTS])
         rows = file.read().to_pylist()
     drawing = Drawing(facts["metric"], tuple(facts["configurations"]), facts["seed"])
-    return [Task(**row) for row in rows], drawing
+    return [LabelTask(**row) for row in rows], drawing
 
 
-def _shown(task: Task) -> dict[str, str]:
+def _shown(task: LabelTask) -> dict[str, str]:
     step = step_named(task.step)
     values = (
         task.item_id,
@@ -156,7 +156,7 @@ def last_drawing(output: str) -> Drawing:
     return read_index(known[-1])[1]
 
 
-def described(tasks: Sequence[Task], drawing: Drawing, paths: Sequence[str]) -> str:
+def described(tasks: Sequence[LabelTask], drawing: Drawing, paths: Sequence[str]) -> str:
     """A summary of the files, and of the work that they are."""
     queries, items = len({task.query_id for task in tasks}), distinct(tasks)
     work = f"{queries:,} queries, {len(items):,} decisions ({len(items) / queries:.1f} a query), "

@@ -31,7 +31,7 @@ _ALL_LOCATIONS = "aiplatform.googleapis.com"
 
 
 @dataclass(frozen=True)
-class Place:
+class CorpusLocation:
     """Location of corpora."""
 
     api: DataApi
@@ -56,19 +56,21 @@ class Place:
             return ()
 
 
-def places(given: str, api_endpoint: str | None) -> list[Place]:
+def places(given: str, api_endpoint: str | None) -> list[CorpusLocation]:
     """The places that an argument names: projects/P/locations/L,M, all of projects/P, or those of an experiment."""
     if (locations := _LOCATIONS.fullmatch(given)) is not None:
         regions = dict.fromkeys(locations["regions"].split(","))
-        return [Place(DataApi(f"{locations['project']}/{region}", api_endpoint)) for region in regions]
+        return [CorpusLocation(DataApi(f"{locations['project']}/{region}", api_endpoint)) for region in regions]
     if _PROJECT.fullmatch(given):
-        with Place(DataApi(f"{given}/locations/-", api_endpoint or _ALL_LOCATIONS)).site() as site:
-            return [Place(DataApi(location, api_endpoint), is_named=False) for location in sorted(site.locations())]
+        with CorpusLocation(DataApi(f"{given}/locations/-", api_endpoint or _ALL_LOCATIONS)).site() as site:
+            return [
+                CorpusLocation(DataApi(location, api_endpoint), is_named=False) for location in sorted(site.locations())
+            ]
     if given.startswith("projects/"):
         problem = "is not a location; give projects/PROJECT[/locations/REGION[,REGION …]], or an experiment"
         raise InputError(problem, path=given)
     experiment = load_experiment(given)
-    found = [Place(each.api, experiment.corpus_quotas.data) for each in needed(experiment)]
+    found = [CorpusLocation(each.api, experiment.corpus_quotas.data) for each in needed(experiment)]
     if not found:
         raise InputError("has no corpus that a service builds", path=given)
     return found
@@ -136,7 +138,7 @@ def unused_by(corpora: Sequence[Existing], outputs: Sequence[str]) -> list[Exist
 
 
 def delete(
-    place: Place, corpora: Sequence[Existing], report: Callable[[str], None], *, keep_documents: bool
+    place: CorpusLocation, corpora: Sequence[Existing], report: Callable[[str], None], *, keep_documents: bool
 ) -> list[str]:
     """Delete corpora, and the staged documents that no other corpus needs; returns what could not be deleted."""
     with place.site() as site:
@@ -157,7 +159,7 @@ def delete(
     return left
 
 
-def staged_line(place: Place, corpora: Sequence[Existing], there: Sequence[Existing]) -> str:
+def staged_line(place: CorpusLocation, corpora: Sequence[Existing], there: Sequence[Existing]) -> str:
     """Text on the staged documents that are orphaned once some corpora are deleted."""
     names = {corpus.corpus.name for corpus in corpora}
     others = [each for each in there if each.corpus.name not in names]

@@ -11,7 +11,7 @@ from apache_beam.io.filesystems import FileSystems
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
-from rankbeam.transforms.clients.ledger import Cleared, Compacted, Survey, clear, store, survey
+from rankbeam.transforms.clients.ledger import Cleared, Compacted, LedgerSurvey, clear, store, survey
 from rankbeam.transforms.clients.ledger import compact as merge_parts
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
@@ -59,7 +59,7 @@ def ledger_folder(place: str) -> str:
     return inner
 
 
-def show(survey: Survey, now: datetime | None = None, screen: Screen = WHOLE) -> str:
+def show(survey: LedgerSurvey, now: datetime | None = None, screen: Screen = WHOLE) -> str:
     """A survey, for people."""
     if not (survey.files or survey.runs or survey.damaged):
         return f"{survey.folder} holds no finished calls. Runs with remote retrievers write them there."
@@ -74,7 +74,7 @@ def show(survey: Survey, now: datetime | None = None, screen: Screen = WHOLE) ->
     return "\n".join([*lines, *_runs(survey, now, screen), *_damage(survey), *_foreign(survey)])
 
 
-def as_json(survey: Survey) -> str:
+def as_json(survey: LedgerSurvey) -> str:
     """A survey as one JSON document; moments are in UTC."""
     document = {**asdict(survey), "hits": survey.hits, "calls": survey.calls}
     document["damaged"] = [{"path": path, "reason": reason} for path, reason in survey.damaged]
@@ -127,21 +127,21 @@ def _exists(place: str) -> bool:
         raise InputError(f"cannot be looked up: {error}", path=place) from error
 
 
-def _runs(survey: Survey, now: datetime, screen: Screen) -> list[str]:
+def _runs(survey: LedgerSurvey, now: datetime, screen: Screen) -> list[str]:
     if not survey.runs:
         return []
     rows = [(run.run_id, f"{run.hits:,}", f"{run.calls:,}", f"{_span(now - run.last)} ago") for run in survey.runs]
     return ["", screen.table(Table(["run", "hits", "calls", "last used"], rows))]
 
 
-def _damage(survey: Survey) -> list[str]:
+def _damage(survey: LedgerSurvey) -> list[str]:
     if not survey.damaged:
         return []
     lines = [f"  {path}: {reason}" for path, reason in survey.damaged]
     return ["", f"{_number(len(lines), 'damaged file')}, of which only the undamaged content is used:", *lines]
 
 
-def _foreign(survey: Survey) -> list[str]:
+def _foreign(survey: LedgerSurvey) -> list[str]:
     if not survey.foreign:
         return []
     more = len(survey.foreign) - _MOST_FOREIGN
@@ -150,7 +150,7 @@ def _foreign(survey: Survey) -> list[str]:
     return ["", f"{count} of other programs, neither read nor cleared:", *lines]
 
 
-def _repeated(survey: Survey) -> str:
+def _repeated(survey: LedgerSurvey) -> str:
     more = survey.answers - survey.entries
     return f", and {more:,} older or lesser ones to the same calls" if more else ""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from rankbeam.pipelines.compare.compare import Question, compare
+from rankbeam.pipelines.compare.compare import ComparisonQuestion, compare
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.statistics.intervals import student_t_quantile
@@ -115,7 +115,7 @@ def _baseline(runs: Sequence[Results], run_id: str | None) -> Results:
 def _fixed(run: Results, baseline: Results) -> Iterator[Change]:
     """The paired differences of tonight from the baseline."""
     means = {(row["name"], metric): mean for row, metric, mean in _means(baseline)}
-    for comparison in compare(run, baseline, Question(metrics=tuple(_shared(run, baseline)))).rows:
+    for comparison in compare(run, baseline, ComparisonQuestion(metrics=tuple(_shared(run, baseline)))).rows:
         row = comparison.row
         mean = means.get((comparison.configuration, row.metric))
         yield Change(

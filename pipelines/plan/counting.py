@@ -39,7 +39,7 @@ class Step(NamedTuple):
     step: str
 
 
-class Size(NamedTuple):
+class CallSize(NamedTuple):
     """Size of one distinct call: in the ledger or not, prompt characters, estimated reply tokens."""
 
     held: bool
@@ -48,18 +48,18 @@ class Size(NamedTuple):
 
 
 @dataclass
-class Counted:
+class CallCounts:
     """Mergeable counts of the calls of queries."""
 
-    least: defaultdict[Step, dict[int, Size]] = field(default_factory=lambda: defaultdict(dict))
-    most: defaultdict[Step, dict[int, Size]] = field(default_factory=lambda: defaultdict(dict))
+    least: defaultdict[Step, dict[int, CallSize]] = field(default_factory=lambda: defaultdict(dict))
+    most: defaultdict[Step, dict[int, CallSize]] = field(default_factory=lambda: defaultdict(dict))
     apart: defaultdict[Step, int] = field(default_factory=lambda: defaultdict(int))
-    seen: dict[Step, "Seen"] = field(default_factory=dict)
+    seen: dict[Step, "StepTotals"] = field(default_factory=dict)
     unknown: int = 0
     texts: tuple[int, int] = (0, 0)
     largest: dict[str, int] = field(default_factory=dict)
 
-    def join(self, other: "Counted") -> None:
+    def join(self, other: "CallCounts") -> None:
         """Add the counts of other queries."""
         for mine, theirs in ((self.least, other.least), (self.most, other.most)):
             for step, sizes in theirs.items():
@@ -74,29 +74,29 @@ class Counted:
         self.texts = (self.texts[0] + other.texts[0], self.texts[1] + other.texts[1])
 
 
-class Seen(NamedTuple):
+class StepTotals(NamedTuple):
     """Ledger totals of one step, for estimating its mean."""
 
     calls: int
     characters: int
     tokens: Tokens
 
-    def plus(self, other: "Seen") -> "Seen":
+    def plus(self, other: "StepTotals") -> "StepTotals":
         """The sum."""
-        return Seen(self.calls + other.calls, self.characters + other.characters, self.tokens + other.tokens)
+        return StepTotals(self.calls + other.calls, self.characters + other.characters, self.tokens + other.tokens)
 
 
-NOT_SEEN = Seen(0, 0, NO_TOKENS)
+NOT_SEEN = StepTotals(0, 0, NO_TOKENS)
 
 
-class Known:
+class KnownAnswers:
     """Ledger answers, parsed by the work."""
 
     def __init__(self, lookup: Lookup, work: EvaluateAnswers) -> None:
         self._lookup, self._work = lookup, work
         self._outcomes: dict[str, Any] = {}
         self._looked: set[str] = set()
-        self.seen: dict[Step, Seen] = {}
+        self.seen: dict[Step, StepTotals] = {}
 
     def recall(self, calls: Sequence[Call]) -> Mapping[str, Any]:
         """The outcomes, by key, of those calls that the ledger has."""
@@ -110,13 +110,13 @@ class Known:
             self._outcomes[entry.key] = outcome
             if entry.tokens.total:
                 step, size = measured(new[entry.key], MOST, held=True)
-                self.seen[step] = self.seen.get(step, NOT_SEEN).plus(Seen(1, size.characters, entry.tokens))
+                self.seen[step] = self.seen.get(step, NOT_SEEN).plus(StepTotals(1, size.characters, entry.tokens))
         return self._outcomes
 
 
-def counted(work: EvaluateAnswers, items: Iterable[Item], lookup: Lookup, unknown: Unknown) -> Counted:
+def counted(work: EvaluateAnswers, items: Iterable[Item], lookup: Lookup, unknown: Unknown) -> CallCounts:
     """Count the calls of some queries."""
-    total = Counted()
+    total = CallCounts()
     together: list[Item] = []
     for item in items:
         together.append(item)
@@ -127,7 +127,7 @@ def counted(work: EvaluateAnswers, items: Iterable[Item], lookup: Lookup, unknow
     return total
 
 
-def add_known(total: Counted, ask: AskKnown, lookup: Lookup) -> None:
+def add_known(total: CallCounts, ask: AskKnown, lookup: Lookup) -> None:
     """Count the calls for known items, which the judge gets only if there are enough texts to judge."""
     calls = [ask.call(item) for item in ask.items()]
     for texts, sizes, guess in zip(total.texts, (total.least, total.most), (LEAST, MOST), strict=True):
@@ -143,8 +143,8 @@ def _number(key: str) -> int:
     return int(key[:_KEY_DIGITS], 16)
 
 
-def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unknown: Unknown) -> Counted:
-    found, known = Counted(), Known(lookup, work)
+def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unknown: Unknown) -> CallCounts:
+    found, known = CallCounts(), KnownAnswers(lookup, work)
     texts, most_tokens = [], _most_tokens(work)
     for call in _distinct(work, [with_imagined(item, _ONE_CLAIM, unknown) for item in items], _ONE_CLAIM, known.recall):
         if call.key not in known.recall(()):
@@ -173,9 +173,9 @@ def _most_tokens(work: EvaluateAnswers) -> Callable[[Call], int]:
     return lambda call: models[call.service].parameters.most_tokens(call.payload).total
 
 
-def counted_calls(calls: Iterable[Call], lookup: Lookup, most_tokens: Callable[[Call], int]) -> Counted:
+def counted_calls(calls: Iterable[Call], lookup: Lookup, most_tokens: Callable[[Call], int]) -> CallCounts:
     """Count calls that are known beforehand, each with its own answer."""
-    found = Counted()
+    found = CallCounts()
     for call in calls:
         held = call.key is not None and lookup.place(call.key, call.reach) is not None
         step, size = measured(call, MOST, held=held)
@@ -230,14 +230,14 @@ def _is_unknown(item: Item, unknown: Unknown) -> bool:
     return any(system.failed and system.configuration in unknown for system in item.systems)
 
 
-def measured(call: Call, guess: Guess, *, held: bool) -> tuple[Step, Size]:
+def measured(call: Call, guess: Guess, *, held: bool) -> tuple[Step, CallSize]:
     """The step of a call, and its size."""
     prompt = Prompt.parse(call.payload)
     rendered = prompt.rendered()
     step = step_of(prompt.step)
     embeds = step is not None and step.embeds
     characters = len(prompt.values["text"]) if embeds else len(rendered.system) + len(rendered.user)
-    return Step(call.service, prompt.step), Size(held, characters, _output(prompt, guess))
+    return Step(call.service, prompt.step), CallSize(held, characters, _output(prompt, guess))
 
 
 def _output(prompt: Prompt, guess: Guess) -> float:

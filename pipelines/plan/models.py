@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.progress import clock
-from rankbeam.pipelines.plan.counting import NOT_SEEN, Counted, Seen, Size, Step
+from rankbeam.pipelines.plan.counting import NOT_SEEN, CallCounts, CallSize, Step, StepTotals
 from rankbeam.transforms.clients.calls.together import MOST_CHARACTERS
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.prompt import EMBED
@@ -50,7 +50,7 @@ class ModelPlan:
     steps: tuple[StepPlan, ...]
 
 
-def model_plans(counted: Counted, experiment: Experiment) -> list[ModelPlan]:
+def model_plans(counted: CallCounts, experiment: Experiment) -> list[ModelPlan]:
     """The plans of all pools that pay for models."""
     by_pool: defaultdict[str, list[Step]] = defaultdict(list)
     for step in counted.most:
@@ -58,7 +58,7 @@ def model_plans(counted: Counted, experiment: Experiment) -> list[ModelPlan]:
     return [_of_pool(pool, steps, counted, experiment) for pool, steps in by_pool.items()]
 
 
-def _of_pool(pool: str, steps: Collection[Step], counted: Counted, experiment: Experiment) -> ModelPlan:
+def _of_pool(pool: str, steps: Collection[Step], counted: CallCounts, experiment: Experiment) -> ModelPlan:
     quota = experiment.pools[pool]
     is_free = all(experiment.services[step.service].parameters.offline is not None for step in steps)
     plans = tuple(_of_step(step, counted) for step in steps)
@@ -83,7 +83,7 @@ def _of_pool(pool: str, steps: Collection[Step], counted: Counted, experiment: E
     )
 
 
-def _of_step(step: Step, counted: Counted) -> StepPlan:
+def _of_step(step: Step, counted: CallCounts) -> StepPlan:
     least, most = counted.least.get(step, {}), counted.most[step]
     held = sum(size.held for size in most.values())
     ends = sorted((len(least), len(most)))
@@ -98,7 +98,9 @@ class _Left:
     tokens: Tokens
 
     @classmethod
-    def of(cls, sizes: "dict[Step, dict[int, Size]]", texts: Mapping[Step, int], seen: "dict[Step, Seen]") -> "_Left":
+    def of(
+        cls, sizes: "dict[Step, dict[int, CallSize]]", texts: Mapping[Step, int], seen: "dict[Step, StepTotals]"
+    ) -> "_Left":
         """The calls of some steps, sized by what was seen of them in the ledger, else by their characters."""
         requests, tokens = 0, NO_TOKENS
         for step, most in texts.items():
@@ -114,7 +116,7 @@ def _texts_of_a_request(step: Step, experiment: Experiment) -> int:
     return parameters.most_texts if step.step == EMBED and isinstance(parameters, RemoteModel) else 1
 
 
-def _tokens(left: Collection[Size], seen: Seen) -> Tokens:
+def _tokens(left: Collection[CallSize], seen: StepTotals) -> Tokens:
     characters = sum(size.characters for size in left)
     if not seen.calls or not seen.characters:
         return Tokens(round(characters / CHARACTERS_PER_TOKEN), 0, round(sum(size.output for size in left)))

@@ -18,7 +18,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.quotas import too_large
 from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.plan.corpora import CorpusPlan, corpora_plan
-from rankbeam.pipelines.plan.counting import Counted
+from rankbeam.pipelines.plan.counting import CallCounts
 from rankbeam.pipelines.plan.models import ModelPlan, Range, lines_of, model_plans, shown
 from rankbeam.pipelines.plan.stages import count_models, count_texts, read_counted
 from rankbeam.pipelines.run.answers import work_of
@@ -174,7 +174,7 @@ def _least_share(experiment: Experiment, queries: int, *, is_begun: bool) -> flo
     return 0.0 if is_begun else first.queries / queries
 
 
-def _refuse_too_large(experiment: Experiment, answered: Counted, path: str | None) -> None:
+def _refuse_too_large(experiment: Experiment, answered: CallCounts, path: str | None) -> None:
     largest: dict[str, int] = {}
     for service, tokens in answered.largest.items():
         pool = experiment.services[service].pool or ""
@@ -193,7 +193,7 @@ class _Counted(NamedTuple):
     warnings: list[str]
 
 
-def _counted(experiment: Experiment) -> tuple[list[_Counted], Counted | None, int]:
+def _counted(experiment: Experiment) -> tuple[list[_Counted], CallCounts | None, int]:
     """Count calls of retrievers by pool, calls of models (None without models), and queries."""
     experiment = experiment.pinned(f"plan {secrets.token_hex(8)}", f"{datetime.now(UTC):%Y-%m-%d}")
     options = pipeline_options([])

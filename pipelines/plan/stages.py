@@ -13,14 +13,14 @@ import apache_beam as beam
 import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.plan.counting import Counted, Unknown, add_known, counted, counted_calls
+from rankbeam.pipelines.plan.counting import CallCounts, Unknown, add_known, counted, counted_calls
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
 from rankbeam.pipelines.run.calling import answers_of_applications, embed_stage, retrieve_stage, tasks_to_embed
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, groups_in
-from rankbeam.transforms.clients.ledger import Entry, Ledger
+from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, REPLAYED, Bucketed
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.ask_known import AskKnown
@@ -66,9 +66,9 @@ def count_models(
     )
 
 
-def read_counted(file: str) -> Counted:
+def read_counted(file: str) -> CallCounts:
     """Read the counts that `count_models` wrote."""
-    found: Counted = pickle.loads(Path(file).read_bytes())  # noqa: S301  this process wrote it
+    found: CallCounts = pickle.loads(Path(file).read_bytes())  # noqa: S301  this process wrote it
     return found
 
 
@@ -129,7 +129,7 @@ class RecallFn(beam.DoFn):
         (call,) = next(steps)
         return task, steps, call
 
-    def _value(self, task: Task, steps: Steps[Any], call: Call, entry: Entry) -> Any:
+    def _value(self, task: Task, steps: Steps[Any], call: Call, entry: LedgerEntry) -> Any:
         """Result of a task with an answer of the ledger; None if the answer is unusable."""
         try:
             steps.send([self._stage.works[task.work].read(call, Reply(entry.answer, entry.tokens))])
@@ -151,14 +151,14 @@ class RehearseFn(beam.DoFn):
         self._lookup = Ledger(self._folder).lookup()
         self._lookup.refresh()
 
-    def process(self, element: Bucketed) -> Iterator[Counted]:
+    def process(self, element: Bucketed) -> Iterator[CallCounts]:
         """Yield the counts of some queries."""
         yield counted(self._work, items_in(element[1]), self._lookup, self._unknown)
 
 
-def join_counts(parts: list[Counted], ask: AskKnown | None, ledger: str, file: str) -> None:
+def join_counts(parts: list[CallCounts], ask: AskKnown | None, ledger: str, file: str) -> None:
     """Write the sum of counts into a file for `read_counted`."""
-    total = Counted()
+    total = CallCounts()
     for part in parts:
         total.join(part)
     if ask is not None and ask.items():
@@ -189,7 +189,7 @@ class CountTextsFn(beam.DoFn):
         self._lookup = Ledger(self._folder).lookup()
         self._lookup.refresh()
 
-    def process(self, element: TaskBatch) -> Iterator[Counted]:
+    def process(self, element: TaskBatch) -> Iterator[CallCounts]:
         """Yield the counts of a batch of tasks."""
         name, batch = element
         tasks = [task for group in groups_in([batch]) for task in group]

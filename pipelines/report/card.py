@@ -13,7 +13,7 @@ _DAY_S = 86_400
 
 
 @dataclass(frozen=True)
-class Fact:
+class CardFact:
     """One field of the card."""
 
     label: str
@@ -22,26 +22,26 @@ class Fact:
     tone: str = ""
 
 
-def card(study: Study) -> list[Fact]:
+def card(study: Study) -> list[CardFact]:
     """The fields of the card."""
     return [*_best(study), *_gain(study), _cost(study), _gates(study), _dataset(study), _origin(study)]
 
 
-def _best(study: Study) -> list[Fact]:
+def _best(study: Study) -> list[CardFact]:
     metric = study.metrics[0]
     order = study.order(metric)
     best = study.mean(order[0], metric)
     if best.mean is None:
-        return [Fact(f"Best by {metric}", "none", "no configuration has a value", "bad")]
+        return [CardFact(f"Best by {metric}", "none", "no configuration has a value", "bad")]
     rivals = sum(bool(study.mean(each, metric).may_be_best) for each in order[1:])
     different = f"no significant difference from {words.count(rivals, 'other')}"
     reach = words.interval(best.ci_low, best.ci_high)
     interval = f", {study.confidence} interval {reach}{doubt(best)}" if best.interval else ""
     note = words.value(best.mean) + interval
-    return [Fact(f"Best by {metric}", study.titles[order[0]], f"{note}; {different}" if rivals else note)]
+    return [CardFact(f"Best by {metric}", study.titles[order[0]], f"{note}; {different}" if rivals else note)]
 
 
-def _gain(study: Study) -> list[Fact]:
+def _gain(study: Study) -> list[CardFact]:
     """The difference of the best configuration from the baseline, or, where it is that, from the next one."""
     if len(study.titles) < 2:
         return []
@@ -52,11 +52,11 @@ def _gain(study: Study) -> list[Fact]:
         row, sign = study.overall.get((other, one, metric)), -1
     against = f"{'over the baseline' if other == study.baseline else 'over the next'}, {study.names[other]}"
     if row is None or row.difference is None:
-        return [Fact("Gain", words.value(None), f"{against}: not compared")]
+        return [CardFact("Gain", words.value(None), f"{against}: not compared")]
     return [_difference(study, row, sign, against), _queries(row, sign)]
 
 
-def _difference(study: Study, row: Comparison, sign: int, against: str) -> Fact:
+def _difference(study: Study, row: Comparison, sign: int, against: str) -> CardFact:
     ends = sorted(sign * end for end in (row.ci_low, row.ci_high) if end is not None)
     reach = words.interval(ends[0], ends[1], sign=True) if len(ends) == 2 else ""
     interval = f", {study.confidence} interval {reach}{doubt(row)}" if reach else ""
@@ -64,43 +64,45 @@ def _difference(study: Study, row: Comparison, sign: int, against: str) -> Fact:
     is_clear = study.is_significant(row)
     tone = "" if not is_clear else "good" if difference > 0 else "bad"
     said = {True: "significant", False: "not significant", None: "not tested"}[is_clear]
-    return Fact("Gain", words.signed(difference), f"{against}{interval}; {said}", tone)
+    return CardFact("Gain", words.signed(difference), f"{against}{interval}; {said}", tone)
 
 
-def _queries(row: Comparison, sign: int) -> Fact:
+def _queries(row: Comparison, sign: int) -> CardFact:
     won, lost = (row.wins, row.losses) if sign > 0 else (row.losses, row.wins)
-    return Fact("Won : lost", f"{won:,} : {lost:,}", f"queries; {row.ties:,} tied")
+    return CardFact("Won : lost", f"{won:,} : {lost:,}", f"queries; {row.ties:,} tied")
 
 
-def _cost(study: Study) -> Fact:
+def _cost(study: Study) -> CardFact:
     usage = study.usage
     costs = [row["cost"] for row in usage if row["cost"] is not None]
     calls = sum(row["calls"] or 0 for row in usage)
     if costs:
-        return Fact("Cost", f"{sum(costs):,.4g}", f"{calls:,} calls")
-    return Fact("Cost", "–" if calls else "none", f"{calls:,} calls, no price given" if calls else "no remote calls")
+        return CardFact("Cost", f"{sum(costs):,.4g}", f"{calls:,} calls")
+    return CardFact(
+        "Cost", "–" if calls else "none", f"{calls:,} calls, no price given" if calls else "no remote calls"
+    )
 
 
-def _gates(study: Study) -> Fact:
+def _gates(study: Study) -> CardFact:
     missed = [row for row in study.gates if not row["met"]]
     if not study.gates:
-        return Fact("Gates", "none", "the experiment sets no limits")
+        return CardFact("Gates", "none", "the experiment sets no limits")
     if not missed:
-        return Fact("Gates", "met", words.count(len(study.gates), "check"), "good")
-    return Fact("Gates", "missed", f"{len(missed):,} of {words.count(len(study.gates), 'check')}", "bad")
+        return CardFact("Gates", "met", words.count(len(study.gates), "check"), "good")
+    return CardFact("Gates", "missed", f"{len(missed):,} of {words.count(len(study.gates), 'check')}", "bad")
 
 
-def _dataset(study: Study) -> Fact:
+def _dataset(study: Study) -> CardFact:
     run = study.results.run
     fingerprint = run["dataset_fingerprint"][:_FINGERPRINT_LETTERS]
-    return Fact("Dataset", words.count(len(study.values), "query", "queries"), f"fingerprint {fingerprint}…")
+    return CardFact("Dataset", words.count(len(study.values), "query", "queries"), f"fingerprint {fingerprint}…")
 
 
-def _origin(study: Study) -> Fact:
+def _origin(study: Study) -> CardFact:
     run = study.results.run
     commit = run["versions"].get("commit", "")
     value = commit[:_COMMIT_LETTERS] + ("-dirty" if commit.endswith("-dirty") else "") if commit else "not known"
-    return Fact("Commit", value, f"{run['finished_at']:%Y-%m-%d %H:%M} UTC, took {duration(study)}")
+    return CardFact("Commit", value, f"{run['finished_at']:%Y-%m-%d %H:%M} UTC, took {duration(study)}")
 
 
 def duration(study: Study) -> str:

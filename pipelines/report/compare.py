@@ -14,7 +14,7 @@ from rankbeam.transforms.records.scores.rows import Comparison
 
 
 @dataclass(frozen=True)
-class Compared:
+class ConfigurationPair:
     """One configuration beside another."""
 
     name: str
@@ -33,7 +33,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class Cell:
+class MatrixCell:
     """One cell of the matrix: the row's configuration minus the column's."""
 
     words: str
@@ -47,11 +47,11 @@ class Comparisons:
     """The comparisons of one metric."""
 
     metric: str
-    rows: list[Compared]
+    rows: list[ConfigurationPair]
     columns: list[str]
     axis: Markup | None
     names: list[str]
-    matrix: list[list[Cell]]
+    matrix: list[list[MatrixCell]]
     left_out: int
     untested: bool
     differences: tuple[float, ...]
@@ -102,8 +102,8 @@ def _needed(study: Study, row: Comparison, differences: tuple[float, ...], level
     return " · ".join(f"{number:,}" for number in numbers)
 
 
-def _compared(study: Study, one: int, row: Comparison, scale: Scale | None, needed: str) -> Compared:
-    return Compared(
+def _compared(study: Study, one: int, row: Comparison, scale: Scale | None, needed: str) -> ConfigurationPair:
+    return ConfigurationPair(
         name=study.titles[one],
         baseline=study.names[study.baseline],
         row=row,
@@ -118,20 +118,20 @@ def _compared(study: Study, one: int, row: Comparison, scale: Scale | None, need
     )
 
 
-def _cell(study: Study, metric: str, one: int, other: int) -> Cell:
+def _cell(study: Study, metric: str, one: int, other: int) -> MatrixCell:
     if one == other:
-        return Cell("", "self")
+        return MatrixCell("", "self")
     tested, sign = study.overall.get((one, other, metric)), 1
     if tested is None:
         tested, sign = study.overall.get((other, one, metric)), -1
     if tested is None or tested.difference is None:
         differences = study.values.differences(study.metrics.index(metric), one, other)
         found = differences[~np.isnan(differences)]
-        return Cell(words.signed(float(found.mean()) if len(found) else None, 3), "open")
+        return MatrixCell(words.signed(float(found.mean()) if len(found) else None, 3), "open")
     difference = sign * tested.difference
     kind = "win" if difference > 0 else "loss" if difference < 0 else "even"
     strong = bool(study.is_significant(tested))
-    return Cell(words.signed(difference, 3), kind, strong, _hint(tested, sign))
+    return MatrixCell(words.signed(difference, 3), kind, strong, _hint(tested, sign))
 
 
 def _hint(row: Comparison, sign: int) -> str:

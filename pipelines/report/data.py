@@ -8,7 +8,7 @@ import numpy as np
 from rankbeam.pipelines.report import encode
 from rankbeam.pipelines.report.answers import read_answers
 from rankbeam.pipelines.report.rankings import are_written, cut, read_rankings, wanted_rankings
-from rankbeam.pipelines.report.sources import Files
+from rankbeam.pipelines.report.sources import DatasetFiles
 from rankbeam.pipelines.report.study import MOST_ROWS, Study
 from rankbeam.pipelines.report.values import QueryValues, chosen_queries, slices_of
 from rankbeam.transforms.kernels.arrays import FloatArray
@@ -48,7 +48,7 @@ def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
         "sampled": sampled,
         **_queries(shown),
         "histograms": _histograms(study, others) if sampled else None,
-        "attributes": Files(study.results).attributes(shown.ids.to_pylist()),
+        "attributes": DatasetFiles(study.results).attributes(shown.ids.to_pylist()),
         "rankings": rankings,
         "answers": read_answers(study.results, shown.ids, wanted),
         "offline": next((words for metric in study.metrics if (words := study.offline(metric))), ""),

@@ -14,7 +14,7 @@ _STATUSES = ("ok", "refused", "blocked", "truncated", "failed", "no_context")
 
 
 @dataclass(frozen=True)
-class Judge:
+class JudgeSection:
     """The tables of the section."""
 
     statuses: list[str]
@@ -25,7 +25,7 @@ class Judge:
     labelled: list[Row]
 
 
-def judge(study: Study) -> Judge | None:
+def judge(study: Study) -> JudgeSection | None:
     """Section on the run's judge and answers; None if the run has neither."""
     answers = _table(
         study, "answers", ("config_id", "status", "model", "prompt_hash", "input_tokens", "output_tokens", "cost")
@@ -37,7 +37,9 @@ def judge(study: Study) -> Judge | None:
     named = {*(row["model"] for row in answers), *(row["judge"] for row in steps)}
     offline = sorted(name for name in named if name and "no language model" in name)
     agreement = _table(study, "agreement", None)
-    return Judge(statuses, _by_configuration(study, answers, statuses), steps, offline, agreement, _labelled(study))
+    return JudgeSection(
+        statuses, _by_configuration(study, answers, statuses), steps, offline, agreement, _labelled(study)
+    )
 
 
 def _labelled(study: Study) -> list[Row]:

@@ -15,7 +15,7 @@ _MOST_NAMED = 3  # in a sentence; the table marks them all
 
 
 @dataclass(frozen=True)
-class Place:
+class LeaderboardRow:
     """One configuration on the leaderboard of a metric."""
 
     rank: int | None  # 1 for the best of its dialect; equal means share one; None for a failed configuration
@@ -38,7 +38,7 @@ class Board:
     """The leaderboard of a metric."""
 
     metric: str
-    places: list[Place]
+    places: list[LeaderboardRow]
     axis: Markup | None
     has_joint: bool
     has_bounds: bool
@@ -78,8 +78,8 @@ def doubt(row: ConfigurationMetric | Comparison) -> str:
     return "‡" if row.is_unreliable else ""
 
 
-def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: Scale | None) -> Place:
-    return Place(
+def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: Scale | None) -> LeaderboardRow:
+    return LeaderboardRow(
         rank=_rank(study, configuration, row),
         name=study.titles[configuration],
         is_baseline=configuration == study.baseline and len(study.titles) > 1,

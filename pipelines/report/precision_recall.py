@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.pipelines.report.lines import Curve, LinePlot, line_plot
-from rankbeam.pipelines.report.sources import Files
+from rankbeam.pipelines.report.sources import DatasetFiles
 from rankbeam.pipelines.report.study import Study
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking.curves import LEVELS, interpolated_precision
@@ -26,7 +26,7 @@ def precision_recall(study: Study) -> LinePlot | None:
     ids = study.values.ids
     if len(ids) > MOST_QUERIES:
         return None
-    judged = Files(study.results).relevant(ids)
+    judged = DatasetFiles(study.results).relevant(ids)
     relevant = {query: sum(grade >= _RELEVANT for _, grade in own) for query, own in judged.items()}
     values = _values(study, relevant) if any(relevant.values()) else {}
     curves = [

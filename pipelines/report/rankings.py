@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.pipelines.report.sources import Files
+from rankbeam.pipelines.report.sources import DatasetFiles
 from rankbeam.pipelines.report.values import QueryValues
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.arrays import IntArray
@@ -66,7 +66,7 @@ def read_rankings(results: Results, ids: pa.Array, wanted: Wanted) -> dict[str, 
         retrieved[key[1]].update(each["doc_id"] for each in row["documents"])
         if key in wanted:
             found[key] = row["documents"][:MOST_DOCUMENTS], len(row["documents"])
-    files = Files(results)
+    files = DatasetFiles(results)
     unretrieved = _unretrieved(files, some, positions, retrieved)
     ids_shown = {each["doc_id"] for shown, _ in found.values() for each in shown if not each["text"]}
     known = files.documents(ids_shown | {doc_id for own, _ in unretrieved.values() for doc_id, _ in own})
@@ -95,7 +95,7 @@ def read_rankings(results: Results, ids: pa.Array, wanted: Wanted) -> dict[str, 
 
 
 def _unretrieved(
-    files: Files, ids: pa.Array, positions: dict[str, int], retrieved: dict[int, set[str]]
+    files: DatasetFiles, ids: pa.Array, positions: dict[str, int], retrieved: dict[int, set[str]]
 ) -> dict[int, tuple[list[tuple[str, float]], int]]:
     """By query, relevant documents that no configuration retrieved, the first of them, and how many there are."""
     found = {}

@@ -19,7 +19,7 @@ _MOST_LETTERS, _MOST_LETTERS_OF_ALL = 400, 2_000_000
 
 
 @dataclass(frozen=True)
-class Files:
+class DatasetFiles:
     """The files of the run's dataset, as far as they are known, still there, and not too large."""
 
     results: Results

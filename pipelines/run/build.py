@@ -31,7 +31,7 @@ from rankbeam.transforms.records.scores.comparisons import comparisons_table, me
 from rankbeam.transforms.score import ScoreRankings
 from rankbeam.transforms.write import corpus_rows
 from rankbeam.transforms.write import rows as row
-from rankbeam.transforms.write.tables import FinishRun, Verdict, WriteTable, run_folder
+from rankbeam.transforms.write.tables import FinishRun, RunVerdict, WriteTable, run_folder
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.run.answers import AnswerBranch
@@ -215,7 +215,7 @@ def _needed_by(experiment: Experiment) -> row.Needed:
     return {RETRIEVE: sources, JUDGE: {position: (position,) for position in every}}
 
 
-def _verdict(experiment: Experiment, execution: Run) -> Callable[..., Verdict]:
+def _verdict(experiment: Experiment, execution: Run) -> Callable[..., RunVerdict]:
     """The check of the scores against the limits of the experiment."""
     return partial(
         verdict_of,

@@ -101,7 +101,7 @@ def retrieve_stage(experiment: Experiment) -> Stage:
     )
 
 
-class Embedded(NamedTuple):
+class EmbeddingResult(NamedTuple):
     """Result of `embed`."""
 
     usage: beam.PCollection
@@ -110,13 +110,13 @@ class Embedded(NamedTuple):
     """Warnings for users."""
 
 
-def embed(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> Embedded:
+def embed(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> EmbeddingResult:
     """Embed the texts that retrievers in this process compare; retrievers read the vectors from the ledger."""
     owner = owner_of(experiment, execution)
     services = CallServices(embed_stage(experiment), Ledger(experiment.ledger, owner), dataset.summary)
     called: Called = tasks_to_embed(pipeline, experiment, dataset) | "CallEmbedders" >> services
     failed = called.failed | "AllNotEmbedded" >> beam.combiners.ToList() | "NotEmbedded" >> beam.FlatMap(warning_of)
-    return Embedded(called.usage, (called.warnings, failed) | "WarningsOfEmbedders" >> beam.Flatten())
+    return EmbeddingResult(called.usage, (called.warnings, failed) | "WarningsOfEmbedders" >> beam.Flatten())
 
 
 def tasks_to_embed(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset) -> beam.PCollection[TaskBatch]:

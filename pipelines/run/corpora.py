@@ -21,7 +21,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.results import Problem
 from rankbeam.transforms.clients.corpora.rag_engine.site import Site
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Documents, read_documents
+from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments, read_documents
 from rankbeam.transforms.clients.corpora.rag_engine.uses import Needless, Uses
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
 from rankbeam.transforms.clients.formats.lacking import hashed, lacking
@@ -38,7 +38,7 @@ class CorporaFailed(RankbeamError):
 
 
 @dataclass(frozen=True)
-class Needed:
+class NeededCorpora:
     """The corpora that an experiment needs of the services of one project and region."""
 
     api: DataApi
@@ -46,7 +46,7 @@ class Needed:
     requests: Mapping[Corpus, Request]
 
 
-def needed(experiment: Experiment) -> list[Needed]:
+def needed(experiment: Experiment) -> list[NeededCorpora]:
     """The corpora that an experiment needs, by project and region, and by what of the documents is imported."""
     grouped: dict[tuple[DataApi, bool], dict[Corpus, Request]] = {}
     shared = [each.name for each in experiment.served]
@@ -58,7 +58,7 @@ def needed(experiment: Experiment) -> list[Needed]:
             name = corpus.name if shared.count(corpus.name) == 1 else f"{corpus.name} ({own})"
             api = DataApi(parameters.location, parameters.api_endpoint)
             grouped.setdefault((api, parameters.titled), {})[corpus] = Request(name, parameters)
-    return [Needed(api, titled, requests) for (api, titled), requests in grouped.items()]
+    return [NeededCorpora(api, titled, requests) for (api, titled), requests in grouped.items()]
 
 
 def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> Experiment:
@@ -111,7 +111,7 @@ def refuse_unwatched(experiment: Experiment) -> None:
             )
 
 
-def _cost(experiment: Experiment, built: Sequence[BuiltCorpus], documents: Documents) -> float:
+def _cost(experiment: Experiment, built: Sequence[BuiltCorpus], documents: StagedDocuments) -> float:
     """Of the embeddings of what was imported, about."""
     cost = 0.0
     for each in built:
@@ -137,7 +137,7 @@ def release(experiment: Experiment, execution: Run) -> None:
             _logger.warning("a corpus could not be deleted: %s; `rankbeam corpora list` shows what is left", error)
 
 
-def _release(experiment: Experiment, each: Needed, ended: set[str], execution: Run) -> None:
+def _release(experiment: Experiment, each: NeededCorpora, ended: set[str], execution: Run) -> None:
     site = site_of(experiment, each.api, execution)
     own = [corpus for corpus in site.find() if corpus.about.identity in ended and corpus.about.keep == RUN]
     outcomes = site.end_use([corpus.corpus.name for corpus in own], claimant(execution.run_id, execution.started_at))
@@ -166,7 +166,7 @@ def needless_in(staging: str, location: str, gone: Sequence[Existing], there: Se
     return Uses(staging).needless(location, {each.about.identity for each in gone} - left, left)
 
 
-def documents_of(experiment: Experiment, titled: bool) -> Documents:
+def documents_of(experiment: Experiment, titled: bool) -> StagedDocuments:
     """The documents of an experiment whose corpora a service builds."""
     if experiment.corpus is None:
         raise InputError("corpora that a service builds need dataset.corpus")
@@ -179,7 +179,7 @@ def site_of(experiment: Experiment, api: DataApi, execution: Run | None = None) 
     return Site(api, Ledger(experiment.ledger, owner), experiment.corpus_quotas.data)
 
 
-def existing(experiment: Experiment, each: Needed, documents: Documents) -> dict[Corpus, Existing]:
+def existing(experiment: Experiment, each: NeededCorpora, documents: StagedDocuments) -> dict[Corpus, Existing]:
     """Those of the corpora of an experiment that exist, complete or not; nothing is made."""
     with refusing():
         by_identity = {corpus.about.identity: corpus for corpus in reversed(site_of(experiment, each.api).find())}
@@ -212,13 +212,13 @@ def _parameters(experiment: Experiment) -> Iterator[RagEngineCorpus]:
     return (each.parameters for each in experiment.served if isinstance(each.parameters, RagEngineCorpus))
 
 
-def _warnings(experiment: Experiment, documents: Documents, needed: Needed) -> Iterator[str]:
+def _warnings(experiment: Experiment, documents: StagedDocuments, needed: NeededCorpora) -> Iterator[str]:
     yield from untitled(documents, needed)
     yield from _without_text(documents)
     yield from _lacking(experiment, documents)
 
 
-def untitled(documents: Documents, needed: Needed) -> Iterator[str]:
+def untitled(documents: StagedDocuments, needed: NeededCorpora) -> Iterator[str]:
     """A warning of corpora that leave out the titles of their documents."""
     if documents.with_title and not documents.titled:
         names = ", ".join(dict.fromkeys(corpus.name for corpus in needed.requests))
@@ -228,11 +228,11 @@ def untitled(documents: Documents, needed: Needed) -> Iterator[str]:
         )
 
 
-def _without_text(documents: Documents) -> Iterator[str]:
+def _without_text(documents: StagedDocuments) -> Iterator[str]:
     if number := len(documents.without_text):
         examples = ", ".join(map(repr, documents.without_text[:3]))
         yield f"{number:,} of {documents.fingerprint.documents:,} documents have no text, such as {examples}"
 
 
-def _lacking(experiment: Experiment, documents: Documents) -> Iterator[str]:
+def _lacking(experiment: Experiment, documents: StagedDocuments) -> Iterator[str]:
     return lacking(experiment.judgements, hashed(pa.array(documents.ids(), pa.string())))

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from measure import measure
 
-from rankbeam.transforms.clients.ledger import Entry, Ledger, store
+from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, store
 from rankbeam.transforms.clients.ledger.parts import Encoder
 from rankbeam.transforms.clients.ledger.rows import row_groups, table_of
 from rankbeam.transforms.clients.retrievers.http import Http
@@ -53,7 +53,7 @@ def main() -> None:
 def write_part(folder: str, numbers: range, keys: list[str], reach: Reach) -> None:
     """Write answers into a part of a ledger."""
     encoder = Encoder()
-    entries = (Entry(keys[i], reach, answer(i, reach.results), 1, 0.1, datetime.now(UTC)) for i in numbers)
+    entries = (LedgerEntry(keys[i], reach, answer(i, reach.results), 1, 0.1, datetime.now(UTC)) for i in numbers)
     for group in row_groups(entries):
         encoder.add(table_of(group))
     store.put(folder, encoder.finish())

@@ -37,7 +37,7 @@ from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition
 from rankbeam.transforms.records.tables import GATES, QUERY_METRICS, own_columns
 from rankbeam.transforms.write.rows import query_metrics
-from rankbeam.transforms.write.tables import FinishRun, Verdict, WriteTable
+from rankbeam.transforms.write.tables import FinishRun, RunVerdict, WriteTable
 
 BATCH = 10_000
 METRICS = (
@@ -75,7 +75,7 @@ def batch(number: int) -> Any:
     return _batches[number]
 
 
-def _same(verdict: Verdict, *_: object) -> Verdict:
+def _same(verdict: RunVerdict, *_: object) -> RunVerdict:
     return verdict
 
 
@@ -88,7 +88,7 @@ def ours(google: Cloud, into: Tables) -> None:
         summary = pipeline | "Summary" >> beam.Create([DatasetSummary()])
         estimates = pipeline | "Estimates" >> beam.Create([RunEstimates()])
         warnings = pipeline | "Warnings" >> beam.Create([""])
-        verdict = Verdict(own_columns(GATES).empty_table(), is_missed=False, warnings=())
+        verdict = RunVerdict(own_columns(GATES).empty_table(), is_missed=False, warnings=())
         judge = partial(_same, verdict)
         finish = FinishRun(output, RUN, versions(), Statistics(), judge, [written], summary, estimates, warnings)
         folders = table_folders(output, RUN.run_id)

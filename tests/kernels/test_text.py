@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
 
-from rankbeam.transforms.kernels.text import Fields, Layout, parse_rows, split_blanks, split_tabs
+from rankbeam.transforms.kernels.text import Fields, LineLayout, parse_rows, split_blanks, split_tabs
 
 # U+0085, U+00A0 and U+3000 are white space to str.split but not to trec_eval, and so belong to an id.
 PIECES = [" ", "  ", "\t", "\n", "\n", "\r\n", "\r", "\v", "\f", "#", '"', "'", "q1", "Q0", "d 2", "0.5"]
@@ -74,10 +74,10 @@ def test_a_block_cut_between_lines_has_the_same_fields(block: bytes, cut: int) -
 
 # --- The fast way ------------------------------------------------------------------------------------------------
 
-RUN = Layout((0, 2, 4), at_least=5, at_most=None)
-TREC_QRELS = Layout((0, 2, 3), at_least=4, at_most=4)
-BEIR_QRELS = Layout((0, 1, 2), at_least=3, at_most=3, tabs=True)
-RANKED_RUN = Layout((0, 2, 4), at_least=5, at_most=None, rank=3)
+RUN = LineLayout((0, 2, 4), at_least=5, at_most=None)
+TREC_QRELS = LineLayout((0, 2, 3), at_least=4, at_most=4)
+BEIR_QRELS = LineLayout((0, 1, 2), at_least=3, at_most=3, tabs=True)
+RANKED_RUN = LineLayout((0, 2, 4), at_least=5, at_most=None, rank=3)
 LAYOUTS = [RUN, RANKED_RUN, TREC_QRELS, BEIR_QRELS]
 
 NUMBERS = ["1", "-2", "0.25", "1e3", "+5", ".5", "5.", "1e-999", "1E5", "123456789.123456789012345"]
@@ -89,7 +89,7 @@ ENDS = ["\n"] * 6 + ["\r\n", " \n", "\t\r\n", "\n\n", "\n ", "\n# c\n", " more\n
 
 
 @st.composite
-def rows_of_text(draw: st.DrawFn, layout: Layout) -> bytes:
+def rows_of_text(draw: st.DrawFn, layout: LineLayout) -> bytes:
     """Lines that are faultless, or have one fault or a few; lone surrogates become bytes that are not UTF-8."""
     odd = draw(st.booleans())
     ids = st.sampled_from(IDS + ODD_IDS if odd else IDS)
@@ -108,7 +108,7 @@ def rows_of_text(draw: st.DrawFn, layout: Layout) -> bytes:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @settings(max_examples=examples(500))
 @given(data=st.data())
-def test_what_is_read_fast_is_what_the_lines_hold(layout: Layout, data: st.DataObject) -> None:
+def test_what_is_read_fast_is_what_the_lines_hold(layout: LineLayout, data: st.DataObject) -> None:
     block = data.draw(rows_of_text(layout))
     parsed, fields = parse_rows(block, layout), layout.split(block)
     if parsed is None:
@@ -127,7 +127,7 @@ def test_what_is_read_fast_is_what_the_lines_hold(layout: Layout, data: st.DataO
 
 @settings(max_examples=examples(300))
 @given(data=st.data(), layout=st.sampled_from(LAYOUTS))
-def test_every_faultless_block_is_read_fast(data: st.DataObject, layout: Layout) -> None:
+def test_every_faultless_block_is_read_fast(data: st.DataObject, layout: LineLayout) -> None:
     names = st.sampled_from([name for name in IDS if name != "\ufeff"])
     width = data.draw(st.integers(layout.at_least, layout.at_most or 8))
     between = st.just("\t") if layout.tabs else st.sampled_from(BLANKS)

@@ -12,7 +12,7 @@ import yaml
 from support.data import REPOSITORY
 
 from rankbeam.pipelines.cli import main
-from rankbeam.pipelines.gates.gates import Known, located_gates, read_gates
+from rankbeam.pipelines.gates.gates import KnownNames, located_gates, read_gates
 
 GITHUB, GITLAB = Path("github", "evaluate.yml"), Path("gitlab", "evaluate.gitlab-ci.yml")
 CLOUD_BUILD = Path("cloud_build", "evaluate.yaml")
@@ -58,7 +58,7 @@ def test_the_gates_shown_are_gates(tmp_path: Path) -> None:
     lines = (REPOSITORY / "deploy" / GITHUB).read_text().splitlines()
     path = tmp_path / "gates.yaml"
     path.write_text("\n".join(line.removeprefix("#   ") for line in lines if line.startswith("#   ")))
-    known = Known(["base", "other"], ["nDCG@10"], ["language"], None)
+    known = KnownNames(["base", "other"], ["nDCG@10"], ["language"], None)
     gates = located_gates(read_gates(str(path)), known)
     assert [(gate.value, gate.skips_new) for gate in gates] == [
         ("difference_low", True),

@@ -25,7 +25,7 @@ from support.emulators import Gcs, gcs, process, services
 
 from rankbeam.pipelines.cli import main
 from rankbeam.pipelines.dataflow import flex_template
-from rankbeam.pipelines.dataflow.flex_template import Parameters, read
+from rankbeam.pipelines.dataflow.flex_template import TemplateParameters, read
 from rankbeam.pipelines.run import evaluate
 
 FOLDER = REPOSITORY / "deploy" / "flex_template"
@@ -124,7 +124,7 @@ def test_template_and_command_line_offer_the_same() -> None:
     command = main.commands["evaluate"]
     offered = {str(each.name): each for each in command.params if each.name not in NOT_OFFERED}
     assert NOT_OFFERED.keys() <= {each.name for each in command.params}
-    assert offered.keys() == {each.name for each in fields(Parameters)} == PARAMETERS.keys() - BEAMS.keys()
+    assert offered.keys() == {each.name for each in fields(TemplateParameters)} == PARAMETERS.keys() - BEAMS.keys()
     for name, parameter in offered.items():
         assert PARAMETERS[name].get("isOptional", False) is not parameter.required, name
 

@@ -15,7 +15,7 @@ from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.rankings.documents import documents_of
-from rankbeam.transforms.retrieve.remote import CollectFn, CollectRecalledFn
+from rankbeam.transforms.retrieve.remote import CollectRankingsFn, CollectRecalledFn
 
 SCORES = st.sampled_from([0.5, 1.5, math.nan])
 IDS = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=4, unique=True) | st.lists(st.just("a"), max_size=3)
@@ -70,4 +70,4 @@ def test_many_are_collected_as_each(
         [place for place, _ in flat],
         documents_of([ranking for ranking, _ in items]),
     )
-    assert collected(CollectRecalledFn(evaluation), [recalled]) == collected(CollectFn(evaluation), answers)
+    assert collected(CollectRecalledFn(evaluation), [recalled]) == collected(CollectRankingsFn(evaluation), answers)

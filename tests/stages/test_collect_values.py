@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.judge import collect
-from rankbeam.transforms.judge.collect import PANEL, WORK, CollectFn
+from rankbeam.transforms.judge.collect import PANEL, WORK, CollectJudgementsFn
 from rankbeam.transforms.judge.rows import Rows
 from rankbeam.transforms.records.calls.outcomes import Answer
 from rankbeam.transforms.records.calls.steps import Subject
@@ -72,7 +72,7 @@ def rows_of(elements: Iterable[Bucketed]) -> list[Row]:
 def test_values_arrive_as_they_were_and_few_are_held(items: list[tuple[int, dict[Any, Any]]]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(collect, "_VALUES_AT_ONCE", AT_ONCE)
-        fn = CollectFn(ROWS)
+        fn = CollectJudgementsFn(ROWS)
         fn.start_bundle()
         early = bucketed(
             out for n, (bucket, values) in enumerate(items) for out in fn.process(answer(f"q{n}", bucket, values))

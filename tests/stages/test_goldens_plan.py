@@ -9,11 +9,11 @@ from support.goldens import documents
 from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library, library_of
 from rankbeam.transforms.goldens.origins import Gathered
-from rankbeam.transforms.goldens.planning import ROUNDS, Plan, Wanted
+from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, PlannedBenchmark
 from rankbeam.transforms.goldens.screening import screened
 from rankbeam.transforms.kernels.sampling import draw
 from rankbeam.transforms.records.goldens.items import Made, State
-from rankbeam.transforms.records.goldens.sources import Candidate, Source
+from rankbeam.transforms.records.goldens.sources import Candidate, WritingTask
 from rankbeam.transforms.records.goldens.types import DIMENSIONS
 
 TYPES = {"lookup": 4, "why": 2, "multi_hop": 1, "unanswerable": 2}
@@ -25,7 +25,7 @@ def library() -> Library:
     return library_of(Gathered(rows), 100, "english", "corpus.jsonl")
 
 
-def made(source: Source, candidate: Candidate, *, accepted: bool) -> Made:
+def made(source: WritingTask, candidate: Candidate, *, accepted: bool) -> Made:
     return Made(
         candidate.item_id,
         candidate.type,
@@ -41,7 +41,7 @@ def made(source: Source, candidate: Candidate, *, accepted: bool) -> Made:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_plan_of_every_stratum_and_type_is_within_one_of_its_share(seed: int, library: Library) -> None:
-    plan = Plan(library, Wanted(50, TYPES, DIMENSIONS, seed=seed))
+    plan = GoldensPlan(library, PlannedBenchmark(50, TYPES, DIMENSIONS, seed=seed))
     sizes = {stratum: len(spans) ** 0.5 for stratum, spans in plan.strata.items()}
     planned = Counter[str]()
     of_types = Counter[str]()
@@ -57,7 +57,7 @@ def test_the_plan_of_every_stratum_and_type_is_within_one_of_its_share(seed: int
 
 
 def test_equal_seeds_plan_the_same_and_others_do_not(library: Library) -> None:
-    plans = [Plan(library, Wanted(30, TYPES, DIMENSIONS, seed=seed)) for seed in (1, 1, 2)]
+    plans = [GoldensPlan(library, PlannedBenchmark(30, TYPES, DIMENSIONS, seed=seed)) for seed in (1, 1, 2)]
     names = [[one.item_id for source in plan.round(1, [], ()) for one in source.candidates] for plan in plans]
     assert names[0] == names[1] != names[2]
     assert len(set(names[0])) == 30
@@ -65,7 +65,7 @@ def test_equal_seeds_plan_the_same_and_others_do_not(library: Library) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_rounds_replace_what_is_rejected_until_every_quota_is_met(seed: int, library: Library) -> None:
-    plan = Plan(library, Wanted(40, TYPES, DIMENSIONS, seed=seed))
+    plan = GoldensPlan(library, PlannedBenchmark(40, TYPES, DIMENSIONS, seed=seed))
     before: list[Made] = []
     for number in range(1, ROUNDS + 1):
         accepted = [one for one in before if one.state is State.ACCEPTED]

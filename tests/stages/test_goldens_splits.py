@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.goldens.publishing import judgements, separated
-from rankbeam.transforms.records.goldens.items import Evidence, Golden, Made, PoolGrade, State
+from rankbeam.transforms.records.goldens.items import Golden, GoldenEvidence, Made, PoolGrade, State
 from rankbeam.transforms.records.goldens.types import UNANSWERABLE
 
 NAMES = st.sampled_from("abcdefgh")
@@ -18,7 +18,7 @@ def goldens(draw: st.DrawFn) -> list[Golden]:
     items = []
     for number in range(draw(st.integers(1, 12))):
         kind = draw(st.sampled_from(["lookup", UNANSWERABLE]))
-        evidence = tuple(Evidence(name, 0, 1, "x") for name in draw(st.sets(NAMES, min_size=1, max_size=2)))
+        evidence = tuple(GoldenEvidence(name, 0, 1, "x") for name in draw(st.sets(NAMES, min_size=1, max_size=2)))
         grades = st.tuples(NAMES, st.sampled_from([None, 0, 1, 2, 3]))
         pool = [PoolGrade(f"{name}#0-1", name, grade, "") for name, grade in draw(st.lists(grades, max_size=3))]
         made = Made(f"q{number}", kind, (), draw(st.integers(0, 2)), 0, 1, (), State.ACCEPTED, evidence=evidence)
@@ -74,7 +74,7 @@ def test_groups_of_questions_are_divided_by_the_shares() -> None:
     items = [
         Golden(
             Made(f"q{number}", "lookup", (), number % 2, 0, 1, (), State.ACCEPTED,
-                 evidence=tuple(Evidence(name, 0, 1, "x") for name in names)),
+                 evidence=tuple(GoldenEvidence(name, 0, 1, "x") for name in names)),
             "dev" if number % 2 else "test",
             1,
         )

@@ -10,12 +10,12 @@ from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.goldens.forms import Fact
 from rankbeam.transforms.records.goldens.items import Asked
-from rankbeam.transforms.records.goldens.sources import Source, Span
+from rankbeam.transforms.records.goldens.sources import Span, WritingTask
 
 Distilled = tuple[Reading | CallError, list[Asked]]
 
 
-def distilled(asking: Asking, item: Source, facts: Reading) -> Generator[Sequence[Call], Sequence[Any], Distilled]:
+def distilled(asking: Asking, item: WritingTask, facts: Reading) -> Generator[Sequence[Call], Sequence[Any], Distilled]:
     """Choose sentences of the passages around a source. One whose call was refused for good adds none."""
     own = {str(number): fact.text for number, fact in enumerate(facts.value.facts)}
     parts = [_sentences(passage, len(item.spans) + number) for number, passage in enumerate(item.context)]

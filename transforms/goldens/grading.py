@@ -16,7 +16,7 @@ STAGE = "grade"
 
 
 @dataclass(frozen=True)
-class Pool:
+class GradingPool:
     """A question and the passages that a search finds for it."""
 
     item_id: str
@@ -26,7 +26,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class GradePassages:
-    """Grade passages for a question; a `Work` whose items are `Pool`s."""
+    """Grade passages for a question; a `Work` whose items are `GradingPool`s."""
 
     asking: Asking
 
@@ -40,7 +40,7 @@ class GradePassages:
         """The model that is called."""
         return [self.asking.checker.name]
 
-    def steps(self, item: Pool) -> Steps[Pooled]:
+    def steps(self, item: GradingPool) -> Steps[Pooled]:
         """Grade all passages; one whose call fails has no grade."""
         calls = [
             self.asking.call("grade", {"query": item.question, "context": passage.text}) for passage in item.passages
@@ -54,7 +54,7 @@ class GradePassages:
         """What the model says."""
         return self.asking.read(call, reply)
 
-    def calls(self, item: Pool) -> range:
+    def calls(self, item: GradingPool) -> range:
         """Number of calls for a question."""
         return range(len(item.passages), len(item.passages) + 1)
 

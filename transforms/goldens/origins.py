@@ -54,7 +54,7 @@ class Origin(Protocol):
 
 
 @dataclass(frozen=True)
-class Files:
+class SourceFiles:
     """A corpus, a folder of texts, or a table of chunks."""
 
     place: str

@@ -15,7 +15,7 @@ from rankbeam.transforms.goldens.library import Library
 from rankbeam.transforms.kernels.allotment import allotted, allotted_by_root, crossed
 from rankbeam.transforms.kernels.sampling import in_turn, shuffled
 from rankbeam.transforms.records.goldens.items import Made
-from rankbeam.transforms.records.goldens.sources import Candidate, Profile, Source, Span, item_id
+from rankbeam.transforms.records.goldens.sources import Candidate, Profile, Span, WritingTask, item_id
 from rankbeam.transforms.records.goldens.types import TYPES, Dimension
 
 ROUNDS = 4
@@ -30,7 +30,7 @@ Cell = tuple[Stratum, str]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PlannedBenchmark:
     """The plan of a benchmark."""
 
     items: int
@@ -41,11 +41,11 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Plan:
+class GoldensPlan:
     """The quotas, and the spans of every stratum."""
 
     library: Library
-    wanted: Wanted
+    wanted: PlannedBenchmark
 
     @cached_property
     def strata(self) -> Mapping[Stratum, tuple[Span, ...]]:
@@ -73,7 +73,7 @@ class Plan:
             for column, kind in enumerate(types)
         }
 
-    def round(self, number: int, before: Sequence[Made], accepted: Collection[str]) -> list[Source]:
+    def round(self, number: int, before: Sequence[Made], accepted: Collection[str]) -> list[WritingTask]:
         """Tasks of a round."""
         lacking = self.shortfalls(before, accepted)
         asked = Counter(self.cell(made) for made in before)
@@ -91,7 +91,7 @@ class Plan:
                 candidate = Candidate(identity, cell[1], profile, topic, alike, number)
                 by_spans.setdefault(tuple(span.id for span in spans), (spans, []))[1].append(candidate)
                 position += 1
-        return [Source(spans, tuple(candidates)) for spans, candidates in by_spans.values()]
+        return [WritingTask(spans, tuple(candidates)) for spans, candidates in by_spans.values()]
 
     def shortfalls(self, before: Iterable[Made], accepted: Collection[str]) -> dict[Cell, int]:
         """By stratum and type, how many questions are still wanted; only those that lack some."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, USEFUL_GRADE
 from rankbeam.transforms.records.cluster_summary import SOURCE_DOCUMENT
-from rankbeam.transforms.records.goldens.items import Decision, Golden, Made, Review
+from rankbeam.transforms.records.goldens.items import Golden, Made, Review, ReviewDecision
 from rankbeam.transforms.records.goldens.types import UNANSWERABLE
 
 EVIDENCE, POOLED = "evidence", "pooled"
@@ -26,7 +26,7 @@ def reviewed(items: Iterable[Golden], reviews: Mapping[str, Review]) -> list[Gol
         review = reviews.get(item.made.item_id)
         if review is None:
             kept.append(item)
-        elif review.decision is not Decision.REJECT:
+        elif review.decision is not ReviewDecision.REJECT:
             kept.append(replace(item, made=_edited(item.made, review)))
     return kept
 

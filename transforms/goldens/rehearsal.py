@@ -14,9 +14,17 @@ from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.kernels.judged import Assigned
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.goldens.forms import CRITERIA, Decision, Derived, Draft, Fact, Facts, YesNo
+from rankbeam.transforms.records.goldens.forms import (
+    CRITERIA,
+    CriticDecision,
+    Derived,
+    DraftQuestion,
+    Fact,
+    Facts,
+    YesNo,
+)
 from rankbeam.transforms.records.goldens.items import Asked, Nugget, Vote
-from rankbeam.transforms.records.goldens.sources import Source
+from rankbeam.transforms.records.goldens.sources import WritingTask
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.reply import Tokens
 
@@ -44,7 +52,7 @@ Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Size:
+class CallCost:
     """Cost of a call."""
 
     service: str
@@ -53,17 +61,17 @@ class Size:
     is_known: bool
 
 
-def size_of(call: Call, is_known: bool = False) -> Size:
+def size_of(call: Call, is_known: bool = False) -> CallCost:
     """The size of a call, by its characters."""
     prompt = Prompt.parse(call.payload)
     rendered = prompt.rendered()
     asked = (len(rendered.system) + len(rendered.user)) // CHARACTERS_PER_TOKEN
-    return Size(call.service, prompt.step, Tokens(asked, 0, OUTPUT_TOKENS[prompt.step]), is_known)
+    return CallCost(call.service, prompt.step, Tokens(asked, 0, OUTPUT_TOKENS[prompt.step]), is_known)
 
 
-def rehearsed(work: WriteItems, sources: Sequence[Source], recall: Recall) -> dict[str, Size]:
+def rehearsed(work: WriteItems, sources: Sequence[WritingTask], recall: Recall) -> dict[str, CallCost]:
     """The distinct calls of a round, by key."""
-    sizes: dict[str, Size] = {}
+    sizes: dict[str, CallCost] = {}
     open_tasks = [(steps, next(steps)) for steps in map(work.steps, sources)]
     while open_tasks:
         known = recall([call for _, calls in open_tasks for call in calls])
@@ -94,10 +102,10 @@ def _facts(values: Mapping[str, Any], _: str) -> Facts:
     return Facts(tuple(Fact(quote, number, 0, len(quote), quote) for number, quote in quotes), 0)
 
 
-def _draft(values: Mapping[str, Any], name: str) -> Draft:
+def _draft(values: Mapping[str, Any], name: str) -> DraftQuestion:
     """One fact of the first text, and one of the last."""
     used = tuple(dict.fromkeys((0, len(values["facts"]) - 1)))
-    return Draft(name, "x" * 2 * _QUOTE, (Nugget("x" * _QUOTE, True), Nugget("y" * _QUOTE, True)), used)
+    return DraftQuestion(name, "x" * 2 * _QUOTE, (Nugget("x" * _QUOTE, True), Nugget("y" * _QUOTE, True)), used)
 
 
 def _checks(values: Mapping[str, Any], _: str) -> tuple[Vote, ...]:
@@ -116,9 +124,9 @@ _VALUES: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
     "facts": _facts,
     "distill": lambda *_: (0,),
     "question": _draft,
-    "unanswerable": lambda _, name: Draft(name, "x" * _QUOTE),
+    "unanswerable": lambda _, name: DraftQuestion(name, "x" * _QUOTE),
     "checks": _checks,
-    "critic": lambda values, _: Vote("critic", "approval", Decision.APPROVE, "", values["critic"]),
+    "critic": lambda values, _: Vote("critic", "approval", CriticDecision.APPROVE, "", values["critic"]),
     "derive": _derived,
     "support": lambda values, _: tuple(ReasonedVerdict(SupportVerdict.SUPPORTED, "") for _ in values["claims"]),
     "nugget_assign": lambda values, _: tuple(ReasonedVerdict(Assigned.SUPPORT, "") for _ in values["nuggets"]),

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from rankbeam.transforms.goldens.planning import Plan
+from rankbeam.transforms.goldens.planning import GoldensPlan
 from rankbeam.transforms.kernels.judged import USEFUL_GRADE
 from rankbeam.transforms.kernels.minhash import first_alike
 from rankbeam.transforms.kernels.search.near import Vectors, first_near
@@ -28,7 +28,7 @@ _WORDING = Likeness()
 
 
 def screened(
-    plan: Plan,
+    plan: GoldensPlan,
     before: Sequence[Made],
     accepted: Sequence[Made],
     new: Sequence[Made],

@@ -7,7 +7,7 @@ from functools import cached_property
 from rankbeam.transforms.clients.retrievers.base import Retriever
 from rankbeam.transforms.clients.retrievers.bm25 import Bm25
 from rankbeam.transforms.clients.retrievers.index.analysis import STOP_WORDS
-from rankbeam.transforms.goldens.grading import Pool
+from rankbeam.transforms.goldens.grading import GradingPool
 from rankbeam.transforms.goldens.pooling import Ids, Opened, interleaved
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.goldens.items import Made
@@ -45,7 +45,7 @@ class Search:
         best = self.best(made.question)
         pooled = interleaved([self._of(name, made.question, best, services) for name in order], depth)
         others = tuple(span for span in pooled if span.doc_id not in made.doc_ids)
-        return Found(self.rank(best, made.doc_ids), Pool(made.item_id, made.question, others))
+        return Found(self.rank(best, made.doc_ids), GradingPool(made.item_id, made.question, others))
 
     def rank(self, best: Sequence[Span], doc_ids: Collection[str]) -> int | None:
         """The rank of the last of some documents, from 1; None where one was not found."""
@@ -80,4 +80,4 @@ class Found:
     """What the search finds for an accepted question."""
 
     rank: int | None
-    pool: Pool
+    pool: GradingPool

@@ -23,9 +23,17 @@ from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps, together
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.goldens.forms import CRITICS, Decision, Derived, Draft, Fact, Facts, YesNo
-from rankbeam.transforms.records.goldens.items import Asked, Evidence, Made, Reason, State, Vote
-from rankbeam.transforms.records.goldens.sources import Candidate, Source, Span
+from rankbeam.transforms.records.goldens.forms import (
+    CRITICS,
+    CriticDecision,
+    Derived,
+    DraftQuestion,
+    Fact,
+    Facts,
+    YesNo,
+)
+from rankbeam.transforms.records.goldens.items import Asked, GoldenEvidence, Made, Reason, State, Vote
+from rankbeam.transforms.records.goldens.sources import Candidate, Span, WritingTask
 from rankbeam.transforms.records.goldens.types import DIMENSIONS, TYPES, UNANSWERABLE, Dimension
 from rankbeam.transforms.records.reply import Reply
 
@@ -60,7 +68,7 @@ class _Rejected(Exception):
 
 @dataclass(frozen=True)
 class WriteItems:
-    """Write and check questions about spans; a `Work` whose items are `Source`s."""
+    """Write and check questions about spans; a `Work` whose items are `WritingTask`s."""
 
     asking: Asking
     reviews: Reviews = Reviews()
@@ -76,7 +84,7 @@ class WriteItems:
         """The models that are called."""
         return self.asking.services
 
-    def steps(self, item: Source) -> Steps[tuple[Made, ...]]:
+    def steps(self, item: WritingTask) -> Steps[tuple[Made, ...]]:
         """Write and check all candidates; returns what became of each."""
         texts = {str(number): span.text for number, span in enumerate(item.spans)}
         (facts,) = yield [self.asking.call("facts", {"texts": texts})]
@@ -91,7 +99,7 @@ class WriteItems:
         """What a model says."""
         return self.asking.read(call, reply)
 
-    def calls(self, item: Source) -> range:
+    def calls(self, item: WritingTask) -> range:
         """Number of calls for a source: the least, and one more than the most."""
         most = 7 + 2 * len(CRITICS) * self.reviews.critics
         return range(1, 1 + len(item.context) + len(item.candidates) * most + 1)
@@ -102,7 +110,7 @@ class _Writing:
     """One candidate on its way through the steps."""
 
     work: WriteItems
-    source: Source
+    source: WritingTask
     candidate: Candidate
     asked: list[Asked] = field(default_factory=list)
     votes: list[Vote] = field(default_factory=list)
@@ -129,7 +137,7 @@ class _Writing:
             invented = f"{facts.dropped} facts, none with a quote that stands in the text"
             raise _Rejected(Reason.NO_FACTS, invented if facts.dropped else "no facts")
         self.reason = Reason.NOT_WRITTEN
-        draft: Draft = yield from self._write(facts)
+        draft: DraftQuestion = yield from self._write(facts)
         self._refuse_leak(draft)
         quotes = self._quotes(facts, draft)
         self.reason = Reason.CHECKS
@@ -179,7 +187,7 @@ class _Writing:
             return f"(further document) {fact.text}"
         return f"(text {fact.source}) {fact.text}" if len(self.source.spans) > 1 else fact.text
 
-    def _refuse_leak(self, draft: Draft) -> None:
+    def _refuse_leak(self, draft: DraftQuestion) -> None:
         language = self.work.reviews.language
         asked = words(draft.question)
         passages = (*self.source.spans, *self.source.context)
@@ -189,13 +197,13 @@ class _Writing:
         if self.known["common_run"] > MOST_COMMON_WORDS:
             raise _Rejected(Reason.LEAK, f"{self.known['common_run']} words in a row are those of the text")
 
-    def _quotes(self, facts: Facts, draft: Draft) -> dict[str, str]:
+    def _quotes(self, facts: Facts, draft: DraftQuestion) -> dict[str, str]:
         """What the answer may rest on: quotes, or the whole text where nothing should answer."""
         if self._is_unanswerable:
             return self._texts()
         return {str(number): facts.facts[used].quote for number, used in enumerate(draft.facts)}
 
-    def _check(self, draft: Draft, quotes: Mapping[str, str]) -> Asks:
+    def _check(self, draft: DraftQuestion, quotes: Mapping[str, str]) -> Asks:
         """The checks, the critics and the derived answer, in one step; a second round of critics where they differ."""
         values = {"question": draft.question, "answer": draft.answer, "quotes": dict(quotes)}
         about = {"question": draft.question, "quotes": dict(quotes)}
@@ -211,12 +219,12 @@ class _Writing:
             reviews = {vote.critic: f"{vote.verdict}: {vote.reason}" for vote in votes}
             votes = yield from self._ask(*(("consensus", {**role, "reviews": reviews}) for _, role in roles))
             self.votes += votes
-        rejecting = [vote for vote in votes if vote.verdict == Decision.REJECT]
+        rejecting = [vote for vote in votes if vote.verdict == CriticDecision.REJECT]
         if 2 * len(rejecting) > len(votes):
             raise _Rejected(Reason.CHECKS, "; ".join(f"{vote.critic}: {vote.reason}" for vote in rejecting))
         return derived
 
-    def _compare(self, draft: Draft, derived: Derived) -> Asks:
+    def _compare(self, draft: DraftQuestion, derived: Derived) -> Asks:
         claims = {str(number): claim for number, claim in enumerate(derived.claims)}
         nuggets = {str(number): nugget.text for number, nugget in enumerate(draft.nuggets)}
         verdicts, assigned = yield from self._ask(
@@ -232,7 +240,7 @@ class _Writing:
         if agreement < LEAST_AGREEMENT:
             raise _Rejected(Reason.OTHER_ANSWER, f"claims agree by {agreement:.2f} (F1) with: {derived.answer}")
 
-    def _closed_book(self, draft: Draft) -> Asks:
+    def _closed_book(self, draft: DraftQuestion) -> Asks:
         """Return whether the model knows the answer; no question is rejected for that."""
         nuggets = {str(number): nugget.text for number, nugget in enumerate(draft.nuggets)}
         try:
@@ -284,8 +292,8 @@ class _Writing:
         )
 
 
-def _evidence(span: Span, fact: Fact) -> Evidence:
-    return Evidence(span.doc_id, span.start + fact.start, span.start + fact.end, fact.quote)
+def _evidence(span: Span, fact: Fact) -> GoldenEvidence:
+    return GoldenEvidence(span.doc_id, span.start + fact.start, span.start + fact.end, fact.quote)
 
 
 def _votes(step: str, items: Mapping[str, str], judged: Sequence[Any]) -> list[Vote]:

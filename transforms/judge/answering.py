@@ -73,16 +73,16 @@ class Answering:
         """Return whether this is who a call asks for an answer."""
         return call.service == self.model.name and Prompt.parse(call.payload).step == STEP
 
-    def read(self, reply: Reply) -> "Text":
+    def read(self, reply: Reply) -> "AnswerText":
         """What the model says."""
         given = self.model.read(reply.answer)
         if not isinstance(given, Said):
             raise CallError(FailureKind.INVALID, f"{self.model.name} embeds texts, and answers no query")
-        return Text(given.text, given.model_version, reply.tokens)
+        return AnswerText(given.text, given.model_version, reply.tokens)
 
 
 @dataclass(frozen=True)
-class Text:
+class AnswerText:
     """What a model answered."""
 
     text: str

@@ -59,7 +59,7 @@ def given_answers(element: Bucketed, work: EvaluateAnswers, configurations: tupl
         yield Answer(WORK, item.query_id, subjects, without_calls(work.steps(item)))
 
 
-class Collected(NamedTuple):
+class CollectedJudgements(NamedTuple):
     """The result of `CollectEvaluated`."""
 
     values: beam.PCollection[Bucketed]
@@ -77,15 +77,15 @@ class CollectEvaluated(beam.PTransform):
     def expand(self, answers: beam.PCollection[Answer]) -> Any:  # a Collected; Beam warns of named results
         """Add the steps."""
         tags = (*_TABLES, _FAILURES, _TEXTS)
-        outputs = answers | "Collect" >> beam.ParDo(CollectFn(self.rows)).with_outputs(*tags, main="values")
+        outputs = answers | "Collect" >> beam.ParDo(CollectJudgementsFn(self.rows)).with_outputs(*tags, main="values")
         written = {name: outputs[name] for name in (*_TABLES, _FAILURES)}
         written["texts"] = (
             outputs[_TEXTS] | "GroupTexts" >> beam.GroupByKey() | "DistinctTexts" >> beam.FlatMap(distinct_texts)
         )
-        return Collected(outputs.values, written)
+        return CollectedJudgements(outputs.values, written)
 
 
-class CollectFn(beam.DoFn):
+class CollectJudgementsFn(beam.DoFn):
     """Collects values and rows, some at a time."""
 
     def __init__(self, rows: Rows) -> None:

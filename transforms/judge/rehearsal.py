@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.transforms.judge.answering import Text
+from rankbeam.transforms.judge.answering import AnswerText
 from rankbeam.transforms.judge.judge import JudgeReply
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
@@ -69,7 +69,7 @@ def _next(steps: Steps[Any], sent: Sequence[Any] | None) -> Sequence[Call] | Non
         return None
 
 
-def _imagined(call: Call, query_id: str, guess: Guess) -> JudgeReply | Text:
+def _imagined(call: Call, query_id: str, guess: Guess) -> JudgeReply | AnswerText:
     """Possible reply to a call."""
     prompt = Prompt.parse(call.payload)
     step = step_of(prompt.step)
@@ -78,7 +78,7 @@ def _imagined(call: Call, query_id: str, guess: Guess) -> JudgeReply | Text:
         parts = (f"{number} {key[:8]} ".ljust(guess.of_a_claim, ".") for number in range(guess.claims))
         return JudgeReply(step.imagined(Imagined(key, items_of(prompt), tuple(parts))))
     name = f"answer to {query_id if guess.alike else call.key} "
-    return Text(name + imagined_text(guess.characters), "", NO_TOKENS)
+    return AnswerText(name + imagined_text(guess.characters), "", NO_TOKENS)
 
 
 def items_of(prompt: Prompt) -> int:

@@ -7,7 +7,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 
-from rankbeam.transforms.kernels.token_pacing import Reservation, TokenPacer
+from rankbeam.transforms.kernels.token_pacing import TokenPacer, TokenReservation
 
 SECOND_S, MINUTE_S = 1.0, 60.0
 _SLACK_S = {SECOND_S: 0.015, MINUTE_S: 0.1}  # calls travel: two may arrive closer together than they were sent
@@ -57,7 +57,7 @@ class Pacer:
         for_tokens = 0.0 if self.tokens is None or not tokens else self.tokens.wait_s(now, tokens)
         return max(round(wait, 9), for_tokens)
 
-    def spend(self, now: float, tokens: float = 0.0) -> Reservation | None:
+    def spend(self, now: float, tokens: float = 0.0) -> TokenReservation | None:
         """Count a call that begins now; every attempt counts.
 
         Args:
@@ -73,7 +73,7 @@ class Pacer:
         self._due = (now + self._tolerance_s() if is_idle else max(self._due, now)) + self.interval_s / self.pace(now)
         return None if self.tokens is None or not tokens else self.tokens.reserve(now, tokens, self.pace(now))
 
-    def settle(self, reservation: Reservation | None, tokens: float) -> None:
+    def settle(self, reservation: TokenReservation | None, tokens: float) -> None:
         """Count the tokens that a call took instead of those that it might have taken."""
         if self.tokens is not None and reservation is not None:
             self.tokens.settle(reservation, tokens)

@@ -106,7 +106,7 @@ def split_tabs(block: bytes, wanted: Sequence[int]) -> Fields:
 
 
 @dataclass(frozen=True)
-class Layout:
+class LineLayout:
     """The layout of the lines of a file of judgements or of a run.
 
     Attributes:
@@ -130,7 +130,7 @@ class Layout:
         return (split_tabs if self.tabs else split_blanks)(block, [*self.wanted, *rank])
 
 
-def parse_rows(block: bytes, layout: Layout) -> tuple[StringArray, StringArray, pa.DoubleArray] | None:
+def parse_rows(block: bytes, layout: LineLayout) -> tuple[StringArray, StringArray, pa.DoubleArray] | None:
     """Read a block in which every line is a valid row, fast.
 
     Args:
@@ -143,7 +143,7 @@ def parse_rows(block: bytes, layout: Layout) -> tuple[StringArray, StringArray, 
         where an id is longer than `LONGEST_ID`, or begins or ends with a blank.
         Row and line have the same number; blanks after the last newline are not a line.
 
-    >>> run = Layout(wanted=(0, 2, 4), at_least=5, at_most=None)
+    >>> run = LineLayout(wanted=(0, 2, 4), at_least=5, at_most=None)
     >>> [column.to_pylist() for column in parse_rows(b"q1 Q0 d2 1 0.5 run\\nq1\\tQ0  d1 2 0.25 run", run)]
     [['q1', 'q1'], ['d2', 'd1'], [0.5, 0.25]]
     >>> parse_rows(b"q1 Q0 d2 1 0.5 run\\n\\n", run)
@@ -213,7 +213,9 @@ def _even_blanks(block: bytes) -> bytes:
     return (even[~leading] if leading.any() else even).tobytes()
 
 
-def _parse_csv(block: bytes, layout: Layout, separator: str) -> tuple[StringArray, StringArray, pa.DoubleArray] | None:
+def _parse_csv(
+    block: bytes, layout: LineLayout, separator: str
+) -> tuple[StringArray, StringArray, pa.DoubleArray] | None:
     first_end = block.find(b"\n")
     width = block.count(separator.encode(), 0, first_end if first_end >= 0 else len(block)) + 1
     fits = layout.at_least <= width <= (layout.at_most or _MOST_FIELDS)
@@ -231,7 +233,7 @@ def _parse_csv(block: bytes, layout: Layout, separator: str) -> tuple[StringArra
     return (query, doc, numbers[0]) if named and even and finite and not comment else None
 
 
-def _read_csv(block: bytes, layout: Layout, width: int, separator: str) -> list[pa.Array]:
+def _read_csv(block: bytes, layout: LineLayout, width: int, separator: str) -> list[pa.Array]:
     names = [str(position) for position in range(width)]
     query, doc, number = (names[position] for position in layout.wanted)
     types = {query: pa.string(), doc: pa.string(), number: pa.float64()}

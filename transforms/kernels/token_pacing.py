@@ -15,7 +15,7 @@ _CREDIT_S = 1.0  # what was reserved in vain and may be made good at once
 
 
 @dataclass
-class Reservation:
+class TokenReservation:
     """Tokens that one call holds.
 
     Attributes:
@@ -52,7 +52,7 @@ class TokenPacer:
     def __init__(self, per_minute: float) -> None:
         self.per_minute = math.floor(per_minute)
         self._per_s = per_minute / WINDOW_S
-        self._reserved = deque[Reservation]()
+        self._reserved = deque[TokenReservation]()
         self._total = 0
         self._due = -math.inf
 
@@ -69,7 +69,7 @@ class TokenPacer:
         """
         return round(max(self._due, self._room_at(now, tokens), now) - now, 9)
 
-    def reserve(self, now: float, tokens: float, pace: float = 1.0) -> Reservation:
+    def reserve(self, now: float, tokens: float, pace: float = 1.0) -> TokenReservation:
         """Count a call that begins now.
 
         Args:
@@ -78,14 +78,14 @@ class TokenPacer:
             pace: the share of the full rate that is used now.
         """
         self._leave(now)
-        reservation = Reservation(now, math.ceil(tokens), self._per_s * pace)
+        reservation = TokenReservation(now, math.ceil(tokens), self._per_s * pace)
         self._reserved.append(reservation)
         self._total += reservation.tokens
         base = max(self._due, now - _CREDIT_S) if math.isfinite(self._due) else now
         self._due = base + reservation.tokens / reservation.tokens_per_s
         return reservation
 
-    def settle(self, reservation: Reservation, tokens: float) -> None:
+    def settle(self, reservation: TokenReservation, tokens: float) -> None:
         """Count what a call took instead of what it might have taken."""
         taken = math.ceil(tokens)
         excess = reservation.tokens - taken

@@ -42,7 +42,7 @@ ROWS_AT_ONCE = 64
 batches.register()
 
 
-class Retrieved(NamedTuple):
+class RetrievedLocally(NamedTuple):
     """What `RetrieveRankings` returns."""
 
     rankings: beam.PCollection[SourceRows]
@@ -85,7 +85,7 @@ class RetrieveRankings(beam.PTransform):
             .with_output_types(SourceRows, failures=BucketFailures, warnings=str)
             .with_outputs(FAILURES, WARNINGS, main="rankings")
         )
-        return Retrieved(outputs.rankings, outputs[FAILURES], outputs[WARNINGS])
+        return RetrievedLocally(outputs.rankings, outputs[FAILURES], outputs[WARNINGS])
 
 
 class PrepareFn(beam.DoFn):

@@ -50,7 +50,7 @@ def tasks_of(
             yield work.service, batch
 
 
-class Collected(NamedTuple):
+class CollectedRankings(NamedTuple):
     """What `CollectRankings` returns."""
 
     rankings: beam.PCollection[SourceRows]
@@ -71,18 +71,20 @@ class CollectRankings(beam.PTransform):
 
     def expand(self, answers: beam.PCollection[Answer]) -> Any:  # a Collected; Beam warns of named results
         """Add the steps."""
-        collected = [answers | "Collect" >> self._collecting(CollectFn)]
+        collected = [answers | "Collect" >> self._collecting(CollectRankingsFn)]
         if self.recalled is not None:
             collected.append(self.recalled | "CollectRecalled" >> self._collecting(CollectRecalledFn))
         rankings, failures = [entry.rankings for entry in collected], [entry[FAILURES] for entry in collected]
-        return Collected(rankings | "EveryRanking" >> beam.Flatten(), failures | "EveryFailure" >> beam.Flatten())
+        return CollectedRankings(
+            rankings | "EveryRanking" >> beam.Flatten(), failures | "EveryFailure" >> beam.Flatten()
+        )
 
-    def _collecting(self, fn: "type[CollectFn | CollectRecalledFn]") -> beam.PTransform:
+    def _collecting(self, fn: "type[CollectRankingsFn | CollectRecalledFn]") -> beam.PTransform:
         collect = beam.ParDo(fn(self.evaluation)).with_output_types(SourceRows, failures=BucketFailures)
         return collect.with_outputs(FAILURES, main="rankings")
 
 
-class CollectFn(beam.DoFn):
+class CollectRankingsFn(beam.DoFn):
     """Collects rankings, some at a time."""
 
     def __init__(self, evaluation: Evaluation) -> None:
@@ -129,7 +131,7 @@ class CollectRecalledFn(beam.DoFn):
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
-        self._one_by_one = CollectFn(evaluation)
+        self._one_by_one = CollectRankingsFn(evaluation)
 
     def start_bundle(self) -> None:
         """Start a bundle without rankings."""

@@ -78,7 +78,7 @@ class WriteFn(beam.DoFn):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class RunVerdict:
     """The result of checking a run against the limits of its experiment."""
 
     gates: pa.Table
@@ -94,7 +94,7 @@ class FinishRun(beam.PTransform):
     run: Run
     versions: dict[str, str]
     statistics: Statistics
-    judge: Callable[[RunEstimates, pa.Table, Mapping[str, float]], Verdict]
+    judge: Callable[[RunEstimates, pa.Table, Mapping[str, float]], RunVerdict]
     written: list[beam.PCollection[WrittenPart]]
     summary: beam.PCollection[DatasetSummary]
     estimates: beam.PCollection[RunEstimates]
@@ -129,7 +129,7 @@ def write_run(
     run: Run,
     versions: dict[str, str],
     statistics: Statistics,
-    judge: Callable[[RunEstimates, pa.Table, Mapping[str, float]], Verdict],
+    judge: Callable[[RunEstimates, pa.Table, Mapping[str, float]], RunVerdict],
     summary: DatasetSummary,
     estimates: RunEstimates,
     warnings: Iterable[str],

@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.survey import survey_of
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
 from rankbeam.transforms.clients.public import beir, irds
-from rankbeam.transforms.clients.public.kept import Collection
+from rankbeam.transforms.clients.public.kept import PublicCollection
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors
@@ -40,7 +40,7 @@ def with_public_files(located: Located, problems: list[InputError]) -> Located:
     return replace(located, value={**located.value, "dataset": {**files, **rest}})
 
 
-def _fetched(key: str, dataset: dict[str, Any], experiment: dict[str, Any]) -> Collection:
+def _fetched(key: str, dataset: dict[str, Any], experiment: dict[str, Any]) -> PublicCollection:
     if key == "beir":
         return beir.fetch(dataset[key], str(dataset.get("split", _DEFAULT_SPLIT)))
     return irds.fetch(dataset[key], with_corpus="corpus" not in dataset and _reads_documents(experiment))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.pipelines.goldens.folder import Folder
+from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.transforms.goldens.publishing import reviewed
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.goldens.items import Golden, Review
@@ -21,7 +21,7 @@ class Chosen:
     documents: Mapping[str, Mapping[str, Any]]  # all of them, by id
 
 
-def chosen(folder: Folder, split: str | None, *, only_reviewed: bool) -> Chosen:
+def chosen(folder: GoldensFolder, split: str | None, *, only_reviewed: bool) -> Chosen:
     """The items of a benchmark."""
     items, about, reviews = folder.items(), folder.about(), folder.reviews()
     if split is not None and split not in about["splits"]:

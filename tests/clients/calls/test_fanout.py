@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.models.refusals import Part
+from rankbeam.transforms.clients.models.refusals import RequestPart
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
@@ -99,7 +99,7 @@ def test_a_call_changes_its_form_at_most_once_for_each_part_that_may_be_refused(
     service = Echo(refusing_the_form(times=99))
     (outcome,) = make([task("q")], service, tmp_path)
     assert isinstance(outcome, FailedTask)
-    assert (outcome.failure.kind, outcome.failure.attempts) == (FailureKind.INVALID, len(Part) + 1)
+    assert (outcome.failure.kind, outcome.failure.attempts) == (FailureKind.INVALID, len(RequestPart) + 1)
 
 
 def test_calls_attempts_and_failures_are_counted(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.recall import Recall
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct
-from rankbeam.transforms.clients.ledger import Entry, Ledger, store
+from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, store
 from rankbeam.transforms.clients.ledger.parts import Encoder
 from rankbeam.transforms.clients.ledger.rows import table_of
 from rankbeam.transforms.clients.retrievers.http import Http
@@ -50,7 +50,7 @@ def work(reach: Reach) -> Retrieve:
 def put(folder: Path, *answers: tuple[str, str, int]) -> str:
     """Keep answers: key, answer, and how far it goes; returns the path of the part."""
     encoder = Encoder()
-    encoder.add(table_of(Entry(key, Reach(results), said, 1, 0.1, NOON) for key, said, results in answers))
+    encoder.add(table_of(LedgerEntry(key, Reach(results), said, 1, 0.1, NOON) for key, said, results in answers))
     return store.put(str(folder), encoder.finish()).path
 
 
@@ -135,7 +135,7 @@ def test_what_cannot_be_read_is_called_again_and_nothing_else(tmp_path: Path, cl
 
 def test_a_damaged_answer_has_an_older_copy_and_a_warning(tmp_path: Path, clock: VirtualClock) -> None:
     put(tmp_path, ("a", GOOD, 10))
-    newer = Entry("a", Reach(10), '{"hits": {"hits": []}}', 1, 0.1, NOON.replace(hour=13))
+    newer = LedgerEntry("a", Reach(10), '{"hits": {"hits": []}}', 1, 0.1, NOON.replace(hour=13))
     table = table_of([newer])
     place = table.schema.get_field_index("seconds")
     encoder = Encoder()

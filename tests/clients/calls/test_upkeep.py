@@ -17,7 +17,7 @@ from rankbeam.transforms.call import with_lost_attempts
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.upkeep import Upkeep
-from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, Owner, survey
+from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Owner, survey
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.outcomes import Answer, Usage
@@ -153,7 +153,7 @@ def test_what_another_run_answers_while_a_lane_waits_is_not_asked_again(clock: V
     assert lease.claim() is None
     fan_out = fan_out_of(service, Ledger(str(tmp_path)), 20, clock)
     for each in (planned.item for planned in TASKS[:15]):
-        writer.add(Entry(each.key, each.reach, each.payload, 1, 0.1, datetime.now(UTC)))
+        writer.add(LedgerEntry(each.key, each.reach, each.payload, 1, 0.1, datetime.now(UTC)))
     writer.close()
     assert not service.begun
     lease.release()
@@ -197,7 +197,7 @@ class Waiting:
         self.other = self.lease(replace(here, run_id=self.run[0], run_started=self.run[1]))
         assert self.other.claim() is None
         ledger = Ledger(str(self.folder), Owner("here", "now", self.wait_s))
-        record = ledger.record("pool", 0, lambda: Counted(0, 0, 0))
+        record = ledger.record("pool", 0, lambda: LaneCounts(0, 0, 0))
         mine = self.lease(here)
         upkeep = Upkeep(
             ledger, [mine], ledger.writer(), [record], self.look, lambda: None, self.sleep, lambda: self.seconds

@@ -21,8 +21,8 @@ from rankbeam.transforms.clients.corpora.rag_engine.importing import Filling, Im
 from rankbeam.transforms.clients.corpora.rag_engine.operations import STUCK_S, awaited
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.site import Site
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Folder, Staged
-from rankbeam.transforms.clients.corpora.rag_engine.work import CreateCorpus, Wanted
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedFolder
+from rankbeam.transforms.clients.corpora.rag_engine.work import CreateCorpus, NeededCorpus
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -34,7 +34,7 @@ LOCATION = "projects/p/locations/us-central1"
 PARAMETERS = RagEngineCorpus(location=LOCATION, staging="gs://bucket/r", embedding_model="text-embedding-005")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FILES = 20
-STAGED = Staged("gs://bucket/r", (Folder("a", tuple(f"{number}.txt" for number in range(FILES))),))
+STAGED = Staged("gs://bucket/r", (StagedFolder("a", tuple(f"{number}.txt" for number in range(FILES))),))
 OBJECTS = dict.fromkeys(STAGED.objects(), "text")
 ABOUT = About("0" * 32, "kb", "d", {}, "run", NOW.isoformat())
 
@@ -118,7 +118,7 @@ def test_one_run_imports_each_file_once(
     holders = [elsewhere(f"r{number}") for number in range(runs)]
     own = replace(ABOUT, claim=asdict(holders[0])) if claims == "first" else ABOUT
     (resource,) = simulated(
-        random, api, clock, [CreateCorpus(api).steps(Wanted(own, PARAMETERS.vector_database()))], {}
+        random, api, clock, [CreateCorpus(api).steps(NeededCorpus(own, PARAMETERS.vector_database()))], {}
     ).values()
     works = [ImportFiles(api).steps(Track((filling(resource),), 1400, holder)) for holder in holders]
     killed = {0: clock.at + random.uniform(0, 300)} if dies and runs > 1 else {}
@@ -142,7 +142,7 @@ def test_a_claim_of_a_process_that_has_ended_here_is_taken_over_at_once() -> Non
     )
     api, me = MemoryApi(LOCATION, state=there), claimant("new", NOW)
     own = replace(ABOUT, claim={**asdict(me), "token": "old", "pid_started": "long ago"})
-    create = CreateCorpus(api).steps(Wanted(own, PARAMETERS.vector_database()))
+    create = CreateCorpus(api).steps(NeededCorpus(own, PARAMETERS.vector_database()))
     (resource,) = simulated(Random(0), api, clock, [create], {}).values()
     began = clock.at
     simulated(Random(0), api, clock, [ImportFiles(api).steps(Track((filling(resource),), 1400, me))], {})
@@ -161,7 +161,7 @@ def test_a_corpus_is_deleted_by_the_last_run_that_needs_it(tmp_path: Path) -> No
         first, second, killed = elsewhere("first"), elsewhere("second"), claimant("killed", NOW)
         killed = replace(killed, machine=first.machine, pid_started="long ago")
         own = replace(ABOUT, keep=RUN, users=user_of(first) | user_of(killed))
-        (resource,) = site.create([Wanted(own, PARAMETERS.vector_database())])
+        (resource,) = site.create([NeededCorpus(own, PARAMETERS.vector_database())])
         assert isinstance(resource, str)
         assert site.register([resource], second) == [resource]
         assert site.end_use([resource], first) == [("second",)]

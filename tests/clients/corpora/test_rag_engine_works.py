@@ -17,8 +17,8 @@ from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.site import Site
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Folder, Staged
-from rankbeam.transforms.clients.corpora.rag_engine.work import Wanted
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedFolder
+from rankbeam.transforms.clients.corpora.rag_engine.work import NeededCorpus
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -41,7 +41,7 @@ def clock() -> Iterator[VirtualClock]:
 
 def staged(files: int = FILES) -> Staged:
     names = [f"{number}.txt" for number in range(files)]
-    return Staged("gs://bucket/r", (Folder("a", tuple(names[::2])), Folder("b", tuple(names[1::2]))))
+    return Staged("gs://bucket/r", (StagedFolder("a", tuple(names[::2])), StagedFolder("b", tuple(names[1::2]))))
 
 
 def objects(files: int = FILES) -> dict[str, str]:
@@ -58,8 +58,8 @@ def claiming(about: About, me: Holder = ME) -> About:
     return replace(about, claim=asdict(me))
 
 
-def wanted(*numbers: int) -> list[Wanted]:
-    return [Wanted(claiming(own(number)), PARAMETERS.vector_database()) for number in numbers]
+def wanted(*numbers: int) -> list[NeededCorpus]:
+    return [NeededCorpus(claiming(own(number)), PARAMETERS.vector_database()) for number in numbers]
 
 
 def site(api: MemoryApi, folder: Path, clock: VirtualClock) -> Site:

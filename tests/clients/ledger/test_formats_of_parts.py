@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from support.campaigns import examples
 from support.data import REPOSITORY
 
-from rankbeam.transforms.clients.ledger import Entry, Ledger, clear, compact, store, survey
+from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, clear, compact, store, survey
 from rankbeam.transforms.clients.ledger.rows import table_of
-from rankbeam.transforms.clients.ledger.schema import ADDED, FIRST, SCHEMA, WRITTEN, Layout
+from rankbeam.transforms.clients.ledger.schema import ADDED, FIRST, SCHEMA, WRITTEN, PartLayout
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.reply import Tokens
 
@@ -26,16 +26,16 @@ BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 TOKENS = Tokens(1200, 1000, 30)
 
 
-def ranking(number: int) -> Entry:
-    return Entry(f"key{number}", Reach(10), '"a ranking"', 1, 0.5, BEGIN + timedelta(seconds=number))
+def ranking(number: int) -> LedgerEntry:
+    return LedgerEntry(f"key{number}", Reach(10), '"a ranking"', 1, 0.5, BEGIN + timedelta(seconds=number))
 
 
-def judgement(number: int) -> Entry:
+def judgement(number: int) -> LedgerEntry:
     moment = BEGIN + timedelta(seconds=number)
-    return Entry(f"key{number}", None, '"a verdict"', 2, 1.5, moment, TOKENS, "gemini")
+    return LedgerEntry(f"key{number}", None, '"a verdict"', 2, 1.5, moment, TOKENS, "gemini")
 
 
-def written(folder: Path, *entries: Entry) -> Path:
+def written(folder: Path, *entries: LedgerEntry) -> Path:
     """The path of a new part."""
     before = {part.path for part in store.parts_in(str(folder))}
     writer = Ledger(str(folder)).writer()
@@ -52,11 +52,11 @@ def rewritten(path: Path, change: Callable[[pa.Table], pa.Table]) -> bytes:
     return path.read_bytes()
 
 
-def whole(folder: Path, *entries: Entry) -> Iterator[Entry]:
+def whole(folder: Path, *entries: LedgerEntry) -> Iterator[LedgerEntry]:
     return Ledger(str(folder)).find({entry.key: entry.reach for entry in entries})
 
 
-def released(folder: Path) -> list[Entry]:
+def released(folder: Path) -> list[LedgerEntry]:
     """A copy of the first release's part in a folder; returns its entries."""
     folder.mkdir(exist_ok=True)
     [part] = RELEASED.glob("calls-*")
@@ -93,7 +93,7 @@ def test_the_first_release_reads_its_own_columns_as_it_wrote_them(tmp_path: Path
         assert (entry.tokens, entry.service) == (Tokens(), "")
     [path] = tmp_path.glob("calls-*")
     assert pq.read_schema(path).names == FIRST.names
-    assert Layout(pq.read_schema(path)).version == 1
+    assert PartLayout(pq.read_schema(path)).version == 1
 
 
 def test_rows_without_new_values_have_the_hash_of_the_first_format(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_rows_without_new_values_have_the_hash_of_the_first_format(tmp_path: Pat
 
 
 @pytest.mark.parametrize("make", [ranking, judgement])
-def test_parts_with_unknown_columns_are_read(tmp_path: Path, make: Callable[[int], Entry]) -> None:
+def test_parts_with_unknown_columns_are_read(tmp_path: Path, make: Callable[[int], LedgerEntry]) -> None:
     path = written(tmp_path, make(0), make(1))
     rewritten(
         path, lambda table: table.add_column(0, "model", pa.array(["m", "n"])).append_column("x", pa.array([5, 6]))
@@ -142,7 +142,7 @@ def test_merging_keeps_unknown_columns_metadata_and_all_formats(tmp_path: Path) 
     [part] = store.parts_in(str(tmp_path))
     table = pq.read_table(part.path)
     assert table.schema.metadata[b"region"] == b"eu"
-    assert Layout(table.schema).version == 3
+    assert PartLayout(table.schema).version == 3
     models = dict(zip(table.column("key").to_pylist(), table.column("model").to_pylist(), strict=True))
     assert models == {**dict.fromkeys((entry.key for entry in (*old, *new)), None), "key12": "m", "key13": "n"}
 
@@ -232,9 +232,9 @@ COLUMNS = st.dictionaries(st.sampled_from("abc"), st.sampled_from([pa.int64(), p
 METADATA = st.dictionaries(st.sampled_from([b"x", b"y"]), st.sampled_from([b"1", b"2"]), max_size=2)
 
 
-def layout(columns: dict[str, pa.DataType], metadata: dict[bytes, bytes], base: pa.Schema = SCHEMA) -> Layout:
+def layout(columns: dict[str, pa.DataType], metadata: dict[bytes, bytes], base: pa.Schema = SCHEMA) -> PartLayout:
     fields = [*base, *(pa.field(name, kind, nullable=False) for name, kind in columns.items())]
-    return Layout(pa.schema(fields, {**(base.metadata or {}), **metadata}))
+    return PartLayout(pa.schema(fields, {**(base.metadata or {}), **metadata}))
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -259,6 +259,6 @@ def test_two_layouts_are_joined_unless_they_contradict_each_other(
 
 
 def test_a_part_without_rows_of_its_own_format_says_its_version() -> None:
-    assert (WRITTEN.version, Layout(FIRST).version) == (2, 1)
-    assert Layout(FIRST.with_metadata({"rankbeam.ledger.format": "two"})).version == 1
+    assert (WRITTEN.version, PartLayout(FIRST).version) == (2, 1)
+    assert PartLayout(FIRST.with_metadata({"rankbeam.ledger.format": "two"})).version == 1
     assert pc.all(pc.is_valid(table_of([judgement(0)]).column("service"))).as_py()

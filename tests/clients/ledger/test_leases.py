@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import memory_filesystem, strict_gcs
 
-from rankbeam.transforms.clients.ledger.leases import Holder, Lease, LeaseLost, Place, Seen
+from rankbeam.transforms.clients.ledger.leases import Holder, Lease, LeaseLost, LeasePlace, ReadFile
 from rankbeam.transforms.clients.ledger.leases.elsewhere import ElsewherePlace
 from rankbeam.transforms.clients.ledger.leases.gcs_place import GcsPlace
 from rankbeam.transforms.clients.ledger.leases.local import LocalPlace
@@ -49,21 +49,21 @@ class MemoryPlace:
     files: dict[str, bytes] = field(default_factory=dict)
     is_full: bool = False
 
-    def read(self, name: str) -> Seen | None:
-        return None if name not in self.files else Seen(self.files[name], self.files[name])
+    def read(self, name: str) -> ReadFile | None:
+        return None if name not in self.files else ReadFile(self.files[name], self.files[name])
 
     def create(self, name: str, content: bytes) -> bool:
         self._write()
         return self.files.setdefault(name, content) is content
 
-    def replace(self, name: str, content: bytes, seen: Seen) -> bool:
+    def replace(self, name: str, content: bytes, seen: ReadFile) -> bool:
         self._write()
         if self.read(name) != seen:
             return False
         self.files[name] = content
         return True
 
-    def delete(self, name: str, seen: Seen) -> None:
+    def delete(self, name: str, seen: ReadFile) -> None:
         if self.read(name) == seen:
             del self.files[name]
 
@@ -73,7 +73,7 @@ class MemoryPlace:
 
 
 @pytest.fixture(params=["local", "gcs", "elsewhere"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LeasePlace]:
     if request.param == "local":
         yield LocalPlace(str(tmp_path / "ledger" / "leases"))
     elif request.param == "gcs":
@@ -85,11 +85,11 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         memory_filesystem.FILES.clear()
 
 
-def lease(place: Place, time: Time, me: Holder = THERE) -> Lease:
+def lease(place: LeasePlace, time: Time, me: Holder = THERE) -> Lease:
     return Lease(place, "pool, lane 0", me, time.clock, time.now)
 
 
-def test_one_holds_it_until_it_is_released(place: Place) -> None:
+def test_one_holds_it_until_it_is_released(place: LeasePlace) -> None:
     time = Time()
     first, second = lease(place, time), lease(place, time, HERE)
     assert first.claim() is None
@@ -103,7 +103,7 @@ def test_one_holds_it_until_it_is_released(place: Place) -> None:
     assert first.claim() is not None
 
 
-def test_of_several_at_once_one_gets_it(place: Place) -> None:
+def test_of_several_at_once_one_gets_it(place: LeasePlace) -> None:
     if isinstance(place, ElsewherePlace):
         pytest.skip("best effort there: claims take time to be seen")
     ready, won = threading.Barrier(8), []
@@ -125,7 +125,7 @@ def test_of_several_at_once_one_gets_it(place: Place) -> None:
         won[0].release()
 
 
-def test_a_heartbeat_keeps_it_and_silence_loses_it(place: Place) -> None:
+def test_a_heartbeat_keeps_it_and_silence_loses_it(place: LeasePlace) -> None:
     time = Time()
     first, second = lease(place, time), lease(place, time, HERE)
     assert first.claim() is None
@@ -143,14 +143,14 @@ def test_a_heartbeat_keeps_it_and_silence_loses_it(place: Place) -> None:
     assert lease(place, time).claim() is not None  # which the loser has left alone
 
 
-def test_one_that_was_left_behind_long_ago_is_taken_over_at_once(place: Place) -> None:
+def test_one_that_was_left_behind_long_ago_is_taken_over_at_once(place: LeasePlace) -> None:
     time = Time()
     assert lease(place, time).claim() is None
     time.seconds += 61 * 60
     assert lease(place, time, HERE).claim() is None
 
 
-def test_a_process_of_this_machine_that_is_gone_is_taken_over_at_once(place: Place) -> None:
+def test_a_process_of_this_machine_that_is_gone_is_taken_over_at_once(place: LeasePlace) -> None:
     time = Time()
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         since = started(child.pid)
@@ -165,7 +165,7 @@ def test_a_process_of_this_machine_that_is_gone_is_taken_over_at_once(place: Pla
         assert lease(place, time, HERE).claim() is None
 
 
-def test_a_process_with_the_same_number_that_was_started_later_is_another_one(place: Place) -> None:
+def test_a_process_with_the_same_number_that_was_started_later_is_another_one(place: LeasePlace) -> None:
     assert lease(place, Time(), dataclasses.replace(HERE, pid_started="long ago")).claim() is None
     assert lease(place, Time(), HERE).claim() is None
 

@@ -22,7 +22,7 @@ from support.campaigns import examples
 from support.data import REPOSITORY
 from support.processes import Process
 
-from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, LedgerWriter, Owner, clear, survey
+from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter, Owner, clear, survey
 from rankbeam.transforms.clients.ledger.schema import SCHEMA
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import InputError
@@ -38,11 +38,11 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     memory_filesystem.FILES.clear()
 
 
-def entry(number: int, answer: str = '"good"', reach: Reach = Reach(10), seconds: float = 0.5) -> Entry:  # noqa: B008
-    return Entry(f"key{number}", reach, answer, 1, seconds, BEGIN + timedelta(seconds=number))
+def entry(number: int, answer: str = '"good"', reach: Reach = Reach(10), seconds: float = 0.5) -> LedgerEntry:  # noqa: B008
+    return LedgerEntry(f"key{number}", reach, answer, 1, seconds, BEGIN + timedelta(seconds=number))
 
 
-def written(folder: str, *entries: Entry) -> list[Path]:
+def written(folder: str, *entries: LedgerEntry) -> list[Path]:
     """Entries in a part of their own; returns the parts there are."""
     writer = Ledger(folder).writer()
     for each in entries:
@@ -51,14 +51,14 @@ def written(folder: str, *entries: Entry) -> list[Path]:
     return sorted(Path(folder).glob("calls-*.parquet"))
 
 
-def found(folder: str, *keys: str, reach: Reach = ANY) -> dict[str, Entry]:
+def found(folder: str, *keys: str, reach: Reach = ANY) -> dict[str, LedgerEntry]:
     entries = list(Ledger(folder).find(dict.fromkeys(keys, reach)))
     assert len({each.key for each in entries}) == len(entries)
     return {each.key: each for each in entries}
 
 
 def used(folder: str, run: str, hits: int, calls: int) -> None:
-    Ledger(folder, Owner(run)).record("pool", 0, lambda: Counted(hits, calls, calls)).write()
+    Ledger(folder, Owner(run)).record("pool", 0, lambda: LaneCounts(hits, calls, calls)).write()
 
 
 def in_process(code: str, *arguments: object) -> Process:
@@ -86,7 +86,7 @@ def test_a_folder_that_is_not_there_holds_nothing_and_is_not_made(folder: str) -
     writer.flush()
     writer.close()
     writer.close()
-    ledger.record("pool", 0, lambda: Counted(0, 0, 0)).write()
+    ledger.record("pool", 0, lambda: LaneCounts(0, 0, 0)).write()
     assert (list(ledger.find({"a": ANY})), list(ledger.find({}))) == ([], [])
     assert not Path(folder).parent.exists()
     assert not memory_filesystem.FILES
@@ -117,7 +117,7 @@ def test_whatever_the_order_of_writing_a_dict_says_the_same(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int]]
 ) -> None:
     folder = str(tmp_path_factory.mktemp("ledger"))
-    model: dict[str, Entry] = {}
+    model: dict[str, LedgerEntry] = {}
     writers = [LedgerWriter(folder, flush_s=0.001)]
     for number, (step, key) in enumerate(steps):
         if step == "add":
@@ -182,7 +182,7 @@ def test_a_killed_process_loses_only_the_last_moments(tmp_path: Path) -> None:
     code = """
     writer = Ledger(sys.argv[1]).writer()
     for number in range(10 ** 9):
-        writer.add(Entry(f"k{number}", Reach(1), json.dumps("x" * 2000), 1, 0.1, datetime.now(UTC)))
+        writer.add(LedgerEntry(f"k{number}", Reach(1), json.dumps("x" * 2000), 1, 0.1, datetime.now(UTC)))
         print(time.time(), number, flush=True)
         time.sleep(0.004)
     """
@@ -206,7 +206,7 @@ def test_two_processes_write_and_merge_while_a_third_reads(tmp_path: Path) -> No
     code = """
     writer = LedgerWriter(sys.argv[1], flush_s=0.001)
     for number in range(300):
-        writer.add(Entry(f"{sys.argv[2]}{number}", Reach(1), "1", 1, 0.1, datetime.now(UTC)))
+        writer.add(LedgerEntry(f"{sys.argv[2]}{number}", Reach(1), "1", 1, 0.1, datetime.now(UTC)))
         writer.flush()
     writer.close()
     """
@@ -291,12 +291,12 @@ def test_a_full_disk_is_said_until_there_is_room(tmp_path: Path) -> None:
     import resource
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 200_000))
     writer = LedgerWriter(sys.argv[1], flush_s=0.01)
-    writer.add(Entry("small", Reach(1), "1", 1, 0.1, datetime.now(UTC)))
+    writer.add(LedgerEntry("small", Reach(1), "1", 1, 0.1, datetime.now(UTC)))
     writer.flush()
     import random
     def large(n):
         text = json.dumps("%x" % random.getrandbits(4_000_000))
-        return Entry(f"large{n}", Reach(1), text, 1, 0.1, datetime.now(UTC))
+        return LedgerEntry(f"large{n}", Reach(1), text, 1, 0.1, datetime.now(UTC))
     for step in (lambda: writer.add(large(0)) or writer.flush(), lambda: writer.problem, writer.close):
         try:
             print(step() or "no error")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
 
-from rankbeam.transforms.clients.ledger import Entry, Ledger, Lookup, compact, store
+from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, Lookup, compact, store
 from rankbeam.transforms.clients.ledger.parts import Encoder
 from rankbeam.transforms.clients.ledger.rows import table_of
 from rankbeam.transforms.records.calls.reach import Reach
@@ -15,11 +15,11 @@ from rankbeam.transforms.records.calls.reach import Reach
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def entry(key: str, answer: str = "1", reach: Reach | None = None, minute: int = 0) -> Entry:
-    return Entry(key, reach, answer, 1, 0.1, NOON + timedelta(minutes=minute))
+def entry(key: str, answer: str = "1", reach: Reach | None = None, minute: int = 0) -> LedgerEntry:
+    return LedgerEntry(key, reach, answer, 1, 0.1, NOON + timedelta(minutes=minute))
 
 
-def put(folder: Path, *entries: Entry) -> str:
+def put(folder: Path, *entries: LedgerEntry) -> str:
     """Write a part; returns its path."""
     encoder = Encoder()
     encoder.add(table_of(entries))

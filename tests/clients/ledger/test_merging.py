@@ -19,8 +19,8 @@ from support.data import REPOSITORY
 from support.processes import Process
 
 from rankbeam.pipelines.manage.ledger import run
-from rankbeam.transforms.clients.ledger import Entry, Ledger, LedgerWriter, clear, compact, merging, store, survey
-from rankbeam.transforms.clients.ledger.store import Stored
+from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, LedgerWriter, clear, compact, merging, store, survey
+from rankbeam.transforms.clients.ledger.store import ListedFile
 from rankbeam.transforms.records.calls.reach import Reach
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,12 +33,12 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     memory_filesystem.FILES.clear()
 
 
-def entry(number: int, answer: object = "good") -> Entry:
+def entry(number: int, answer: object = "good") -> LedgerEntry:
     moment = BEGIN + timedelta(seconds=number)
-    return Entry(f"key{number}", Reach(10), json.dumps(answer), 1, 0.5, moment)
+    return LedgerEntry(f"key{number}", Reach(10), json.dumps(answer), 1, 0.5, moment)
 
 
-def written(folder: str, *entries: Entry) -> None:
+def written(folder: str, *entries: LedgerEntry) -> None:
     writer = LedgerWriter(folder)
     for each in entries:
         writer.add(each)
@@ -72,10 +72,10 @@ def test_all_small_parts_become_one_when_asked_to(folder: str) -> None:
 
 
 def test_only_small_parts_are_merged_and_not_into_one_of_any_size() -> None:
-    large, small = (Stored(f"{size}", size << 20) for size in (17, 3))
+    large, small = (ListedFile(f"{size}", size << 20) for size in (17, 3))
     assert merging.wanted([large] * 100 + [small] * 31) == []
     assert merging.wanted([large] * 100 + [small] * 32) == [small] * 10
-    assert merging.fitting([Stored("15", 15 << 20)] * 5) == [Stored("15", 15 << 20)] * 2
+    assert merging.fitting([ListedFile("15", 15 << 20)] * 5) == [ListedFile("15", 15 << 20)] * 2
 
 
 def test_a_part_as_large_as_the_last_tier_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +181,7 @@ def test_a_process_that_is_killed_while_it_merges_loses_nothing(tmp_path: Path) 
     while True:
         for _ in range(3):
             writer = Ledger(sys.argv[1]).writer()
-            writer.add(Entry(f"key{number}", Reach(1), json.dumps("x" * 2000), 1, 0.1, datetime.now(UTC)))
+            writer.add(LedgerEntry(f"key{number}", Reach(1), json.dumps("x" * 2000), 1, 0.1, datetime.now(UTC)))
             writer.close()
             print(number, flush=True)
             number += 1

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rankbeam.transforms.clients.ledger import Entry
+from rankbeam.transforms.clients.ledger import LedgerEntry
 from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader
 from rankbeam.transforms.clients.ledger.rows import GROUP_ROWS, table_of
 from rankbeam.transforms.records.calls.reach import Reach
@@ -17,7 +17,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def rows(count: int) -> pa.Table:
-    return table_of([Entry(f"key{number}", Reach(10), '"good"', 1, 0.5, NOW) for number in range(count)])
+    return table_of([LedgerEntry(f"key{number}", Reach(10), '"good"', 1, 0.5, NOW) for number in range(count)])
 
 
 def test_no_column_of_a_part_has_a_dictionary_or_statistics() -> None:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.clients.ledger import Entry
+from rankbeam.transforms.clients.ledger import LedgerEntry
 from rankbeam.transforms.clients.ledger.pending import PIECE_BYTES, Pending
 
 LARGE = "x" * (PIECE_BYTES // 2)
@@ -19,8 +19,8 @@ class Clock:
         return self.now
 
 
-def entry(number: int, answer: str = "1") -> Entry:
-    return Entry(f"key{number}", None, answer, 1, 0.5, datetime(2026, 1, 1, tzinfo=UTC))
+def entry(number: int, answer: str = "1") -> LedgerEntry:
+    return LedgerEntry(f"key{number}", None, answer, 1, 0.5, datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def test_an_entry_is_due_after_the_time_it_may_wait_and_not_before() -> None:

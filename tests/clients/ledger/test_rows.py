@@ -6,8 +6,8 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.clients.ledger import Entry
-from rankbeam.transforms.clients.ledger.rows import Stored, are_possible, entry_of, stored_in, table_of
+from rankbeam.transforms.clients.ledger import LedgerEntry
+from rankbeam.transforms.clients.ledger.rows import StoredRow, are_possible, entry_of, stored_in, table_of
 from rankbeam.transforms.records.calls.reach import Reach
 
 LAST = 253_402_300_799_999_999
@@ -20,7 +20,7 @@ def test_answers_are_of_the_years_1970_to_9999_and_have_a_key() -> None:
 
 
 def test_a_row_answers_calls_of_its_key_that_go_no_farther() -> None:
-    ranking, whole = (Stored(("k", *held, 1, 0.5, None, b""), {}) for held in ((10, 0.5), (0, None)))
+    ranking, whole = (StoredRow(("k", *held, 1, 0.5, None, b""), {}) for held in ((10, 0.5), (0, None)))
     assert [ranking.answers("k", wanted) for wanted in (Reach(10, 0.5), Reach(9, 0.4))] == [True, True]
     assert [ranking.answers("k", wanted) for wanted in (Reach(11, 0.5), Reach(10, 0.6), None)] == [False] * 3
     assert [ranking.answers("l", Reach(10, 0.5)), whole.answers("k", None), whole.answers("l", None)] == [
@@ -34,12 +34,12 @@ MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31, 23, 59, 59),
 @given(st.lists(MOMENTS, max_size=5))
 @example([datetime(1970, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 12, 0, 0, 120, tzinfo=UTC)])
 def test_rows_of_any_moment_are_read_as_they_were_kept(moments: list[datetime]) -> None:
-    entries = [Entry(f"{row}", Reach(row, 0.5), "{}", 1, 0.1, moment) for row, moment in enumerate(moments)]
+    entries = [LedgerEntry(f"{row}", Reach(row, 0.5), "{}", 1, 0.1, moment) for row, moment in enumerate(moments)]
     assert list(map(entry_of, stored_in(table_of(entries), []))) == entries
 
 
 def test_only_rows_with_another_moment_or_an_impossible_one_are_left_out() -> None:
-    entries = [Entry(f"{row}", None, "{}", 1, 0.1, datetime(2026, 1, row + 1, tzinfo=UTC)) for row in range(4)]
+    entries = [LedgerEntry(f"{row}", None, "{}", 1, 0.1, datetime(2026, 1, row + 1, tzinfo=UTC)) for row in range(4)]
     table = table_of(entries)
     at = table.column_names.index("finished_at")
     moments = table["finished_at"].cast(pa.int64()).to_pylist()

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.call import with_lost_attempts
-from rankbeam.transforms.clients.ledger import Counted, Ledger, Owner
+from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, Owner
 from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.took import Took
 from rankbeam.transforms.records.reply import Tokens
@@ -21,7 +21,7 @@ TOOK = st.builds(
 MODELS = st.sampled_from(["", "small", "large"])
 
 
-def lost(folder: Path, counted: Counted) -> Ledger:
+def lost(folder: Path, counted: LaneCounts) -> Ledger:
     ledger = Ledger(str(folder), Owner("run", "now"))
     ledger.record("pool", 0, lambda: counted).write()
     return ledger
@@ -31,7 +31,7 @@ def lost(folder: Path, counted: Counted) -> Ledger:
 def test_usage_of_a_lost_worker_is_restored_by_model_and_configuration(
     took: list[tuple[str, str, Took]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    ledger = lost(tmp_path_factory.mktemp("ledger"), Counted(2, 7, 5, tuple(took)))
+    ledger = lost(tmp_path_factory.mktemp("ledger"), LaneCounts(2, 7, 5, tuple(took)))
     assert ledger.uses()[0].took == tuple(took)
     own = Took(None, 1, 0, Tokens(1, 1, 1), {0: 1})
     used = [Usage("pool", 1, 6, (), "judge", model, own.tokens, (own,)) for model in ("small", "large")]
@@ -50,7 +50,7 @@ def test_usage_of_a_lost_worker_is_restored_by_model_and_configuration(
 
 
 def test_a_record_of_an_earlier_release_restores_calls(tmp_path: Path) -> None:
-    ledger = lost(tmp_path, Counted(2, 7, 5))
+    ledger = lost(tmp_path, LaneCounts(2, 7, 5))
     (path,) = tmp_path.rglob("use-*.json")
     content = json.loads(path.read_text())
     del content["took"]

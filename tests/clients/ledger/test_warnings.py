@@ -6,18 +6,18 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from rankbeam.transforms.clients.ledger import Entry, Ledger
+from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
 from rankbeam.transforms.clients.ledger.schema import SCHEMA
 from rankbeam.transforms.records.calls.reach import Reach
 
 PAID = "answers of earlier calls cannot be read, and are paid for again where they are needed"
 
 
-def entry(key: str, attempts: int = 1) -> Entry:
-    return Entry(key, Reach(10), '"' + "good " * 50 + '"', attempts, 0.5, datetime(2026, 1, 1, tzinfo=UTC))
+def entry(key: str, attempts: int = 1) -> LedgerEntry:
+    return LedgerEntry(key, Reach(10), '"' + "good " * 50 + '"', attempts, 0.5, datetime(2026, 1, 1, tzinfo=UTC))
 
 
-def written(folder: Path, *entries: Entry) -> Path:
+def written(folder: Path, *entries: LedgerEntry) -> Path:
     """The path of the only part."""
     writer = Ledger(str(folder)).writer()
     for added in entries:

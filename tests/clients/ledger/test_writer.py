@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rankbeam.transforms.clients.ledger import Entry, LedgerWriter
+from rankbeam.transforms.clients.ledger import LedgerEntry, LedgerWriter
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import InputError
@@ -20,8 +20,8 @@ def clock() -> Iterator[VirtualClock]:
         yield clock
 
 
-def entry(number: int) -> Entry:
-    return Entry(f"key{number}", Reach(10), '"good"', 1, 0.5, datetime(2026, 1, 1, tzinfo=UTC))
+def entry(number: int) -> LedgerEntry:
+    return LedgerEntry(f"key{number}", Reach(10), '"good"', 1, 0.5, datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def run(clock: VirtualClock, coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rankbeam.transforms.clients.models.attempts import Attempts
+from rankbeam.transforms.clients.models.attempts import ModelAttempts
 from rankbeam.transforms.clients.models.base import ModelParameters, Said, Stored, prompt_of, read_answer
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.records.calls.prompt import Prompt
@@ -71,7 +71,7 @@ def test_the_key_follows_the_model_and_the_prompt_and_not_how_it_is_reached() ->
 def test_each_trouble_has_its_remedy_and_those_of_before_stay(
     answers: list[str], limit: int, temperature: float, problem: str | None
 ) -> None:
-    attempts, payload = Attempts(), CLAIMS.payload()
+    attempts, payload = ModelAttempts(), CLAIMS.payload()
     first = attempts.ask(payload, CLAIMS, 1)
     for answer in answers:
         attempts.answered(payload, CLAIMS, answer)
@@ -88,8 +88,8 @@ def test_samples_have_seeds_of_their_own() -> None:
     seeds = set()
     for sample in range(3):
         prompt = Prompt("answer", {"query": "q"}, user="{query}", seed=7, sample=sample)
-        seeds |= {Attempts().ask(prompt.payload(), prompt, attempt).seed for attempt in (1, 2, 3)}
+        seeds |= {ModelAttempts().ask(prompt.payload(), prompt, attempt).seed for attempt in (1, 2, 3)}
     assert len(seeds) == 9
     unseeded = Prompt("answer", {"query": "q"}, seed=None)
-    assert Attempts().ask(unseeded.payload(), unseeded, 2).seed is None
+    assert ModelAttempts().ask(unseeded.payload(), unseeded, 2).seed is None
     assert json.loads(unseeded.payload())["seed"] is None

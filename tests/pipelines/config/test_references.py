@@ -13,7 +13,7 @@ from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.schema import experiment_schema
 from rankbeam.pipelines.experiment.load import load_experiment, parse_experiment
-from rankbeam.pipelines.gates.gates import Known, located_gates
+from rankbeam.pipelines.gates.gates import KnownNames, located_gates
 from rankbeam.pipelines.goldens.load import load_goldens
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
@@ -164,7 +164,7 @@ def test_a_file_of_goldens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_gates(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = Known(["bm25"], ["nDCG@10"], [], None)
+    known = KnownNames(["bm25"], ["nDCG@10"], [], None)
     located = load("gates:\n- {metric: '${env:RB_METRIC}', at_least: 0.5}", "gates.yaml")
     with pytest.raises(InputErrors, match=r"gates.yaml:2: gates.0..metric: .*RB_METRIC"):
         located_gates(located, known)

@@ -10,7 +10,7 @@ from support.oracle import Script, install, judged
 from support.runs import rankbeam
 
 from rankbeam.pipelines.config.yaml_lines import load
-from rankbeam.pipelines.gates.gates import Known, located_gates
+from rankbeam.pipelines.gates.gates import KnownNames, located_gates
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.records.errors import InputErrors
 
@@ -93,7 +93,7 @@ def test_a_gate_names_a_judged_metric_without_its_judge_where_there_is_one(
     name: str, computed: list[str], expected: str | None
 ) -> None:
     located = load(yaml.safe_dump({"gates": [{"metric": name, "at_least": 0.5}]}), "gates.yaml")
-    known = Known(["bm25"], computed, [], None)
+    known = KnownNames(["bm25"], computed, [], None)
     if expected is None:
         with pytest.raises(InputErrors, match="is none of the metrics that are computed"):
             located_gates(located, known)

@@ -16,7 +16,7 @@ from support.pages import Page
 from support.runs import rankbeam
 
 from rankbeam.pipelines import report
-from rankbeam.pipelines.compare.compare import Question, compare
+from rankbeam.pipelines.compare.compare import ComparisonQuestion, compare
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.kernels.statistics.intervals import student_t_quantile
@@ -105,7 +105,7 @@ def test_the_same_queries_are_compared_one_by_one(tmp_path: Path) -> None:
     first = finished(tmp_path, {"base": ranks(1, 2), "other": ranks(1)}, "first")
     later = finished(tmp_path, {"base": ranks(1, 2), "other": ranks(1, 3)}, "later")
     status, document, problems = monitored(tmp_path)
-    rows = {(row.configuration, row.row.metric): row.row for row in compare(later, first, Question()).rows}
+    rows = {(row.configuration, row.row.metric): row.row for row in compare(later, first, ComparisonQuestion()).rows}
     for change in document["changes"]:
         row = rows[change["configuration"], change["metric"]]
         assert (change["mode"], change["baseline_run"], change["nights"]) == ("fixed", "first", 1)

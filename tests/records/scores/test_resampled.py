@@ -9,7 +9,7 @@ from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records.metrics import names
 from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation
-from rankbeam.transforms.records.scores.resampled import Layout
+from rankbeam.transforms.records.scores.resampled import SumLayout
 from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
 
 EVALUATION = Evaluation(
@@ -17,8 +17,8 @@ EVALUATION = Evaluation(
     metrics=tuple(parse_all(["RR", "AnswerRelevance(ragas)", "NumRet", "chunk_nDCG@5"])),
     sources=(),
 )
-LAYOUT = Layout.of(EVALUATION)
-LAYOUT_OF_RR = Layout.of(replace(EVALUATION, metrics=EVALUATION.metrics[:1]))
+LAYOUT = SumLayout.of(EVALUATION)
+LAYOUT_OF_RR = SumLayout.of(replace(EVALUATION, metrics=EVALUATION.metrics[:1]))
 OK, FAILED, UNDEFINED = (np.int8(each) for each in (Status.OK, Status.FAILED, Status.UNDEFINED))
 FIRST = (
     ScoredPanel(np.array([OK, FAILED]), np.array([[0.5, 3.0, 1.5], [np.nan] * 3])),
@@ -73,8 +73,8 @@ def test_the_unit_of_a_bounded_metric_is_a_share_of_its_highest_value(monkeypatc
 
 
 def test_every_pair_has_its_own_columns() -> None:
-    panel = Layout.of(EVALUATION).panels[1]
-    layout = Layout((panel,), 3, ((1, 0), (2, 0), (2, 1)))
+    panel = SumLayout.of(EVALUATION).panels[1]
+    layout = SumLayout((panel,), 3, ((1, 0), (2, 0), (2, 1)))
     values = [0.5, 0.25, -0.75]
     parts = [[layout.part(0, ScoredPanel(np.array([OK]), np.array([[value]])))] for value in values]
     totals = layout.columns(parts).T

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from rankbeam.transforms.clients.calls.health import Begun, Breaker, StepBreaker
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.kernels.pacing import Pacer, first_to_begin, lane_pacer
-from rankbeam.transforms.kernels.token_pacing import Reservation
+from rankbeam.transforms.kernels.token_pacing import TokenReservation
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -44,7 +44,7 @@ class Permit:
     """The right to make one attempt."""
 
     begun: Begun
-    reservation: Reservation | None  # the reserved tokens; None if tokens are not counted
+    reservation: TokenReservation | None  # the reserved tokens; None if tokens are not counted
     used: float | None = None  # tokens that the attempt used; None until that is known
     is_usable: bool = True
 

@@ -13,7 +13,7 @@ _ROUNDING = 1e-9  # of sums of many small costs
 
 
 @dataclass
-class Reservation:
+class BudgetReservation:
     """Money reserved for one attempt."""
 
     cost: float = 0.0
@@ -45,7 +45,7 @@ class Budget:
         return math.isfinite(self._account.limit)
 
     @asynccontextmanager
-    async def reserved(self, most: float, refuse_when_stopped: Callable[[], None]) -> AsyncIterator[Reservation]:
+    async def reserved(self, most: float, refuse_when_stopped: Callable[[], None]) -> AsyncIterator[BudgetReservation]:
         """Put aside the most that an attempt may cost, once there is enough beside those in flight.
 
         Args:
@@ -66,7 +66,7 @@ class Budget:
             account.changed.clear()
             await account.changed.wait()
         account.reserved += most
-        reservation = Reservation()
+        reservation = BudgetReservation()
         try:
             yield reservation
         finally:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankbeam.transforms.clients.calls.unexpected import Unexpected
+from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
 from rankbeam.transforms.records.calls.steps import Steps, Task, Work
@@ -153,4 +153,4 @@ def _read(work: Work[Any], call: Call, reply: Reply) -> Any:
     except RankbeamError:
         raise
     except Exception as error:
-        return Unexpected(error)
+        return UnexpectedError(error)

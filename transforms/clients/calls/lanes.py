@@ -27,7 +27,7 @@ from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedErrors
 from rankbeam.transforms.clients.calls.upkeep import Upkeep
 from rankbeam.transforms.clients.clock import Clock
-from rankbeam.transforms.clients.ledger import Counted, Entry, Ledger, Lookup
+from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Lookup
 from rankbeam.transforms.records.calls.pause import PAUSE
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
@@ -295,7 +295,7 @@ class LaneRun:
         if call.key is not None:
             reply, now = answered.reply, self._clock.now()
             made = (answered.attempts, answered.seconds, now, reply.tokens, call.service)
-            self._writer.add(Entry(call.key, call.reach, reply.answer, *made))
+            self._writer.add(LedgerEntry(call.key, call.reach, reply.answer, *made))
             self._hits.added(call.key, call.reach)
             self._answered_of[self._stage.pools[call.service]] += 1
         self._driver.settle(answered.flight, answered.outcomes)
@@ -312,11 +312,11 @@ class LaneRun:
             record.write()
         self._unexpected.write()
 
-    def _counted(self, pool: str) -> Counted:
+    def _counted(self, pool: str) -> LaneCounts:
         services, tally = self._stage.services_of([pool]), self.tally
         hits, calls = (
             sum(tally[counter, name] for name in services) for counter in (Counter.LEDGER_HITS, Counter.CALLS_MADE)
         )
         stage = self._stage
         took = tuple((stage.name, stage.model(name) or "", took) for name, took in self.sums.took() if name in services)
-        return Counted(hits, calls, self._answered_of[pool], took)
+        return LaneCounts(hits, calls, self._answered_of[pool], took)

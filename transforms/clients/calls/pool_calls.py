@@ -15,7 +15,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import Admission, Stopped
 from rankbeam.transforms.clients.calls.attempts import Answered, Attempts, after
-from rankbeam.transforms.clients.calls.budget import Budget, Reservation
+from rankbeam.transforms.clients.calls.budget import Budget, BudgetReservation
 from rankbeam.transforms.clients.calls.call_sums import CallSums
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBreaker
@@ -23,7 +23,7 @@ from rankbeam.transforms.clients.calls.in_flight import InFlight
 from rankbeam.transforms.clients.calls.services import Connection, Service, access_of
 from rankbeam.transforms.clients.calls.shared import SharedServices
 from rankbeam.transforms.clients.calls.together import Joining, Together
-from rankbeam.transforms.clients.calls.unexpected import Unexpected, UnexpectedErrors
+from rankbeam.transforms.clients.calls.unexpected import UnexpectedError, UnexpectedErrors
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
@@ -203,7 +203,7 @@ class PoolCalls:
         try:
             await self._attempt(flight, attempts)
         except CallError as error:
-            if isinstance(error, Unexpected):
+            if isinstance(error, UnexpectedError):
                 self._unexpected.add(flight.call.service, error)
             access = access_of(self._services[flight.call.service])
             if access is not None and self._breakers[flight.call.service].first_refusal is error:
@@ -260,7 +260,7 @@ class PoolCalls:
         self._of_answers[call.service, call.step] = answers
         return StepBreaker(self._breakers[call.service], answers, call.key or call.payload)
 
-    async def _call(self, call: Call, attempts: Attempts, reservation: Reservation) -> Reply:
+    async def _call(self, call: Call, attempts: Attempts, reservation: BudgetReservation) -> Reply:
         began, timeout_s = self._clock.monotonic(), self._quota.timeout_s
         try:
             async with asyncio.timeout(timeout_s):
@@ -280,7 +280,7 @@ class PoolCalls:
         except RankbeamError:
             raise
         except Exception as error:  # of a plug-in, or of an answer in a shape that no client foresaw
-            raise Unexpected(error) from None
+            raise UnexpectedError(error) from None
         finally:
             took_s = self._clock.monotonic() - began
             attempts.seconds += took_s

@@ -19,7 +19,7 @@ import pyarrow as pa
 from rankbeam.transforms.clients.calls.task_batches import fields_of
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.clients.ledger.index import NONE, Index
-from rankbeam.transforms.clients.ledger.rows import Stored
+from rankbeam.transforms.clients.ledger.rows import StoredRow
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.records.calls.outcomes import Recalled
 from rankbeam.transforms.records.calls.steps import OneCall, Subject, Work
@@ -116,7 +116,7 @@ class Recall:
         if numbers:
             yield _window(tasks, numbers, index)
 
-    def _recalled(self, rows: Sequence[bytes], stored: Sequence[Stored | None]) -> Iterator[Recalled]:
+    def _recalled(self, rows: Sequence[bytes], stored: Sequence[StoredRow | None]) -> Iterator[Recalled]:
         """The values of tasks, by work; a task without one is rejected."""
         by_work: dict[str, list[_Known]] = {}
         for row, each in zip(rows, stored, strict=True):

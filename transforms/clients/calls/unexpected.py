@@ -13,7 +13,7 @@ from rankbeam.transforms.records.failures import FailureKind
 _MOST_FRAMES = 50  # the last ones: an endless recursion has thousands
 
 
-class Unexpected(CallError):
+class UnexpectedError(CallError):
     """A call that failed with an error which is not a `CallError`."""
 
     def __init__(self, error: Exception) -> None:
@@ -31,7 +31,7 @@ class UnexpectedErrors:
         self._unwritten: dict[str, str] = {}
         self._places: dict[str, str] = {}
 
-    def add(self, service: str, error: Unexpected) -> None:
+    def add(self, service: str, error: UnexpectedError) -> None:
         """Note an error; those of one type, place and service are kept once."""
         name = f"{service}: {error.name}"
         if name not in self._places and name not in self._unwritten:

@@ -23,7 +23,7 @@ _LEAST_BYTES, _MOST_BYTES = 32 << 20, 128 << 20
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """A part of a file."""
 
     rows: int
@@ -38,7 +38,7 @@ class Divided:
     pieces: list[tuple[int, pa.RecordBatch | Spilled]]
 
 
-def parts_of(given: Iterable[pa.RecordBatch], buckets: int) -> Iterator[Part]:
+def parts_of(given: Iterable[pa.RecordBatch], buckets: int) -> Iterator[FilePart]:
     """Combine batches that are too small to be divided."""
     enough_rows = _ROWS * min(buckets, _MOST_BUCKETS)
     enough_bytes = min(max(_LEAST_BYTES, _BYTES * buckets), _MOST_BYTES)
@@ -47,10 +47,10 @@ def parts_of(given: Iterable[pa.RecordBatch], buckets: int) -> Iterator[Part]:
         rows += batch.num_rows
         pending.append(_without_lines(batch))
         if rows >= enough_rows or sum(each.nbytes for each in pending) >= enough_bytes:
-            yield Part(rows, _together(pending))
+            yield FilePart(rows, _together(pending))
             rows, pending = 0, []
     if pending:
-        yield Part(rows, _together(pending))
+        yield FilePart(rows, _together(pending))
 
 
 def _without_lines(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -62,7 +62,7 @@ def _together(pending: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.concat_batches(pending) if len(pending) > 1 else pending[0]
 
 
-def divided(part: Part, buckets: int) -> Divided:
+def divided(part: FilePart, buckets: int) -> Divided:
     """Divide a part; large pieces are spilled, where batches are."""
     return Divided(part.rows, [(bucket, spilled(piece)) for bucket, piece in divide(part.batch, buckets)])
 

@@ -29,14 +29,14 @@ class _Kind:
     role: str
     schema: pa.Schema
     number: str
-    layout: text.Layout
+    layout: text.LineLayout
 
 
-_RUN = _Kind("run", columns.RUN, "score", text.Layout((0, 2, 4), at_least=5, at_most=100, rank=3))
-_TREC_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 2, 3), at_least=4, at_most=4))
-_BEIR_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 1, 2), at_least=3, at_most=3, tabs=True))
-_SOURCED_QRELS = _Kind("qrels", columns.QRELS, "grade", text.Layout((0, 1, 2), at_least=4, at_most=4, tabs=True))
-_MS_MARCO = _Kind("run", columns.RUN, "score", text.Layout((0, 1, 2), at_least=3, at_most=3, tabs=True))
+_RUN = _Kind("run", columns.RUN, "score", text.LineLayout((0, 2, 4), at_least=5, at_most=100, rank=3))
+_TREC_QRELS = _Kind("qrels", columns.QRELS, "grade", text.LineLayout((0, 2, 3), at_least=4, at_most=4))
+_BEIR_QRELS = _Kind("qrels", columns.QRELS, "grade", text.LineLayout((0, 1, 2), at_least=3, at_most=3, tabs=True))
+_SOURCED_QRELS = _Kind("qrels", columns.QRELS, "grade", text.LineLayout((0, 1, 2), at_least=4, at_most=4, tabs=True))
+_MS_MARCO = _Kind("run", columns.RUN, "score", text.LineLayout((0, 1, 2), at_least=3, at_most=3, tabs=True))
 _SCORES = "a run of three columns has ranks, scores need TREC's six"
 _QRELS = {Format.BEIR_QRELS: _BEIR_QRELS, Format.SOURCED_QRELS: _SOURCED_QRELS}
 

@@ -27,7 +27,7 @@ from rankbeam.transforms.records.suggestions import shortened
 _LARGEST = sys.float_info.max
 
 
-class Unexpected(Exception):
+class UnexpectedAnswer(Exception):
     """Answers are not what most answers are like."""
 
 
@@ -61,17 +61,17 @@ class Reader:
             for answer in answers:  # one at a time: its values are still in the processor's cache
                 results = find(answer)
                 if type(results) is not list:
-                    raise Unexpected
+                    raise UnexpectedAnswer
                 lengths.append(len(results))
                 for values, at in wanted:
                     values += at(results)
             named, said = pa.array(ids, pa.string()), pa.array(texts, pa.string())
         except (LookupError, TypeError, ValueError, CallError) as error:  # nothing there, or a value of another type
-            raise Unexpected from error
+            raise UnexpectedAnswer from error
         if named.null_count or said.null_count or pc.any(pc.equal(named, "")).as_py():
-            raise Unexpected
+            raise UnexpectedAnswer
         if not (_are(float, scores) and all(map(math.isfinite, scores))):
-            raise Unexpected
+            raise UnexpectedAnswer
         numbers = pa.nulls(len(ids), pa.float64()) if self.score is None else pa.array(scores, pa.float64())
         said = pa.nulls(len(ids), pa.string()) if self.text is None else said
         return listed([named, numbers, said], lengths, [False] * len(lengths))
@@ -157,7 +157,7 @@ def _each_at(path: str) -> Callable[[Iterable[Any]], Iterable[Any]]:
     """
     names = names_in(path)
     if names is None:
-        raise Unexpected
+        raise UnexpectedAnswer
     getters = [itemgetter(name) for name in names]
     return lambda values: reduce(lambda within, getter: map(getter, within), getters, values)
 

@@ -20,7 +20,7 @@ Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
-class Text:
+class RequestText:
     """One text of a request."""
 
     place: str
@@ -39,7 +39,7 @@ class Text:
             secrets.refuse_literal(self.place, self.value)
 
 
-def in_url(url: str) -> Iterator[Text]:
+def in_url(url: str) -> Iterator[RequestText]:
     """The texts of a URL: user and password, path, and parameters."""
     match = URL.fullmatch(url)
     if match is None:
@@ -49,34 +49,34 @@ def in_url(url: str) -> Iterator[Text]:
         user, password = _user_and_password(match["user"])
         names = "".join(secrets.REFERENCE.findall(user)) if password else user
         for value in filter(None, (password, names)):
-            yield Text("user and password in the url", ("url",), value, is_secret=True)
+            yield RequestText("user and password in the url", ("url",), value, is_secret=True)
     path, _, query = (match["rest"] or "").partition("?")
-    yield Text("the url", ("url",), path, is_secret=False)
+    yield RequestText("the url", ("url",), path, is_secret=False)
     for name, value in parse_qsl(query, keep_blank_values=True):
-        yield Text("the url", ("url",), name, is_secret=False)
+        yield RequestText("the url", ("url",), name, is_secret=False)
         is_secret = names_secret_parameter(name)
-        yield Text(f"parameter {name}" if is_secret else "the url", ("url",), value, is_secret)
+        yield RequestText(f"parameter {name}" if is_secret else "the url", ("url",), value, is_secret)
 
 
-def in_headers(headers: Mapping[str, str]) -> Iterator[Text]:
+def in_headers(headers: Mapping[str, str]) -> Iterator[RequestText]:
     """The values of headers."""
     for name, value in headers.items():
-        yield Text(f"header {name}", ("headers", name), value, names_secret(name))
+        yield RequestText(f"header {name}", ("headers", name), value, names_secret(name))
 
 
-def in_parameters(parameters: Mapping[str, str | int | bool]) -> Iterator[Text]:
+def in_parameters(parameters: Mapping[str, str | int | bool]) -> Iterator[RequestText]:
     """The values of parameters; a number may also be a secret."""
     for name, value in parameters.items():
         if not isinstance(value, bool):
-            yield Text(f"parameter {name}", ("params", name), str(value), names_secret_parameter(name))
+            yield RequestText(f"parameter {name}", ("params", name), str(value), names_secret_parameter(name))
 
 
-def in_body(body: JsonValue) -> Iterator[Text]:
+def in_body(body: JsonValue) -> Iterator[RequestText]:
     """The texts of a body."""
     for path, value in texts_in(body):
         names = [part for part in path if isinstance(part, str)]
         is_secret = holds_secret(path, value)
-        yield Text(f"{names[-1]} in the body" if is_secret else "the body", ("body", *path), value, is_secret)
+        yield RequestText(f"{names[-1]} in the body" if is_secret else "the body", ("body", *path), value, is_secret)
 
 
 def texts_in(value: JsonValue, path: Path = ()) -> Iterator[tuple[Path, str]]:

@@ -14,10 +14,10 @@ from rankbeam.transforms.clients.ledger.clearing import Cleared, clear
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.ledger.lookup import Lookup
 from rankbeam.transforms.clients.ledger.merging import Compacted, compact
-from rankbeam.transforms.clients.ledger.rows import Entry
+from rankbeam.transforms.clients.ledger.rows import LedgerEntry
 from rankbeam.transforms.clients.ledger.store import read_also
-from rankbeam.transforms.clients.ledger.survey import RunUse, Survey, survey
-from rankbeam.transforms.clients.ledger.uses import Counted, Use, UseRecord
+from rankbeam.transforms.clients.ledger.survey import LedgerSurvey, RunUse, survey
+from rankbeam.transforms.clients.ledger.uses import LaneCounts, LedgerUse, UseRecord
 from rankbeam.transforms.clients.ledger.writer import LedgerWriter
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import InputError
@@ -25,16 +25,16 @@ from rankbeam.transforms.records.errors import InputError
 __all__ = [
     "Cleared",
     "Compacted",
-    "Counted",
-    "Entry",
+    "LaneCounts",
     "Lease",
     "Ledger",
+    "LedgerEntry",
+    "LedgerSurvey",
+    "LedgerUse",
     "LedgerWriter",
     "Lookup",
     "Owner",
     "RunUse",
-    "Survey",
-    "Use",
     "UseRecord",
     "clear",
     "compact",
@@ -62,7 +62,7 @@ class Ledger:
     def __init__(self, folder: str, owner: Owner = _NO_OWNER, patience_s: float = 10.0) -> None:
         self.folder, self.owner, self.patience_s = folder, owner, patience_s
 
-    def find(self, wanted: Mapping[str, Reach | None]) -> Iterator[Entry]:
+    def find(self, wanted: Mapping[str, Reach | None]) -> Iterator[LedgerEntry]:
         """Find answers of earlier calls."""
         lookup = self.lookup()
         lookup.refresh()
@@ -95,7 +95,7 @@ class Ledger:
             clock.now,
         )
 
-    def record(self, pool: str, lane: int, counted: Callable[[], Counted], clock: Clock = SYSTEM_CLOCK) -> UseRecord:
+    def record(self, pool: str, lane: int, counted: Callable[[], LaneCounts], clock: Clock = SYSTEM_CLOCK) -> UseRecord:
         """A record of how a lane of a run uses the ledger."""
         owner = self.owner
         return UseRecord(self.folder, owner.run_id, owner.started, (pool, lane), counted, clock.monotonic)
@@ -129,6 +129,6 @@ class Ledger:
         with suppress(InputError):
             stops.withdraw(self.folder, self.owner.run_id, self.owner.started)
 
-    def uses(self) -> list[Use]:
+    def uses(self) -> list[LedgerUse]:
         """The records of the run, including those of lanes that ended with their workers."""
         return uses.of_run(self.folder, self.owner.run_id, self.owner.started)

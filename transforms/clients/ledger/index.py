@@ -33,7 +33,7 @@ NONE = -1
 """The number of an answer that the index does not have."""
 
 
-class Place(NamedTuple):
+class IndexPlace(NamedTuple):
     """The position of an answer: the path of its part, a row group, and a row of the group."""
 
     path: str
@@ -70,14 +70,14 @@ class Index:
             added["part"] = numbers[path]
         return Index(paths, _Changed(self._columns, parts, list(new.values())))
 
-    def places(self, key: str, reach: Reach | None) -> Iterator[Place]:
+    def places(self, key: str, reach: Reach | None) -> Iterator[IndexPlace]:
         """The positions of answers to a call, the newest first. Entries distinguish keys with equal hashes."""
         wanted, hashes = hash(key), self._hashes
         at = bisect_left(hashes, wanted)
         while at < len(hashes) and hashes[at] == wanted:
             if covers(self._results[at], self._distances[at], reach):
                 part, group, row = (column[at] for column in self._places)
-                yield Place(self.paths[part], group, row)
+                yield IndexPlace(self.paths[part], group, row)
             at += 1
 
     def newest(self, keys: Sequence[str], reach: Reach | None) -> IntArray:

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.ledger import store
-from rankbeam.transforms.clients.ledger.index import COLUMNS, ROW, Index, Place, Rows, indexed
+from rankbeam.transforms.clients.ledger.index import COLUMNS, ROW, Index, IndexPlace, Rows, indexed
 from rankbeam.transforms.clients.ledger.parts import PartError, PartReader, Vanished
-from rankbeam.transforms.clients.ledger.rows import IMPOSSIBLE, WHOLE, Entry, Stored, are_possible, covers
+from rankbeam.transforms.clients.ledger.rows import IMPOSSIBLE, WHOLE, LedgerEntry, StoredRow, are_possible, covers
 from rankbeam.transforms.clients.storage import memory
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.records.calls.reach import Reach
@@ -30,7 +30,7 @@ class Lookup:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._damage: dict[str, str] = {}
-        self._unusable: set[Place] = set()
+        self._unusable: set[IndexPlace] = set()
         self._index = Index([], np.empty(0, ROW))
         self._refreshing = threading.Lock()
 
@@ -46,11 +46,11 @@ class Lookup:
         """The index of the parts that are known now."""
         return self._index
 
-    def place(self, key: str, reach: Reach | None) -> Place | None:
+    def place(self, key: str, reach: Reach | None) -> IndexPlace | None:
         """The position of the newest answer whose reach covers the requested one; None where there is none."""
         return next((place for place in self._index.places(key, reach) if place not in self._unusable), None)
 
-    def read(self, wanted: Mapping[str, Reach | None]) -> Iterator[Entry]:
+    def read(self, wanted: Mapping[str, Reach | None]) -> Iterator[LedgerEntry]:
         """The answers to some calls, in the order of files; none for those absent or unreadable."""
         left = dict(wanted)
         for _ in range(_ROUNDS):  # again when a merge moves an answer, or a damaged one has an older copy
@@ -67,7 +67,7 @@ class Lookup:
                 return
             self.refresh()
 
-    def read_at(self, index: Index, numbers: IntArray) -> Iterator[tuple[slice, Sequence[Stored | None]]]:
+    def read_at(self, index: Index, numbers: IntArray) -> Iterator[tuple[slice, Sequence[StoredRow | None]]]:
         """Answers in the order of the files, as they are stored."""
         for path, groups in groupby(index.groups(numbers), key=itemgetter(0)):
             try:
@@ -128,9 +128,9 @@ class Lookup:
             self._note(reader.path, IMPOSSIBLE)
         yield indexed(columns, possible, group)
 
-    def _entries(self, places: Iterable[Place]) -> Iterator[tuple[Place, Entry | None]]:
+    def _entries(self, places: Iterable[IndexPlace]) -> Iterator[tuple[IndexPlace, LedgerEntry | None]]:
         """The entries at sorted places; None for one that is damaged or deleted."""
-        of_parts: dict[str, dict[int, list[Place]]] = {}
+        of_parts: dict[str, dict[int, list[IndexPlace]]] = {}
         for place in places:
             of_parts.setdefault(place.path, {}).setdefault(place.group, []).append(place)
         for path, groups in of_parts.items():
@@ -143,7 +143,7 @@ class Lookup:
                     self._note(path, error)
                 yield from ((place, None) for here in groups.values() for place in here)
 
-    def _of_group(self, reader: PartReader, group: int, places: list[Place]) -> list[Entry | None]:
+    def _of_group(self, reader: PartReader, group: int, places: list[IndexPlace]) -> list[LedgerEntry | None]:
         try:
             entries = reader.entries(group, [place.row for place in places])
         except Vanished:
@@ -159,13 +159,13 @@ class Lookup:
         self._damage.setdefault(path, str(problem))
 
 
-def _answers(entry: Entry, key: str, wanted: Reach | None) -> bool:
+def _answers(entry: LedgerEntry, key: str, wanted: Reach | None) -> bool:
     """Return whether an entry agrees with its row's small columns, which may be damaged as well."""
     held = entry.reach or WHOLE
     return entry.key == key and covers(held.results, held.distance, wanted)
 
 
-def _stored(reader: PartReader, group: int, rows: list[int]) -> Sequence[Stored | None]:
+def _stored(reader: PartReader, group: int, rows: list[int]) -> Sequence[StoredRow | None]:
     """Some rows of a row group as they are stored; None where they cannot be read."""
     try:
         return reader.stored(group, rows)

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from rankbeam.transforms.clients.ledger.rows import GROUP_BYTES, GROUP_ROWS, Entry, Stored, entry_of, stored_in
-from rankbeam.transforms.clients.ledger.schema import WRITTEN, Layout
+from rankbeam.transforms.clients.ledger.rows import GROUP_BYTES, GROUP_ROWS, LedgerEntry, StoredRow, entry_of, stored_in
+from rankbeam.transforms.clients.ledger.schema import WRITTEN, PartLayout
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
@@ -32,7 +32,7 @@ class ForeignPart(PartError):
 class Encoder:
     """Makes the bytes of one part."""
 
-    def __init__(self, layout: Layout = WRITTEN) -> None:
+    def __init__(self, layout: PartLayout = WRITTEN) -> None:
         self._layout = layout
         self._sink = pa.BufferOutputStream()
         # Nearly every value is different: dictionaries and statistics would only take space.
@@ -89,11 +89,11 @@ class PartReader:
         except Exception as error:  # a filesystem's client or a decoder of damaged bytes raises errors of any class
             raise _why_not(self.path, error) from error
 
-    def entries(self, group: int, numbers: list[int]) -> list[Entry | None]:
+    def entries(self, group: int, numbers: list[int]) -> list[LedgerEntry | None]:
         """Some rows of a row group, by number; None for a damaged row."""
         return list(map(entry_of, self.stored(group, numbers)))
 
-    def stored(self, group: int, numbers: list[int]) -> list[Stored | None]:
+    def stored(self, group: int, numbers: list[int]) -> list[StoredRow | None]:
         """Some rows of a row group as they are stored, by number; None for one whose hash does not match."""
         table = self.rows(group, self.layout.read)
         if numbers != list(range(table.num_rows)):
@@ -105,7 +105,7 @@ class PartReader:
         try:
             handle = files.open_raw(self.path)
             file = pq.ParquetFile(handle, page_checksum_verification=True)
-            self.layout = Layout(file.schema_arrow)
+            self.layout = PartLayout(file.schema_arrow)
             is_ours = self.layout.is_ours()
         except Exception as error:  # as above
             if handle is not None:

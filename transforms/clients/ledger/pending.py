@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from rankbeam.transforms.clients.ledger.rows import Entry
+from rankbeam.transforms.clients.ledger.rows import LedgerEntry
 
 PIECE_BYTES = 32 << 20
 """Approximate bytes of answers in one part; that much is written at once."""
@@ -15,7 +15,7 @@ class Pending:
 
     def __init__(self, flush_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._flush_s, self._clock = flush_s, clock
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[LedgerEntry] = deque()
         self._bytes = 0
         self._due: float | None = None
         self._has_failed = False
@@ -23,7 +23,7 @@ class Pending:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def add(self, entry: Entry) -> bool:
+    def add(self, entry: LedgerEntry) -> bool:
         """Add an entry; returns whether a waiting writer must check again."""
         self._entries.append(entry)
         self._bytes += len(entry.answer)
@@ -44,9 +44,9 @@ class Pending:
         """Seconds until entries are due; None until an entry is added."""
         return None if self._due is None else max(0.0, self._due - self._clock())
 
-    def take(self) -> list[Entry]:
+    def take(self) -> list[LedgerEntry]:
         """Take the oldest entries, as many as go into one part; the remaining ones are due."""
-        piece: list[Entry] = []
+        piece: list[LedgerEntry] = []
         held = 0
         while self._entries and held < PIECE_BYTES:
             piece.append(self._entries.popleft())
@@ -59,7 +59,7 @@ class Pending:
         """Note that the taken entries are on the filesystem."""
         self._has_failed = False
 
-    def put_back(self, piece: list[Entry]) -> None:
+    def put_back(self, piece: list[LedgerEntry]) -> None:
         """Return taken entries that could not be written."""
         self._entries.extendleft(reversed(piece))
         self._bytes += sum(len(entry.answer) for entry in piece)

@@ -28,7 +28,7 @@ _BASE = [name for name in FIRST.names if name != "check"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """A finished call."""
 
     key: str
@@ -41,7 +41,7 @@ class Entry:
     service: str = ""
 
 
-class Stored(NamedTuple):
+class StoredRow(NamedTuple):
     """A row whose hash matches."""
 
     base: tuple[Any, ...]  # values of the columns of format 1, without the hash; moments in microseconds
@@ -58,7 +58,7 @@ class Stored(NamedTuple):
         return answer
 
 
-def table_of(entries: Iterable[Entry]) -> pa.Table:
+def table_of(entries: Iterable[LedgerEntry]) -> pa.Table:
     """Entries as rows of a part, in the current format."""
     return pa.Table.from_pylist([_row(entry) for entry in entries], schema=SCHEMA)
 
@@ -74,9 +74,9 @@ def _reach(results: int, distance: float | None) -> Reach:
     return Reach(results, distance)
 
 
-def row_groups(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
+def row_groups(entries: Iterable[LedgerEntry]) -> Iterator[list[LedgerEntry]]:
     """Entries in row groups small enough to be read for a single entry."""
-    group: list[Entry] = []
+    group: list[LedgerEntry] = []
     held = 0
     for entry in entries:
         if group and (len(group) >= GROUP_ROWS or held + len(entry.answer) > GROUP_BYTES):
@@ -100,7 +100,7 @@ def are_possible(rows: pa.Table) -> pa.ChunkedArray:
     return pc.fill_null(possible, False)
 
 
-def stored_in(rows: pa.Table, checked: Sequence[str]) -> list[Stored | None]:
+def stored_in(rows: pa.Table, checked: Sequence[str]) -> list[StoredRow | None]:
     """Rows as they are stored; None for one with impossible values, or whose hash does not match."""
     possible = are_possible(rows)
     are_all = pc.all(possible).as_py()
@@ -114,7 +114,7 @@ def stored_in(rows: pa.Table, checked: Sequence[str]) -> list[Stored | None]:
     return [next(of_possible) if is_possible else None for is_possible in possible.to_pylist()]
 
 
-def entry_of(stored: Stored | None) -> Entry | None:
+def entry_of(stored: StoredRow | None) -> LedgerEntry | None:
     """The entry of a row; None where it is damaged, or its answer is no JSON."""
     if stored is None:
         return None
@@ -128,10 +128,10 @@ def entry_of(stored: Stored | None) -> Entry | None:
     tokens = Tokens(*(stored.further.get(name, 0) for name in _TOKENS))
     service = stored.further.get("service", "")
     finished_at = _EPOCH + timedelta(microseconds=moment)
-    return Entry(key, None if reach == WHOLE else reach, text, attempts, seconds, finished_at, tokens, service)
+    return LedgerEntry(key, None if reach == WHOLE else reach, text, attempts, seconds, finished_at, tokens, service)
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _row(entry: LedgerEntry) -> dict[str, Any]:
     reach = entry.reach or WHOLE
     base = (
         entry.key,
@@ -146,7 +146,7 @@ def _row(entry: Entry) -> dict[str, Any]:
     return {**dict(zip(_BASE, base, strict=True)), **further, "check": _check(base, base[-2].isoformat(), further)}
 
 
-def _written_of(entry: Entry) -> dict[str, Any]:
+def _written_of(entry: LedgerEntry) -> dict[str, Any]:
     """The columns that format 2 adds, sorted, without those that are null."""
     further: dict[str, Any] = {}
     if entry.tokens != Tokens():
@@ -183,9 +183,9 @@ def _further(rows: pa.Table, names: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _stored(base: tuple[Any, ...], shown: str, further: dict[str, Any], check: int) -> Stored | None:
+def _stored(base: tuple[Any, ...], shown: str, further: dict[str, Any], check: int) -> StoredRow | None:
     try:
-        return Stored(base, further) if check == _check(base, shown, further) else None
+        return StoredRow(base, further) if check == _check(base, shown, further) else None
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
 

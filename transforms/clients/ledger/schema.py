@@ -43,7 +43,7 @@ SCHEMA = pa.schema([*FIRST, *ADDED], {_VERSION: str(FORMAT), _CHECKED: " ".join(
 
 
 @dataclass(frozen=True)
-class Layout:
+class PartLayout:
     """The columns of a part."""
 
     schema: pa.Schema
@@ -70,7 +70,7 @@ class Layout:
         known = [*FIRST, *(ADDED.field(name) for name in self.checked if name in ADDED.names)]
         return all(field.name in self.schema.names and self.schema.field(field.name).equals(field) for field in known)
 
-    def joined(self, other: "Layout") -> "Layout | None":
+    def joined(self, other: "PartLayout") -> "PartLayout | None":
         """The columns and the metadata of both; None where they contradict each other.
 
         Columns may be of different types, hashes may cover a column only in one of them, and metadata that are not the
@@ -89,7 +89,7 @@ class Layout:
             return None
         names = dict.fromkeys([*self.schema.names, *other.schema.names])
         made = [fields[name] if name in FIRST.names else fields[name].with_nullable(True) for name in names]
-        return Layout(pa.schema(made, {**ours, **theirs, **own}))
+        return PartLayout(pa.schema(made, {**ours, **theirs, **own}))
 
     def fitted(self, rows: pa.Table) -> pa.Table:
         """Rows of a layout that was `joined` to this one, with all columns of this one."""
@@ -103,5 +103,5 @@ class Layout:
         return dict(self.schema.metadata or {})
 
 
-WRITTEN = Layout(SCHEMA)
+WRITTEN = PartLayout(SCHEMA)
 """The layout of parts written by this version."""

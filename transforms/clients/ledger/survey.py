@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.ledger import store, uses
 from rankbeam.transforms.clients.ledger.parts import PartError, PartReader, Vanished
 from rankbeam.transforms.clients.ledger.rows import IMPOSSIBLE, are_possible
-from rankbeam.transforms.clients.ledger.store import Stored
-from rankbeam.transforms.clients.ledger.uses import Use
+from rankbeam.transforms.clients.ledger.store import ListedFile
+from rankbeam.transforms.clients.ledger.uses import LedgerUse
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class RunUse:
 
 
 @dataclass(frozen=True)
-class Survey:
+class LedgerSurvey:
     """The content of a ledger."""
 
     folder: str
@@ -51,14 +51,14 @@ class Survey:
         return sum(run.calls for run in self.runs)
 
 
-def survey(folder: str) -> Survey:
+def survey(folder: str) -> LedgerSurvey:
     """Survey a ledger. Every page is read, and its checksum verified."""
     found = store.parts_in(folder)
     counted = [_Counted.of(part) for part in found]
     moments = [moment for each in counted for moment in (each.oldest, each.newest) if moment is not None]
     runs, unreadable = _runs(folder)
     damaged = [(part.path, each.damage) for part, each in zip(found, counted, strict=True) if each.damage]
-    return Survey(
+    return LedgerSurvey(
         folder=folder,
         entries=_distinct(keys for each in counted for keys in each.keys),
         answers=sum(each.answers for each in counted),
@@ -85,7 +85,7 @@ class _Counted:
     damage: str = ""
 
     @staticmethod
-    def of(part: Stored) -> "_Counted":
+    def of(part: ListedFile) -> "_Counted":
         """Read a part."""
         counted = _Counted()
         try:
@@ -128,7 +128,7 @@ def _distinct(keys: Iterable[pa.ChunkedArray]) -> int:
 
 def _runs(folder: str) -> tuple[tuple[RunUse, ...], list[tuple[str, str]]]:
     """Use of the ledger by run, and the unreadable records."""
-    runs: dict[str, list[Use]] = {}
+    runs: dict[str, list[LedgerUse]] = {}
     unreadable = []
     for stored in store.uses_in(folder):
         use = uses.read(stored)

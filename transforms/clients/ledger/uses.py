@@ -18,7 +18,7 @@ from typing import Any
 from apache_beam.io.filesystem import BeamIOError
 
 from rankbeam.transforms.clients.ledger import store
-from rankbeam.transforms.clients.ledger.store import Stored
+from rankbeam.transforms.clients.ledger.store import ListedFile
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.calls.took import Took
 from rankbeam.transforms.records.errors import InputError
@@ -28,7 +28,7 @@ _SHORTEST_PAUSE_S = 1.0  # object stores take one write a second to an object
 
 
 @dataclass(frozen=True)
-class Counted:
+class LaneCounts:
     """The counts of a lane so far."""
 
     hits: int
@@ -38,7 +38,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Use:
+class LedgerUse:
     """A record."""
 
     name: str
@@ -67,7 +67,7 @@ class UseRecord:
         run_id: str,
         run_started: str,
         lane: tuple[str, int],
-        counted: Callable[[], Counted],
+        counted: Callable[[], LaneCounts],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder, self._counted, self._clock = folder, counted, clock
@@ -75,7 +75,7 @@ class UseRecord:
         self.name = f"use-{_prefix(run_id, run_started)}{uuid.uuid4().hex[:16]}.json"
         self._pause_s = 0.0 if files.is_local(folder) else _SHORTEST_PAUSE_S
         self._lock = threading.Lock()
-        self._written: Counted | None = None
+        self._written: LaneCounts | None = None
         self._written_at = -_SHORTEST_PAUSE_S
 
     def write(self, *, at_once: bool = False) -> None:
@@ -83,7 +83,7 @@ class UseRecord:
         with self._lock:
             counted = self._counted()
             paused = self._clock() - self._written_at >= self._pause_s
-            if counted == (self._written or Counted(0, 0, 0)) or not (paused or at_once):
+            if counted == (self._written or LaneCounts(0, 0, 0)) or not (paused or at_once):
                 return
             took = [{"stage": stage, "model": model, **asdict(each)} for stage, model, each in counted.took]
             content = {**self._about, **asdict(replace(counted, took=())), "took": took}
@@ -93,12 +93,12 @@ class UseRecord:
                 self._written, self._written_at = counted, self._clock()
 
 
-def read(stored: Stored) -> Use | None:
+def read(stored: ListedFile) -> LedgerUse | None:
     """Parse a record; None for a file that is not a record."""
     try:
         with files.open_raw(stored.path) as handle:
             values = json.loads(handle.read())
-        use = Use(
+        use = LedgerUse(
             name=stored.name,
             run_id=str(values["run_id"]),
             run_started=str(values.get("run_started", "")),
@@ -126,16 +126,16 @@ def _took(row: Mapping[str, Any]) -> Took:
     )
 
 
-def of_run(folder: str, run_id: str, run_started: str) -> list[Use]:
+def of_run(folder: str, run_id: str, run_started: str) -> list[LedgerUse]:
     """The records of one run."""
     prefix = f"use-{_prefix(run_id, run_started)}"
     uses = [read(stored) for stored in store.uses_in(folder) if stored.name.startswith(prefix)]
     return [use for use in uses if use is not None and (use.run_id, use.run_started) == (run_id, run_started)]
 
 
-def saved(records: Iterable[Use]) -> int:
+def saved(records: Iterable[LedgerUse]) -> int:
     """Number of answers of earlier runs that some lanes found, without those that an attempt at the same lane paid."""
-    attempts: dict[tuple[str, str, str, int], list[Use]] = {}
+    attempts: dict[tuple[str, str, str, int], list[LedgerUse]] = {}
     for use in records:
         attempts.setdefault(use.attempted, []).append(use)
     count = 0
@@ -145,7 +145,7 @@ def saved(records: Iterable[Use]) -> int:
     return count
 
 
-def _hits(records: Iterable[Use]) -> int:
+def _hits(records: Iterable[LedgerUse]) -> int:
     return sum(use.hits for use in records)
 
 

@@ -10,8 +10,8 @@ from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import merging, store
 from rankbeam.transforms.clients.ledger.parts import Encoder
 from rankbeam.transforms.clients.ledger.pending import Pending
-from rankbeam.transforms.clients.ledger.rows import Entry, row_groups, table_of
-from rankbeam.transforms.clients.ledger.store import Stored
+from rankbeam.transforms.clients.ledger.rows import LedgerEntry, row_groups, table_of
+from rankbeam.transforms.clients.ledger.store import ListedFile
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
@@ -44,7 +44,7 @@ class LedgerWriter:
         self._thread: threading.Thread | None = None
         self._merging = _Merging(folder)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: LedgerEntry) -> None:
         """Add an entry; it is on the filesystem some seconds later, unless there is a `problem`."""
         with self._changed:
             if self._closing:
@@ -138,7 +138,7 @@ class LedgerWriter:
             self._hurried = self._hurried and bool(self._pending)
             self._changed.notify_all()
 
-    def _put_back(self, piece: list[Entry], error: Exception) -> None:
+    def _put_back(self, piece: list[LedgerEntry], error: Exception) -> None:
         problem = error if isinstance(error, InputError) else InputError(f"cannot be written: {error}")
         message = (
             f"the ledger of finished calls {problem.problem}; free disk space or grant write access, and run it again"
@@ -161,10 +161,10 @@ class _Merging:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._parts: list[Stored] = []
+        self._parts: list[ListedFile] = []
         self._merge: Iterator[None] | None = None
 
-    def add(self, part: Stored) -> None:
+    def add(self, part: ListedFile) -> None:
         """Add a part that was written."""
         self._parts.append(part)
 
@@ -189,7 +189,7 @@ class _Merging:
                 """Run the merge to its end."""
         merging.tidy(self._folder)
 
-    def _merged(self, chosen: list[Stored]) -> Iterator[None]:
+    def _merged(self, chosen: list[ListedFile]) -> Iterator[None]:
         # Parts that cannot be merged stay as they are, and are not tried again.
         self._parts = [part for part in self._parts if part not in chosen]
         with suppress(InputError):  # such as a full disk, which the next `add` reports if it lasts
@@ -201,7 +201,7 @@ def _flush_s(folder: str) -> float:
     return _LOCAL_FLUSH_S if files.is_local(folder) else _FLUSH_S
 
 
-def _encoded(entries: list[Entry]) -> pa.Buffer:
+def _encoded(entries: list[LedgerEntry]) -> pa.Buffer:
     encoder = Encoder()
     for group in row_groups(entries):
         encoder.add(table_of(group))

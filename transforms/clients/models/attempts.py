@@ -21,7 +21,7 @@ _UNKNOWN = "it did not have the form that is asked for"
 
 
 @dataclass(frozen=True)
-class Ask:
+class ModelRequest:
     """One attempt at a prompt."""
 
     texts: Rendered
@@ -38,7 +38,7 @@ class _Trouble:
     problem: str | None = None
 
 
-class Attempts:
+class ModelAttempts:
     """Remembers what was wrong with answers, until the prompt has one that can be used.
 
     A connection has one of these. What another process saw is not known here: then both remedies are taken.
@@ -47,10 +47,10 @@ class Attempts:
     def __init__(self) -> None:
         self._troubles: OrderedDict[str, _Trouble] = OrderedDict()
 
-    def ask(self, payload: str, prompt: Prompt, attempt: int) -> Ask:
+    def ask(self, payload: str, prompt: Prompt, attempt: int) -> ModelRequest:
         """Parameters of the request."""
         seed = None if prompt.seed is None else prompt.seed + _SEEDS_OF_A_SAMPLE * prompt.sample
-        first = Ask(prompt.rendered(), prompt.max_output_tokens, prompt.temperature, seed)
+        first = ModelRequest(prompt.rendered(), prompt.max_output_tokens, prompt.temperature, seed)
         if attempt == 1:
             return first
         trouble = self._troubles.get(_name(payload), _Trouble(truncated=True, problem=_UNKNOWN))

@@ -10,7 +10,7 @@ _MOST = 10_000_000  # more than the window of any model
 
 
 @dataclass(frozen=True)
-class Usage:
+class ReportedUsage:
     """Token counts of a reply, as a service reports them: any JSON values."""
 
     input: Any = None  # tokens of the request, cached ones included
@@ -25,8 +25,8 @@ class Usage:
     def tokens(self) -> Tokens | None:
         """The tokens; None where no call can have used so many.
 
-        >>> Usage(7, None, 2.0).tokens(), Usage(-7, 0, 2).tokens(), Usage("7").tokens(), Usage(7, 8).tokens()
-        (Tokens(input=7, cached=0, output=2), None, None, None)
+        >>> ReportedUsage(7, None, 2.0).tokens(), ReportedUsage(-7, 0, 2).tokens(), ReportedUsage(7, 8).tokens()
+        (Tokens(input=7, cached=0, output=2), None, None)
         """
         counts = [_count(value) for value in (self.input, self.cached, self.output)]
         if any(count is None for count in counts):
@@ -42,10 +42,10 @@ class Charges:
     service: str
     warnings: list[str] = field(default_factory=list)
 
-    def of(self, usage: Usage, request: str, answer: str = "", limit: int | None = None) -> Tokens:
+    def of(self, usage: ReportedUsage, request: str, answer: str = "", limit: int | None = None) -> Tokens:
         """The tokens of a call.
 
-        >>> Charges("m").of(Usage(7, 0, 2), "eight ch"), Charges("m").of(Usage(), "eight ch", "four")
+        >>> Charges("m").of(ReportedUsage(7, 0, 2), "eight ch"), Charges("m").of(ReportedUsage(), "eight ch", "four")
         (Tokens(input=7, cached=0, output=2), Tokens(input=2, cached=0, output=1))
         """
         estimate = Tokens(estimated_tokens(request), 0, estimated_tokens(answer) if limit is None else limit)

@@ -12,13 +12,13 @@ from typing import Any
 
 from rankbeam.transforms.clients.google.addresses import address_of
 from rankbeam.transforms.clients.google.channels import default_credentials
-from rankbeam.transforms.clients.models.attempts import Ask, Attempts
+from rankbeam.transforms.clients.models.attempts import ModelAttempts, ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored, embedded_text, prompts_of
-from rankbeam.transforms.clients.models.charges import Charges, Usage
+from rankbeam.transforms.clients.models.charges import Charges, ReportedUsage
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_errors import message_of, translated
 from rankbeam.transforms.clients.models.keys import resolved
-from rankbeam.transforms.clients.models.refusals import Part, Refusals, without_bounds
+from rankbeam.transforms.clients.models.refusals import Refusals, RequestPart, without_bounds
 from rankbeam.transforms.clients.models.replies import Vectors, reply_of, unreadable
 from rankbeam.transforms.clients.secrets import Secrets
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
@@ -85,7 +85,7 @@ class GeminiConnection:
     charges: Charges  # count the tokens of calls
     refusals: Refusals
     vectors: Vectors
-    attempts: Attempts = field(default_factory=Attempts)
+    attempts: ModelAttempts = field(default_factory=ModelAttempts)
 
     @property
     def warnings(self) -> list[str]:
@@ -126,7 +126,7 @@ class GeminiConnection:
         await self.client.aio.aclose()
         await self.session.close()
 
-    async def _answer(self, ask: Ask, prompt: Prompt, timeout_s: float) -> Reply:
+    async def _answer(self, ask: ModelRequest, prompt: Prompt, timeout_s: float) -> Reply:
         parts, request = self._parts(ask, prompt), ask.texts.system + ask.texts.user
         thinking = self.parameters.thinking if prompt.thinking is None else prompt.thinking
         config = self._config(ask, prompt, parts, thinking, timeout_s)
@@ -145,29 +145,35 @@ class GeminiConnection:
 
         return await self._sent(send, request, timeout_s, parts, thinking)
 
-    def _parts(self, ask: Ask, prompt: Prompt) -> frozenset[Part]:
+    def _parts(self, ask: ModelRequest, prompt: Prompt) -> frozenset[RequestPart]:
         """The parts of a request that the model might refuse, and has not refused so far."""
-        parts = {Part.TEMPERATURE} | (set() if ask.seed is None else {Part.SEED})
+        parts = {RequestPart.TEMPERATURE} | (set() if ask.seed is None else {RequestPart.SEED})
         if prompt.schema is not None:
-            parts |= {Part.JSON} if Part.SCHEMA in self.refusals.parts else {Part.SCHEMA}
-            parts |= {Part.BOUNDS} if Part.SCHEMA in parts and without_bounds(prompt.schema) != prompt.schema else set()
+            parts |= {RequestPart.JSON} if RequestPart.SCHEMA in self.refusals.parts else {RequestPart.SCHEMA}
+            parts |= (
+                {RequestPart.BOUNDS}
+                if RequestPart.SCHEMA in parts and without_bounds(prompt.schema) != prompt.schema
+                else set()
+            )
         return frozenset(parts - self.refusals.parts)
 
-    def _config(self, ask: Ask, prompt: Prompt, parts: frozenset[Part], thinking: int | None, timeout_s: float) -> Any:
+    def _config(
+        self, ask: ModelRequest, prompt: Prompt, parts: frozenset[RequestPart], thinking: int | None, timeout_s: float
+    ) -> Any:
         from google.genai import types
 
         system, schema = ask.texts.system, None
-        if prompt.schema is not None and Part.SCHEMA in parts:
-            schema = without_bounds(prompt.schema) if Part.BOUNDS in self.refusals.parts else prompt.schema
+        if prompt.schema is not None and RequestPart.SCHEMA in parts:
+            schema = without_bounds(prompt.schema) if RequestPart.BOUNDS in self.refusals.parts else prompt.schema
         elif prompt.schema is not None:
             system = f"{system}\n\nThe answer is a JSON object of this schema:\n{json.dumps(prompt.schema)}".strip()
         return types.GenerateContentConfig(
             system_instruction=system or None,
-            temperature=ask.temperature if Part.TEMPERATURE in parts else None,
-            seed=ask.seed if Part.SEED in parts else None,
+            temperature=ask.temperature if RequestPart.TEMPERATURE in parts else None,
+            seed=ask.seed if RequestPart.SEED in parts else None,
             max_output_tokens=ask.max_output_tokens,
             thinking_config=None if thinking is None else types.ThinkingConfig(thinking_budget=thinking),
-            response_mime_type="application/json" if parts & {Part.SCHEMA, Part.JSON} else None,
+            response_mime_type="application/json" if parts & {RequestPart.SCHEMA, RequestPart.JSON} else None,
             response_schema=None if schema is None else types.Schema(**_schema(schema)),
             http_options=types.HttpOptions(timeout=round(timeout_s * 1000)),
         )
@@ -188,7 +194,7 @@ class GeminiConnection:
             )
             rows = response.embeddings or []
             counts = [getattr(getattr(row, "statistics", None), "token_count", None) for row in rows]
-            tokens = self.charges.of(Usage(sum(counts) if None not in counts else None), "".join(texts))
+            tokens = self.charges.of(ReportedUsage(sum(counts) if None not in counts else None), "".join(texts))
             vectors = self.vectors.each([getattr(row, "values", None) for row in rows], texts, tokens)
             return reply_of(vectors, texts, tokens, self.parameters.model)
 
@@ -199,7 +205,7 @@ class GeminiConnection:
         send: Callable[[], Coroutine[Any, Any, Reply]],
         request: str,
         timeout_s: float,
-        parts: frozenset[Part] = frozenset(),
+        parts: frozenset[RequestPart] = frozenset(),
         thinking: int | None = None,
     ) -> Reply:
         """The reply to a request; what the library or its reply raises becomes the failure of this call.
@@ -259,12 +265,12 @@ def _value(reason: Any) -> str:
     return str(getattr(reason, "value", reason) or "unspecified")
 
 
-def _usage(usage: Any) -> Usage:
+def _usage(usage: Any) -> ReportedUsage:
     """Thinking is paid as output, and counted apart from the answer."""
     if usage is None:
-        return Usage()
+        return ReportedUsage()
     output = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
-    return Usage(usage.prompt_token_count, usage.cached_content_token_count, output)
+    return ReportedUsage(usage.prompt_token_count, usage.cached_content_token_count, output)
 
 
 def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:

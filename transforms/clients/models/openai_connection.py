@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 
 from rankbeam.transforms.clients.http.transport import Clients, error_of, kind_of_status, received, retry_after_s
-from rankbeam.transforms.clients.models.attempts import Ask, Attempts
+from rankbeam.transforms.clients.models.attempts import ModelAttempts, ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored, embedded_text, prompts_of
-from rankbeam.transforms.clients.models.charges import Charges, Usage
+from rankbeam.transforms.clients.models.charges import Charges, ReportedUsage
 from rankbeam.transforms.clients.models.keys import resolved
 from rankbeam.transforms.clients.models.openai import OpenAi
-from rankbeam.transforms.clients.models.refusals import Part, Refusals, without_bounds
+from rankbeam.transforms.clients.models.refusals import Refusals, RequestPart, without_bounds
 from rankbeam.transforms.clients.models.replies import MOST_BYTES, Vectors, found_among, object_of, reply_of
 from rankbeam.transforms.clients.secrets import Secrets
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
@@ -70,7 +70,7 @@ class OpenAiConnection:
     charges: Charges  # count the tokens of calls
     refusals: Refusals
     vectors: Vectors
-    attempts: Attempts = field(default_factory=Attempts)
+    attempts: ModelAttempts = field(default_factory=ModelAttempts)
 
     @property
     def warnings(self) -> list[str]:
@@ -106,7 +106,7 @@ class OpenAiConnection:
         """Close all connections."""
         await self.clients.close()
 
-    async def _answer(self, ask: Ask, prompt: Prompt, timeout_s: float) -> Reply:
+    async def _answer(self, ask: ModelRequest, prompt: Prompt, timeout_s: float) -> Reply:
         request, sent = ask.texts.system + ask.texts.user, self._parts(ask, prompt)
         response = await self._post("/chat/completions", self._body(ask, prompt, sent), request, timeout_s)
         if response.status in (400, 422):
@@ -121,32 +121,36 @@ class OpenAiConnection:
         limit = ask.max_output_tokens if stored.finish == MAX_TOKENS else None
         return Reply(stored.written(), self.charges.of(_usage(body), request, stored.text or "", limit))
 
-    def _parts(self, ask: Ask, prompt: Prompt) -> frozenset[Part]:
+    def _parts(self, ask: ModelRequest, prompt: Prompt) -> frozenset[RequestPart]:
         """The parts of a request that the service might refuse, and has not refused so far."""
-        parts = {Part.LIMIT, Part.TEMPERATURE}
-        parts |= set() if ask.seed is None else {Part.SEED}
+        parts = {RequestPart.LIMIT, RequestPart.TEMPERATURE}
+        parts |= set() if ask.seed is None else {RequestPart.SEED}
         if prompt.schema is not None:
-            parts |= {Part.JSON} if Part.SCHEMA in self.refusals.parts else {Part.SCHEMA}
-            parts |= {Part.BOUNDS} if Part.SCHEMA in parts and without_bounds(prompt.schema) != prompt.schema else set()
+            parts |= {RequestPart.JSON} if RequestPart.SCHEMA in self.refusals.parts else {RequestPart.SCHEMA}
+            parts |= (
+                {RequestPart.BOUNDS}
+                if RequestPart.SCHEMA in parts and without_bounds(prompt.schema) != prompt.schema
+                else set()
+            )
         return frozenset(parts - self.refusals.parts)
 
-    def _body(self, ask: Ask, prompt: Prompt, parts: frozenset[Part]) -> dict[str, Any]:
+    def _body(self, ask: ModelRequest, prompt: Prompt, parts: frozenset[RequestPart]) -> dict[str, Any]:
         own, system, form = self.parameters, ask.texts.system, {}
-        if prompt.schema is not None and Part.SCHEMA in parts:
-            schema = without_bounds(prompt.schema) if Part.BOUNDS in self.refusals.parts else prompt.schema
+        if prompt.schema is not None and RequestPart.SCHEMA in parts:
+            schema = without_bounds(prompt.schema) if RequestPart.BOUNDS in self.refusals.parts else prompt.schema
             named = {"name": prompt.step, "strict": True, "schema": schema}
             form = {"response_format": {"type": "json_schema", "json_schema": named}}
         elif prompt.schema is not None:
             system = f"{system}\n\nThe answer is a JSON object of this schema:\n{json.dumps(prompt.schema)}".strip()
-            form = {"response_format": {"type": "json_object"}} if Part.JSON in parts else {}
+            form = {"response_format": {"type": "json_object"}} if RequestPart.JSON in parts else {}
         messages = [{"role": "system", "content": system}] if system else []
-        limit_name = own.limit_name if Part.LIMIT in parts else _LIMIT_NAMES[own.limit_name]
+        limit_name = own.limit_name if RequestPart.LIMIT in parts else _LIMIT_NAMES[own.limit_name]
         return {
             "model": own.model,
             "messages": [*messages, {"role": "user", "content": ask.texts.user}],
             limit_name: ask.max_output_tokens,
-            **({"temperature": ask.temperature} if Part.TEMPERATURE in parts else {}),
-            **({"seed": ask.seed} if Part.SEED in parts else {}),
+            **({"temperature": ask.temperature} if RequestPart.TEMPERATURE in parts else {}),
+            **({"seed": ask.seed} if RequestPart.SEED in parts else {}),
             **({} if own.reasoning_effort is None else {"reasoning_effort": own.reasoning_effort}),
             **form,
             **own.extra_body,
@@ -243,13 +247,13 @@ def _rows(data: Any) -> Any:
     return [_at(row, "embedding") for row in data]
 
 
-def _usage(body: Mapping[str, Any]) -> Usage:
+def _usage(body: Mapping[str, Any]) -> ReportedUsage:
     """Of a response; services leave out what they do not count."""
     usage = body.get("usage")
     if not isinstance(usage, dict):
-        return Usage(usage)
+        return ReportedUsage(usage)
     cached = _at(usage, "prompt_tokens_details", "cached_tokens")
-    return Usage(usage.get("prompt_tokens"), cached, usage.get("completion_tokens"))
+    return ReportedUsage(usage.get("prompt_tokens"), cached, usage.get("completion_tokens"))
 
 
 def _error(body: bytes) -> Any:

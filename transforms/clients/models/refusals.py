@@ -18,7 +18,7 @@ _NO = (
 )
 
 
-class Part(StrEnum):
+class RequestPart(StrEnum):
     """A part of a request that some services refuse, in the order in which refusals are read."""
 
     LIMIT = "limit"
@@ -40,24 +40,25 @@ _FORM = re.compile(
     r"too many states",
     re.IGNORECASE,
 )
-_REFUSED: Mapping[Part, re.Pattern[str]] = {
-    Part.LIMIT: _near("(?:max_tokens|max_completion_tokens)"),
-    Part.TEMPERATURE: _near("temperature"),
-    Part.SEED: _near("seed"),
-    Part.BOUNDS: _near(f"(?:{'|'.join(BOUNDS)}|min_items|max_items|item limits|too many states)"),
-    Part.SCHEMA: _FORM,
-    Part.JSON: _FORM,
+_REFUSED: Mapping[RequestPart, re.Pattern[str]] = {
+    RequestPart.LIMIT: _near("(?:max_tokens|max_completion_tokens)"),
+    RequestPart.TEMPERATURE: _near("temperature"),
+    RequestPart.SEED: _near("seed"),
+    RequestPart.BOUNDS: _near(f"(?:{'|'.join(BOUNDS)}|min_items|max_items|item limits|too many states)"),
+    RequestPart.SCHEMA: _FORM,
+    RequestPart.JSON: _FORM,
 }
-_WARNINGS: Mapping[Part, str] = {
-    Part.LIMIT: "refuses the name of the limit of tokens: requests use the other one of max_tokens and "
+_WARNINGS: Mapping[RequestPart, str] = {
+    RequestPart.LIMIT: "refuses the name of the limit of tokens: requests use the other one of max_tokens and "
     "max_completion_tokens",
-    Part.TEMPERATURE: "refuses temperature: it is left out of requests, and the model's own applies",
-    Part.SEED: "refuses seed: it is left out of requests, so that answers may differ more",
-    Part.BOUNDS: f"refuses {', '.join(BOUNDS)} in JSON schemas: they are left out of requests; answers are checked as "
-    "before",
-    Part.SCHEMA: "refuses JSON schemas: it is asked for a JSON object, with the schema in the prompt; answers are "
+    RequestPart.TEMPERATURE: "refuses temperature: it is left out of requests, and the model's own applies",
+    RequestPart.SEED: "refuses seed: it is left out of requests, so that answers may differ more",
+    RequestPart.BOUNDS: f"refuses {', '.join(BOUNDS)} in JSON schemas: they are left out of requests; answers are "
     "checked as before",
-    Part.JSON: "refuses to be asked for a JSON object: the prompt alone asks for it; answers are checked as before",
+    RequestPart.SCHEMA: "refuses JSON schemas: it is asked for a JSON object, with the schema in the prompt; "
+    "answers are checked as before",
+    RequestPart.JSON: "refuses to be asked for a JSON object: the prompt alone asks for it; answers are checked as "
+    "before",
 }
 
 
@@ -67,11 +68,11 @@ class Refusals:
 
     service: str
     warnings: list[str]
-    parts: frozenset[Part] = field(default=frozenset())
+    parts: frozenset[RequestPart] = field(default=frozenset())
 
-    def learn(self, message: str, sent: Collection[Part]) -> bool:
+    def learn(self, message: str, sent: Collection[RequestPart]) -> bool:
         """Note what a refusal is about; returns whether the next request differs from the refused one."""
-        part = next((part for part in Part if part in sent and _REFUSED[part].search(message)), None)
+        part = next((part for part in RequestPart if part in sent and _REFUSED[part].search(message)), None)
         if part is None:
             return False
         if part not in self.parts:

@@ -4,7 +4,7 @@ import os
 import zipfile
 from pathlib import Path
 
-from rankbeam.transforms.clients.public.kept import FOLDER, Collection, filling, kept_in
+from rankbeam.transforms.clients.public.kept import FOLDER, PublicCollection, filling, kept_in
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -19,7 +19,7 @@ NAMES = (
 _WAIT_S = 30.0
 
 
-def fetch(name: str, split: str) -> Collection:
+def fetch(name: str, split: str) -> PublicCollection:
     """The files of a collection, fetched where they are not kept yet."""
     archive, _, part = name.partition("/")
     whole = kept_in("beir", archive)
@@ -35,7 +35,7 @@ def fetch(name: str, split: str) -> Collection:
     if split not in splits:
         raise InputError(f"BEIR's {name} has no split {split!r}; it has: {', '.join(splits)}")
     qrels = str(folder / "qrels" / f"{split}.tsv")
-    return Collection(str(folder / "queries.jsonl"), qrels, str(folder / "corpus.jsonl"))
+    return PublicCollection(str(folder / "queries.jsonl"), qrels, str(folder / "corpus.jsonl"))
 
 
 def _download(name: str, folder: Path) -> None:

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from rankbeam.transforms.clients.extras import IR_DATASETS, missing
-from rankbeam.transforms.clients.public.kept import Collection, filling, kept_in
+from rankbeam.transforms.clients.public.kept import PublicCollection, filling, kept_in
 from rankbeam.transforms.records.errors import InputError
 
 _TITLES = ("title", "headline")
 
 
-def fetch(name: str, *, with_corpus: bool) -> Collection:
+def fetch(name: str, *, with_corpus: bool) -> PublicCollection:
     """The files of a collection, written where they are not kept yet."""
     folder = kept_in("ir_datasets", *name.split("/"))
     files = {each: folder / each for each in ("judged", "documents")}
@@ -21,7 +21,7 @@ def fetch(name: str, *, with_corpus: bool) -> Collection:
     if with_corpus and not files["documents"].is_dir():
         _write(name, files["documents"], judged=False)
     corpus = str(files["documents"] / "corpus.jsonl") if with_corpus else None
-    return Collection(str(files["judged"] / "queries.jsonl"), str(files["judged"] / "qrels"), corpus)
+    return PublicCollection(str(files["judged"] / "queries.jsonl"), str(files["judged"] / "qrels"), corpus)
 
 
 def _write(name: str, folder: Path, *, judged: bool) -> None:

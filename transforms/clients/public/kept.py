@@ -15,7 +15,7 @@ FOLDER = "RANKBEAM_COLLECTIONS"
 
 
 @dataclass(frozen=True)
-class Collection:
+class PublicCollection:
     """The files of a collection, as an experiment names them."""
 
     queries: str

@@ -28,12 +28,12 @@ from pydantic_core import from_json
 
 from rankbeam.transforms.clients import secrets
 from rankbeam.transforms.clients.calls.services import Access, Connection, connected
-from rankbeam.transforms.clients.http.answers import Reader, Unexpected
+from rankbeam.transforms.clients.http.answers import Reader, UnexpectedAnswer
 from rankbeam.transforms.clients.http.template import (
     PLACEHOLDERS,
     URL,
     Path,
-    Text,
+    RequestText,
     in_body,
     in_headers,
     in_parameters,
@@ -182,7 +182,7 @@ class Http(RemoteRetriever):
             return {"query": "{query}", "top_k": "{top_k}"}
         return self.body
 
-    def texts(self) -> Iterator[Text]:
+    def texts(self) -> Iterator[RequestText]:
         """All texts of the request."""
         return chain(in_url(self.url), in_headers(self.headers), in_parameters(self.params), in_body(self.template))
 
@@ -195,7 +195,7 @@ class Http(RemoteRetriever):
             if text.is_secret or secrets.is_secret(reference)
         }
 
-    def public_texts(self) -> dict[str, Text]:
+    def public_texts(self) -> dict[str, RequestText]:
         """For each reference that is nowhere a secret, the first text that holds it."""
         hidden = self.secret_places()
         texts = [(reference, text) for text in self.texts() for reference in text.references()]
@@ -268,7 +268,7 @@ class Http(RemoteRetriever):
         reader = Reader(self.results, self.id, self.score, self.text, self.results_required)
         try:
             return reader.rankings(from_json(answer, cache_strings="keys") for answer in answers)
-        except (Unexpected, ValueError, TypeError):
+        except (UnexpectedAnswer, ValueError, TypeError):
             return super().recall(answers)
 
     def has_hidden_ids(self, answer: Any, original: Any) -> bool:
@@ -280,7 +280,7 @@ class Http(RemoteRetriever):
         return Reader(self.results, self.id, self.score, self.text, self.results_required).ranking(answer)
 
 
-def _check(texts: Iterator[Text]) -> None:
+def _check(texts: Iterator[RequestText]) -> None:
     for text in texts:
         text.check()
 

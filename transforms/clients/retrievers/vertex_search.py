@@ -46,7 +46,7 @@ def _checked_serving_config(value: str) -> str:
 
 
 @dataclass(frozen=True)
-class Result:
+class SearchResult:
     """One result, in the form that the ledger stores."""
 
     id: Annotated[str, Field(min_length=1)]
@@ -56,7 +56,7 @@ class Result:
     texts: tuple[str, ...]
 
 
-_ANSWER = TypeAdapter(tuple[Result, ...])
+_ANSWER = TypeAdapter(tuple[SearchResult, ...])
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class ResultIds(IdRule):
 
     field: Literal["id", "uri", "chunk"] = "id"
 
-    def of(self, result: Result) -> str:
+    def of(self, result: SearchResult) -> str:
         """The id of a result."""
         if self.field == "uri":
             return self.cut(result.uri)

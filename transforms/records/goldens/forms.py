@@ -58,7 +58,7 @@ class YesNo(StrEnum):
     NO = "no"
 
 
-class Decision(StrEnum):
+class CriticDecision(StrEnum):
     """The verdict of a critic."""
 
     APPROVE = "approve"
@@ -85,7 +85,7 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class Draft:
+class DraftQuestion:
     """A question as it was written, its answer, and the numbers of the facts that it rests on."""
 
     question: str
@@ -150,7 +150,7 @@ class _Checks(Form):
 
 class _Critic(Form):
     reason: str
-    verdict: Decision
+    verdict: CriticDecision
 
 
 class _Derived(Form):
@@ -199,7 +199,7 @@ def _distilled(values: Mapping[str, Any], answer: str) -> tuple[int, ...]:
     return tuple(sorted({*given.sentences}))
 
 
-def _draft(values: Mapping[str, Any], answer: str) -> Draft:
+def _draft(values: Mapping[str, Any], answer: str) -> DraftQuestion:
     given = parsed(_Draft, answer)
     unknown = sorted({number for number in given.facts if str(number) not in values["facts"]})
     if unknown:
@@ -207,12 +207,12 @@ def _draft(values: Mapping[str, Any], answer: str) -> Draft:
     if not any(nugget.vital for nugget in given.nuggets):
         raise malformed("nuggets: at least one is vital")
     nuggets = tuple(Nugget(nugget.text, nugget.vital) for nugget in given.nuggets)
-    return Draft(given.question, given.answer, nuggets, tuple(dict.fromkeys(given.facts)))
+    return DraftQuestion(given.question, given.answer, nuggets, tuple(dict.fromkeys(given.facts)))
 
 
-def _unanswerable(_: Mapping[str, Any], answer: str) -> Draft:
+def _unanswerable(_: Mapping[str, Any], answer: str) -> DraftQuestion:
     given = parsed(_Unanswerable, answer)
-    return Draft(given.question, given.answer)
+    return DraftQuestion(given.question, given.answer)
 
 
 def _checks(_: Mapping[str, Any], answer: str) -> tuple[Vote, ...]:
@@ -266,8 +266,8 @@ _SCHEMAS: Mapping[str, dict[str, Any]] = {
     ),
     "unanswerable": object_of(question=TEXT, answer=TEXT),
     "checks": object_of(**{name: _verdict(YesNo) for name in CRITERIA}),
-    "critic": _verdict(Decision),
-    "consensus": _verdict(Decision),
+    "critic": _verdict(CriticDecision),
+    "consensus": _verdict(CriticDecision),
     "derive": object_of(answerable=_TRUTH, answer=TEXT, claims=list_of(TEXT)),
     "closed_book": object_of(answer=TEXT),
 }

@@ -41,7 +41,7 @@ class Nugget:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class GoldenEvidence:
     """A quote that the answer rests on, as [start, end) in code points of the document's text."""
 
     doc_id: str
@@ -92,7 +92,7 @@ class Made:
     question: str = ""  # empty where none was written
     answer: str = ""
     nuggets: tuple[Nugget, ...] = ()
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[GoldenEvidence, ...] = ()
     dropped_quotes: int = 0
     common_run: int = 0
     overlap: float = 0.0
@@ -132,7 +132,7 @@ class Pooled:
     asked: tuple[Asked, ...]
 
 
-class Decision(StrEnum):
+class ReviewDecision(StrEnum):
     """What a person decides about an item. An edit is accepted with the reviewer's wording."""
 
     ACCEPT = "accept"
@@ -145,11 +145,11 @@ class Review:
     """A person's decision about an item."""
 
     item_id: str
-    decision: Decision
+    decision: ReviewDecision
     reviewer: str = ""
     question: str | None = None
     answer: str | None = None
-    evidence: tuple[Evidence, ...] | None = None  # quotes where they were edited; None if they stay
+    evidence: tuple[GoldenEvidence, ...] | None = None  # quotes where they were edited; None if they stay
     note: str = ""
 
 

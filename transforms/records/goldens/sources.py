@@ -43,7 +43,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Source:
+class WritingTask:
     """The task of writing: linked spans, and all that is to be asked about them in one round."""
 
     spans: tuple[Span, ...]

@@ -36,7 +36,7 @@ TYPES: Mapping[str, QuestionType] = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Value:
+class ProfileValue:
     """One value of a dimension of the profiles."""
 
     name: str
@@ -49,7 +49,7 @@ class Dimension:
 
     name: str
     description: str
-    values: tuple[Value, ...]
+    values: tuple[ProfileValue, ...]
 
 
 DIMENSIONS = (
@@ -57,18 +57,18 @@ DIMENSIONS = (
         "persona",
         "who asks",
         (
-            Value("newcomer", "knows none of the special terms, and describes the matter in own words"),
-            Value("practitioner", "works with the subject daily, and uses its terms"),
-            Value("manager", "decides, and wants consequences, cost and limits"),
+            ProfileValue("newcomer", "knows none of the special terms, and describes the matter in own words"),
+            ProfileValue("practitioner", "works with the subject daily, and uses its terms"),
+            ProfileValue("manager", "decides, and wants consequences, cost and limits"),
         ),
     ),
     Dimension(
         "difficulty",
         "how hard the text is to find and to use",
         (
-            Value("easy", "in the words of the text"),
-            Value("medium", "partly in other words than the text"),
-            Value("hard", "in other words than the text throughout"),
+            ProfileValue("easy", "in the words of the text"),
+            ProfileValue("medium", "partly in other words than the text"),
+            ProfileValue("hard", "in other words than the text throughout"),
         ),
     ),
 )

@@ -14,7 +14,7 @@ from rankbeam.transforms.records.rankings.ranked import RankedSource
 
 
 @dataclass(frozen=True)
-class Evidence:
+class SpanEvidence:
     """The evidence of n queries.
 
     Attributes:
@@ -33,7 +33,7 @@ class Evidence:
     document: dict[str, int]
 
     @classmethod
-    def of(cls, queries: int, query: IntArray, ids: pa.StringArray, grade: FloatArray) -> "Evidence":
+    def of(cls, queries: int, query: IntArray, ids: pa.StringArray, grade: FloatArray) -> "SpanEvidence":
         """The evidence in a pool of judgements.
 
         Args:
@@ -61,7 +61,7 @@ class RankedSpans:
     """The rankings of one source under one dialect."""
 
     ranked: RankedSource  # the rows in order, not cut
-    evidence: Evidence
+    evidence: SpanEvidence
 
     @cached_property
     def assessment(self) -> SpanAssessment:

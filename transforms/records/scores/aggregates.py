@@ -22,7 +22,7 @@ from rankbeam.transforms.records.scores.differences import PairedAggregate
 from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART
 from rankbeam.transforms.records.scores.labelled import LabelledMoments
 from rankbeam.transforms.records.scores.means import QueryAggregate
-from rankbeam.transforms.records.scores.resampled import Layout
+from rankbeam.transforms.records.scores.resampled import SumLayout
 from rankbeam.transforms.records.scores.scored import Counts, ScoredPanel, ScoredPartition
 from rankbeam.transforms.records.slices import ALL
 
@@ -55,7 +55,7 @@ class RunAggregate:
     @classmethod
     def of(cls, partition: ScoredPartition, evaluation: Evaluation) -> "RunAggregate":
         """The state of some scored queries."""
-        layout, slices = Layout.of(evaluation), partition.slices
+        layout, slices = SumLayout.of(evaluation), partition.slices
         hashes = hash_strings(partition.queries["query_id"])
         drawn = drawn_hashes(partition.queries, evaluation)
         parts = [

@@ -9,7 +9,7 @@ from rankbeam.transforms.kernels.hashing import hash_strings
 from rankbeam.transforms.kernels.statistics.clusters import Clustered, ClusterMoments, ClusterTotals
 from rankbeam.transforms.records.cluster_summary import cluster_hashes
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
-from rankbeam.transforms.records.scores.resampled import Layout
+from rankbeam.transforms.records.scores.resampled import SumLayout
 from rankbeam.transforms.records.scores.scored import ScoredPartition
 
 _PARTS = 64  # by cluster, that are merged apart
@@ -27,7 +27,7 @@ def cluster_totals(
     """The sums by cluster of each slice of some scored queries, keyed by slice and part; none without clusters."""
     if evaluation.statistics.cluster is None:
         return
-    layout = Layout.of(evaluation)
+    layout = SumLayout.of(evaluation)
     columns = layout.columns(
         [[layout.part(number, panel) for number, panel in enumerate(item.panels)] for item in partition.configurations]
     )
@@ -39,21 +39,21 @@ def cluster_totals(
 
 def cluster_moments(totals: ClusterTotals, evaluation: Evaluation) -> ClusterMoments:
     """The moments of whole clusters."""
-    return ClusterMoments.of(totals, Layout.of(evaluation).weights)
+    return ClusterMoments.of(totals, SumLayout.of(evaluation).weights)
 
 
 def means_by_cluster(moments: ClusterMoments, evaluation: Evaluation, position: int, panel: int) -> list[Clustered]:
     """The statistics of a configuration's means, by metric."""
-    return _results(moments, Layout.of(evaluation), position, panel)
+    return _results(moments, SumLayout.of(evaluation), position, panel)
 
 
 def differences_by_cluster(
     moments: ClusterMoments, evaluation: Evaluation, pair: tuple[int, int], panel: int
 ) -> list[Clustered]:
     """The statistics of a pair's mean differences, by metric."""
-    layout = Layout.of(evaluation)
+    layout = SumLayout.of(evaluation)
     return _results(moments, layout, layout.group_of(pair), panel)
 
 
-def _results(moments: ClusterMoments, layout: Layout, group: int, panel: int) -> list[Clustered]:
+def _results(moments: ClusterMoments, layout: SumLayout, group: int, panel: int) -> list[Clustered]:
     return [moments.result(column, scale) for column, scale in layout.places(group, panel)]

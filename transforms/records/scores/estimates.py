@@ -18,7 +18,7 @@ from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate
 from rankbeam.transforms.records.scores.clusters import differences_by_cluster, means_by_cluster
 from rankbeam.transforms.records.scores.labelled import difference_with_labels, with_labels
 from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, or_null
-from rankbeam.transforms.records.scores.resampled import Layout
+from rankbeam.transforms.records.scores.resampled import SumLayout
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.scores.scored import Counts
 from rankbeam.transforms.records.slices import ALL
@@ -87,7 +87,7 @@ def _differences_of(
     one: int, other: int, name: str, totals: IntArray | None, aggregate: RunAggregate, evaluation: Evaluation
 ) -> tuple[Comparison, ...]:
     """The comparisons of a pair over one slice, in the order of the metrics; p-values are not corrected yet."""
-    layout, statistics = Layout.of(evaluation), evaluation.statistics
+    layout, statistics = SumLayout.of(evaluation), evaluation.statistics
     ours, theirs = (evaluation.configurations[position].config_id for position in (one, other))
     rows, moments = {}, aggregate.clusters.get(name)
     for number, panel in enumerate(evaluation.panels):
@@ -133,7 +133,7 @@ def _contenders(
     name: str, number: int, totals: IntArray | None, aggregate: RunAggregate, evaluation: Evaluation, firsts: Firsts
 ) -> Iterator[list[Contender]]:
     """For each metric of a panel, every configuration over one slice, without the columns of `OfMany`."""
-    panel, layout, moments = evaluation.panels[number], Layout.of(evaluation), aggregate.clusters.get(name)
+    panel, layout, moments = evaluation.panels[number], SumLayout.of(evaluation), aggregate.clusters.get(name)
     by_configuration = []
     for position, each in enumerate(evaluation.configurations):
         state = aggregate.queries[position, number, name]

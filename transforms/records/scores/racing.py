@@ -11,7 +11,7 @@ from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import Look
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.clusters import means_by_cluster
-from rankbeam.transforms.records.scores.resampled import Layout
+from rankbeam.transforms.records.scores.resampled import SumLayout
 from rankbeam.transforms.records.slices import ALL
 
 
@@ -25,7 +25,7 @@ def left_after(aggregate: RunAggregate, evaluation: Evaluation, look: Look) -> f
         if each.dropped_at is None:
             groups[each.dialect].append(position)
     totals = aggregate.replicates[ALL].totals()
-    layout = Layout.of(evaluation)
+    layout = SumLayout.of(evaluation)
     panel, column = evaluation.raced
     left: set[int] = set()
     for positions in groups.values():

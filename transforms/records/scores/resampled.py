@@ -20,7 +20,7 @@ Part = tuple[IntArray, BoolArray]
 
 
 @dataclass(frozen=True)
-class Layout:
+class SumLayout:
     """The meaning of the columns of the bootstrap's sums.
 
     Each of the k configurations has, panel by panel, one column per metric and one that counts its queries; then each
@@ -32,7 +32,7 @@ class Layout:
     pairs: tuple[tuple[int, int], ...]
 
     @classmethod
-    def of(cls, evaluation: Evaluation) -> "Layout":
+    def of(cls, evaluation: Evaluation) -> "SumLayout":
         """The layout of an experiment."""
         return cls(evaluation.panels, len(evaluation.configurations), evaluation.pairs)
 

@@ -31,7 +31,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Corpora:
+class CorporaPage:
     """A page of corpora; `next` is the token of the next one."""
 
     corpora: tuple[Listed, ...]
@@ -49,7 +49,7 @@ class ListedFile:
 
 
 @dataclass(frozen=True)
-class Files:
+class FilesPage:
     """A page of files; `next` is the token of the next one."""
 
     files: tuple[ListedFile, ...]
@@ -106,11 +106,11 @@ class Operations:
     next: str = ""
 
 
-Answer = Corpora | Files | Locations | Started | Operation | Operations
+Answer = CorporaPage | FilesPage | Locations | Started | Operation | Operations
 
 FORMS: Mapping[str, TypeAdapter[Any]] = {
-    "list": TypeAdapter(Corpora),
-    "files": TypeAdapter(Files),
+    "list": TypeAdapter(CorporaPage),
+    "files": TypeAdapter(FilesPage),
     "locations": TypeAdapter(Locations),
     "create": TypeAdapter(Started),
     "update": TypeAdapter(Started),

@@ -26,9 +26,9 @@ from rankbeam.transforms.clients.corpora.rag_engine.results import (
     reused,
 )
 from rankbeam.transforms.clients.corpora.rag_engine.site import Site
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Documents
-from rankbeam.transforms.clients.corpora.rag_engine.uses import Use, Uses
-from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, Wanted, existing_of, preferred
+from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments
+from rankbeam.transforms.clients.corpora.rag_engine.uses import CorpusUse, Uses
+from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, NeededCorpus, existing_of, preferred
 from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity, document_of
 from rankbeam.transforms.records.errors import CallError, InputError
@@ -54,11 +54,11 @@ class Request:
         """All that decides its content besides the documents."""
         return {"type": KIND, **self.parameters.specification()}
 
-    def identity(self, documents: Documents) -> str:
+    def identity(self, documents: StagedDocuments) -> str:
         """Its identity."""
         return corpus_identity(self.specification, documents.fingerprint)
 
-    def most_failures(self, documents: Documents) -> int:
+    def most_failures(self, documents: StagedDocuments) -> int:
         """Number of documents that it may lack."""
         return self.parameters.most_failures(documents.fingerprint.documents)
 
@@ -69,7 +69,7 @@ class Builder:
     def __init__(
         self,
         site: Site,
-        documents: Documents,
+        documents: StagedDocuments,
         quota: ImportQuota,
         run: str,
         now: datetime,
@@ -124,7 +124,7 @@ class Builder:
             tuple(result for result in results if isinstance(result, Problem)),
         )
 
-    def _wanted(self, identity: str, request: Request) -> Wanted:
+    def _wanted(self, identity: str, request: Request) -> NeededCorpus:
         keep = request.parameters.keep
         own = About(
             identity,
@@ -141,12 +141,12 @@ class Builder:
         )
         creations, imports = (self._site.operations(kind, identity) for kind in ("create", "import"))
         most = request.most_failures(self._documents)
-        return Wanted(own, request.parameters.vector_database(), creations, imports, most)
+        return NeededCorpus(own, request.parameters.vector_database(), creations, imports, most)
 
-    def _use(self, identity: str, failed: Mapping[str, str]) -> Use:
+    def _use(self, identity: str, failed: Mapping[str, str]) -> CorpusUse:
         folders = tuple(folder.name for folder in self._documents.folders)
         written = self._now.isoformat(timespec="seconds")
-        return Use(self._site.api.location, identity, folders, written, failed)
+        return CorpusUse(self._site.api.location, identity, folders, written, failed)
 
     def _stage(self, folders: Mapping[str, str]) -> None:
         """Upload the documents. If that is refused, corpora made just now are deleted, with what was uploaded."""
@@ -179,7 +179,7 @@ class Builder:
         self._report(f"corpora: {uploaded:,} documents uploaded to {folder}")
 
     def _create(
-        self, missing: Mapping[str, Wanted], named: Mapping[str, Request]
+        self, missing: Mapping[str, NeededCorpus], named: Mapping[str, Request]
     ) -> tuple[dict[str, str], list[Problem]]:
         """Make corpora; returns the name of each resource.
 
@@ -210,7 +210,7 @@ class Builder:
         other = holder_of(existing.about)
         return other is None or is_claim(existing.about, self._me) or has_ended(other, self._me)
 
-    def _filling(self, wanted: Wanted, resource: str, request: Request, distrusted: About | None) -> Filling:
+    def _filling(self, wanted: NeededCorpus, resource: str, request: Request, distrusted: About | None) -> Filling:
         parameters, documents = request.parameters, self._documents
         return Filling(
             wanted.about,

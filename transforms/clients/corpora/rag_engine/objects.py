@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Documents, Staged, texts
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedDocuments, texts
 from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.records.errors import InputError
 
@@ -67,7 +67,7 @@ class Objects:
         with self._translated("cannot be deleted"):
             _all_done(delete, iter(uris))
 
-    def upload(self, documents: Documents, staged: Staged) -> int:
+    def upload(self, documents: StagedDocuments, staged: Staged) -> int:
         """Upload the documents that are not there yet."""
         present: set[str] = set()
         place: dict[str, str] = {}

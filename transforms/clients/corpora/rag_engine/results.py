@@ -7,7 +7,7 @@ from datetime import datetime
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
 from rankbeam.transforms.clients.corpora.rag_engine.importing import NO_REASON, Filled
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects, reasons
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Documents
+from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments
 from rankbeam.transforms.records.corpora import BuiltCorpus, document_of
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import Failure, FailureKind
@@ -58,7 +58,7 @@ def failed_documents(filled: Filled, objects: Objects) -> dict[str, str]:
     return {document_of(name): reason for name, reason in failed.items()}
 
 
-def failures_of(failed: Mapping[str, str], documents: Documents) -> tuple[Failure, ...]:
+def failures_of(failed: Mapping[str, str], documents: StagedDocuments) -> tuple[Failure, ...]:
     """A failure for each document that a corpus lacks, with its id as `query_id`."""
     missing = [Failure(IMPORT, FailureKind.UNAVAILABLE, doc_id, 1, reason) for doc_id, reason in failed.items()]
     empty = [Failure(IMPORT, FailureKind.INVALID, doc_id, 0, _NO_TEXT) for doc_id in documents.without_text]

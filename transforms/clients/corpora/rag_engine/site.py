@@ -21,8 +21,8 @@ from rankbeam.transforms.clients.corpora.rag_engine.work import (
     FindCorpora,
     ListFiles,
     ListLocations,
+    NeededCorpus,
     UpdateCorpus,
-    Wanted,
     operation_key,
 )
 from rankbeam.transforms.clients.ledger import Ledger
@@ -46,7 +46,7 @@ class Site:
         self.warnings: list[str] = self._alone.warnings
 
     def find(
-        self, wanted: Sequence[Wanted] = (), watch: Callable[[Operation], None] = lambda _: None
+        self, wanted: Sequence[NeededCorpus] = (), watch: Callable[[Operation], None] = lambda _: None
     ) -> tuple[Existing, ...]:
         """All corpora of rankbeam's, once no import into a wanted one runs any more, the preferred ones first."""
         existing: tuple[Existing, ...] = self._alone.one(FindCorpora(self.api, watch), wanted)
@@ -62,7 +62,7 @@ class Site:
         locations: tuple[str, ...] = self._alone.one(ListLocations(self.api), None)
         return locations
 
-    def create(self, wanted: Sequence[Wanted]) -> "list[str | CallError]":
+    def create(self, wanted: Sequence[NeededCorpus]) -> "list[str | CallError]":
         """Make corpora; returns for each of them the name of the resource, or why it could not be made."""
         return self._alone.done(CreateCorpus(self.api), wanted)
 

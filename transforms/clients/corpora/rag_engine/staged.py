@@ -27,7 +27,7 @@ _LONGEST_NAME = 800  # bytes; an object's whole name may have 1,024
 
 
 @dataclass(frozen=True)
-class Folder:
+class StagedFolder:
     """A folder of staged files."""
 
     name: str
@@ -39,7 +39,7 @@ class Staged:
     """Files of documents."""
 
     staging: str  # the folder of all staging, such as gs://bucket/rankbeam
-    folders: tuple[Folder, ...]
+    folders: tuple[StagedFolder, ...]
 
     @cached_property
     def files(self) -> int:
@@ -54,7 +54,7 @@ class Staged:
         """The URIs of all files."""
         return [f"{self.uri(folder)}/{name}" for folder in self.folders for name in folder.names]
 
-    def uri(self, folder: Folder) -> str:
+    def uri(self, folder: StagedFolder) -> str:
         """The place of a folder."""
         return f"{self.staging}/documents/{folder.name}"
 
@@ -68,14 +68,14 @@ class Staged:
 
 
 @dataclass(frozen=True)
-class Documents:
+class StagedDocuments:
     """The documents of a dataset."""
 
     path: str
     titled: bool
     with_title: int
     fingerprint: DocumentsFingerprint
-    folders: tuple[Folder, ...]
+    folders: tuple[StagedFolder, ...]
     without_text: tuple[str, ...]
     tokens: Sequence[int]
 
@@ -95,7 +95,7 @@ class Documents:
         return Staged(staging.rstrip("/"), self.folders)
 
 
-def read_documents(path: str, *, titled: bool = False) -> Documents:
+def read_documents(path: str, *, titled: bool = False) -> StagedDocuments:
     """Read the ids of all documents, and hash their texts."""
     fingerprint, places, without_text = DocumentsFingerprint(), dict[str, Place](), list[str]()
     hashes: dict[str, bytes] = {}
@@ -117,10 +117,10 @@ def read_documents(path: str, *, titled: bool = False) -> Documents:
     if not hashes:
         raise InputError("holds no document with a text", path=path)
     folders = tuple(_folders(hashes))
-    return Documents(path, titled, with_title, fingerprint, folders, tuple(without_text), tokens)
+    return StagedDocuments(path, titled, with_title, fingerprint, folders, tuple(without_text), tokens)
 
 
-def texts(documents: Documents) -> Iterator[tuple[str, str]]:
+def texts(documents: StagedDocuments) -> Iterator[tuple[str, str]]:
     """The names of files and the texts of all documents that have one."""
     both = ((entry.id, _text(entry, documents.titled)) for _, entry in _entries(documents.path))
     return ((file_name(doc_id), text) for doc_id, text in both if text.strip())
@@ -143,7 +143,7 @@ def _checked_name(path: str, entry: Entry) -> str:
     return name
 
 
-def _folders(hashes: dict[str, bytes]) -> Iterator[Folder]:
+def _folders(hashes: dict[str, bytes]) -> Iterator[StagedFolder]:
     """Files in folders: which one a file is in depends on its name, and on how many folders there are."""
     number = 1
     while number * _FILES_OF_A_FOLDER < len(hashes):
@@ -155,7 +155,7 @@ def _folders(hashes: dict[str, bytes]) -> Iterator[Folder]:
         content = hashlib.sha256()
         for name in part:
             content.update(f"{name}\n".encode() + hashes[name])
-        yield Folder(content.hexdigest()[:16], tuple(part))
+        yield StagedFolder(content.hexdigest()[:16], tuple(part))
 
 
 def _place(name: str, number: int) -> int:

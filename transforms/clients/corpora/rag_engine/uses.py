@@ -21,7 +21,7 @@ _LONGEST_UNMADE = timedelta(days=1)  # between the first upload and the corpus
 
 
 @dataclass(frozen=True)
-class Use:
+class CorpusUse:
     """A corpus, and the staged documents that it was built from."""
 
     location: str
@@ -39,7 +39,7 @@ class Needless:
     uses: tuple[str, ...]
 
 
-_FORM = TypeAdapter(Use)
+_FORM = TypeAdapter(CorpusUse)
 
 
 class Uses:
@@ -48,7 +48,7 @@ class Uses:
     def __init__(self, staging: str) -> None:
         self._objects, self._staged = Objects(staging), Staged(staging.rstrip("/"), ())
 
-    def save(self, use: Use) -> None:
+    def save(self, use: CorpusUse) -> None:
         """Write a use, before any document is uploaded for it."""
         self._objects.put(
             self._place(use.identity), json.dumps(_FORM.dump_python(use, mode="json"), ensure_ascii=False).encode()
@@ -92,7 +92,7 @@ class Uses:
         return f"{self._folder}/{identity[:16]}.json"
 
 
-def _read(content: bytes, place: str) -> Use:
+def _read(content: bytes, place: str) -> CorpusUse:
     try:
         return _FORM.validate_json(content)
     except ValidationError as error:

@@ -85,7 +85,7 @@ def existing_of(resource: str, about: About) -> Existing:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NeededCorpus:
     """A corpus that is needed."""
 
     about: About
@@ -118,14 +118,14 @@ class ListLocations(DataWork[None]):
         return (yield from listed_locations())
 
 
-class FindCorpora(DataWork[Sequence[Wanted]]):
+class FindCorpora(DataWork[Sequence[NeededCorpus]]):
     """Finds the corpora of rankbeam's that exist, once no import into those that are wanted is running any more.
 
     An earlier run may have been killed while it made a corpus or imported files: these operations go on, and they are
     waited for, so that nothing is made twice and the quota of concurrent imports holds.
     """
 
-    def steps(self, item: Sequence[Wanted]) -> Steps[tuple[Existing, ...]]:
+    def steps(self, item: Sequence[NeededCorpus]) -> Steps[tuple[Existing, ...]]:
         """As `Work`; returns all corpora of rankbeam's."""
         existing = ours((yield from listed_corpora()))
         found = {each.about.identity: each for each in reversed(existing)}
@@ -154,10 +154,10 @@ class FindCorpora(DataWork[Sequence[Wanted]]):
         return waited
 
 
-class CreateCorpus(DataWork[Wanted]):
+class CreateCorpus(DataWork[NeededCorpus]):
     """Makes one corpus without files."""
 
-    def steps(self, item: Wanted) -> Steps[str]:
+    def steps(self, item: NeededCorpus) -> Steps[str]:
         """As `Work`; returns the name of the resource."""
         own = item.about
         fields = {

@@ -12,7 +12,7 @@ from contextlib import suppress
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from rankbeam.transforms.clients.ledger.leases.place import Seen
+from rankbeam.transforms.clients.ledger.leases.place import ReadFile
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
@@ -29,7 +29,7 @@ class ElsewherePlace:
         self._folder, self._clock, self._sleep = folder, clock, sleep
         self._first_seen: dict[str, float] = {}
 
-    def read(self, name: str) -> Seen | None:
+    def read(self, name: str) -> ReadFile | None:
         """As `Place`."""
         path = files.join(self._folder, name)
         try:
@@ -39,7 +39,7 @@ class ElsewherePlace:
                 content = handle.read()
         except (BeamIOError, OSError, InputError):  # deleted at this moment; writing reports other errors
             return None
-        return Seen(content, content)
+        return ReadFile(content, content)
 
     def create(self, name: str, content: bytes) -> bool:
         """As `Place`."""
@@ -58,14 +58,14 @@ class ElsewherePlace:
         seen = self.read(name)
         return seen is not None and seen.content == content
 
-    def replace(self, name: str, content: bytes, seen: Seen) -> bool:
+    def replace(self, name: str, content: bytes, seen: ReadFile) -> bool:
         """As `Place`."""
         if self.read(name) != seen:
             return False
         files.write(files.join(self._folder, name), content)
         return True
 
-    def delete(self, name: str, seen: Seen) -> None:
+    def delete(self, name: str, seen: ReadFile) -> None:
         """As `Place`."""
         with suppress(OSError, BeamIOError):
             if self.read(name) == seen:

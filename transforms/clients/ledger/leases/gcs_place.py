@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
-from rankbeam.transforms.clients.ledger.leases.place import Seen
+from rankbeam.transforms.clients.ledger.leases.place import ReadFile
 from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.records.errors import InputError
 
@@ -27,7 +27,7 @@ class GcsPlace:
     def __init__(self, folder: str, connect: Callable[[], Any] = _beams_client) -> None:
         self._folder, self._connect = folder, connect
 
-    def read(self, name: str) -> Seen | None:
+    def read(self, name: str) -> ReadFile | None:
         """As `Place`."""
         from google.api_core.exceptions import NotFound
 
@@ -37,17 +37,17 @@ class GcsPlace:
                 content = blob.download_as_bytes(timeout=_TIMEOUT_S)
             except NotFound:
                 return None
-            return Seen(content, blob.generation)
+            return ReadFile(content, blob.generation)
 
     def create(self, name: str, content: bytes) -> bool:
         """As `Place`."""
         return self._put(name, content, _NO_OBJECT)
 
-    def replace(self, name: str, content: bytes, seen: Seen) -> bool:
+    def replace(self, name: str, content: bytes, seen: ReadFile) -> bool:
         """As `Place`."""
         return self._put(name, content, seen.version)
 
-    def delete(self, name: str, seen: Seen) -> None:
+    def delete(self, name: str, seen: ReadFile) -> None:
         """As `Place`."""
         from google.api_core.exceptions import NotFound, PreconditionFailed
 

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from rankbeam.transforms.clients.ledger.leases import process
-from rankbeam.transforms.clients.ledger.leases.place import Place, Seen
+from rankbeam.transforms.clients.ledger.leases.place import LeasePlace, ReadFile
 from rankbeam.transforms.records.errors import InputError
 
 BEAT_S = 10.0
@@ -81,7 +81,7 @@ class Lease:
 
     def __init__(
         self,
-        place: Place,
+        place: LeasePlace,
         name: str,
         me: Holder,
         clock: Callable[[], float] = time.monotonic,
@@ -91,7 +91,7 @@ class Lease:
         self._file = f"lease-{hashlib.sha256(name.encode()).hexdigest()[:32]}.json"
         self._me, self._clock, self._now = me, clock, now
         self._held: Holder | None = None
-        self._watched: tuple[Seen, float] | None = None
+        self._watched: tuple[ReadFile, float] | None = None
         self._beaten = 0.0
 
     def claim(self) -> Holder | None:
@@ -144,7 +144,7 @@ class Lease:
             )
         self._beaten = began
 
-    def _is_abandoned(self, seen: Seen) -> bool:
+    def _is_abandoned(self, seen: ReadFile) -> bool:
         holder = Holder.read(seen.content)
         if holder is not None and holder.machine == self._me.machine:
             return process.started(holder.pid) != holder.pid_started
@@ -154,7 +154,7 @@ class Lease:
         return stood_still or (holder is not None and _is_old(holder, self._now()))
 
 
-def _is_of(seen: Seen, held: Holder) -> bool:
+def _is_of(seen: ReadFile, held: Holder) -> bool:
     holder = Holder.read(seen.content)
     return holder is not None and holder.token == held.token
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rankbeam.transforms.clients.ledger.leases.place import Seen
+from rankbeam.transforms.clients.ledger.leases.place import ReadFile
 from rankbeam.transforms.clients.storage import whole
 from rankbeam.transforms.records.errors import InputError
 
@@ -23,7 +23,7 @@ class LocalPlace:
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
 
-    def read(self, name: str) -> Seen | None:
+    def read(self, name: str) -> ReadFile | None:
         """As `Place`."""
         with self._translated(name):
             if (seen := self._now(name)) is None or seen.content:
@@ -38,7 +38,7 @@ class LocalPlace:
             with self._guarded():
                 return self._made(self._folder / name, content)
 
-    def replace(self, name: str, content: bytes, seen: Seen) -> bool:
+    def replace(self, name: str, content: bytes, seen: ReadFile) -> bool:
         """As `Place`."""
         with self._translated(name), self._guarded():
             if self._now(name) != seen:
@@ -49,18 +49,18 @@ class LocalPlace:
             beside.replace(self._folder / name)
             return True
 
-    def delete(self, name: str, seen: Seen) -> None:
+    def delete(self, name: str, seen: ReadFile) -> None:
         """As `Place`."""
         with self._translated(name), self._guarded():
             if self._now(name) == seen:
                 (self._folder / name).unlink(missing_ok=True)
 
-    def _now(self, name: str) -> Seen | None:
+    def _now(self, name: str) -> ReadFile | None:
         try:
             content = (self._folder / name).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
-        return Seen(content, content)
+        return ReadFile(content, content)
 
     @staticmethod
     def _made(path: Path, content: bytes) -> bool:

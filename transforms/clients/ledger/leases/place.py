@@ -3,20 +3,20 @@
 from typing import NamedTuple, Protocol
 
 
-class Seen(NamedTuple):
+class ReadFile(NamedTuple):
     """A file as it was read."""
 
     content: bytes
     version: object
 
 
-class Place(Protocol):
+class LeasePlace(Protocol):
     """A filesystem's way to make files that several processes compete for.
 
     Every method raises InputError if the filesystem refuses.
     """
 
-    def read(self, name: str) -> Seen | None:
+    def read(self, name: str) -> ReadFile | None:
         """A file; None where there is none."""
         ...
 
@@ -24,10 +24,10 @@ class Place(Protocol):
         """Make a file; returns whether this call made it, rather than another process."""
         ...
 
-    def replace(self, name: str, content: bytes, seen: Seen) -> bool:
+    def replace(self, name: str, content: bytes, seen: ReadFile) -> bool:
         """Replace a file, if it is unchanged since it was read; returns whether it was."""
         ...
 
-    def delete(self, name: str, seen: Seen) -> None:
+    def delete(self, name: str, seen: ReadFile) -> None:
         """Delete a file, if it is unchanged since it was read."""
         ...

@@ -18,7 +18,7 @@ Numbers = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Tokens:
+class TokenIndex:
     """The tokens of documents, in the order of their rows: for each those of its title, then those of its text.
 
     Attributes:
@@ -37,12 +37,12 @@ class Tokens:
 
 
 @lru_cache(1)
-def tokens_of(collection: Collection, analysis: Analysis) -> Tokens:
+def tokens_of(collection: Collection, analysis: Analysis) -> TokenIndex:
     """The tokens of a collection, made or found on its shelf."""
     folder = collection.shelf.get("tokens", analysis.parameters, lambda into: _make(collection, analysis, into))
     counts = np.fromfile(folder / _COUNTS, np.int32).reshape(-1, 2).astype(np.int64)
     vocabulary = json.loads((folder / _VOCABULARY).read_text(encoding="utf-8"))
-    return Tokens(vocabulary, mapped(folder / _TERMS), mapped(folder / _STARTS), counts[:, 0], counts[:, 1])
+    return TokenIndex(vocabulary, mapped(folder / _TERMS), mapped(folder / _STARTS), counts[:, 0], counts[:, 1])
 
 
 def mapped(path: Path) -> Numbers:

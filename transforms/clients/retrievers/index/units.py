@@ -9,7 +9,7 @@ import numpy as np
 
 from rankbeam.transforms.clients.retrievers.index.analysis import WORDS, Analysis
 from rankbeam.transforms.clients.retrievers.index.collection import Collection, collection_of
-from rankbeam.transforms.clients.retrievers.index.tokens import Tokens, mapped, tokens_of
+from rankbeam.transforms.clients.retrievers.index.tokens import TokenIndex, mapped, tokens_of
 from rankbeam.transforms.clients.retrievers.index.vocabulary import Vocabulary, vocabulary_of
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.kernels.search.bigrams import has_pairs
@@ -161,7 +161,7 @@ def _index(units: Units, analysis: Analysis, fields: tuple[str, ...], folder: Pa
         getattr(postings, name).tofile(folder / f"{name}.i32")
 
 
-def _pieces(units: Units, tokens: Tokens, fields: tuple[str, ...]) -> Pieces:
+def _pieces(units: Units, tokens: TokenIndex, fields: tuple[str, ...]) -> Pieces:
     """The ranges of tokens of each unit."""
     ends = np.cumsum(tokens.title + tokens.text)
     of_text = ends - tokens.text
@@ -175,7 +175,7 @@ def _pieces(units: Units, tokens: Tokens, fields: tuple[str, ...]) -> Pieces:
     )
 
 
-def _inside(units: Units, tokens: Tokens, of_text: IntArray) -> tuple[IntArray, IntArray]:
+def _inside(units: Units, tokens: TokenIndex, of_text: IntArray) -> tuple[IntArray, IntArray]:
     """Where the tokens of each chunk begin, and how many they are: those that begin inside its span."""
     begin, count = np.empty(len(units), np.int64), np.empty(len(units), np.int64)
     by_row = np.argsort(units.row, kind="stable")
