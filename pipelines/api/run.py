@@ -55,7 +55,7 @@ def evaluate(
         wait_for_lease_s: seconds to wait for another run that uses the same ledger; by default to its end.
         beam_options: options of Beam's local runner, such as `["--direct_num_workers=2"]`.
         system: a function of a query and its attributes that returns a text or {answer, contexts}, sync or async; or an
-            object of LangChain or LlamaIndex; or several by name. Each becomes a configuration that is asked.
+            object of LangChain, LlamaIndex or Haystack; or several by name. Each becomes a configuration that is asked.
         version: version of `system`. Without it, every run asks it again.
         **overrides: keys of the experiment and their values, such as `metrics=["nDCG@10"]`; each replaces the whole
             value of its key.

@@ -320,7 +320,7 @@ def test_python_functions_are_applications(tmp_path: Path, monkeypatch: pytest.M
 
     async def slow(query: str, attributes: dict[str, str]) -> dict[str, Any]:
         calls.append(query)
-        assert set(attributes) == {"query_id"}
+        assert attributes["language"] == DATA[attributes["query_id"]][3]
         return answered(query)
 
     class Chain:

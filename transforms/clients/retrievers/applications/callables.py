@@ -1,16 +1,19 @@
-"""Applications in this process: any Python function, or an object of LangChain or LlamaIndex."""
+"""Applications in this process: any Python function, or an object of LangChain, LlamaIndex or Haystack."""
 
 import asyncio
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
+import pyarrow as pa
 from pydantic import JsonValue, field_validator
 
 from rankbeam.transforms.clients.calls.services import Access
+from rankbeam.transforms.clients.retrievers.applications.adapters import System, adapted
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
+from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply
@@ -18,14 +21,11 @@ from rankbeam.transforms.records.reply import Reply
 CALLABLE = "callable"
 """The type of these applications, which `rankbeam.evaluate(…, system=…)` uses."""
 
-System = Callable[[str, Mapping[str, str]], Any]
-"""Takes a query and its attributes; returns a text, or {answer, contexts}, or a promise of one."""
-
 _systems: dict[str, System] = {}
 _ANSWERS = ("answer", "output", "result", "response")
 _CONTEXTS = ("contexts", "context", "source_documents", "documents")
 _TEXTS = ("text", "page_content", "content")
-_IDS = ("doc_id", "id", "id_")
+_IDS = ("doc_id", "ref_doc_id", "id", "id_")
 
 
 @contextmanager
@@ -37,20 +37,6 @@ def registered(systems: Mapping[str, Any]) -> Iterator[None]:
     finally:
         for name in systems:
             del _systems[name]
-
-
-def adapted(system: Any) -> System:
-    """A function of a query and its attributes for an object of LangChain (`invoke`) or LlamaIndex (`query`)."""
-    for name in ("ainvoke", "invoke", "aquery", "query"):
-        method = getattr(system, name, None)
-        if callable(method):
-            return lambda text, _attributes, method=method: method(text)  # type: ignore[misc]
-    if not callable(system):
-        raise TypeError(f"{type(system).__name__} is neither a function nor an object with invoke or query")
-    if len(inspect.signature(system).parameters) == 1:
-        return lambda text, _attributes: system(text)
-    function: System = system
-    return function
 
 
 class CallableApplication(HttpApplication):
@@ -88,6 +74,19 @@ class CallableApplication(HttpApplication):
         """Failures of a function are those of single queries."""
         return Access(f"the function {self.system!r}", (), frozenset())
 
+    def requests(self, kind: str, queries: pa.RecordBatch) -> list[tuple[str, str]]:
+        """Key and payload of the call for each query; attributes are part of them if the function takes attributes."""
+        requests = super().requests(kind, queries)
+        if not _systems[self.system].takes_attributes:
+            return requests
+        attributes = [
+            {pair["name"]: pair["value"] for pair in entry or ()} for entry in queries["attributes"].to_pylist()
+        ]
+        return [
+            (content_key({"key": key, "attributes": entry}) if entry else key, _joined(entry, payload))
+            for (key, payload), entry in zip(requests, attributes, strict=True)
+        ]
+
     def scope(self) -> str:
         """The name of the function."""
         return self.system
@@ -103,7 +102,7 @@ class CallableConnection:
     """Calls a function; one that is not asynchronous runs in a thread."""
 
     def __init__(self, system: System) -> None:
-        self._system = system
+        self._function = system.function
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
         """Make one attempt; see `services.Connection.call`."""
@@ -113,7 +112,7 @@ class CallableConnection:
         began = clock()
         try:
             async with asyncio.timeout(timeout_s):
-                result = await asyncio.to_thread(self._system, values["query"], attributes)
+                result = await asyncio.to_thread(self._function, values["query"], attributes)
                 result = await result if inspect.isawaitable(result) else result
         except TimeoutError as error:
             raise CallError(FailureKind.TIMEOUT, f"no answer within {timeout_s:g} s") from error
@@ -124,6 +123,10 @@ class CallableConnection:
 
     async def close(self) -> None:
         """Nothing is open."""
+
+
+def _joined(attributes: Mapping[str, str], payload: str) -> str:
+    return json.dumps({**attributes, **json.loads(payload)}, ensure_ascii=False)
 
 
 def plain(result: Any) -> dict[str, Any]:
@@ -137,15 +140,22 @@ def plain(result: Any) -> dict[str, Any]:
     if hasattr(result, "source_nodes"):  # a Response of LlamaIndex
         return plain({"answer": str(result), "contexts": [entry.node for entry in result.source_nodes]})
     if not isinstance(result, Mapping):
-        content = getattr(result, "content", None)  # a message of LangChain
-        if not isinstance(content, str):
-            problem = f"the system returned {type(result).__name__}; return a text or {{answer, contexts}}"
-            raise CallError(FailureKind.MALFORMED, problem)
-        return {"answer": content, "contexts": None}
+        return {"answer": _text_of(result), "contexts": None}
     answer = next((result[name] for name in _ANSWERS if name in result), None)
     contexts = next((result[name] for name in _CONTEXTS if name in result), None)
-    answer = answer if isinstance(answer, str | None) else getattr(answer, "content", None)
+    answer = answer if isinstance(answer, str | None) else _text_of(answer)
     return {"answer": answer, "contexts": None if contexts is None else [_context(entry) for entry in contexts]}
+
+
+def _text_of(message: Any) -> str:
+    """The text of a message of LangChain, whose content may be a list of blocks."""
+    content = getattr(message, "content", None)
+    blocks = content if isinstance(content, list) else [content]
+    texts = [block.get("text") if isinstance(block, Mapping) else block for block in blocks]
+    if not any(isinstance(text, str) for text in texts):
+        problem = f"the system returned {type(message).__name__}; return a text or {{answer, contexts}}"
+        raise CallError(FailureKind.MALFORMED, problem)
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _context(value: Any) -> dict[str, str | None]:

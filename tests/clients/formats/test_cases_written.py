@@ -1,0 +1,48 @@
+"""Files that ragas 0.4.3 and DeepEval 4.3.1 wrote themselves, from the same four rows, give the same cases."""
+
+from pathlib import Path
+
+import pytest
+
+from rankbeam.transforms.clients.formats.cases.read import hashed_id, read_cases
+from rankbeam.transforms.clients.formats.cases.source import CaseSource
+from rankbeam.transforms.clients.formats.cases.survey import survey_of
+
+FOLDER = Path(__file__).parent / "written"
+ROWS = [
+    ("Who pays the invoices?", "Owners pay. Guests do, too.", ["Owners pay the invoices.", "It rains."], "Owners pay."),
+    ("How does the door open?", "It opens with a code.", ["The door opens with a key or a code."], "With a code."),
+    ("Is there a garden?", None, ["The garden is green."], "Yes."),
+    ("What is lost?", "A key is lost.", [], "A key."),
+]
+
+
+@pytest.mark.parametrize("name", ["ragas.jsonl", "ragas.csv", "ragas.parquet"])
+def test_files_of_ragas(name: str) -> None:
+    source = CaseSource(str(FOLDER / name))
+    cases = list(read_cases(source))
+    assert survey_of(source).layout.tool.name == "ragas"
+    assert [(case.question, case.answer, case.reference) for case in cases] == [(q, a, r) for q, a, _, r in ROWS]
+    contexts = [[text.replace(" | ", " ") for _, text in case.contexts or ()] for case in cases]
+    assert contexts == [texts for _, _, texts, _ in ROWS]
+
+
+@pytest.mark.parametrize("name", ["ragas_conversations.jsonl", "ragas_conversations.csv"])
+def test_conversations_of_ragas(name: str) -> None:
+    cases = list(read_cases(CaseSource(str(FOLDER / name))))
+    assert [(case.question, case.answer, case.reference) for case in cases] == [(q, a or "-", r) for q, a, _, r in ROWS]
+    history = [{"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Hello"}]
+    assert [case.query_id for case in cases] == [hashed_id(q, history) for q, _, _, _ in ROWS]
+
+
+@pytest.mark.parametrize("name", ["deepeval.json", "deepeval.jsonl", "deepeval.csv"])
+def test_files_of_deepeval(name: str) -> None:
+    source = CaseSource(str(FOLDER / name))
+    cases, survey = list(read_cases(source)), survey_of(source)
+    assert survey.layout.tool.name == "DeepEval"
+    assert [(case.question, case.answer, case.reference) for case in cases] == [(q, a, r) for q, a, _, r in ROWS]
+    # An empty list is an empty cell in DeepEval's CSV, and so is a missing one.
+    expected = [texts or None if name.endswith("csv") else texts for _, _, texts, _ in ROWS]
+    assert [(case.contexts and [text for _, text in case.contexts]) or (None if case.contexts is None else [])
+            for case in cases] == expected  # fmt: skip
+    assert survey.counts == ({} if name.endswith("json") else {"joined": 1})

@@ -1,0 +1,157 @@
+"""Objects of LangChain, LlamaIndex and Haystack as systems: the real ones where they are installed."""
+
+import asyncio
+import inspect
+from typing import Any
+
+import pytest
+
+from rankbeam.transforms.clients.retrievers.applications.adapters import adapted
+from rankbeam.transforms.clients.retrievers.applications.callables import plain
+
+Q, A, TEXT = "Who must pay?", "Owners pay.", "Owners pay the invoices."
+EXPECTED = {"answer": A, "contexts": [{"doc_id": "owners", "text": TEXT}]}
+
+
+def answer(system: Any) -> dict[str, Any]:
+    result = adapted(system).function(Q, {})
+
+    async def awaited() -> Any:
+        return await result
+
+    return plain(asyncio.run(awaited()) if inspect.isawaitable(result) else result)
+
+
+class Document:
+    """A document of Haystack."""
+
+    def __init__(self) -> None:
+        self.id, self.content = "owners", TEXT
+
+
+class Chain:
+    """A chain as LangChain's, with one named input."""
+
+    def __init__(self, schema: dict[str, Any], expected: Any, result: Any) -> None:
+        self.schema, self.expected, self.result = schema, expected, result
+
+    def get_input_jsonschema(self) -> dict[str, Any]:
+        return self.schema
+
+    async def ainvoke(self, value: Any) -> Any:
+        assert value == self.expected
+        return self.result
+
+
+class Message:
+    """A message of LangChain."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected", "result"),
+    [
+        ({"title": "Lambda"}, Q, {"answer": A, "context": [Document()]}),
+        ({"type": "object", "properties": {"root": {}}}, Q, {"answer": Message(A), "context": [Document()]}),
+        ({"type": "object", "properties": {"frage": {}}}, {"frage": Q}, {"output": A, "documents": [Document()]}),
+        (
+            {"type": "object", "properties": {"chat_history": {}, "input": {}}},
+            {"input": Q},
+            {"input": Q, "answer": Message([{"type": "text", "text": A}]), "context": [Document()]},
+        ),
+    ],
+)
+def test_chains_get_the_query_at_their_input(schema: dict[str, Any], expected: Any, result: Any) -> None:
+    assert answer(Chain(schema, expected, result)) == EXPECTED
+
+
+def test_an_agent_gets_a_message_and_answers_with_its_last_one() -> None:
+    state = {"messages": [Message(Q), Message(A)]}
+    agent = Chain(
+        {"type": "object", "properties": {"messages": {}}}, {"messages": [{"role": "user", "content": Q}]}, state
+    )
+    assert answer(agent) == {"answer": A, "contexts": None}
+
+
+class Pipeline:
+    """A pipeline as Haystack's."""
+
+    def __init__(self, outputs: dict[str, Any], *inputs: str) -> None:
+        self.outputs, self.names = outputs, inputs
+        self.graph = type("Graph", (), {"nodes": list(outputs)})()
+
+    def inputs(self) -> dict[str, Any]:
+        return {"first": {name: {} for name in self.names}}
+
+    def run(self, values: dict[str, str], include_outputs_from: set[str]) -> dict[str, Any]:
+        assert values == {"query": Q}
+        assert include_outputs_from == set(self.outputs)
+        return self.outputs
+
+
+def test_pipelines_answer_with_their_last_documents() -> None:
+    outputs = {"search": {"documents": []}, "rank": {"documents": [Document()]}, "model": {"replies": [A, "b"]}}
+    assert answer(Pipeline(outputs, "query", "top_k")) == EXPECTED
+    with pytest.raises(TypeError, match="has none of the inputs query, question"):
+        adapted(Pipeline(outputs, "prompt"))
+
+
+def test_langchain_itself() -> None:
+    reason = "langchain-core is not installed"
+    documents = pytest.importorskip("langchain_core.documents", reason=reason)
+    runnables = pytest.importorskip("langchain_core.runnables", reason=reason)
+    messages = pytest.importorskip("langchain_core.messages", reason=reason)
+    models = pytest.importorskip("langchain_core.language_models.fake_chat_models", reason=reason)
+    prompts = pytest.importorskip("langchain_core.prompts", reason=reason)
+    parsers = pytest.importorskip("langchain_core.output_parsers", reason=reason)
+    model = models.GenericFakeChatModel(messages=iter([messages.AIMessage(A)] * 4))
+    search = runnables.RunnableLambda(lambda _: [documents.Document(page_content=TEXT, id="owners")])
+    question = runnables.RunnablePassthrough()
+    generate = prompts.ChatPromptTemplate.from_template("{question} {context}") | model
+    chain = runnables.RunnableParallel(context=search, question=question) | question.assign(answer=generate)
+    assert answer(chain) == EXPECTED
+    named = question.assign(context=search) | question.assign(
+        answer=prompts.ChatPromptTemplate.from_template("{input} {context}") | model | parsers.StrOutputParser()
+    )
+    assert answer(named) == EXPECTED
+    assert answer(model) == {"answer": A, "contexts": None}
+    text = prompts.ChatPromptTemplate.from_template("{question}") | model | parsers.StrOutputParser()
+    assert answer(text) == {"answer": A, "contexts": None}
+
+
+def test_llamaindex_itself() -> None:
+    core = pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
+    llms = pytest.importorskip("llama_index.core.llms")
+    index = core.VectorStoreIndex.from_documents(
+        [core.Document(text=TEXT, id_="owners")], embed_model=core.MockEmbedding(8)
+    )
+    result = answer(index.as_query_engine(llm=llms.MockLLM(max_tokens=2)))
+    assert result["contexts"] == EXPECTED["contexts"]
+    assert result["answer"]
+
+
+def test_haystack_itself() -> None:
+    haystack = pytest.importorskip("haystack", reason="haystack-ai is not installed")
+    builders = pytest.importorskip("haystack.components.builders")
+    stores = pytest.importorskip("haystack.document_stores.in_memory")
+    retrievers = pytest.importorskip("haystack.components.retrievers.in_memory")
+    store = stores.InMemoryDocumentStore()
+    others = [haystack.Document(id=name, content=f"Door {name} is green.") for name in map(str, range(9))]
+    store.write_documents([haystack.Document(id="owners", content=TEXT), *others])
+
+    class Writer:
+        @haystack.component.output_types(replies=list[str])
+        def run(self, prompt: str) -> dict[str, list[str]]:
+            assert Q in prompt
+            return {"replies": [A]}
+
+    pipeline = haystack.Pipeline()
+    pipeline.add_component("search", retrievers.InMemoryBM25Retriever(store, top_k=1))
+    template = "{{question}} {% for document in documents %}{{document.content}}{% endfor %}"
+    pipeline.add_component("prompt", builders.PromptBuilder(template, required_variables=["question", "documents"]))
+    pipeline.add_component("writer", haystack.component(Writer)())
+    pipeline.connect("search.documents", "prompt.documents")
+    pipeline.connect("prompt.prompt", "writer.prompt")
+    assert answer(pipeline) == EXPECTED
