@@ -12,6 +12,7 @@ GUIDES: Mapping[str, str] = {
     "gate": "gates",
     "export": "other-tools",
     "goldens": "goldens",
+    "holes": "trust",
     "init": "start",
     "judge": "other-tools",
     "label": "trust",

@@ -20,7 +20,6 @@ from rankbeam.transforms.records.judging.steps import JudgeStep
 from rankbeam.transforms.records.labels import ADJUDICATED, Labels, Place, agreed
 
 PEOPLE = "people"
-_REPLICATES, _LEAST_QUERIES = 1000, 2
 _QUADRATIC = 2
 
 
@@ -78,7 +77,7 @@ class AgreementRows:
         pair, queries = pair[both], queries[both]
         counts = raters.confusion(pair[:, 0], pair[:, 1], size)
         scores = np.array([float(step.verdicts(step.decided([word]))[0].score) for word in step.decisions])
-        drawn = self._resampled(pair, queries, size)
+        drawn = raters.resampled_confusions(pair[:, 0], pair[:, 1], queries, size, seed=self.seed)
 
         def bias(matrix: IntArray) -> float | None:
             total = int(matrix.sum())
@@ -105,17 +104,6 @@ class AgreementRows:
             low, high = np.percentile(values, tails).tolist() if values else (None, None)
             row |= {column: formula(counts), f"{column}_low": low, f"{column}_high": high}
         return row
-
-    def _resampled(self, pair: IntArray, queries: IntArray, size: int) -> Sequence[IntArray]:
-        """Confusion matrices of bootstrap samples of queries, which are whole; none of fewer than two queries."""
-        distinct, place = np.unique(queries, return_inverse=True)
-        if len(distinct) < _LEAST_QUERIES:
-            return []
-        by_query = np.zeros((len(distinct), size * size), np.int64)
-        np.add.at(by_query, (place, pair[:, 0] * size + pair[:, 1]), 1)
-        shares = np.full(len(distinct), 1.0 / len(distinct))
-        weights = np.random.default_rng(self.seed).multinomial(len(distinct), shares, _REPLICATES)
-        return list((weights @ by_query).reshape(_REPLICATES, size, size))
 
 
 def _power(step: JudgeStep) -> int:

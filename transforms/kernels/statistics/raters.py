@@ -65,6 +65,35 @@ def confusion(first: IntArray, second: IntArray, categories: int) -> IntArray:
     return matrix
 
 
+def resampled_confusions(
+    first: IntArray, second: IntArray, group: IntArray, categories: int, replicates: int = 1000, seed: int = 0
+) -> Sequence[IntArray]:
+    """Confusion matrices of bootstrap samples of groups, such as queries, each drawn whole.
+
+    Args:
+        first: int64[n], categories of one annotator.
+        second: int64[n], those of another.
+        group: int64[n].
+        categories: k.
+        replicates: number of samples.
+        seed: random seed.
+
+    Returns:
+        int64[k, k] by sample; none for fewer than two groups.
+
+    >>> len(resampled_confusions(np.array([0, 1]), np.array([0, 1]), np.array([0, 1]), 2, 5))
+    5
+    """
+    distinct, place = np.unique(group, return_inverse=True)
+    if len(distinct) < 2:
+        return []
+    by_group = np.zeros((len(distinct), categories * categories), np.int64)
+    np.add.at(by_group, (place, first * categories + second), 1)
+    shares = np.full(len(distinct), 1.0 / len(distinct))
+    weights = np.random.default_rng(seed).multinomial(len(distinct), shares, replicates)
+    return list((weights @ by_group).reshape(replicates, categories, categories))
+
+
 def observed_agreement(counts: IntArray) -> float | None:
     """The share of equal decisions in a confusion matrix; None without items."""
     total = int(counts.sum())

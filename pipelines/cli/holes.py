@@ -1,0 +1,36 @@
+"""The command that fills holes in the judgements with a judge's grades."""
+
+import click
+
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, wide
+from rankbeam.pipelines.local.messages import messages, warn
+
+_GRADES_HELP = "Worth of the judge's grades 0 to 3, such as 0,0,1,2; by default it follows from people's grades."
+
+
+@main.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--grades", metavar="A,B,C,D", help=_GRADES_HELP)
+@click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
+@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+@wide
+def holes(folder: str, grades: str | None, run_id: str | None, experiment_name: str | None, wide: bool) -> None:
+    """Fill holes in the judgements of the run in DIR with the grades of its judge, and audit the judge.
+
+    The run needs the metric ContextRelevance@k, for which the judge grades the first k documents of each configuration.
+    Documents that people judged keep their grades and audit the judge. DIR/holes gets a new file of judgements, whose
+    last column is `human` or `llm`; the dataset's own file is never changed. No call is made.
+
+    \b
+    Example:
+      rankbeam holes out/helpdesk
+    """
+    with messages():
+        from rankbeam.pipelines.holes.fill import fill
+        from rankbeam.pipelines.results.find import find_run
+        from rankbeam.pipelines.show.screen import Screen
+
+        filling = fill(find_run(folder, run_id, experiment_name), grades)
+        for warning in filling.warnings:
+            warn(warning)
+        click.echo(filling.as_text(Screen.of(wide=wide)))

@@ -1,0 +1,125 @@
+"""Fill the holes of a finished run: a file of judgements by people and judge, with an audit of the judge."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from rankbeam.pipelines.holes.audit import Audit, audit_of
+from rankbeam.pipelines.holes.effects import Effect, effects_of, reversed_pairs
+from rankbeam.pipelines.holes.grades import HUMAN, LLM, Pair, human_grades, judge_grades, scale_of
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.show.screen import WHOLE, Screen
+from rankbeam.pipelines.show.tabular import Table
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.goldens.publishing import QRELS_HEADER
+from rankbeam.transforms.records.errors import InputError
+
+FOLDER = "holes"
+_MOST_NAMED = 10
+
+
+@dataclass(frozen=True)
+class Filling:
+    """Summary of what was filled.
+
+    Attributes:
+        path: the written file of judgements.
+        human: number of judgements by people.
+        filled: number of judgements by the judge.
+        without_text: number of graded texts whose document is not known any more.
+        judge: judge, version of its model and hash of its prompt.
+        scale: for each grade of the judge, the grade that was written.
+        audit: comparison of judge and people.
+        effects: means before and after.
+    """
+
+    path: str
+    human: int
+    filled: int
+    without_text: int
+    judge: Mapping[str, str | None]
+    scale: Sequence[int]
+    audit: Audit
+    effects: Sequence[Effect]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Reasons for caution with the means."""
+        warnings = list(self.audit.warnings)
+        if self.without_text:
+            warnings.append(f"{self.without_text:,} graded texts belong to no document of the corpus or the rankings")
+        pairs = list(reversed_pairs(self.effects))
+        for metric, better, worse in pairs[:_MOST_NAMED]:
+            warnings.append(f"{metric}: {better} is better than {worse} by people, and worse with the judge's grades")
+        if len(pairs) > _MOST_NAMED:
+            warnings.append(f"{len(pairs) - _MOST_NAMED:,} further pairs change their order")
+        return warnings
+
+    def as_text(self, screen: Screen = WHOLE) -> str:
+        """For people."""
+        audit = self.audit
+        lines = [f"{self.path}: {self.human:,} judgements by people, {self.filled:,} by {self.judge['judge']}", ""]
+        heading = ["metric", "configuration", "people", "judged only", "holes filled"]
+        means = [
+            [row.metric, row.configuration, *(f"{value:.4f}" for value in (row.human, row.judged_only, row.filled))]
+            for row in self.effects
+        ]
+        if means:
+            lines += [screen.table(Table(heading, means, left=2)), ""]
+        if audit.pairs:
+            low, high = audit.interval or (float("nan"), float("nan"))
+            kappa = "undefined" if audit.kappa is None else f"{audit.kappa:.2f} ({low:.2f} to {high:.2f})"
+            equal = f"{audit.pairs:,} documents graded by both · {audit.agreement:.0%} equal"
+            lines.append(f"audit: {equal} · quadratic kappa {kappa}")
+            if audit.not_relevant:
+                ends = " to ".join(f"{end:.0%}" for end in audit.overrating)
+                share = audit.overrated / audit.not_relevant
+                lines.append(f"relevant by the judge where people said 0: {share:.0%} ({ends})")
+            columns = ["people", *(f"judge {grade}" for grade in audit.grades)]
+            counts = [
+                [str(grade), *map(str, row)] for grade, row in zip(audit.grades, audit.counts, strict=True) if any(row)
+            ]
+            lines += ["", screen.table(Table(columns, counts))]
+        return "\n".join(lines).rstrip()
+
+
+def fill(run: Results, grades: str | None = None) -> Filling:
+    """Write the judgements of people, and the judge's grades of documents that people did not judge.
+
+    Args:
+        run: finished run with the metric ContextRelevance@k, whose judge graded the first k documents.
+        grades: worth of the judge's grades 0 to 3, such as "0,0,1,2"; see `scale_of`.
+    """
+    path, human = human_grades(run)
+    scale = scale_of(human, grades)
+    graded = judge_grades(run)
+    on_scale = {pair: scale[grade] for pair, grade in graded.by_pair.items()}
+    filled = {pair: float(grade) for pair, grade in on_scale.items() if human.get(pair, -1.0) < 0}
+    unchanged = {pair: grade for pair, grade in human.items() if pair not in filled}
+    folder = files.join(run.output, FOLDER)
+    files.make_folder(folder)
+    target = files.join(folder, f"{run.run_id}.tsv")
+    result = Filling(
+        target,
+        len(unchanged),
+        len(filled),
+        graded.without_text,
+        graded.judge,
+        scale,
+        audit_of(human, on_scale),
+        effects_of(run, human, filled),
+    )
+    files.write(target, _lines(unchanged, filled).encode())
+    facts = {**run.identity(), "qrels": path, **asdict(result)}
+    facts["audit"] |= {"grades": list(result.audit.grades), "warnings": result.audit.warnings}
+    files.write(files.join(folder, f"{run.run_id}.json"), json.dumps(facts, ensure_ascii=False, indent=1).encode())
+    return result
+
+
+def _lines(human: Mapping[Pair, float], filled: Mapping[Pair, float]) -> str:
+    rows = [(*pair, f"{grade:.15g}", HUMAN) for pair, grade in sorted(human.items())]
+    rows += [(*pair, f"{grade:.15g}", LLM) for pair, grade in sorted(filled.items())]
+    wrong = next((row[0] for row in rows if any(mark in name for name in row[:2] for mark in "\t\r\n")), None)
+    if wrong is not None:
+        raise InputError(f"query {wrong!r}: an id with a tab or a line end cannot be written to a file of judgements")
+    return "".join("\t".join(row) + "\n" for row in (QRELS_HEADER, *rows))

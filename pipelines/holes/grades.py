@@ -1,0 +1,153 @@
+"""Grades that a run's judge gave to retrieved documents, and the grades of people for the same documents."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.formats import rows, sources, texts
+from rankbeam.transforms.clients.formats.recognise import Format, recognise
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.labels import text_hash
+
+LLM, HUMAN = "llm", "human"
+"""Sources of judgements, as files of judgements name them."""
+
+Pair = tuple[str, str]
+"""Query and document."""
+
+_STEP = "grade"
+_VERDICTS = (
+    "step", "query_id", "right_hash", "grade", "sample", "is_sentinel", "is_repeat", "judge", "model_version",
+    "prompt_hash",
+)  # fmt: skip
+_SOURCE = {Format.SOURCED_QRELS: 3, Format.TREC_QRELS: 1}
+"""Position of the source in a line, by format."""
+
+# The worth of the judge's grades by the highest grade of people: 2 ("answers in part") is the lowest relevant one.
+_DEFAULT_SCALES: Mapping[float, Sequence[int]] = {1.0: (0, 0, 1, 1), 2.0: (0, 0, 1, 2), 3.0: (0, 0, 2, 3)}
+
+
+@dataclass(frozen=True)
+class JudgeGrades:
+    """Grades of a judge.
+
+    Attributes:
+        by_pair: by query and document, the highest grade of the document's texts.
+        judge: its name, the version of its model and the hash of its prompt.
+        without_text: number of graded texts that belong to no document that is still known.
+    """
+
+    by_pair: Mapping[Pair, int]
+    judge: Mapping[str, str | None]
+    without_text: int
+
+
+def human_grades(run: Results) -> tuple[str, dict[Pair, float]]:
+    """The path of the dataset's judgements, and their grades.
+
+    Raises:
+        InputError: the run has no such file, it cannot be read any more, or it contains grades of a judge.
+    """
+    path = run.run["versions"].get("dataset.qrels")
+    if path is None:
+        raise InputError("has no file of judgements with holes to fill; name one in dataset.qrels", path=run.output)
+    grades: dict[Pair, float] = {}
+    for part in sources.expand(path):
+        _refuse_grades_of_a_judge(part)
+        for batch in rows.read_qrels(part):
+            columns = (batch[name].to_pylist() for name in ("query_id", "doc_id", "grade"))
+            for query_id, doc_id, grade in zip(*columns, strict=True):
+                grades[query_id, doc_id] = grade
+    return path, grades
+
+
+def _refuse_grades_of_a_judge(path: str) -> None:
+    position = _SOURCE.get(recognise(path, "qrels"))
+    if position is None:
+        return
+    with files.open_text(path) as stream:
+        for number, line in enumerate(stream, start=1):
+            words = line.decode("utf-8", "replace").split()
+            if len(words) > position and words[position].lower() == LLM:
+                problem = "has grades of a judge already; fill the holes of a run with the judgements of people"
+                raise InputError(problem, path=path, line=number)
+
+
+def judge_grades(run: Results) -> JudgeGrades:
+    """The grades of the run's judge; of several samples the median, and of two medians the lower.
+
+    Raises:
+        InputError: the judge graded nothing.
+    """
+    drawn: defaultdict[Pair, list[int]] = defaultdict(list)
+    judge: dict[str, str | None] = {}
+    for row in _rows(run, "verdicts", _VERDICTS):
+        is_value = row["step"] == _STEP and not row["is_sentinel"] and not row["is_repeat"]
+        if is_value and row["grade"] is not None:
+            drawn[row["query_id"], row["right_hash"]].append(row["grade"])
+            judge = {name: row[name] for name in ("judge", "model_version", "prompt_hash")}
+    if not drawn:
+        advice = "add ContextRelevance@10 to the metrics, so that the judge grades the first 10 documents"
+        raise InputError(f"has no grades of documents by a judge; {advice}", path=run.output)
+    by_text = {place: sorted(grades)[(len(grades) - 1) // 2] for place, grades in drawn.items()}
+    places = _documents(run, by_text)
+    best: dict[Pair, int] = {}
+    for (query_id, digest), grade in by_text.items():
+        for doc_id in places.get((query_id, digest), ()):
+            best[query_id, doc_id] = max(best.get((query_id, doc_id), 0), grade)
+    return JudgeGrades(best, judge, sum(place not in places for place in by_text))
+
+
+def _documents(run: Results, by_text: Mapping[Pair, int]) -> dict[Pair, set[str]]:
+    """By query and hash of a text, the documents of that text that some configuration retrieved."""
+    digests = {digest for _, digest in by_text}
+    of_document: defaultdict[str, set[str]] = defaultdict(set)
+    corpus = run.run["versions"].get("dataset.corpus")
+    for part in [] if corpus is None else sources.expand(corpus):
+        for entry in texts.read_entries(part, "corpus"):
+            digest = text_hash("\n".join(filter(None, [entry.title, entry.text])))
+            if digest in digests:
+                of_document[entry.id].add(digest)
+    places: defaultdict[Pair, set[str]] = defaultdict(set)
+    for row in _rows(run, "rankings", ("query_id", "documents")):
+        for document in row["documents"]:
+            text = document.get("text")
+            own = of_document.get(document["doc_id"], set()) if text is None else {text_hash(text)}
+            for digest in own:
+                if (row["query_id"], digest) in by_text:
+                    places[row["query_id"], digest].add(document["doc_id"])
+    return dict(places)
+
+
+def _rows(run: Results, name: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for batch in run.batches(name, columns):
+        yield from batch.to_pylist()
+
+
+def scale_of(grades: Mapping[Pair, float], written: str | None) -> tuple[int, ...]:
+    """For each grade of the judge, from 0 to 3, the grade on the scale of people.
+
+    Args:
+        grades: grades of people by query and document.
+        written: four numbers, separated by commas; by default they follow from the highest grade of people.
+
+    >>> scale_of({("q", "d"): 1.0}, None), scale_of({}, "0,1,1,2")
+    ((0, 0, 1, 1), (0, 1, 1, 2))
+    """
+    if written is not None:
+        words = [word.strip() for word in written.split(",")]
+        numbers = tuple(int(word) for word in words if word.isdecimal())
+        if len(numbers) != HIGHEST_GRADE + 1 or len(words) != len(numbers) or list(numbers) != sorted(numbers):
+            raise InputError(f"--grades {written!r}: write four whole numbers that do not fall, such as 0,0,1,2")
+        return numbers
+    if any(not grade.is_integer() for grade in grades.values()):
+        raise InputError("people gave grades that are not whole; say with --grades what the judge's 0 to 3 are worth")
+    highest = max(grades.values(), default=0.0)
+    if highest not in _DEFAULT_SCALES:
+        problem = f"the highest grade of people is {highest:g}, and the judge grades from 0 to 3"
+        raise InputError(f"{problem}; say with --grades what these four are worth, such as --grades 0,0,2,4")
+    return tuple(_DEFAULT_SCALES[highest])

@@ -1,0 +1,128 @@
+"""Holes of a run are filled with its judge's grades, through the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.cli import rankbeam
+from support.inputs import write
+
+from rankbeam.pipelines.holes.fill import fill
+from rankbeam.pipelines.results.find import find_run
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.slices import ALL
+
+HELPDESK = Path("examples/helpdesk").absolute()
+METRICS = ["nDCG@5", "P(rel=2)@5", "AP"]
+EXPERIMENT = """name: holes
+dataset: {{queries: {queries}, qrels: {qrels}, corpus: {corpus}}}
+services: {{overlap: {{type: lexical}}}}
+judge: {{service: overlap}}
+configurations:
+  - {{name: bm25, retriever: {{type: bm25}}, top_k: 5}}
+  - {{name: tfidf, retriever: {{type: tfidf}}, top_k: 5}}
+metrics: [{metrics}]
+output: {{path: out}}
+"""
+
+
+def experiment(folder: Path, qrels: Path | str, *metrics: str) -> str:
+    paths = {"queries": HELPDESK / "queries.jsonl", "corpus": HELPDESK / "corpus.jsonl", "qrels": qrels}
+    return write(folder / "experiment.yaml", EXPERIMENT.format(metrics=", ".join(metrics), **paths))
+
+
+def evaluated(folder: Path, qrels: Path | str, *metrics: str) -> Results:
+    folder.mkdir(exist_ok=True)
+    outcome = rankbeam("evaluate", experiment(folder, qrels, *metrics), "--output", str(folder / "out"))
+    assert outcome.status == 0, outcome.stderr
+    return find_run(str(folder / "out"))
+
+
+def means(run: Results, *metrics: str) -> list[float | None]:
+    return [run.means[row["config_id"], ALL, metric].mean for metric in metrics for row in run.configurations]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    only = [f"{metric.replace('@', '(judged_only=True)@')}" for metric in METRICS[:1]]
+    folder = tmp_path_factory.mktemp("holes")
+    return evaluated(folder / "first", HELPDESK / "qrels" / "test.tsv", *METRICS, *only, "ContextRelevance@5")
+
+
+def test_means_are_those_of_runs_with_the_two_files(run: Results, tmp_path: Path) -> None:
+    filling = fill(run)
+    effects = [effect for effect in filling.effects if effect.metric in METRICS]
+    assert [effect.human for effect in effects] == pytest.approx(means(run, *METRICS), abs=1e-12)
+    judged_only = [effect.judged_only for effect in effects if effect.metric == "nDCG@5"]
+    assert judged_only == pytest.approx(means(run, "nDCG(judged_only=True)@5"), abs=1e-12)
+    second = evaluated(tmp_path / "second", filling.path, *METRICS, "Judged@5")
+    assert [effect.filled for effect in effects] == pytest.approx(means(second, *METRICS), abs=1e-12)
+    assert means(second, "Judged@5") == [1.0, 1.0]
+
+
+def test_grades_of_people_stay_and_each_line_names_its_source(run: Results) -> None:
+    outcome = rankbeam("holes", run.output)
+    assert outcome.status == 0, outcome.stderr
+    assert "lower end of quadratic kappa" in outcome.stderr
+    path = Path(run.output) / "holes" / f"{run.run_id}.tsv"
+    header, *lines = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
+    given = [line.split("\t") for line in (HELPDESK / "qrels" / "test.tsv").read_text("utf-8").splitlines()[1:]]
+    assert header == ["query-id", "corpus-id", "score", "source"]
+    assert sorted([*line, "human"] for line in given) == sorted(line for line in lines if line[3] == "human")
+    filled = [line for line in lines if line[3] == "llm"]
+    assert filled
+    assert {line[2] for line in filled} <= {"0", "2", "3"}
+    assert f"{len(given)} judgements by people, {len(filled)} by lexical" in outcome.stdout
+    facts = json.loads(path.with_suffix(".json").read_text("utf-8"))
+    assert facts["judge"]["prompt_hash"]
+    assert (facts["human"], facts["filled"], facts["scale"]) == (len(given), len(filled), [0, 0, 2, 3])
+    assert sum(map(sum, facts["audit"]["counts"])) + len(filled) == len(
+        {(row["query_id"], row["right_hash"]) for row in run.table("verdicts").to_pylist() if not row["is_sentinel"]}
+    )
+
+
+def test_grades_count_as_the_option_says(run: Results) -> None:
+    outcome = rankbeam("holes", run.output, "--grades", "0,1,1,3")
+    assert outcome.status == 0, outcome.stderr
+    lines = (Path(run.output) / "holes" / f"{run.run_id}.tsv").read_text("utf-8").splitlines()
+    assert {line.split("\t")[2] for line in lines if line.endswith("\tllm")} <= {"0", "1", "3"}
+
+
+@pytest.mark.parametrize("written", ["0,1,2", "0,1,2,x", "0,0,3,2", "", "0,0,1,1.5", "0,,1,2,3"])
+def test_a_wrong_scale_is_refused(run: Results, written: str) -> None:
+    outcome = rankbeam("holes", run.output, "--grades", written)
+    assert outcome.status == 2
+    assert "write four whole numbers that do not fall" in outcome.stderr
+
+
+def test_a_run_without_grades_of_a_judge_is_refused(tmp_path: Path) -> None:
+    text = (HELPDESK / "qrels" / "test.tsv").read_text("utf-8")
+    run = evaluated(tmp_path / "plain", write(tmp_path / "qrels.tsv", text), "nDCG@5")
+    outcome = rankbeam("holes", run.output)
+    assert outcome.status == 2
+    assert "add ContextRelevance@10 to the metrics" in outcome.stderr
+    assert not (Path(run.output) / "holes").exists()
+
+
+@pytest.mark.parametrize("form", ["tsv", "trec"])
+def test_a_judge_does_not_audit_itself(run: Results, tmp_path: Path, form: str) -> None:
+    rows = [line.split("\t") for line in Path(fill(run).path).read_text("utf-8").splitlines()]
+    first = next(number for number, row in enumerate(rows) if row[3] == "llm")
+    if form == "tsv":
+        path, number = write(tmp_path / "q.tsv", "".join("\t".join(row) + "\n" for row in rows)), first + 1
+    else:
+        lines = [f"{query} {source} {doc} {grade}\n" for query, doc, grade, source in rows[1:]]
+        path, number = write(tmp_path / "q.txt", "".join(lines)), first
+    filled = evaluated(tmp_path / "again", path, "nDCG@5", "ContextRelevance@5")
+    outcome = rankbeam("holes", filled.output)
+    assert outcome.status == 2
+    assert f"{path}:{number}: has grades of a judge already" in outcome.stderr
+
+
+def test_other_scales_of_people_need_the_option(tmp_path: Path) -> None:
+    text = (HELPDESK / "qrels" / "test.tsv").read_text("utf-8").replace("\t3\n", "\t7\n")
+    run = evaluated(tmp_path / "seven", write(tmp_path / "qrels.tsv", text), "nDCG@5", "ContextRelevance@5")
+    outcome = rankbeam("holes", run.output)
+    assert outcome.status == 2
+    assert "the highest grade of people is 7" in outcome.stderr
+    assert rankbeam("holes", run.output, "--grades", "0,0,2,7").status == 0
