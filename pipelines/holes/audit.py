@@ -64,7 +64,7 @@ class Audit:
         if self.interval is None or self.interval[0] < _LEAST_KAPPA:
             low = "unknown" if self.interval is None else f"{self.interval[0]:.2f}"
             warnings.append(
-                f"the lower end of quadratic kappa is {low}; below {_LEAST_KAPPA}, do not gate on such means"
+                f"the lower end of quadratic kappa is {low}; below {_LEAST_KAPPA}, put no gates on such means"
             )
         return warnings
 
