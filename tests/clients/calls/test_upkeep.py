@@ -16,7 +16,7 @@ from support.services import FAST, Echo, WorkerGone, feed, make, stage, task
 from rankbeam.transforms.call import with_lost_attempts
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
-from rankbeam.transforms.clients.calls.upkeep import Upkeep
+from rankbeam.transforms.clients.calls.upkeep import Upkeep, UpkeepHooks
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Owner, survey
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -199,9 +199,8 @@ class Waiting:
         ledger = Ledger(str(self.folder), Owner("here", "now", self.wait_s))
         record = ledger.record("pool", 0, lambda: LaneCounts(0, 0, 0))
         mine = self.lease(here)
-        upkeep = Upkeep(
-            ledger, [mine], ledger.writer(), [record], self.look, lambda: None, self.sleep, lambda: self.seconds
-        )
+        hooks = UpkeepHooks(self.look, lambda: None, self.sleep)
+        upkeep = Upkeep(ledger, [mine], ledger.writer(), [record], hooks, lambda: self.seconds)
 
         async def wait() -> None:
             async with asyncio.timeout(60), upkeep:

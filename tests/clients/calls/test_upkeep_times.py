@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rankbeam.transforms.clients.calls.upkeep import Upkeep
+from rankbeam.transforms.clients.calls.upkeep import Upkeep, UpkeepHooks
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -67,10 +67,8 @@ class Run:
         ledger = Ledger(str(self.folder))
         writer = ledger.writer(clock=self.clock)
         stop = lambda: self.stops.append(round(self.clock.monotonic(), 3))  # noqa: E731  it is one line
-        upkeep = Upkeep(
-            ledger, self.kept, writer, self.kept[:1], self.look, stop, asyncio.sleep, self.clock.monotonic,
-            lambda: self.is_due,
-        )  # fmt: skip
+        hooks = UpkeepHooks(self.look, stop, asyncio.sleep, lambda: self.is_due)
+        upkeep = Upkeep(ledger, self.kept, writer, self.kept[:1], hooks, self.clock.monotonic)
 
         async def calls() -> None:
             if self.cancelled_at is not None:

@@ -15,7 +15,7 @@ from functools import partial
 from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.driver import Outcome
 from rankbeam.transforms.clients.calls.feed import Feed
-from rankbeam.transforms.clients.calls.lanes import Lane, LaneRun
+from rankbeam.transforms.clients.calls.lanes import FanOutContext, Lane, LaneRun
 from rankbeam.transforms.clients.calls.outcome_queue import OutcomeQueue
 from rankbeam.transforms.clients.calls.shared import SharedServices
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
@@ -43,6 +43,7 @@ class FanOut:
         self._stage, self._ledger, self._clock = stage, ledger, clock
         self._lookup, self._shared = ledger.lookup(), SharedServices(stage.services)
         self._outcomes = OutcomeQueue(clock)
+        self._context = FanOutContext(stage, ledger, self._lookup, self._shared, self._outcomes.put, self, clock)
         self._feeds: list[Feed] = []
         self._runs: list[tuple[Lane, LaneRun]] = []
         self._ends: list[Future[None]] = []
@@ -63,18 +64,7 @@ class FanOut:
         self._ends[-1].add_done_callback(lambda _: self._outcomes.put(None))
 
     async def _run(self, lane: Lane, feed: Feed) -> None:
-        run = LaneRun(
-            self._stage,
-            lane,
-            feed,
-            self._ledger,
-            self._lookup,
-            self._shared,
-            self._outcomes.put,
-            self._is_full,
-            self._most_held,
-            self._clock,
-        )
+        run = LaneRun(lane, feed, self._context)
         self._runs.append((lane, run))
         wake = partial(asyncio.get_running_loop().call_soon_threadsafe, run.wake)
         feed.connect(on_filled=wake, on_taken=partial(self._outcomes.put, None))
@@ -97,13 +87,13 @@ class FanOut:
         try:
             self._look_up()
             while not self.ended:
-                was_full = self._is_full()
+                was_full = self.is_full()
                 has_read = not was_full and self._read_tasks()
                 if not self._outcomes and (recalled := self._recalled()) is not None:
                     yield recalled
                     continue
                 yield self._outcomes.get(0.0 if has_read else _TICK_S)
-                if was_full and not self._is_full():
+                if was_full and not self.is_full():
                     self._wake()
                 if self._has_failed():
                     self._begin_no_more()
@@ -182,7 +172,8 @@ class FanOut:
         most = _MOST_READY_BYTES // len(self._feeds)
         return sum(feed.fill(most) for feed in self._feeds) > 0
 
-    def _most_held(self) -> int:
+    def most_held(self) -> int:
+        """The most bytes that the open tasks of one lane may hold."""
         return _MOST_HELD_BYTES // len(self._feeds)
 
     def _took(self) -> dict[tuple[str, str], list[Took]]:
@@ -197,7 +188,8 @@ class FanOut:
         """The names of the records of how a pool's lanes used the ledger."""
         return tuple(run.record_name(pool) for lane, run in self._runs if pool in lane.pools)
 
-    def _is_full(self) -> bool:
+    def is_full(self) -> bool:
+        """True while too many outcomes wait for their reader."""
         are_many = len(self._outcomes) > _MOST_WAITING or self._outcomes.held_bytes > _MOST_WAITING_BYTES
         return are_many and not self._leaving
 

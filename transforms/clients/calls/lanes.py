@@ -8,10 +8,10 @@ feed ─► driver ─► in the ledger? ─┬─ hit ──► read, some at a
 import asyncio
 import logging
 from collections import Counter as Tally
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.attempts import Answered, after
@@ -21,11 +21,12 @@ from rankbeam.transforms.clients.calls.driver import Driver, Emit, Flight
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.hits import Hits
 from rankbeam.transforms.clients.calls.in_flight import InFlight
-from rankbeam.transforms.clients.calls.pool_calls import Counts, PoolCalls
+from rankbeam.transforms.clients.calls.lane_context import Counts, LaneContext
+from rankbeam.transforms.clients.calls.pool_calls import PoolCalls
 from rankbeam.transforms.clients.calls.shared import SharedServices
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedErrors
-from rankbeam.transforms.clients.calls.upkeep import Upkeep
+from rankbeam.transforms.clients.calls.upkeep import Upkeep, UpkeepHooks
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Lookup
 from rankbeam.transforms.records.calls.pause import PAUSE
@@ -45,24 +46,38 @@ class Lane:
     number: int  # the number of the lane, from 0
 
 
+class Room(Protocol):
+    """The memory that all lanes share."""
+
+    def is_full(self) -> bool:
+        """True while too many outcomes wait for their reader."""
+        ...
+
+    def most_held(self) -> int:
+        """The most bytes that the open tasks of one lane may hold."""
+        ...
+
+
+@dataclass(frozen=True)
+class FanOutContext:
+    """The parts that the lanes of one fan-out share."""
+
+    stage: Stage
+    ledger: Ledger
+    lookup: Lookup
+    shared: SharedServices
+    emit: Emit
+    room: Room
+    clock: Clock
+
+
 class LaneRun:
     """One running lane, on the event loop."""
 
-    def __init__(
-        self,
-        stage: Stage,
-        lane: Lane,
-        feed: Feed,
-        ledger: Ledger,
-        lookup: Lookup,
-        shared: SharedServices,
-        emit: Emit,
-        is_full: Callable[[], bool],
-        most_held: Callable[[], int],
-        clock: Clock,
-    ) -> None:
-        self._stage, self._lane, self._feed, self._ledger, self._is_full = stage, lane, feed, ledger, is_full
-        self._most_held, self._clock = most_held, clock
+    def __init__(self, lane: Lane, feed: Feed, context: FanOutContext) -> None:
+        stage, ledger, shared, clock = context.stage, context.ledger, context.shared, context.clock
+        self._stage, self._lane, self._feed, self._ledger = stage, lane, feed, ledger
+        self._room, self._clock = context.room, clock
         services = stage.services_of(lane.pools)
         self._tally: Counts = Tally(dict.fromkeys(((counter, name) for counter in Counter for name in services), 0))
         self.sums = CallSums()
@@ -71,30 +86,27 @@ class LaneRun:
             pool: ledger.record(pool, lane.number, partial(self._counted, pool), clock) for pool in lane.pools
         }
         self._writer = ledger.writer(self._write_records, clock)
-        self._lookup = lookup
+        self._lookup = context.lookup
         self._shared = shared
         shared.flushes.append(self._writer.flush)
         self._hits = Hits(self._lookup, shared.flush, shared.added)
         self._in_flight = InFlight(self.stop)
-        self._driver = Driver(stage.name, stage.works, self._ask, emit)
-        self._budget = Budget(shared.account)
+        self._driver = Driver(stage.name, stage.works, self._ask, context.emit)
         self._unexpected = UnexpectedErrors(ledger.keep_log)
+        self._budget = Budget(shared.account)
+        parts = LaneContext(
+            lane.number,
+            self,
+            shared,
+            self._tally,
+            self.sums,
+            self._in_flight,
+            self._budget,
+            self._unexpected,
+            clock,
+        )
         self._pools = {
-            pool: PoolCalls(
-                quota,
-                lane.number,
-                stage.services_of([pool]),
-                shared,
-                self._tally,
-                self.sums,
-                self._in_flight,
-                self._is_held,
-                self._answered,
-                self._failed,
-                self._budget,
-                self._unexpected,
-                clock,
-            )
+            pool: PoolCalls(quota, stage.services_of([pool]), parts)
             for pool, quota in stage.in_lanes(lane.pools).items()
         }
         self._news = asyncio.Event()
@@ -178,10 +190,8 @@ class LaneRun:
         leases = [self._ledger.lease(f"quota pool {name}, lane {number}", self._clock) for name in accounts]
         pause = next(iter(self._pools.values())).admission.pause
         records = list(self._records.values())
-        clock = self._clock.monotonic
-        async with Upkeep(
-            self._ledger, leases, self._writer, records, self._look_again, self.stop, pause, clock, self._hits.has_many
-        ):
+        hooks = UpkeepHooks(self._look_again, self.stop, pause, self._hits.has_many)
+        async with Upkeep(self._ledger, leases, self._writer, records, hooks, self._clock.monotonic):
             try:
                 for name, pool in self._pools.items():
                     pool.ask_last(await asyncio.to_thread(self._ledger.tried, name, self._lane.number))
@@ -197,8 +207,8 @@ class LaneRun:
         """Start tasks as long as there is room for them, until all have an outcome."""
         while not self._is_over() and not self._is_stopped:
             self._note_recalled()
-            self._has_room = self._driver.held_bytes < self._most_held() * (1.0 if self._has_room else 0.75)
-            groups = self._feed.take() if self._has_room and not self._is_full() else []
+            self._has_room = self._driver.held_bytes < self._room.most_held() * (1.0 if self._has_room else 0.75)
+            groups = self._feed.take() if self._has_room and not self._room.is_full() else []
             for group, size in groups:
                 self._driver.start(group, size)
             await (asyncio.sleep(0) if groups else self._wait_for_news())  # calls begin meanwhile
@@ -227,7 +237,8 @@ class LaneRun:
     def _is_over(self) -> bool:
         return self._feed.has_ended and not self._driver.open
 
-    def _is_held(self) -> bool:
+    def is_held(self) -> bool:
+        """True while answers cannot be written."""
         return self._writer.problem is not None
 
     def _ask(self, flight: Flight) -> None:
@@ -250,7 +261,7 @@ class LaneRun:
     def _joined(self, flight: Flight, outcome: Reply | CallError) -> None:
         """Take the outcome of a call that another lane has made."""
         if isinstance(outcome, CallError):
-            self._failed(flight, outcome)
+            self.failed(flight, outcome)
             return
         self._tally[Counter.LEDGER_HITS, flight.call.service] += 1
         self._driver.settle(flight, [after(each, 0, outcome.tokens) for each in flight.read(outcome)])
@@ -275,7 +286,7 @@ class LaneRun:
                 self._driver.settle(flight, [after(outcome, 0, reply.tokens) for outcome in (*outcomes, *more)])
                 self._shared.ended(flight.call, reply)
             self._news.set()
-            while self._is_full() and not self._is_stopped and not self._is_over():
+            while self._room.is_full() and not self._is_stopped and not self._is_over():
                 await self._wait_for_news()
         for flight in calls.values():
             self._call(flight)  # no task can read it any more: make the call
@@ -290,7 +301,8 @@ class LaneRun:
         await self._read_hits()
         return not self._is_over()
 
-    def _answered(self, answered: Answered) -> None:
+    def answered(self, answered: Answered) -> None:
+        """Write the answer to a call, and deliver it to its tasks."""
         call = answered.flight.call
         if call.key is not None:
             reply, now = answered.reply, self._clock.now()
@@ -302,7 +314,8 @@ class LaneRun:
         self._shared.ended(call, answered.reply)
         self._news.set()
 
-    def _failed(self, flight: Flight, error: CallError) -> None:
+    def failed(self, flight: Flight, error: CallError) -> None:
+        """Deliver the failure of a call to its tasks."""
         self._driver.settle(flight, [error] * len(flight.wanted_by))
         self._shared.ended(flight.call, error)
         self._news.set()

@@ -7,24 +7,20 @@ waiting ─► connection ─► permit ─► one attempt ─► read ─► le
 
 import asyncio
 import logging
-from collections import Counter as Tally
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import Admission, Stopped
 from rankbeam.transforms.clients.calls.attempts import Answered, Attempts, after
-from rankbeam.transforms.clients.calls.budget import Budget, BudgetReservation
-from rankbeam.transforms.clients.calls.call_sums import CallSums
+from rankbeam.transforms.clients.calls.budget import BudgetReservation
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBreaker
-from rankbeam.transforms.clients.calls.in_flight import InFlight
+from rankbeam.transforms.clients.calls.lane_context import LaneContext
 from rankbeam.transforms.clients.calls.services import Connection, Service, access_of
-from rankbeam.transforms.clients.calls.shared import SharedServices
 from rankbeam.transforms.clients.calls.together import Joining, Together
-from rankbeam.transforms.clients.calls.unexpected import UnexpectedError, UnexpectedErrors
-from rankbeam.transforms.clients.clock import Clock
+from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.counters import Counter
@@ -35,34 +31,16 @@ from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 _logger = logging.getLogger(__name__)
 _WAITING_PER_SLOT = 4  # calls that may pause before another attempt, per call that may be in flight
 
-Counts = Tally[tuple[Counter, str]]
-"""Counts by counter and service."""
-
 
 class PoolCalls:
     """Makes the calls of one quota pool in one lane."""
 
-    def __init__(
-        self,
-        quota: Quota,
-        lane: int,
-        services: Mapping[str, Service],
-        shared: SharedServices,
-        tally: Counts,
-        sums: CallSums,
-        in_flight: InFlight,
-        is_held: Callable[[], bool],
-        answered: Callable[[Answered], None],
-        failed: Callable[[Flight, CallError], None],
-        budget: Budget,
-        unexpected: UnexpectedErrors,
-        clock: Clock,
-    ) -> None:
-        self._quota, self._services, self._tally = quota, services, tally
-        self._in_flight, self._answered, self._failed, self._clock = in_flight, answered, failed, clock
-        self._sums, self._budget, self._unexpected = sums, budget, unexpected
-        self.admission = Admission(quota, lane, clock, is_held)
-        self._open = asyncio.Semaphore(quota.slots(lane) * (1 + _WAITING_PER_SLOT))
+    def __init__(self, quota: Quota, services: Mapping[str, Service], context: LaneContext) -> None:
+        self._quota, self._services, self._owner = quota, services, context.owner
+        self._tally, self._sums, self._in_flight = context.tally, context.sums, context.in_flight
+        self._budget, self._unexpected, self._clock = context.budget, context.unexpected, context.clock
+        self.admission = Admission(quota, context.lane, context.clock, context.owner.is_held)
+        self._open = asyncio.Semaphore(quota.slots(context.lane) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
         self._waiting: dict[Flight, None] = {}
         self._together = Joining()
@@ -73,8 +51,8 @@ class PoolCalls:
         self._misreporting: dict[str, None] = {}
         self._is_closed = False
         self._connections: dict[str, Connection] = {}
-        self._shared = shared
-        self._breakers = {service: shared.breaker(service, quota.give_up_after_s) for service in services}
+        self._shared = context.shared
+        self._breakers = {service: context.shared.breaker(service, quota.give_up_after_s) for service in services}
         self._of_answers: dict[tuple[str, str], Breaker] = {}
         for breaker in self._breakers.values():
             self.admission.watch(breaker)
@@ -226,7 +204,9 @@ class PoolCalls:
         for part, one, values in flight.parts_of(reply, outcomes):  # the first one carries the attempts: they add up
             self._tally[Counter.CALLS_DONE, service] += 1
             self._tally[Counter.CALLS_FAILED, service] += any(isinstance(value, CallError) for value in values)
-            self._answered(Answered(part, one, [after(value, made, one.tokens) for value in values], made, seconds))
+            self._owner.answered(
+                Answered(part, one, [after(value, made, one.tokens) for value in values], made, seconds)
+            )
             made, seconds = 0, 0.0
 
     async def _answer(self, flight: Flight, attempts: Attempts) -> tuple[Reply, list[Any]]:
@@ -329,7 +309,7 @@ class PoolCalls:
             return
         self._tally[Counter.CALLS_DONE, flight.call.service] += 1
         self._tally[Counter.CALLS_FAILED, flight.call.service] += 1
-        self._failed(flight, error)
+        self._owner.failed(flight, error)
 
 
 def _report(name: str, breaker: Breaker) -> None:

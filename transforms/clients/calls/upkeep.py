@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 
 from rankbeam.transforms.clients.calls.admission import Stopped
@@ -26,6 +27,23 @@ _logger = logging.getLogger(__name__)
 Sleep = Callable[[float], Awaitable[None]]
 
 
+@dataclass(frozen=True)
+class UpkeepHooks:
+    """What upkeep does to its lane.
+
+    Attributes:
+        look: looks up answers of other runs; returns whether calls are left to make.
+        stop: stops the lane.
+        sleep: waits some seconds.
+        is_look_due: true if a look-up is due before its time.
+    """
+
+    look: Callable[[], Awaitable[bool]]
+    stop: Callable[[], None]
+    sleep: Sleep
+    is_look_due: Callable[[], bool] = lambda: False
+
+
 class Upkeep:
     """Holds the ledger for a lane, as an asynchronous context inside of which the calls are made."""
 
@@ -35,15 +53,12 @@ class Upkeep:
         leases: Sequence[Lease],
         writer: LedgerWriter,
         records: Sequence[UseRecord],
-        look: Callable[[], Awaitable[bool]],
-        stop: Callable[[], None],
-        sleep: Sleep,
+        hooks: UpkeepHooks,
         clock: Callable[[], float] = time.monotonic,
-        is_look_due: Callable[[], bool] = lambda: False,
     ) -> None:
         self._ledger, self._writer, self._records = ledger, writer, records
         self._leases = sorted(leases, key=lambda lease: lease.name)  # the same order in all runs: no deadlock
-        self._look, self._is_look_due, self._stop, self._sleep, self._clock = look, is_look_due, stop, sleep, clock
+        self._hooks, self._clock = hooks, clock
         self._failing_since: float | None = None
         self._problem: InputError | None = None
 
@@ -54,7 +69,7 @@ class Upkeep:
             for lease in self._leases:
                 if not await self._claim(lease):
                     break
-            await self._look()
+            await self._hooks.look()
         except BaseException:
             await self._release()
             raise
@@ -84,12 +99,12 @@ class Upkeep:
             if holder.token != holder_before:
                 _logger.info("%s", _held_by(lease, holder, "waiting for it; its answers are used"))
                 holder_before = holder.token
-            await self._sleep(_POLL_S)
+            await self._hooks.sleep(_POLL_S)
             await self._refuse_cancelled()
             await self._beat()
             if self._clock() - looked >= _LOOK_EVERY_S:
                 looked = self._clock()
-                if not await self._look():
+                if not await self._hooks.look():
                     return False
         return True
 
@@ -118,7 +133,7 @@ class Upkeep:
                 await self._look_again()
         except InputError as error:
             self._problem = InputError(error.problem, path=error.path)  # not a subclass: workers send its name
-            self._stop()
+            self._hooks.stop()
 
     async def _has_ended(self, seconds: float) -> bool:
         with suppress(TimeoutError):
@@ -154,10 +169,10 @@ class Upkeep:
 
     async def _look_again(self) -> None:
         since_s = self._clock() - self._looked
-        if since_s >= _LOOK_EVERY_S or (since_s >= _LOOK_LEAST_S and self._is_look_due()):
+        if since_s >= _LOOK_EVERY_S or (since_s >= _LOOK_LEAST_S and self._hooks.is_look_due()):
             self._looked = self._clock()
             with suppress(InputError):  # optional: it saves calls, and is repeated later
-                await self._look()
+                await self._hooks.look()
 
     async def _note(self) -> None:
         if self._clock() - self._noted >= _NOTE_EVERY_S:
