@@ -55,9 +55,7 @@ class Audit:
         """Reasons not to trust the filled grades."""
         warnings = []
         if self.pairs < LEAST_PAIRS:
-            warnings.append(
-                f"people and judge both graded {self.pairs:,} documents; below {LEAST_PAIRS} that says little"
-            )
+            warnings.append(f"people and judge both graded {self.pairs:,} documents; {LEAST_PAIRS} are needed")
         if self.not_relevant and self.overrated > _MOST_OVERRATED * self.not_relevant:
             share = self.overrated / self.not_relevant
             warnings.append(f"the judge finds {share:.0%} of the documents relevant that people found not relevant")

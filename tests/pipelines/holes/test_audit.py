@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.assessments import assessment_of as expected_assessment
+from support.campaigns import examples
 
 from rankbeam.pipelines.holes.audit import audit_of
 from rankbeam.pipelines.holes.effects import Effect, assessment_of, reversed_pairs
@@ -28,6 +29,7 @@ def quadratic_kappa(pairs: list[tuple[int, int]]) -> float | None:
     return None if chance == 0 else 1 - apart / chance
 
 
+@settings(max_examples=examples(30))
 @given(human=HUMAN, judge=JUDGE)
 def test_an_audit_counts_what_both_graded(
     human: Mapping[tuple[str, str], float], judge: Mapping[tuple[str, str], int]
