@@ -10,7 +10,7 @@ from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.pipelines.gates.noise import noise_warnings
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.tables import InMemory
-from rankbeam.transforms.records import tables
+from rankbeam.transforms.records import check_tables, tables
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
@@ -39,7 +39,7 @@ def verdict_of(
     )
     limits = tuple(filter(None, [results.over_failure_rate(max_failure_rate, unanswered), results.mixed_versions()]))
     return RunVerdict(
-        pa.Table.from_pylist(rows, tables.own_columns(tables.GATES)),
+        pa.Table.from_pylist(rows, tables.own_columns(check_tables.GATES)),
         bool(limits) or not all(check_.is_met for check_ in checks),
         (*limits, *noise_warnings(results, gates, evaluation.statistics.confidence)),
     )

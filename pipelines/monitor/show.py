@@ -12,7 +12,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.judge.metrics import parse_all
-from rankbeam.transforms.records import tables
+from rankbeam.transforms.records import check_tables, tables
 
 FELL, ROSE, STEADY, UNKNOWN = "fell", "rose", "no change", "unknown"
 
@@ -106,12 +106,12 @@ def as_json(result: Monitored, tolerances: Tolerances) -> str:
 
 
 def as_rows(changes: Sequence[Change], tolerances: Tolerances) -> pa.Table:
-    """Rows of `tables.MONITOR`, without the common columns."""
+    """Rows of `check_tables.MONITOR`, without the common columns."""
     names = [column.name for column in fields(Change) if column.name != "configuration"]
     rows: list[dict[str, Any]] = [
         {name: getattr(change, name) for name in names} | _verdict(change, tolerances) for change in changes
     ]
-    return pa.Table.from_pylist(rows, tables.own_columns(tables.MONITOR))
+    return pa.Table.from_pylist(rows, tables.own_columns(check_tables.MONITOR))
 
 
 def _verdict(change: Change, tolerances: Tolerances) -> dict[str, Any]:

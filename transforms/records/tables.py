@@ -7,6 +7,7 @@ carries the columns of `COMMON`, so that each can be partitioned and clustered w
 import pyarrow as pa
 
 from rankbeam.transforms.records.answer_tables import ANSWER_TABLES
+from rankbeam.transforms.records.check_tables import GATES, MONITOR
 from rankbeam.transforms.records.common_columns import COMMON, required
 
 _NAME_AND_VALUE = pa.struct([required("name", pa.string()), required("value", pa.string())])
@@ -241,29 +242,6 @@ did not. It holds `files` and lacks `failed_files`. `keep` is how long it exists
 "always", or a number of days, which end at `expires` unless it is used again.
 """
 
-GATES = pa.schema(
-    [
-        *COMMON,
-        required("position", pa.int64()),
-        pa.field("config_id", pa.string()),
-        required("slice", pa.string()),
-        pa.field("metric", pa.string()),
-        required("value", pa.string()),
-        pa.field("at_least", pa.float64()),
-        pa.field("at_most", pa.float64()),
-        pa.field("found", pa.float64()),
-        pa.field("margin", pa.float64()),
-        required("met", pa.bool_()),
-        pa.field("reason", pa.string()),
-    ]
-)
-"""One row a check of one of the experiment's gates, which is at `position` there, for a configuration and slice.
-
-`value` is what is held against the limit, `at_least` or `at_most`. `found` is null where there is none, and `reason`
-says why; such a gate is missed. `margin` is how far it is on the good side of the limit. The failure rate is of no
-metric, and a gate that is about no configuration there is has no `config_id`.
-"""
-
 USAGE_OF_CONFIGURATION = pa.struct(
     [
         required("config_id", pa.string()),
@@ -304,40 +282,6 @@ are percentiles of the seconds from the start of an attempt to its answer, withi
 that failed and answers of the ledger are left out, and null means that no call was answered. `configurations` has the
 same of calls that retrieve or answer for a configuration; one that several share counts for each of them, so that
 their sums may exceed the row's. Runs of earlier versions have none of the three.
-"""
-
-MONITOR = pa.schema(
-    [
-        *COMMON,
-        required("config_id", pa.string()),
-        required("metric", pa.string()),
-        required("mode", pa.string()),
-        required("state", pa.string()),
-        required("alarm", pa.bool_()),
-        required("baseline_run", pa.string()),
-        pa.field("baseline_mean", pa.float64()),
-        required("tolerance", pa.float64()),
-        pa.field("change", pa.float64()),
-        pa.field("low", pa.float64()),
-        pa.field("high", pa.float64()),
-        pa.field("lowest_high", pa.float64()),
-        pa.field("highest_low", pa.float64()),
-        required("nights", pa.int64()),
-        pa.field("since", pa.timestamp("us", "UTC")),
-        required("queries", pa.int64()),
-        required("skipped", pa.int64()),
-        required("quarter", pa.int64()),
-    ]
-)
-"""One row a configuration and metric of a run that `rankbeam monitor` compared with a baseline run.
-
-`mode` is "fixed" where the queries are those of the baseline, and the interval from `low` to `high` is that of the
-paired difference. In the mode "fresh", it belongs to the most telling confidence sequence, which began at `since` and
-has `nights` nights; `lowest_high` and `highest_low` are the extremes over all sequences that are alive. `state` is
-"fell" where `lowest_high` is below -`tolerance`, "rose" where `highest_low` is above `tolerance`, else "no change", or
-"unknown" where no night counts. `alarm` is true for a fall, or, where the gate limits a rise, for a rise. `skipped`
-nights had few queries, no spread, or queries of an earlier night. Sequences begin again after each `quarter` of 90
-nights.
 """
 
 TABLES = {
