@@ -18,6 +18,7 @@ from rankbeam.transforms.clients.formats.sources import expand
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.slices import attributes_of
 from rankbeam.transforms.records.suggestions import did_you_mean
@@ -129,6 +130,21 @@ def unknown_placeholders(
         for name in sorted(wanted - known):
             hint = did_you_mean(name, ["query", "query_id", "attempt", *known])
             yield located.error(retriever.place, f"holds {{{name}}}, and no query has this attribute; {hint}")
+
+
+def requests_without_history(
+    located: Located, sources: Sequence[PlannedSource], queries: str | None
+) -> Iterator[InputError]:
+    """Applications that would get a later turn of a conversation without the turns before it."""
+    known = attributes_in(queries, {HISTORY})
+    for retriever in (source.retriever for source in sources):
+        parameters = retriever.parameters
+        if isinstance(parameters, HttpApplication) and not parameters.takes_history and HISTORY in (known or ()):
+            problem = (
+                "queries have a history, and the request does not hold {history}; an application that keeps "
+                "the history itself cannot be asked for later turns"
+            )
+            yield located.error(retriever.place, problem)
 
 
 def wrong_inputs(

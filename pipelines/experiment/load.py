@@ -109,6 +109,8 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         unusable += dataset_checks.unknown_placeholders(
             located, expanded.sources, _below(folder, model.dataset.queries)
         )
+        if model.dataset.conversations:
+            unusable += dataset_checks.requests_without_history(located, expanded.sources, queries)
         answers = None if model.dataset.answers is None else model.dataset.answers.attribute
         unusable += dataset_checks.unknown_attributes(
             located, model.slices, model.statistics.cluster, expanded.templates, queries, answers

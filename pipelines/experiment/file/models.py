@@ -10,6 +10,7 @@ from rankbeam.pipelines.experiment.file.keys import Count, Positive, Price, Sect
 from rankbeam.pipelines.experiment.file.labels import values_of
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.bigquery.locations import Location
+from rankbeam.transforms.records.conversations import CONVERSATION
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
 from rankbeam.transforms.records.slices import canonical
 
@@ -61,6 +62,10 @@ class DatasetModel(Section):
             `context_ids`, `reference`, `relevant` and `config`, where rankbeam does not know them.
         groups: with "flatten", alternatives among the relevant documents in that file all count as relevant. By default
             they are refused.
+        conversations: if true, queries are turns of conversations: they have the attribute `conversation` and, after
+            the first turn, `history`, a list of messages with `role` and `text`. Intervals and tests count
+            conversations, unless `statistics.cluster` names another attribute, and requests to applications must hold
+            the history.
         goldens: folder of a benchmark made by `rankbeam goldens`, instead of the files above.
         beir: name of a BEIR collection, such as `fiqa`, instead of files. It is downloaded once, into the folder named
             by RANKBEAM_COLLECTIONS or else into ~/.cache/rankbeam/collections.
@@ -78,6 +83,7 @@ class DatasetModel(Section):
     file: Word | None = None
     columns: dict[str, str] = Field(default_factory=dict)
     groups: Literal["flatten"] | None = None
+    conversations: bool = False
     goldens: Word | None = None
     beir: Word | None = None
     ir_datasets: Word | None = None
@@ -274,6 +280,12 @@ class ExperimentModel(Section):
     baseline: str | None = None
     gates: list[GateModel] = Field(default_factory=list)
     output: OutputModel
+
+    @model_validator(mode="after")
+    def _clusters_of_conversations(self) -> "ExperimentModel":
+        if self.dataset.conversations and self.statistics.cluster is None:
+            self.statistics = self.statistics.model_copy(update={"cluster": CONVERSATION})
+        return self
 
     @field_validator("slices", "dialects")
     @classmethod

@@ -47,7 +47,15 @@ function attributeList(query) {
   const sliced = new Set(state.data.slices.map((slice) => slice.name));
   const rows = Object.entries(own).filter(([name]) => !sliced.has(name));
   return rows.length ? [make("dl", { class: "attributes" }, rows.flatMap(([name, value]) => [
-    make("dt", {}, make("bdi", {}, name)), make("dd", {}, make("bdi", {}, value))]))] : [];
+    make("dt", {}, make("bdi", {}, name)), make("dd", {}, name === "history" ? dialogue(value) : make("bdi", {}, value))]))] : [];
+}
+
+// The messages before a query, each in a paragraph; other texts as they are.
+function dialogue(text) {
+  let messages;
+  try { messages = JSON.parse(text); } catch { messages = null; }
+  if (!Array.isArray(messages) || !messages.every((message) => message && typeof message.text === "string")) return make("bdi", {}, text);
+  return make("div", {}, messages.map((message) => make("p", {}, [make("b", {}, message.role + ": "), make("bdi", {}, message.text)])));
 }
 
 // Where a document stands in the other ranking; by id, as chunks of one document have other texts.

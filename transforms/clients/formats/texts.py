@@ -15,6 +15,7 @@ from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.values import as_text, checked_id, json_id
 from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.conversations import HISTORY, problem_of
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 
@@ -99,7 +100,7 @@ def _from_object(path: str, line: int, value: Any) -> Entry:
         problem = f"the object has no {missing}; it has: {keys or 'nothing'}"
         raise InputError(problem, path=path, line=line)
     name, text = json_id(path, line, value.pop(id_name)), as_text(value.pop(text_name))
-    return _entry(name, text, value, line)
+    return _entry(path, name, text, value, line)
 
 
 def _id_name(value: dict[str, Any]) -> str | None:
@@ -123,13 +124,15 @@ def _refuse_half(path: str, line: int, entry: Entry) -> None:
         raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line) from error
 
 
-def _entry(name: str, text: str, rest: Mapping[str, Any], line: int) -> Entry:
+def _entry(path: str, name: str, text: str, rest: Mapping[str, Any], line: int) -> Entry:
     """An entry; its attributes are those under `metadata` and all other keys except the title."""
     if not rest:
         return Entry(name, "", text, {}, line)
     metadata = rest.get("metadata")
     others = {key: item for key, item in rest.items() if key not in ("title", "metadata")}
     others |= metadata if isinstance(metadata, dict) else {}
+    if HISTORY in others and (problem := problem_of(others)) is not None:
+        raise InputError(problem, path=path, line=line)
     attributes = {key: as_text(item) for key, item in others.items() if item is not None}
     return Entry(name, as_text(rest.get("title")), text, attributes, line)
 
@@ -162,7 +165,7 @@ def _from_columns(
         for name, text, others in entries:
             line += 1
             try:
-                entry = _entry(name, text or "", others, line)
+                entry = _entry(path, name, text or "", others, line)
             except UnicodeDecodeError as error:
                 column = next(key for key, value in others.items() if not _is_text(value))
                 raise InputError(f"the column {column} {utf8.CONVERT}", path=path, line=line) from error

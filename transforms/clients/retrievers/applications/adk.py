@@ -1,11 +1,13 @@
 """Agents behind the API server of Google's Agent Development Kit (`adk api_server`)."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from pydantic import JsonValue, model_validator
 
 from rankbeam.transforms.clients.calls.services import Connection, connected
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
+from rankbeam.transforms.records.conversations import HISTORY, USER, Message
 from rankbeam.transforms.records.reply import Tokens
 
 _TOKENS = {"input": "promptTokenCount", "cached": "cachedContentTokenCount", "output": "candidatesTokenCount"}
@@ -19,13 +21,17 @@ class AdkApplication(HttpApplication):
     Attributes:
         app: name of the agent's application.
         user: the user whose sessions they are.
+        agent: name of the root agent, which the answers in a history are from; by default that of the application.
         contexts: JMESPath to the list of contexts in the response of a tool; without it, contexts are not known.
     """
 
     app: str
     user: str = "rankbeam"
+    agent: str | None = None
     contexts: str | None = None
     answer: str = "text"
+
+    added: ClassVar[frozenset[str]] = HttpApplication.added | {"agent"}
 
     @model_validator(mode="before")
     @classmethod
@@ -41,6 +47,20 @@ class AdkApplication(HttpApplication):
         """The body of the request that runs the agent."""
         message: JsonValue = {"role": "user", "parts": [{"text": "{query}"}]}
         return {"appName": self.app, "userId": self.user, "newMessage": message}
+
+    @property
+    def takes_history(self) -> bool:
+        """The messages before the query are events of its session."""
+        return True
+
+    def with_history(self, body: Any, history: Sequence[Message]) -> Any:
+        """The body of a request with the messages before the query, which the connection moves to the session."""
+        return {**body, HISTORY: [self._event(message) for message in history]}
+
+    def _event(self, message: Message) -> dict[str, JsonValue]:
+        is_user = message["role"] == USER
+        author, role = ("user", "user") if is_user else (self.agent or self.app, "model")
+        return {"author": author, "content": {"role": role, "parts": [{"text": message["text"]}]}}
 
     async def connect(self) -> Connection:
         """Resolve the secrets and create the connection."""

@@ -10,6 +10,7 @@ import httpx
 from rankbeam.transforms.clients.retrievers.applications.adk import AdkApplication
 from rankbeam.transforms.clients.retrievers.applications.connection import ApplicationConnection
 from rankbeam.transforms.clients.retrievers.http_connection import connect as connect_http
+from rankbeam.transforms.records.conversations import HISTORY
 
 
 async def connect(parameters: AdkApplication) -> "AdkConnection":
@@ -29,7 +30,10 @@ class AdkConnection(ApplicationConnection):
         base = str(request.url).removesuffix("/run")
         place = f"{base}/apps/{{}}/users/{{}}/sessions/{{}}".format(*(quote(name, safe="") for name in names))
         headers = _without_length(request.headers)
-        await super()._body(client, client.build_request("POST", place, headers=headers, json={}))
+        events = message.pop(HISTORY, None)
+        created = place if events is None else place.rpartition("/")[0]  # only this one takes events
+        initial = {} if events is None else {"sessionId": session, "events": events}
+        await super()._body(client, client.build_request("POST", created, headers=headers, json=initial))
         try:
             content = json.dumps({**message, "sessionId": session}).encode()
             run = client.build_request("POST", request.url, headers=headers, content=content)

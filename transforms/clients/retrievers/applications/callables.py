@@ -70,6 +70,11 @@ class CallableApplication(HttpApplication):
         return {"query": "{query}", **{name: f"{{{name}}}" for name in self.attributes_of_queries}}
 
     @property
+    def takes_history(self) -> bool:
+        """A function that takes attributes gets the history among them."""
+        return _systems[self.system].takes_attributes
+
+    @property
     def access(self) -> Access:
         """Failures of a function are those of single queries."""
         return Access(f"the function {self.system!r}", (), frozenset())

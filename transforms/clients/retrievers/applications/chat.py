@@ -7,10 +7,13 @@ from pydantic import JsonValue, model_validator
 
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.storage.json_paths import finder
+from rankbeam.transforms.records.conversations import Message
 
 
 class ChatApplication(HttpApplication):
     """An application behind an OpenAI-compatible endpoint, which gets the query as the user's message.
+
+    The messages before the query come first.
 
     `url` is the address of the endpoint, such as "http://localhost:8000/v1/chat/completions".
 
@@ -43,6 +46,18 @@ class ChatApplication(HttpApplication):
             {"stream": True, "stream_options": {"include_usage": True}} if self.stream else {}
         )
         return {**model, "messages": [{"role": "user", "content": "{query}"}], **stream}
+
+    @property
+    def takes_history(self) -> bool:
+        """The messages before the query are sent before it, unless `body` says otherwise."""
+        return self.body is None or super().takes_history
+
+    def with_history(self, body: Any, history: Sequence[Message]) -> Any:
+        """The body of a request with the messages before the query."""
+        if self.body is not None:
+            return body
+        earlier = [{"role": entry["role"], "content": entry["text"]} for entry in history]
+        return {**body, "messages": [*earlier, *body["messages"]]}
 
     def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:
         """A stream ends with [DONE], or with a reason in its last choice."""

@@ -12,6 +12,7 @@ from rankbeam.transforms.clients.http.transport import MOST_BYTES, received
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.http_connection import HttpConnection
 from rankbeam.transforms.clients.retrievers.http_connection import connect as connect_http
+from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply
@@ -68,7 +69,15 @@ class ApplicationConnection(HttpConnection):
 
     def _request(self, client: httpx.AsyncClient, payload: Mapping[str, Any]) -> httpx.Request:
         texts = {name: "" if value is None else value for name, value in payload.items()}
-        return super()._request(client, texts)
+        request = super()._request(client, texts)
+        history, parameters = payload.get(HISTORY), self.parameters
+        if not history or not isinstance(parameters, HttpApplication) or not request.content:
+            return request
+        body = parameters.with_history(json.loads(request.content), history)
+        headers = {name: value for name, value in request.headers.items() if name.lower() != "content-length"}
+        return client.build_request(
+            request.method, request.url, headers=headers, content=json.dumps(body, ensure_ascii=False).encode()
+        )
 
 
 def _event(data: str) -> Any:

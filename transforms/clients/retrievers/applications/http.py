@@ -15,6 +15,7 @@ from rankbeam.transforms.clients.storage.json_paths import check_path, finder
 from rankbeam.transforms.clients.storage.json_values import value_of
 from rankbeam.transforms.records.applications import ApplicationAnswer, Consumption
 from rankbeam.transforms.records.content_keys import content_key, content_keys
+from rankbeam.transforms.records.conversations import HISTORY, Message, history_of
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Tokens
@@ -30,7 +31,8 @@ class HttpApplication(Http):
     """The request, and the places of the answer, its contexts and its tokens in the reply.
 
     In `url`, `params` and `body`, `{query}` and `{query_id}` are replaced by the query's text and id, `{attempt}` by
-    the number of the attempt, and `{NAME}` by the attribute NAME of the query. References such as `${env:NAME}` are
+    the number of the attempt, `{history}` by the list of messages before the query, and `{NAME}` by the attribute NAME
+    of the query. References such as `${env:NAME}` are
     replaced there and in `headers`.
 
     Attributes:
@@ -84,6 +86,15 @@ class HttpApplication(Http):
         """The attributes of queries that the request holds, sorted."""
         return tuple(sorted(self._placeholders() - _OWN))
 
+    @property
+    def takes_history(self) -> bool:
+        """Whether the request holds the messages before the query."""
+        return HISTORY in self.attributes
+
+    def with_history(self, body: Any, history: Sequence[Message]) -> Any:  # noqa: ARG002  {history} has replaced it
+        """The body of a request with the messages before the query."""
+        return body
+
     def _placeholders(self) -> set[str]:
         texts = (self.url, *map(str, self.params.values()), *(text for _, text in texts_in(self.template)))
         return {name for text in texts for name in _PLACEHOLDER.findall(text)}
@@ -108,16 +119,21 @@ class HttpApplication(Http):
         """Key and payload of the call for each query."""
         texts, ids = queries["text"].to_pylist(), queries["query_id"].to_pylist()
         names, identity = self.attributes, self.identity(kind)
-        attributes = queries["attributes"].to_pylist() if names else [None] * len(texts)
+        has_attributes = bool(names) or self.takes_history
+        attributes = queries["attributes"].to_pylist() if has_attributes else [None] * len(texts)
         known = [{pair["name"]: pair["value"] for pair in entry or ()} for entry in attributes]
-        values = [{name: of_query.get(name) for name in names} for of_query in known]
+        values: list[dict[str, Any]] = [{name: of_query.get(name) for name in names} for of_query in known]
+        if self.takes_history:
+            for entry, of_query in zip(values, known, strict=True):
+                if (history := history_of(of_query)) or HISTORY in names:
+                    entry[HISTORY] = history
         has_id = "query_id" in self._placeholders()
         keyed = [
             {**entry, **({"query_id": query_id} if has_id else {})} for entry, query_id in zip(values, ids, strict=True)
         ]
-        if names or has_id:
+        if any(keyed):
             keys = [
-                content_key({**identity, "query": text, "values": entry})
+                content_key({**identity, "query": text, **({"values": entry} if entry else {})})
                 for text, entry in zip(texts, keyed, strict=True)
             ]
         else:

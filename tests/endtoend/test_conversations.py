@@ -1,0 +1,161 @@
+"""Conversations: turns are asked with their history, compared by conversation, and refused where one is missing."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from support.cli import Outcome, rankbeam
+from support.inputs import write
+
+from rankbeam import evaluate as evaluate_here
+
+FIRST, REPLY, SECOND = "Who pays?", "Owners pay.", "And when?"
+HISTORY = [{"role": "user", "text": FIRST}, {"role": "assistant", "text": REPLY}]
+TURNS: list[dict[str, Any]] = [
+    turn
+    for name in ("a", "b", "c")
+    for turn in (
+        {"_id": f"{name}1", "text": f"{FIRST} {name}", "conversation": name, "turn": 1, "reference": REPLY},
+        {"_id": f"{name}2", "text": f"{SECOND} {name}", "conversation": name, "turn": 2, "history": HISTORY,
+         "reference": "Each month."},
+    )
+]  # fmt: skip
+Requests = list[tuple[str, dict[str, Any]]]
+
+
+@contextmanager
+def serving() -> Iterator[tuple[str, Requests]]:
+    requests: Requests = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            requests.append((self.path, body))
+            choice = {"message": {"content": "Owners pay each month."}}
+            run = [{"content": {"parts": [{"text": "Owners pay each month."}]}}]
+            content = json.dumps(
+                run if self.path == "/run" else {"answer": "Owners pay.", "choices": [choice]}
+            ).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def do_DELETE(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is logged."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", requests
+        server.shutdown()
+
+
+def experiment(folder: Path, answers: dict[str, Any], turns: list[dict[str, Any]] = TURNS) -> dict[str, Any]:
+    write(folder / "turns.jsonl", "".join(f"{json.dumps(turn)}\n" for turn in turns))
+    return {
+        "name": "e", "dataset": {"queries": "turns.jsonl", "answers": "reference", "conversations": True},
+        "services": {"overlap": {"type": "lexical"}}, "judge": {"service": "overlap", "repeat_share": 0},
+        "configurations": [{"name": "app", "answers": {"version": "1", **answers}}],
+        "quotas": {answers["type"]: {"requests_per_minute": 60_000}},
+        "metrics": ["ClaimRecall"], "slices": ["turn"], "output": {"path": "out"},
+    }  # fmt: skip
+
+
+def evaluate(folder: Path, answers: dict[str, Any], turns: list[dict[str, Any]] = TURNS) -> Outcome:
+    return rankbeam("evaluate", write(folder / "e.yaml", yaml.safe_dump(experiment(folder, answers, turns))))
+
+
+def test_a_body_holds_the_history_and_means_count_conversations(tmp_path: Path) -> None:
+    with serving() as (url, requests):
+        body = {"question": "{query}", "before": "{history}"}
+        answers = {"type": "http", "url": f"{url}/ask", "answer": "answer", "body": body}
+        done = evaluate(tmp_path, answers)
+        assert done.status == 0, done.stderr
+        assert evaluate(tmp_path, answers).status == 0
+    assert len(requests) == len(TURNS)  # the second run takes the answers from the ledger
+    sent = {body["question"]: body["before"] for _, body in requests}
+    assert sent == {turn["text"]: turn.get("history", []) for turn in TURNS}
+    rows = pq.read_table(tmp_path / "out" / "configuration_metrics").to_pylist()
+    means = {row["slice"]: (row["queries"], row["clusters"], row["mean"]) for row in rows}
+    assert means == {"all": (6, 3, 0.5), "turn=1": (3, 3, 1.0), "turn=2": (3, 3, 0.0)}
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "function dialogue" in page
+
+
+def test_a_chat_has_the_messages_before_the_query(tmp_path: Path) -> None:
+    with serving() as (url, requests):
+        done = evaluate(tmp_path, {"type": "openai_chat", "url": f"{url}/v1/chat/completions"})
+        assert done.status == 0, done.stderr
+    before = [{"role": entry["role"], "content": entry["text"]} for entry in HISTORY]
+    sent = {body["messages"][-1]["content"]: body["messages"][:-1] for _, body in requests}
+    assert sent == {turn["text"]: before if turn["turn"] == 2 else [] for turn in TURNS}
+
+
+def test_a_session_of_adk_begins_with_the_events_before_the_query(tmp_path: Path) -> None:
+    with serving() as (url, requests):
+        done = evaluate(tmp_path, {"type": "adk", "url": url, "app": "help", "agent": "root"})
+        assert done.status == 0, done.stderr
+    events = [
+        {"author": "user", "content": {"role": "user", "parts": [{"text": FIRST}]}},
+        {"author": "root", "content": {"role": "model", "parts": [{"text": REPLY}]}},
+    ]
+    sessions = {body["sessionId"]: body["events"] for path, body in requests if path.endswith("/sessions")}
+    runs = {body["newMessage"]["parts"][0]["text"]: body for path, body in requests if path == "/run"}
+    assert list(sessions.values()) == [events] * 3
+    assert {runs[turn["text"]]["sessionId"] for turn in TURNS if turn["turn"] == 2} == sessions.keys()
+    assert all(set(body) == {"appName", "userId", "sessionId", "newMessage"} for body in runs.values())
+
+
+def test_a_function_finds_the_history_among_the_attributes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    value = experiment(tmp_path, {"type": "adk"})
+    found: dict[str, Any] = {}
+
+    def system(query: str, attributes: dict[str, Any]) -> str:
+        found[query] = attributes.get("history")
+        return REPLY
+
+    del value["configurations"], value["quotas"], value["output"]
+    evaluate_here(value, output="out", system=system, version="1")
+    assert found == {turn["text"]: turn.get("history") for turn in TURNS}
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"turn": 3}, "turns.jsonl:2: is turn 3, and its history has 1 message of the user instead of 2"),
+        ({"turn": 1}, "turns.jsonl:2: is turn 1, and its history has 1 message of the user instead of 0"),
+        ({"turn": "second"}, "turn: expected a number from 1, found 'second'"),
+        ({"history": [{"role": "bot", "text": "a"}]}, "history.0: has the role 'bot'; write user or assistant"),
+        ({"history": [{"role": "user", "text": " "}]}, "history.0: has no text"),
+    ],
+)
+def test_a_conversation_with_a_gap_is_refused(tmp_path: Path, change: dict[str, Any], problem: str) -> None:
+    turns = [TURNS[0], {**TURNS[1], **change}]
+    done = evaluate(
+        tmp_path, {"type": "http", "url": "http://h/", "answer": "a", "body": ["{query}", "{history}"]}, turns
+    )
+    assert done.status == 2
+    assert problem in done.stderr
+
+
+def test_an_application_that_takes_no_history_is_refused(tmp_path: Path) -> None:
+    done = evaluate(tmp_path, {"type": "http", "url": "http://h/", "answer": "a"})
+    assert done.status == 2
+    assert "queries have a history, and the request does not hold {history}" in done.stderr
+    plain = [{key: value for key, value in turn.items() if key != "conversation"} for turn in TURNS]
+    done = evaluate(tmp_path, {"type": "openai_chat", "url": "http://h/"}, plain)
+    assert done.status == 2
+    assert "no query has the attribute 'conversation'" in done.stderr

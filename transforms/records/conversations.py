@@ -1,0 +1,67 @@
+"""Conversations: what was said before a query, and the attributes that name its conversation and its turn."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+HISTORY, TURN, CONVERSATION = "history", "turn", "conversation"
+"""The attributes of a query."""
+
+Message = dict[str, str]
+"""A message with its `role` ("user" or "assistant") and its `text`."""
+
+USER, ASSISTANT = "user", "assistant"
+
+
+def is_history(value: Any) -> bool:
+    """Return whether a value is a list of messages.
+
+    >>> is_history([{"role": "user", "text": "Hi"}]), is_history([]), is_history("long ago")
+    (True, True, False)
+    """
+    return isinstance(value, list) and all(
+        isinstance(entry, Mapping) and {"role", "text"} <= entry.keys() for entry in value
+    )
+
+
+def history_of(attributes: Mapping[str, str]) -> list[Message]:
+    """The messages before a query; none if its history is missing or something else.
+
+    >>> history_of({"history": '[{"role": "user", "text": "Hi"}]'}), history_of({"history": "long ago"})
+    ([{'role': 'user', 'text': 'Hi'}], [])
+    """
+    text = attributes.get(HISTORY, "")
+    if not text.startswith("["):
+        return []
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return []
+    return [{"role": entry["role"], "text": entry["text"]} for entry in value] if is_history(value) else []
+
+
+def problem_of(attributes: Mapping[str, Any]) -> str | None:
+    """What is wrong with the conversation of a query; None if it has none.
+
+    >>> problem_of({"history": [{"role": "user", "text": "Hi"}], "turn": 3})
+    'is turn 3, and its history has 1 message of the user instead of 2: a turn is missing'
+    """
+    history: Sequence[Mapping[str, Any]] = attributes.get(HISTORY) or []
+    if not is_history(history) or not history:
+        return None
+    for place, entry in enumerate(history):
+        if entry["role"] not in (USER, ASSISTANT):
+            return f"history.{place}: has the role {entry['role']!r}; write user or assistant"
+        if not isinstance(entry["text"], str) or not entry["text"].strip():
+            return f"history.{place}: has no text"
+    turn, users = attributes.get(TURN), sum(entry["role"] == USER for entry in history)
+    if turn is None:
+        return None
+    if type(turn) is not int or turn < 1:
+        return f"turn: expected a number from 1, found {turn!r}"
+    if users != turn - 1:
+        plural = "" if users == 1 else "s"
+        return f"is turn {turn}, and its history has {users} message{plural} of the user instead of {turn - 1}: " + (
+            "a turn is missing" if users < turn - 1 else "it has later turns"
+        )
+    return None
