@@ -283,8 +283,9 @@ class ExperimentModel(Section):
 
     @model_validator(mode="after")
     def _clusters_of_conversations(self) -> "ExperimentModel":
-        if self.dataset.conversations and self.statistics.cluster is None:
-            self.statistics = self.statistics.model_copy(update={"cluster": CONVERSATION})
+        dataset, statistics = (self.__dict__.get(name) for name in ("dataset", "statistics"))  # absent if refused
+        if isinstance(dataset, DatasetModel) and dataset.conversations and isinstance(statistics, StatisticsModel):
+            self.statistics = statistics.model_copy(update={"cluster": statistics.cluster or CONVERSATION})
         return self
 
     @field_validator("slices", "dialects")
