@@ -7,10 +7,10 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-import pytrec_eval
 import yaml
 from support.data import REPOSITORY
 from support.pages import Page
+from support.plain_metrics import Judged, interpolated_precision
 from support.runs import rankbeam
 
 from rankbeam.pipelines import report
@@ -151,18 +151,20 @@ def test_the_precision_recall_curve_is_the_interpolated_one_of_trec_eval(study: 
     for line in (HELPDESK / FILES["qrels"]).read_text().splitlines()[1:]:
         query_id, doc_id, grade = line.split("\t")
         qrels[query_id][doc_id] = int(grade)
-    evaluator = pytrec_eval.RelevanceEvaluator(dict(qrels), {"iprec_at_recall"})
     drawn = precision_recall(study)
     assert drawn is not None
     rows = study.results.table("rankings", ["config_id", "query_id", "documents"]).to_pylist()
     for place, name in study.titles.items():
-        run = {
-            row["query_id"]: {each["doc_id"]: float(-each["rank"]) for each in row["documents"]}
+        judged = [
+            Judged([qrels[row["query_id"]].get(each["doc_id"]) for each in row["documents"]], pool)
             for row in rows
             if row["config_id"] == study.ids[place]
-        }
-        values = evaluator.evaluate(run).values()
-        expected = [f"{fmean(each[f'iprec_at_recall_{level / 10:.2f}'] for each in values):.4f}" for level in range(11)]
+            for pool in [list(qrels[row["query_id"]].values())]
+        ]
+        levels = [
+            [interpolated_precision(query, recall=level / 10, rel=1.0) for query in judged] for level in range(11)
+        ]
+        expected = [f"{fmean(values):.4f}" for values in levels]
         assert [value for label, _, value, _ in drawn.table if label == name] == expected
     assert "iprec_at_recall" in drawn.title
 

@@ -11,8 +11,8 @@ LEVELS = tuple(level / 10 for level in range(11))
 def interpolated_precision(query: IntArray, is_relevant: BoolArray, relevant: IntArray) -> FloatArray:
     """The highest precision at any rank from that on at which a level of recall is reached.
 
-    trec_eval's iprec_at_recall: the level is reached with floor(level · relevant + 0.9) relevant documents; 0 where the
-    ranking has not so many.
+    This is `metrics.interpolated_precision` at eleven levels, trec_eval's iprec_at_recall: the level is reached with
+    level · relevant documents, rounded to the nearest whole number as in trec_eval 10; 0 where the ranking has fewer.
 
     Args:
         query: int[m], for every document of n rankings the position of its ranking; best first within each.
@@ -23,7 +23,7 @@ def interpolated_precision(query: IntArray, is_relevant: BoolArray, relevant: In
         float64[n, 11], by level of recall.
 
     >>> interpolated_precision(np.zeros(4, int), np.array([True, False, False, True]), np.array([3]))[0, ::4].round(2)
-    array([1. , 0.5, 0. ])
+    array([1. , 1. , 0.5])
     """
     rank = position_in_group(query, len(relevant)) + 1
     hit_query, hit_rank = query[is_relevant], rank[is_relevant]
@@ -31,7 +31,7 @@ def interpolated_precision(query: IntArray, is_relevant: BoolArray, relevant: In
     precision = np.zeros((len(relevant), int(ordinal.max(initial=0)) + 1))
     precision[hit_query, ordinal] = (ordinal + 1) / hit_rank
     highest = np.maximum.accumulate(precision[:, ::-1], axis=1)[:, ::-1]
-    needed = np.floor(np.multiply.outer(relevant, LEVELS) + 0.9).astype(np.int64)
+    needed = np.floor(np.multiply.outer(relevant, LEVELS) + 0.5).astype(np.int64)
     place = np.maximum(needed, 1) - 1
     reached: FloatArray = np.take_along_axis(highest, np.minimum(place, highest.shape[1] - 1), axis=1)
     return np.where(place < highest.shape[1], reached, 0.0)
