@@ -140,7 +140,7 @@ def test_the_ledger_has_when_a_call_was_answered_and_how_long_its_attempts_took(
     make([task("q")], Echo(script), tmp_path, clock=clock)
     (entry,) = Ledger(str(tmp_path)).find({call.key: call.reach})
     assert (entry.attempts, entry.seconds, entry.service) == (2, pytest.approx(0.75), "echo")
-    assert timedelta(seconds=1) <= entry.finished_at - began < timedelta(seconds=1.3)  # with a pause between them
+    assert timedelta(seconds=1) <= entry.finished_at - began < timedelta(seconds=5)  # with a pause between them
 
 
 def test_the_service_says_when_to_ask_again(tmp_path: Path) -> None:
