@@ -2,7 +2,6 @@
 
 import json
 import re
-import runpy
 import shutil
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from support.cli import rankbeam
 from support.data import REPOSITORY
 
+from rankbeam.transforms.clients.public.kept import FOLDER
 from rankbeam.transforms.kernels.chunks import CHUNKERS
 
 GUIDE = (REPOSITORY / "docs" / "corpora.md").read_text(encoding="utf-8")
@@ -32,16 +32,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         text = f"# {article['title']}\n\n{article['text']}\n"
         (tmp_path / "documents" / f"{article['_id']}.md").write_text(text, encoding="utf-8")
     shutil.copy(HELPDESK / "queries.jsonl", tmp_path)
-    shutil.copytree(HELPDESK / "qrels", tmp_path / "qrels")
-    for name in ("make_corpus.py", "chunking.yaml", "dense.yaml"):
+    (tmp_path / "documents" / "logo.png").write_bytes(b"\x89PNG")
+    (tmp_path / "qrels").mkdir()
+    header, *rows = (HELPDESK / "qrels" / "test.tsv").read_text(encoding="utf-8").splitlines()
+    judged = ["\t".join((query, f"{doc}.md", *rest)) for query, doc, *rest in (row.split("\t") for row in rows)]
+    (tmp_path / "qrels" / "test.tsv").write_text("\n".join([header, *judged]) + "\n", encoding="utf-8")
+    monkeypatch.setenv(FOLDER, str(tmp_path / "kept"))
+    for name in ("chunking.yaml", "dense.yaml"):
         (tmp_path / name).write_text(block(f"file={name}"), encoding="utf-8")
-    runpy.run_path("make_corpus.py")
     return tmp_path
 
 
 def test_a_folder_of_documents_becomes_a_comparison_of_chunkings(folder: Path) -> None:
     run = rankbeam("evaluate", str(folder / "chunking.yaml"))
     assert run.status == 0, run.stderr
+    assert "documents: 1 of 213 files are not read: 1 suffix .png is not read (logo.png)" in run.stderr
     compared = rankbeam("compare", str(folder / "out")).stdout
 
     for line in block("compared").splitlines()[1:]:

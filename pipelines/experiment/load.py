@@ -18,7 +18,7 @@ from rankbeam.pipelines.experiment import dataset_checks, needs
 from rankbeam.pipelines.experiment.dataset_checks import missing_inputs, unknown_systems, wrong_inputs
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, corpora_of, named_by, unused
-from rankbeam.pipelines.experiment.file.datasets import with_cases, with_files, with_public_files
+from rankbeam.pipelines.experiment.file.datasets import with_cases, with_documents, with_files, with_public_files
 from rankbeam.pipelines.experiment.file.labels import labels_of, wrong_labels
 from rankbeam.pipelines.experiment.file.models import ExperimentModel, StatisticsModel
 from rankbeam.pipelines.experiment.file.services import services_of
@@ -70,6 +70,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     folder, case_notes = files.parent(path or ""), list[str]()
     located = with_cases(located, folder, problems, case_notes)
     located = with_public_files(with_files(located, folder, problems), problems)
+    located = with_documents(located, folder, problems, case_notes)
     model = _validated(located, problems)
     metrics = _metrics(located, model, problems)
     dialects = _dialects(located, model, problems)

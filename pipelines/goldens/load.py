@@ -16,9 +16,16 @@ from rankbeam.pipelines.goldens.models import GoldensModel
 from rankbeam.pipelines.goldens.pools import embedders_of, retrieving_of
 from rankbeam.pipelines.goldens.profiles import read_profiles
 from rankbeam.transforms.clients.formats import sources
+from rankbeam.transforms.clients.formats.documents.files import (
+    EVERYTHING,
+    FolderSource,
+    holds_documents,
+    listed,
+    refuse_unreadable,
+)
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.storage import files, matching
-from rankbeam.transforms.goldens.documents import holds_texts, unread
+from rankbeam.transforms.goldens.documents import lacks_documents
 from rankbeam.transforms.goldens.planning import PlannedBenchmark
 from rankbeam.transforms.goldens.pooling import PoolRetriever
 from rankbeam.transforms.goldens.writing import Reviews
@@ -138,16 +145,19 @@ def _dimensions(
 def _documents(located: Located, folder: str) -> Iterator[InputError]:
     """Documents that do not exist; whatever else is wrong with the file, so from its values."""
     given = located.value.get("documents")
-    paths: dict[Place, str] = {("documents",): given} if isinstance(given, str) else {}
-    if isinstance(given, dict):
-        paths = {("documents", role): given[role] for role in ("path", "chunks") if isinstance(given.get(role), str)}
-    for place, path in paths.items():
-        where = files.below(folder, path)
+    values = {"path": given} if isinstance(given, str) else given if isinstance(given, dict) else {}
+    for role in ("path", "folder", "chunks"):
+        if not isinstance(values.get(role), str):
+            continue
+        where = files.below(folder, values[role])
+        place: Place = ("documents",) if isinstance(given, str) else ("documents", role)
         try:
-            if holds_texts(where):
-                continue
-            if place[-1] != "chunks" and (skipped := unread(where)) is not None:
-                yield located.error(place, f"holds no documents that are read; {skipped}")
+            if role == "folder" or (role == "path" and holds_documents(where)):
+                glob = values.get("glob")
+                source = FolderSource(where, glob if isinstance(glob, str) else EVERYTHING)
+                refuse_unreadable(source, listed(source))
+            elif role == "path" and (problem := lacks_documents(where)) is not None:
+                yield located.error(place, problem)
             else:
                 sources.expand(where)
         except InputError as error:

@@ -5,11 +5,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from rankbeam.transforms.clients.bigquery.locations import Location
+from rankbeam.transforms.clients.formats.documents.files import EVERYTHING
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.models.local import Language
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.goldens.origins import DataStore, Origin, RagFiles, SourceFiles
+from rankbeam.transforms.goldens.origins import DataStore, Folder, Origin, RagFiles, SourceFiles
 from rankbeam.transforms.records.goldens.types import TYPES
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -83,11 +84,13 @@ class VertexSearchModel(_Model):
 
 
 class DocumentsModel(_Model):
-    """`documents:`, a path, or a mapping with one of `path`, `chunks`, `rag_engine` and `vertex_search`.
+    """`documents:`, a path, or a mapping with one of `path`, `folder`, `chunks`, `rag_engine` and `vertex_search`.
 
     Attributes:
-        path: a corpus: JSON lines, tab separated text, Parquet or a table of BigQuery; or a folder of text and
-            Markdown files.
+        path: a corpus: JSON lines, tab separated text, Parquet or a table of BigQuery; or a folder of text,
+            Markdown, HTML, DOCX and PDF files on this machine.
+        folder: such a folder, here or in a bucket.
+        glob: pattern of the relative paths of the folder's documents; by default all files.
         chunks: a corpus of chunks instead, each with the id of its document as `doc_id`; questions are made from them.
         rag_engine: a corpus of RAG Engine instead, whose files are read where they were imported from.
         vertex_search: a data store of Vertex AI Search instead.
@@ -97,6 +100,8 @@ class DocumentsModel(_Model):
     """
 
     path: Location | None = None
+    folder: Word | None = None
+    glob: Word = EVERYTHING
     chunks: Location | None = None
     rag_engine: RagEngineModel | None = None
     vertex_search: VertexSearchModel | None = None
@@ -111,9 +116,10 @@ class DocumentsModel(_Model):
 
     @model_validator(mode="after")
     def _one_place(self) -> "DocumentsModel":
-        places = (self.path, self.chunks, self.rag_engine, self.vertex_search)
+        places = (self.path, self.folder, self.chunks, self.rag_engine, self.vertex_search)
         if sum(place is not None for place in places) != 1:
-            raise ValueError("is a path, or a mapping with path, chunks, rag_engine or vertex_search; give one of them")
+            keys = "path, folder, chunks, rag_engine or vertex_search"
+            raise ValueError(f"is a path, or a mapping with {keys}; give one of them")
         return self
 
     def origin(self, folder: str) -> Origin:
@@ -122,6 +128,8 @@ class DocumentsModel(_Model):
             return RagFiles(self.rag_engine.corpus, self.rag_engine.doc_id, self.rag_engine.api_endpoint)
         if (search := self.vertex_search) is not None:
             return DataStore(search.branch, search.unit == "chunk", tuple(search.fields), search.api_endpoint)
+        if self.folder is not None:
+            return Folder(files.below(folder, self.folder), self.glob)
         return SourceFiles(files.below(folder, self.path or self.chunks or ""), self.chunks is not None)
 
 

@@ -10,6 +10,8 @@ IR_DATASETS = "ir-datasets"
 """Collections by name. They are fetched where a run is submitted, so workers do not need it."""
 MLFLOW = "mlflow"
 """The tracker that `rankbeam log` copies runs to."""
+DOCUMENTS = "documents"
+"""PDF files. Their text is extracted where a run is submitted, so workers do not need it."""
 EXTRAS = (SEARCH, SECRETS)
 """The extras that workers need. What is installed of them here, workers install as well."""
 MISSING = "missing_library"

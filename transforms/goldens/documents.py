@@ -1,20 +1,20 @@
 """Read the documents that a benchmark is made from: a corpus, a folder of texts, or a table of chunks."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from rankbeam.transforms.clients.formats import ids, sources, texts
+from rankbeam.transforms.clients.formats.documents.extract import extract
+from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, READERS, FolderSource, holds_documents
 from rankbeam.transforms.clients.formats.places import Place, repeated_at
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
 
 SUFFIXES = (".txt", ".md", ".markdown")
-"""Of the files of a folder that are read."""
+"""Of the files of a corpus of RAG Engine that are read."""
 
 _BETWEEN_CHUNKS = "\n\n"
-_MOST_NAMED = 3
 _DOCUMENT = "doc_id"
 
 
@@ -30,9 +30,7 @@ class Document:
 
 
 def read_documents(path: str) -> list[Document]:
-    """Read a corpus as `bm25` reads it, or a folder with text and Markdown files; sorted by id."""
-    if holds_texts(path):
-        return [_from_file(Path(path), file) for file in _texts_below(Path(path))]
+    """Read a corpus as `bm25` reads it; sorted by id."""
     given = (
         (Document(each.id, each.title, each.text, dict(each.attributes)), (name, each.line))
         for name, each in _entries(path)
@@ -40,26 +38,20 @@ def read_documents(path: str) -> list[Document]:
     return _distinct(given)
 
 
-def holds_texts(path: str) -> bool:
-    """Return whether a path is a folder of this machine with text or Markdown files."""
-    return files.is_local(path) and Path(path).is_dir() and bool(_texts_below(Path(path)))
+def read_folder(folder: str, glob: str = EVERYTHING) -> tuple[list[Document], tuple[str, ...]]:
+    """Read the documents in a folder, in the order of their paths, with a warning about files that are not read."""
+    extracted = extract(FolderSource(folder, glob))
+    documents = [
+        Document(each.id, each.title, each.text, dict(each.attributes)) for _, each in _entries(extracted.corpus)
+    ]
+    return documents, () if extracted.note is None else (f"{folder}: {extracted.note}",)
 
 
-def unread(path: str) -> str | None:
-    """A message that names the files of a folder that `read_documents` skips; None where it skips none.
-
-    Files that `read_documents` reads where a folder has no texts are no such files.
-    """
-    if not (files.is_local(path) and Path(path).is_dir()):
+def lacks_documents(path: str) -> str | None:
+    """The problem of a folder of this machine without Parquet files or files that are read as documents."""
+    if not (files.is_local(path) and Path(path).is_dir()) or holds_documents(path) or matching.has_parquet(path):
         return None
-    skipped = [file for file in _files_below(Path(path)) if file.suffix.lower() not in SUFFIXES]
-    if not skipped or (not holds_texts(path) and any(file.suffix == ".parquet" for file in skipped)):
-        return None
-    counts = Counter(file.suffix.lower() or "no suffix" for file in skipped)
-    kinds = ", ".join(f"{count:,} with {suffix}" for suffix, count in counts.most_common(_MOST_NAMED))
-    some = ", ".join(file.relative_to(path).as_posix() for file in skipped[:_MOST_NAMED])
-    files_are = "1 file is" if len(skipped) == 1 else f"{len(skipped):,} files are"
-    return f"{path}: {files_are} not read ({kinds}), such as {some}; convert them to {' or '.join(SUFFIXES[:2])}"
+    return f"{path}: none of its files is read; {', '.join(READERS)} are"
 
 
 def read_chunks(path: str) -> list[Document]:
@@ -111,26 +103,6 @@ def _distinct(given: Iterator[tuple[Document, Place]]) -> list[Document]:
             raise repeated_at(f"document {document.id!r} is given twice", places, "ids must differ")
         documents[document.id] = document, place
     return [documents[name][0] for name in sorted(documents)]
-
-
-def _texts_below(folder: Path) -> list[Path]:
-    return [path for path in _files_below(folder) if path.suffix.lower() in SUFFIXES]
-
-
-def _files_below(folder: Path) -> list[Path]:
-    hidden = lambda path: any(part.startswith(".") for part in path.relative_to(folder).parts)  # noqa: E731
-    return sorted(path for path in folder.rglob("*") if path.is_file() and not hidden(path))
-
-
-def _from_file(folder: Path, path: Path) -> Document:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8; convert it", path=str(path)) from error
-    name = path.relative_to(folder).as_posix()
-    if (fault := ids.fault(name)) is not None:
-        raise InputError(f"as an id, its path {fault}; rename it", path=str(path))
-    return text_document(name, text, path.name)
 
 
 def _of_entries(doc_id: str, chunks: list[texts.Entry]) -> Document:

@@ -14,6 +14,7 @@ from rankbeam.transforms.clients.corpora.vertex_search.answers import ListedDocu
 from rankbeam.transforms.clients.corpora.vertex_search.documents_api import DOCUMENTS_QUOTA, SERVICE, DocumentsApi
 from rankbeam.transforms.clients.corpora.vertex_search.work import ListChunks, ListDocuments
 from rankbeam.transforms.clients.formats import ids
+from rankbeam.transforms.clients.formats.documents.files import holds_documents
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.storage import gcs
@@ -23,8 +24,8 @@ from rankbeam.transforms.goldens.documents import (
     joined,
     read_chunks,
     read_documents,
+    read_folder,
     text_document,
-    unread,
 )
 from rankbeam.transforms.records.errors import CallError, InputError
 
@@ -64,8 +65,21 @@ class SourceFiles:
         """As `Origin`."""
         if self.is_chunks:
             return Gathered(read_chunks(self.place))
-        skipped = unread(self.place)
-        return Gathered(read_documents(self.place), () if skipped is None else (skipped,))
+        return (
+            Gathered(*read_folder(self.place)) if holds_documents(self.place) else Gathered(read_documents(self.place))
+        )
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The documents in a folder, on this machine or in a bucket."""
+
+    place: str
+    glob: str
+
+    def gather(self, ledger: Ledger) -> Gathered:  # noqa: ARG002  no service is called
+        """As `Origin`."""
+        return Gathered(*read_folder(self.place, self.glob))
 
 
 @dataclass(frozen=True)

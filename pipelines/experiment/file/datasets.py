@@ -9,14 +9,17 @@ from dataclasses import replace
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats.cases.roles import REFERENCE
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.survey import survey_of
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
+from rankbeam.transforms.clients.formats.documents.extract import extract
+from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, FolderSource, holds_documents
 from rankbeam.transforms.clients.public import beir, irds
 from rankbeam.transforms.clients.public.kept import PublicCollection
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -93,6 +96,36 @@ def _replaying(item: Any, named: str, columns: Mapping[str, str]) -> Any:
     if not isinstance(answers, dict) or answers.get("type") != "replay" or "path" in answers:
         return item
     return {**item, "answers": {"path": named, **({"columns": dict(columns)} if columns else {}), **answers}}
+
+
+def with_documents(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
+    """Replace a folder of documents, `corpus: docs` or `{folder, glob}`, by the corpus that its files make."""
+    dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
+    given = dataset.get("corpus") if isinstance(dataset, dict) else None
+    is_folder = isinstance(given, dict) and "folder" in given
+    if not (isinstance(dataset, dict) and (is_folder or _is_plain_folder(folder, given))):
+        return located
+    named: dict[str, Any] = given if isinstance(given, dict) else {"folder": given}
+    wrong = next((str(key) for key in named if key not in ("folder", "glob")), None)
+    problem = "" if wrong is None else f"a folder has no {wrong!r}; {did_you_mean(wrong, ['folder', 'glob'])}"
+    place, glob = named["folder"], named.get("glob", EVERYTHING)
+    if problem or not all(isinstance(each, str) and each for each in (place, glob)):
+        problem = problem or "is a mapping with folder and, optionally, glob, which are texts"
+        raise InputErrors([*problems, located.error(("dataset", "corpus"), problem)])
+    try:
+        extracted = extract(FolderSource(files.below(folder, place), glob))
+    except InputError as error:  # nothing else of the experiment can be checked without its documents
+        raise InputErrors([*problems, located.error(("dataset", "corpus"), str(error))]) from error
+    notes += [] if extracted.note is None else [f"{place}: {extracted.note}"]
+    return replace(located, value={**located.value, "dataset": {**dataset, "corpus": extracted.corpus}})
+
+
+def _is_plain_folder(folder: str, place: Any) -> bool:
+    """Return whether a path is a folder of documents; one with Parquet files is a corpus of these."""
+    if not isinstance(place, str) or is_table(place):
+        return False
+    where = files.below(folder, place)
+    return holds_documents(where) and not matching.has_parquet(where)
 
 
 _OWN = ("goldens", "split")

@@ -47,8 +47,9 @@ class DatasetModel(Section):
     Attributes:
         qrels: relevance judgements as TREC, BEIR or Parquet files; required by ranking metrics.
         queries: queries as JSON lines, TREC topics or Parquet; required unless all configurations are existing runs.
-        corpus: documents as JSON lines, tab-separated text or Parquet; required by retrievers that index them, and by
-            models that read documents of which a run holds only the ids.
+        corpus: documents as JSON lines, tab-separated text or Parquet, or a folder of text, Markdown, HTML, DOCX and
+            PDF files, local or, as {folder, glob}, in a bucket; required by retrievers that index them, and by models
+            that read documents of which a run holds only the ids.
         answers: reference answers.
         evidence: judgements for `unit: span`, as JSON lines or Parquet with query_id, doc_id, start, end, quote and
             optionally group and grade. [start, end) counts code points of the document's text. Every quote is checked

@@ -39,6 +39,14 @@ _QUERY: Schema = {
 }
 
 
+_FOLDER: Schema = {
+    "type": "object",
+    "properties": {"folder": _TEXT, "glob": _TEXT},
+    "required": ["folder"],
+    "additionalProperties": False,
+}
+
+
 class _WithMeanings(GenerateJsonSchema):
     """Gives every key the meaning that its model's docstring says, and no title made of its name."""
 
@@ -71,6 +79,7 @@ def experiment_schema() -> Schema:
     keys["quotas"]["properties"] = {"rag_engine_import": _named(ImportQuotaModel, "quota", defs)}
     for role in ("qrels", "queries", "corpus"):
         dataset["properties"][role]["anyOf"].append(_QUERY)
+    dataset["properties"]["corpus"]["anyOf"].append(_FOLDER)
     dataset["properties"]["answers"]["anyOf"].append(_TEXT)
     of_configuration = configuration["properties"]
     of_configuration["retriever"] |= {"anyOf": [_union(RETRIEVERS, defs, swept=True), {"type": "null"}]}

@@ -8,6 +8,8 @@ from support.cli import rankbeam
 from support.goldens import corpus, documents, goldens_file, lines
 from support.inputs import write
 
+from rankbeam.transforms.clients.public.kept import FOLDER
+
 
 def refused(path: str) -> str:
     outcome = rankbeam("goldens", path)
@@ -141,26 +143,35 @@ def test_dataflow_is_refused_before_documents_are_read(tmp_path: Path) -> None:
     assert "goldens do not run on Dataflow: each stage of each round would be a job" in outcome.stderr
 
 
-def test_files_of_a_folder_that_are_not_read_are_named_and_counted(tmp_path: Path) -> None:
+def test_files_of_a_folder_that_are_not_read_are_named_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER, str(tmp_path / "kept"))
     folder = tmp_path / "kb"
     for number, row in enumerate(documents(24)):
         write(folder / f"a{number}.md", f"# {row['title']}\n\n{row['text']}")
     path = goldens_file(tmp_path, documents="kb", types=["lookup"])
     assert "not read" not in rankbeam("goldens", path).stderr
-    for name in ("b.html", "c.PDF", "d.pdf", "sub/e.docx", "README", ".hidden/f.pdf"):
+    for name in ("b.png", "c.PNG", "sub/e.docx", "README", ".hidden/f.pdf"):
         write(folder / name, "x")
-    message = (
-        "5 files are not read (2 with .pdf, 1 with no suffix, 1 with .html), such as README, b.html, c.PDF; convert"
-    )
-    for command in (["goldens", path], ["goldens", "plan", path]):
-        outcome = rankbeam(*command)
-        assert outcome.status == 0
-        assert message in " ".join(outcome.stderr.split())
+    message = "4 of 28 files are not read: 2 suffix .png is not read (b.png, c.PNG); 1 suffix (none) is not read"
+    for given in ("kb", {"folder": "kb"}):
+        path = goldens_file(tmp_path, documents=given, types=["lookup"])
+        for command in (["goldens", path], ["goldens", "plan", path]):
+            outcome = rankbeam(*command)
+            assert outcome.status == 0
+            assert message in " ".join(outcome.stderr.split())
+    globbed = goldens_file(tmp_path, documents={"folder": "kb", "glob": "*.md"}, types=["lookup"])
+    assert "not read" not in rankbeam("goldens", "plan", globbed).stderr
 
 
 def test_a_folder_of_files_that_are_not_read_is_refused_by_name(tmp_path: Path) -> None:
-    write(tmp_path / "kb" / "a.pdf", "x")
+    write(tmp_path / "kb" / "a.png", "x")
     said = refused(goldens_file(tmp_path, documents="kb"))
     assert "goldens.yaml:" in said
-    assert "holds no documents that are read; " in said
-    assert "1 file is not read (1 with .pdf), such as a.pdf; convert them to .txt or .md" in said
+    assert "none of its files is read; .txt, .md" in said
+    said = refused(goldens_file(tmp_path, documents={"folder": "kb"}))
+    assert "none of its 1 files is read, such as a.png" in said
+    assert "no file in the folder matches '*.md'" in refused(
+        goldens_file(tmp_path, documents={"folder": "kb", "glob": "*.md"})
+    )

@@ -30,6 +30,11 @@ def expand(pattern: str) -> list[str]:
     return sorted(found)
 
 
+def has_parquet(folder: str) -> bool:
+    """Return whether `expand` reads a folder of this machine as Parquet files."""
+    return bool(_parquet(files.join(escaped(folder.rstrip("/")), "")))
+
+
 def found(pattern: str) -> list[str]:
     """The files that a glob pattern names, sorted; none where there are none."""
     gcs.prepare(pattern)

@@ -1,0 +1,100 @@
+"""Folders of documents: what is read, what is named instead, and when a folder is read again."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from support.documents import pdf
+
+from rankbeam.transforms.clients.formats.documents import files as of_documents
+from rankbeam.transforms.clients.formats.documents.extract import Extracted, extract
+from rankbeam.transforms.clients.formats.documents.files import FolderSource, listed
+from rankbeam.transforms.clients.public.kept import FOLDER
+from rankbeam.transforms.records.errors import InputError
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(FOLDER, str(tmp_path / "kept"))
+    place = tmp_path / "docs"
+    for name, content in {
+        "b/two.md": b"# Two\n\ntext",
+        "a.txt": b"plain",
+        "empty.txt": b" \n",
+        "latin.txt": b"caf\xe9",
+        "image.png": b"\x89PNG",
+        "no-suffix": b"x",
+        ".hidden/x.md": b"x",
+        "page.HTML": b"<h1>Page</h1>",
+        " blank.md": b"x",
+    }.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(content)
+    return place
+
+
+def rows(extracted: Extracted) -> list[dict[str, str]]:
+    return [json.loads(line) for line in Path(extracted.corpus).read_text(encoding="utf-8").splitlines()]
+
+
+def test_documents_have_their_relative_path_as_id_and_others_are_named(folder: Path) -> None:
+    extracted = extract(FolderSource(str(folder)))
+
+    assert rows(extracted) == [
+        {"_id": "a.txt", "title": "a", "text": "plain"},
+        {"_id": "b/two.md", "title": "Two", "text": "# Two\n\ntext"},
+        {"_id": "page.HTML", "title": "Page", "text": "# Page"},
+    ]
+    note = extracted.note or ""
+    assert extracted.documents == 3
+    assert note.startswith("5 of 8 files are not read: ")
+    for part in (
+        "1 no text (empty.txt)",
+        "1 not UTF-8 (latin.txt)",
+        "1 suffix .png is not read (image.png)",
+        "1 suffix (none) is not read (no-suffix)",
+    ):
+        assert part in note
+    assert " blank.md" in Path(extracted.corpus).with_name("unread.jsonl").read_text(encoding="utf-8")
+
+
+def test_a_pattern_chooses_the_documents(folder: Path) -> None:
+    assert [file.name for file in listed(FolderSource(str(folder), "**/*.md"))] == [" blank.md", "b/two.md"]
+    assert [file.name for file in listed(FolderSource(str(folder), "*.md"))] == [" blank.md"]
+    assert [file.name for file in listed(FolderSource(str(folder), "b/**"))] == ["b/two.md"]
+    with pytest.raises(InputError, match=r"no file in the folder matches '\*\.rst'"):
+        listed(FolderSource(str(folder), "*.rst"))
+
+
+def test_a_folder_is_extracted_once_for_each_state(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = FolderSource(str(folder), "**/*.md")
+    first = extract(source)
+    assert "fetching the text of 2 files" in capsys.readouterr().err
+    assert extract(source) == first
+    assert not capsys.readouterr().err
+
+    (folder / "b" / "two.md").write_text("changed")
+    second = extract(source)
+    assert rows(second)[0]["text"] == "changed"
+    assert Path(first.corpus).exists()  # a run may still read it
+
+    os.utime(Path(first.corpus).parent, (0, 0))
+    (folder / "b" / "three.md").write_text("new")
+    assert len(rows(extract(source))) == 2
+    assert not Path(first.corpus).exists()
+    assert Path(second.corpus).exists()
+
+
+def test_a_folder_without_a_readable_file_is_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"none of its 1 files is read, such as image.png; .txt, .md"):
+        extract(FolderSource(str(folder), "*.png"))
+    with pytest.raises(InputError, match=r"1 of 1 file is not read: 1 not UTF-8 \(latin.txt\)"):
+        extract(FolderSource(str(folder), "latin.txt"))
+
+
+def test_pdf_files_without_their_reader_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_documents, "missing", lambda _module, extra, _what: f"pip install 'rankbeam[{extra}]'")
+    (folder / "c.pdf").write_bytes(pdf(["Cats"]))
+    with pytest.raises(InputError, match=r"pip install 'rankbeam\[documents\]'"):
+        extract(FolderSource(str(folder)))

@@ -1,0 +1,163 @@
+"""The files of a folder, on this machine or in a bucket, and the reader for each suffix."""
+
+import importlib.metadata
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from rankbeam.transforms.clients.extras import DOCUMENTS, missing
+from rankbeam.transforms.clients.formats import ids
+from rankbeam.transforms.clients.formats.documents.content import NO_TEXT, TOO_LARGE, Content, UnreadableError
+from rankbeam.transforms.clients.formats.documents.pages import read_page
+from rankbeam.transforms.clients.formats.documents.pdf import read_pdf
+from rankbeam.transforms.clients.formats.documents.word import read_word
+from rankbeam.transforms.clients.storage import files, gcs
+from rankbeam.transforms.records.errors import InputError
+
+EVERYTHING = "**/*"
+PDF = ".pdf"
+_MOST_BYTES = 1 << 28
+_SUFFIX = "suffix {} is not read"
+
+
+@dataclass(frozen=True)
+class FolderSource:
+    """A folder, and the files in it that are documents."""
+
+    folder: str
+    glob: str = EVERYTHING
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a folder: its place, its path in the folder, its bytes and its time of change."""
+
+    path: str
+    name: str
+    bytes: int
+    modified: float
+
+    @property
+    def suffix(self) -> str:
+        """Lower-case suffix of the name."""
+        return PurePosixPath(self.name).suffix.lower()
+
+
+def _plain(content: bytes) -> Content:
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        raise UnreadableError("not UTF-8") from error
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return Content(first.lstrip("#").strip() if first.startswith("#") else "", text)
+
+
+READERS: Mapping[str, Callable[[bytes], Content]] = {
+    ".txt": _plain,
+    ".md": _plain,
+    ".markdown": _plain,
+    ".html": read_page,
+    ".htm": read_page,
+    ".xhtml": read_page,
+    ".docx": read_word,
+    PDF: read_pdf,
+}
+"""Readers by suffix."""
+
+
+def versions() -> list[str]:
+    """What decides the text of a file besides its bytes."""
+    try:
+        return ["1", importlib.metadata.version("pypdf")]
+    except importlib.metadata.PackageNotFoundError:
+        return ["1", ""]
+
+
+def listed(source: FolderSource) -> list[File]:
+    """The files of a folder that its pattern names, sorted by path; hidden ones are left out."""
+    wanted = _pattern(source.glob)
+    try:
+        given = _local(source.folder) if files.is_local(source.folder) else _remote(source.folder)
+        found = [file for file in given if wanted.fullmatch(file.name) and not _is_hidden(file.name)]
+    except files.errors(source.folder, ValueError) as error:
+        problem = f"cannot be looked up: {gcs.explained(error, source.folder)}"
+        raise InputError(problem, path=source.folder) from error
+    if not found:
+        raise InputError(f"no file in the folder matches {source.glob!r}", path=source.folder)
+    found.sort(key=lambda file: file.name.split("/"))
+    return found
+
+
+def holds_documents(path: str) -> bool:
+    """Return whether a path is a folder of this machine with files that are read."""
+    return files.is_local(path) and Path(path).is_dir() and any(file.suffix in READERS for file in _shown(path))
+
+
+def _shown(folder: str) -> Iterator[File]:
+    return (file for file in _local(folder) if not _is_hidden(file.name))
+
+
+def refuse_unreadable(source: FolderSource, given: Sequence[File]) -> None:
+    """Refuse a folder without a file that is read, or with PDF files where their reader is not installed."""
+    if not any(file.suffix in READERS for file in given):
+        problem = f"none of its {len(given):,} files is read, such as {given[0].name}; {', '.join(READERS)} are"
+        raise InputError(problem, path=source.folder)
+    if any(file.suffix == PDF for file in given):
+        lacking = missing("pypdf", DOCUMENTS, "PDF files")
+        if lacking is not None:
+            raise InputError(lacking, path=source.folder)
+
+
+def read(file: File) -> Content:
+    """The content of a file; its title is the name of the file where it has no other."""
+    reader = READERS.get(file.suffix)
+    if reader is None:
+        raise UnreadableError(_SUFFIX.format(file.suffix or "(none)"))
+    if (fault := ids.fault(file.name)) is not None:
+        raise UnreadableError(f"as an id, the path {fault}")
+    if file.bytes > _MOST_BYTES:
+        raise UnreadableError(TOO_LARGE)
+    with files.open_raw(file.path) as handle:
+        content = reader(handle.read())
+    if not content.text.strip():
+        raise UnreadableError(NO_TEXT)
+    title = content.title or PurePosixPath(file.name).stem
+    return Content(title, content.text, content.attributes)
+
+
+def _local(folder: str) -> Iterator[File]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [each for each in folders if not _is_hidden(each)]
+        for name in names:
+            path = Path(place, name)
+            if path.is_file():
+                stat = path.stat()
+                yield File(str(path), path.relative_to(folder).as_posix(), stat.st_size, stat.st_mtime)
+
+
+def _remote(folder: str) -> Iterator[File]:
+    gcs.prepare(folder)
+    root = folder.rstrip("/") + "/"
+    for metadata in files.beam().match([f"{root}**"])[0].metadata_list:
+        if not metadata.path.endswith("/"):
+            name, changed = metadata.path.removeprefix(root), float(metadata.last_updated_in_seconds or 0.0)
+            yield File(metadata.path, name, int(metadata.size_in_bytes), changed)
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith(".") for part in name.split("/"))
+
+
+_PARTS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+
+
+def _pattern(glob: str) -> re.Pattern[str]:
+    r"""A pattern of relative paths as a regular expression.
+
+    >>> _pattern("**/*.md").pattern
+    '(?:.*/)?[^/]*\\.md'
+    """
+    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
+    return re.compile("".join(_PARTS.get(piece, re.escape(piece)) for piece in pieces))
