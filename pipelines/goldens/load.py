@@ -144,13 +144,13 @@ def _dimensions(
 
 def _documents(located: Located, folder: str) -> Iterator[InputError]:
     """Documents that do not exist; whatever else is wrong with the file, so from its values."""
-    given = located.value.get("documents")
-    values = {"path": given} if isinstance(given, str) else given if isinstance(given, dict) else {}
+    documents = located.value.get("documents")
+    values = {"path": documents} if isinstance(documents, str) else documents if isinstance(documents, dict) else {}
     for role in ("path", "folder", "chunks"):
         if not isinstance(values.get(role), str):
             continue
         where = files.below(folder, values[role])
-        place: Place = ("documents",) if isinstance(given, str) else ("documents", role)
+        place: Place = ("documents",) if isinstance(documents, str) else ("documents", role)
         try:
             if role == "folder" or (role == "path" and holds_documents(where)):
                 glob = values.get("glob")

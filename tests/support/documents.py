@@ -1,55 +1,113 @@
-"""Files of documents that tests write: PDF and DOCX as small as they can be."""
+"""The pages of the documentation: their blocks of examples, their links and their anchors.
 
-import io
-import zipfile
-from collections.abc import Sequence
-from xml.sax.saxutils import escape
+What a fence says after its three marks decides how a test treats the block:
 
-_NAMESPACE = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    console         commands, each with what it prints first; they are run, one after the other
+    python, sql     are run
+    LANGUAGE file=  is written to that file, for the commands below it
+    sh              commands that need a cloud, a cluster or a long time: their options are checked
+    yaml, json, toml  are parsed
+"""
 
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
-def pdf(pages: Sequence[str], title: str = "") -> bytes:
-    """A PDF with a line of text on each page; an empty one has no text."""
-    kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
-    objects = [
-        "<< /Type /Catalog /Pages 2 0 R >>",
-        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
-        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
-    ]
-    for number, text in enumerate(pages):
-        stream = f"BT /F1 12 Tf 72 720 Td ({text}) Tj ET" if text else ""
-        font = "/Resources << /Font << /F1 3 0 R >> >>"
-        box = "/MediaBox [0 0 612 792]"
-        objects.append(f"<< /Type /Page /Parent 2 0 R {box} {font} /Contents {5 + 2 * number} 0 R >>")
-        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
-    objects.append(f"<< /Title ({title}) >>")
-    content, places = b"%PDF-1.4\n", []
-    for number, each in enumerate(objects, 1):
-        places.append(len(content))
-        content += f"{number} 0 obj\n{each}\nendobj\n".encode("latin-1")
-    table = "".join(f"{place:010} 00000 n \n" for place in places)
-    count = len(objects) + 1
-    trailer = f"trailer\n<< /Size {count} /Root 1 0 R /Info {len(objects)} 0 R >>\nstartxref\n{len(content)}\n%%EOF\n"
-    return content + f"xref\n0 {count}\n0000000000 65535 f \n{table}{trailer}".encode()
+from support.data import REPOSITORY
+
+DOCS = REPOSITORY / "docs"
+_FENCE = re.compile(r"^```(\w+)(?: ([^\n]*))?\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 
 
-def docx(body: str, title: str = "") -> bytes:
-    """A DOCX file of WordprocessingML; `Ueberschrift1` is the style named `heading 1`."""
-    styles = '<w:style w:styleId="Ueberschrift1"><w:name w:val="heading 1"/></w:style>'
-    parts = {
-        "word/document.xml": f'<w:document xmlns:w="{_NAMESPACE}"><w:body>{body}</w:body></w:document>',
-        "word/styles.xml": f'<w:styles xmlns:w="{_NAMESPACE}">{styles}</w:styles>',
-        "docProps/core.xml": f'<p xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{escape(title)}</dc:title></p>',
-    }
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        for name, text in parts.items():
-            archive.writestr(name, text)
-    return content.getvalue()
+@dataclass(frozen=True)
+class Block:
+    """An example.
+
+    Attributes:
+        language: the first word of the fence.
+        label: what follows it, such as `file=NAME`.
+        text: what stands between the fences.
+        line: of the first line of the text.
+    """
+
+    language: str
+    label: str
+    text: str
+    line: int
+
+    @property
+    def file(self) -> str | None:
+        """The file that the block is written to."""
+        return self.label.removeprefix("file=") if self.label.startswith("file=") else None
+
+    def commands(self) -> Iterator[tuple[str, list[str]]]:
+        """Each command of a console, and the lines it prints."""
+        for command in re.split(r"^\$ ", self.text, flags=re.MULTILINE)[1:]:
+            line, *printed = command.rstrip("\n").splitlines()
+            yield line, printed
 
 
-def paragraph(text: str, style: str = "", *, is_item: bool = False) -> str:
-    """A paragraph of WordprocessingML."""
-    properties = f'<w:pStyle w:val="{style}"/>' if style else ""
-    properties += "<w:numPr/>" if is_item else ""
-    return f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{escape(text)}</w:t></w:r></w:p>"
+@dataclass(frozen=True)
+class Document:
+    """A page of the documentation."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.path.relative_to(REPOSITORY).as_posix()
+
+    @property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    @property
+    def prose(self) -> str:
+        """The text without its examples."""
+        return _FENCE.sub("", self.text)
+
+    @property
+    def blocks(self) -> list[Block]:
+        text = self.text
+        return [
+            Block(match[1], match[2] or "", match[3], text.count("\n", 0, match.start(3)) + 1)
+            for match in _FENCE.finditer(text)
+        ]
+
+    def block(self, language: str, label: str = "") -> Block:
+        """The only block of a language and a label."""
+        (block,) = (each for each in self.blocks if (each.language, each.label) == (language, label))
+        return block
+
+    def section(self, heading: str) -> str:
+        """What stands between a heading and the next one."""
+        _, found, rest = self.text.partition(f"\n## {heading}\n")
+        assert found, f"{self.name} has no section {heading!r}"
+        return rest.partition("\n## ")[0]
+
+    def rows(self, heading: str) -> list[list[str]]:
+        """The cells of the rows of the tables in a section, without their heads."""
+        tables = re.findall(r"(?:^\|.*\n?)+", self.section(heading), flags=re.MULTILINE)
+        lines = [line for table in tables for line in table.splitlines()[2:]]
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+    @property
+    def links(self) -> list[str]:
+        """Targets of links and pictures that are not on the web."""
+        return re.findall(r"\]\((?!https?://|mailto:)([^)\s]+)\)", self.prose)
+
+    @property
+    def anchors(self) -> set[str]:
+        """What a link may name behind `#`: the headings, as GitHub and MkDocs spell them."""
+        headings = re.findall(r"^#+ (.*)$", self.prose, flags=re.MULTILINE)
+        return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+README = Document(REPOSITORY / "README.md")
+PAGES = [README, *(Document(path) for path in sorted(DOCS.glob("*.md")))]
+
+
+def page(name: str) -> Document:
+    """A page of docs/ by the name of its file, without ending."""
+    return Document(DOCS / f"{name}.md")

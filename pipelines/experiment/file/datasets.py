@@ -101,15 +101,15 @@ def _replaying(item: Any, named: str, columns: Mapping[str, str]) -> Any:
 def with_documents(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
     """Replace a folder of documents, `corpus: docs` or `{folder, glob}`, by the corpus that its files make."""
     dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
-    given = dataset.get("corpus") if isinstance(dataset, dict) else None
-    is_folder = isinstance(given, dict) and "folder" in given
-    if not (isinstance(dataset, dict) and (is_folder or _is_plain_folder(folder, given))):
+    corpus = dataset.get("corpus") if isinstance(dataset, dict) else None
+    is_folder = isinstance(corpus, dict) and "folder" in corpus
+    if not (isinstance(dataset, dict) and (is_folder or _is_plain_folder(folder, corpus))):
         return located
-    named: dict[str, Any] = given if isinstance(given, dict) else {"folder": given}
+    named: dict[str, Any] = corpus if isinstance(corpus, dict) else {"folder": corpus}
     wrong = next((str(key) for key in named if key not in ("folder", "glob")), None)
     problem = "" if wrong is None else f"a folder has no {wrong!r}; {did_you_mean(wrong, ['folder', 'glob'])}"
     place, glob = named["folder"], named.get("glob", EVERYTHING)
-    if problem or not all(isinstance(each, str) and each for each in (place, glob)):
+    if problem or not all(isinstance(value, str) and value for value in (place, glob)):
         problem = problem or "is a mapping with folder and, optionally, glob, which are texts"
         raise InputErrors([*problems, located.error(("dataset", "corpus"), problem)])
     try:

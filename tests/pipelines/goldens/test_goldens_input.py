@@ -155,8 +155,8 @@ def test_files_of_a_folder_that_are_not_read_are_named_and_counted(
     for name in ("b.png", "c.PNG", "sub/e.docx", "README", ".hidden/f.pdf"):
         write(folder / name, "x")
     message = "4 of 28 files are not read: 2 suffix .png is not read (b.png, c.PNG); 1 suffix (none) is not read"
-    for given in ("kb", {"folder": "kb"}):
-        path = goldens_file(tmp_path, documents=given, types=["lookup"])
+    for place in ("kb", {"folder": "kb"}):
+        path = goldens_file(tmp_path, documents=place, types=["lookup"])
         for command in (["goldens", path], ["goldens", "plan", path]):
             outcome = rankbeam(*command)
             assert outcome.status == 0
@@ -170,8 +170,8 @@ def test_a_folder_of_files_that_are_not_read_is_refused_by_name(tmp_path: Path) 
     said = refused(goldens_file(tmp_path, documents="kb"))
     assert "goldens.yaml:" in said
     assert "none of its files is read; .txt, .md" in said
-    said = refused(goldens_file(tmp_path, documents={"folder": "kb"}))
-    assert "none of its 1 files is read, such as a.png" in said
+    refusal = refused(goldens_file(tmp_path, documents={"folder": "kb"}))
+    assert "none of its 1 files is read, such as a.png" in refusal
     assert "no file in the folder matches '*.md'" in refused(
         goldens_file(tmp_path, documents={"folder": "kb", "glob": "*.md"})
     )

@@ -114,7 +114,10 @@ def test_chunks_of_a_data_store_are_the_spans(
         ({"rag_engine": "ragCorpora/42"}, "documents.rag_engine.corpus: "),
         ({"rag_engine": {"corpus": CORPUS, "doc_id": {"field": "chunk"}}}, "questions are made from whole documents"),
         ({"vertex_search": "kb"}, "documents.vertex_search.data_store: "),
-        ({"vertex_search": STORE, "path": "a.jsonl"}, "path, chunks, rag_engine or vertex_search; give one of them"),
+        (
+            {"vertex_search": STORE, "path": "a.jsonl"},
+            "folder, chunks, rag_engine or vertex_search; give one of them",
+        ),
     ],
 )
 def test_wrong_names_are_refused(given: Mapping[str, Any], problem: str, tmp_path: Path) -> None:

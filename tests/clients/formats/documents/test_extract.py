@@ -1,11 +1,11 @@
-"""Folders of documents: what is read, what is named instead, and when a folder is read again."""
+"""Folders of documents: documents, files that are not read, and changes of a folder."""
 
 import json
 import os
 from pathlib import Path
 
 import pytest
-from support.documents import pdf
+from support.document_files import pdf
 
 from rankbeam.transforms.clients.formats.documents import files as of_documents
 from rankbeam.transforms.clients.formats.documents.extract import Extracted, extract

@@ -1,4 +1,4 @@
-"""Texts of HTML, DOCX and PDF files, as Markdown; and what no reader can read."""
+"""Texts of HTML, DOCX and PDF files as Markdown, and reasons for files without text."""
 
 import io
 import zipfile
@@ -6,7 +6,7 @@ import zipfile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.documents import docx, paragraph, pdf
+from support.document_files import docx, paragraph, pdf
 
 from rankbeam.transforms.clients.formats.documents.content import UnreadableError
 from rankbeam.transforms.clients.formats.documents.files import READERS
@@ -109,9 +109,9 @@ def test_pdf_files_that_cannot_be_read_have_a_reason() -> None:
     writer.encrypt("secret", algorithm="RC4-128")
     writer.write(content)
     reasons = {"password-protected": content.getvalue(), "without text": pdf(["", ""]), "damaged": b"%PDF-1.4\nhalf"}
-    for reason, each in reasons.items():
+    for reason, damaged in reasons.items():
         with pytest.raises(UnreadableError, match=reason):
-            read_pdf(each)
+            read_pdf(damaged)
 
 
 @given(st.integers(0, 600), st.binary(max_size=8))

@@ -49,34 +49,34 @@ class Extracted:
 
 def extract(source: FolderSource) -> Extracted:
     """The corpus that a folder's files make; extracted once for each state of the folder."""
-    given = listed(source)
-    refuse_unreadable(source, given)
+    listing = listed(source)
+    refuse_unreadable(source, listing)
     place = str(Path(source.folder).resolve()) if files.is_local(source.folder) else source.folder
-    state = [*versions(), *((file.name, file.bytes, file.modified) for file in given)]
+    state = [*versions(), *((file.name, file.bytes, file.modified) for file in listing)]
     own = kept_in("documents", _hash([place, source.glob]))
     folder = own / _hash(state)
     if not folder.is_dir():
         kept_in("documents").mkdir(parents=True, exist_ok=True, mode=0o700)
-        with filling(folder, f"the text of {len(given):,} files in {source.folder}") as part:
-            _write(part, given)
+        with filling(folder, f"the text of {len(listing):,} files in {source.folder}") as part:
+            _write(part, listing)
         _forget(own, folder)
     unread = [json.loads(line) for line in (folder / _UNREAD).read_text(encoding="utf-8").splitlines()]
-    if len(unread) == len(given):
-        raise InputError(_note(given, unread), path=source.folder)
-    note = _note(given, unread) + f"; {folder / _UNREAD} lists them" if unread else None
-    return Extracted(str(folder / _CORPUS), len(given) - len(unread), note)
+    if len(unread) == len(listing):
+        raise InputError(_note(listing, unread), path=source.folder)
+    note = _note(listing, unread) + f"; {folder / _UNREAD} lists them" if unread else None
+    return Extracted(str(folder / _CORPUS), len(listing) - len(unread), note)
 
 
 def _hash(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
 
 
-def _write(folder: Path, given: Sequence[File]) -> None:
+def _write(folder: Path, listing: Sequence[File]) -> None:
     with (
         (folder / _CORPUS).open("w", encoding="utf-8") as corpus,
         (folder / _UNREAD).open("w", encoding="utf-8") as unread,
     ):
-        for file, result in _contents(given):
+        for file, result in _contents(listing):
             if isinstance(result, Content):
                 row: dict[str, object] = {"_id": file.name, "title": result.title, "text": result.text}
                 row |= {"metadata": dict(result.attributes)} if result.attributes else {}
@@ -85,9 +85,9 @@ def _write(folder: Path, given: Sequence[File]) -> None:
                 unread.write(json.dumps({"path": file.name, "reason": str(result)}, ensure_ascii=False) + "\n")
 
 
-def _contents(given: Sequence[File]) -> Iterator[tuple[File, Content | UnreadableError]]:
+def _contents(listing: Sequence[File]) -> Iterator[tuple[File, Content | UnreadableError]]:
     """Files in their order with their contents, or why they have none; a few are read ahead."""
-    rest = iter(given)
+    rest = iter(listing)
     with ThreadPoolExecutor(_THREADS) as threads:
         pending: list[tuple[File, Future[Content | UnreadableError]]] = []
         while True:
@@ -105,19 +105,19 @@ def _tried(file: File) -> Content | UnreadableError:
         return error
 
 
-def _note(given: Sequence[File], unread: Sequence[dict[str, str]]) -> str:
-    reasons = Counter(each["reason"] for each in unread)
+def _note(listing: Sequence[File], unread: Sequence[dict[str, str]]) -> str:
+    reasons = Counter(row["reason"] for row in unread)
     parts = []
     for reason, count in reasons.most_common():
-        names = [each["path"] for each in unread if each["reason"] == reason][:_MOST_NAMED]
+        names = [row["path"] for row in unread if row["reason"] == reason][:_MOST_NAMED]
         more = ", …" if count > len(names) else ""
         parts.append(f"{count:,} {reason} ({', '.join(names)}{more})")
-    verb = "file is" if len(given) == 1 else "files are"
-    return f"{len(unread):,} of {len(given):,} {verb} not read: {'; '.join(parts)}"
+    verb = "file is" if len(listing) == 1 else "files are"
+    return f"{len(unread):,} of {len(listing):,} {verb} not read: {'; '.join(parts)}"
 
 
 def _forget(own: Path, folder: Path) -> None:
-    """Delete extractions of earlier states of a folder, unless a run may still read them."""
-    for each in own.iterdir():
-        if each != folder and each.stat().st_mtime < time.time() - _KEPT_S:
-            shutil.rmtree(each, ignore_errors=True)
+    """Delete extractions of previous states of a folder, unless a run may still read them."""
+    for earlier in own.iterdir():
+        if earlier != folder and earlier.stat().st_mtime < time.time() - _KEPT_S:
+            shutil.rmtree(earlier, ignore_errors=True)

@@ -68,7 +68,7 @@ READERS: Mapping[str, Callable[[bytes], Content]] = {
 
 
 def versions() -> list[str]:
-    """What decides the text of a file besides its bytes."""
+    """Versions of the readers, which decide the text of a file besides its bytes."""
     try:
         return ["1", importlib.metadata.version("pypdf")]
     except importlib.metadata.PackageNotFoundError:
@@ -77,17 +77,17 @@ def versions() -> list[str]:
 
 def listed(source: FolderSource) -> list[File]:
     """The files of a folder that its pattern names, sorted by path; hidden ones are left out."""
-    wanted = _pattern(source.glob)
+    pattern = _pattern(source.glob)
     try:
-        given = _local(source.folder) if files.is_local(source.folder) else _remote(source.folder)
-        found = [file for file in given if wanted.fullmatch(file.name) and not _is_hidden(file.name)]
+        listing = _local(source.folder) if files.is_local(source.folder) else _remote(source.folder)
+        matches = [file for file in listing if pattern.fullmatch(file.name) and not _is_hidden(file.name)]
     except files.errors(source.folder, ValueError) as error:
         problem = f"cannot be looked up: {gcs.explained(error, source.folder)}"
         raise InputError(problem, path=source.folder) from error
-    if not found:
+    if not matches:
         raise InputError(f"no file in the folder matches {source.glob!r}", path=source.folder)
-    found.sort(key=lambda file: file.name.split("/"))
-    return found
+    matches.sort(key=lambda file: file.name.split("/"))
+    return matches
 
 
 def holds_documents(path: str) -> bool:
@@ -99,12 +99,12 @@ def _shown(folder: str) -> Iterator[File]:
     return (file for file in _local(folder) if not _is_hidden(file.name))
 
 
-def refuse_unreadable(source: FolderSource, given: Sequence[File]) -> None:
+def refuse_unreadable(source: FolderSource, listing: Sequence[File]) -> None:
     """Refuse a folder without a file that is read, or with PDF files where their reader is not installed."""
-    if not any(file.suffix in READERS for file in given):
-        problem = f"none of its {len(given):,} files is read, such as {given[0].name}; {', '.join(READERS)} are"
+    if not any(file.suffix in READERS for file in listing):
+        problem = f"none of its {len(listing):,} files is read, such as {listing[0].name}; {', '.join(READERS)} are"
         raise InputError(problem, path=source.folder)
-    if any(file.suffix == PDF for file in given):
+    if any(file.suffix == PDF for file in listing):
         lacking = missing("pypdf", DOCUMENTS, "PDF files")
         if lacking is not None:
             raise InputError(lacking, path=source.folder)
@@ -116,7 +116,7 @@ def read(file: File) -> Content:
     if reader is None:
         raise UnreadableError(_SUFFIX.format(file.suffix or "(none)"))
     if (fault := ids.fault(file.name)) is not None:
-        raise UnreadableError(f"as an id, the path {fault}")
+        raise UnreadableError(f"its path, as an id, {fault}")
     if file.bytes > _MOST_BYTES:
         raise UnreadableError(TOO_LARGE)
     with files.open_raw(file.path) as handle:
@@ -129,7 +129,7 @@ def read(file: File) -> Content:
 
 def _local(folder: str) -> Iterator[File]:
     for place, folders, names in os.walk(folder):
-        folders[:] = [each for each in folders if not _is_hidden(each)]
+        folders[:] = [child for child in folders if not _is_hidden(child)]
         for name in names:
             path = Path(place, name)
             if path.is_file():

@@ -41,8 +41,8 @@ def read_page(content: bytes) -> Content:
 
 
 def _decoded(content: bytes) -> str:
-    found = _CHARSET.search(content[:_HEAD_BYTES])
-    declared = [] if found is None else [found[1].decode()]
+    charset = _CHARSET.search(content[:_HEAD_BYTES])
+    declared = [] if charset is None else [charset[1].decode()]
     for encoding in ("utf-8-sig", *declared):
         try:
             return content.decode(encoding)

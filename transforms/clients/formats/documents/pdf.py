@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.formats.documents.content import DAMAGED, LOCKE
 _BETWEEN_PAGES = "\n\n"
 _DAMAGES = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, NotImplementedError,
             AssertionError, OSError, EOFError, zlib.error, struct.error)  # fmt: skip
-"""What pypdf raises for damaged files, besides errors of its own."""
+"""Errors of Python that pypdf raises for damaged files, besides its own."""
 
 
 def read_pdf(content: bytes) -> Content:

@@ -41,9 +41,9 @@ def read_word(content: bytes) -> Content:
         raise UnreadableError(LOCKED) from error
     except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError, ElementTree.ParseError) as error:
         raise UnreadableError(DAMAGED) from error
-    body = next((each for each in document if _tag(each) == "body"), Element("none"))
+    body = next((node for node in document if _tag(node) == "body"), Element("none"))
     blocks = [block for block in _blocks(body, styles) if block[1].strip()]
-    title = next((each.text or "" for each in properties if _tag(each) == "title"), "").strip()
+    title = next((node.text or "" for node in properties if _tag(node) == "title"), "").strip()
     first = next((text.lstrip("# ") for kind, text in blocks if kind == "heading"), "")
     return Content(title or first, joined(blocks))
 
@@ -64,10 +64,10 @@ def _value(element: Element | None) -> str:
 
 
 def _below(element: Element, *path: str) -> Element | None:
-    found: Element | None = element
+    child: Element | None = element
     for name in path:
-        found = None if found is None else next((each for each in found if _tag(each) == name), None)
-    return found
+        child = None if child is None else next((node for node in child if _tag(node) == name), None)
+    return child
 
 
 def _headings(styles: Element) -> Mapping[str, int]:
@@ -88,9 +88,9 @@ def _blocks(parent: Element, styles: Mapping[str, int]) -> Iterator[tuple[str, s
         if kind == "p":
             yield _paragraph(element, styles)
         elif kind == "tbl":
-            rows = [each for each in element if _tag(each) == "tr"]
-            for number, each in enumerate(rows):
-                cells = ["".join(_texts(cell, " ")) for cell in each if _tag(cell) == "tc"]
+            rows = [node for node in element if _tag(node) == "tr"]
+            for number, node in enumerate(rows):
+                cells = ["".join(_texts(cell, " ")) for cell in node if _tag(cell) == "tc"]
                 yield row(cells, is_first=number == 0)
         elif kind in _WRAPPERS:
             yield from _blocks(element, styles)
