@@ -31,18 +31,18 @@ class Document:
 
 def read_documents(path: str) -> list[Document]:
     """Read a corpus as `bm25` reads it; sorted by id."""
-    given = (
-        (Document(each.id, each.title, each.text, dict(each.attributes)), (name, each.line))
-        for name, each in _entries(path)
+    entries = (
+        (Document(entry.id, entry.title, entry.text, dict(entry.attributes)), (name, entry.line))
+        for name, entry in _entries(path)
     )
-    return _distinct(given)
+    return _distinct(entries)
 
 
 def read_folder(folder: str, glob: str = EVERYTHING) -> tuple[list[Document], tuple[str, ...]]:
     """Read the documents in a folder, in the order of their paths, with a warning about files that are not read."""
     extracted = extract(FolderSource(folder, glob))
     documents = [
-        Document(each.id, each.title, each.text, dict(each.attributes)) for _, each in _entries(extracted.corpus)
+        Document(entry.id, entry.title, entry.text, dict(entry.attributes)) for _, entry in _entries(extracted.corpus)
     ]
     return documents, () if extracted.note is None else (f"{folder}: {extracted.note}",)
 

@@ -167,9 +167,9 @@ def test_files_of_a_folder_that_are_not_read_are_named_and_counted(
 
 def test_a_folder_of_files_that_are_not_read_is_refused_by_name(tmp_path: Path) -> None:
     write(tmp_path / "kb" / "a.png", "x")
-    said = refused(goldens_file(tmp_path, documents="kb"))
-    assert "goldens.yaml:" in said
-    assert "none of its files is read; .txt, .md" in said
+    message = refused(goldens_file(tmp_path, documents="kb"))
+    assert "goldens.yaml:" in message
+    assert "none of its files is read; .txt, .md" in message
     refusal = refused(goldens_file(tmp_path, documents={"folder": "kb"}))
     assert "none of its 1 files is read, such as a.png" in refusal
     assert "no file in the folder matches '*.md'" in refused(
