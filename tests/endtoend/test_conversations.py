@@ -121,15 +121,15 @@ def test_a_session_of_adk_begins_with_the_events_before_the_query(tmp_path: Path
 def test_a_function_finds_the_history_among_the_attributes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     value = experiment(tmp_path, {"type": "adk"})
-    found: dict[str, Any] = {}
+    histories: dict[str, Any] = {}
 
     def system(query: str, attributes: dict[str, Any]) -> str:
-        found[query] = attributes.get("history")
+        histories[query] = attributes.get("history")
         return REPLY
 
     del value["configurations"], value["quotas"], value["output"]
     evaluate_here(value, output="out", system=system, version="1")
-    assert found == {turn["text"]: turn.get("history") for turn in TURNS}
+    assert histories == {turn["text"]: turn.get("history") for turn in TURNS}
 
 
 @pytest.mark.parametrize(

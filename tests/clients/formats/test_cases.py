@@ -241,3 +241,17 @@ def test_items_of_an_array_are_those_of_a_parser(
     assert [value for _, value in read] == items
     lines = text.split("\n")
     assert all("{" in lines[line - 1] for line, _ in read)
+
+
+@pytest.mark.parametrize(("user", "final"), [("user_content", "final_response"), ("userContent", "finalResponse")])
+def test_earlier_turns_of_an_eval_case_of_adk_are_the_history(tmp_path: Path, user: str, final: str) -> None:
+    first = {user: {"parts": [{"text": "Hi"}, {"text": "!"}]}, final: {"parts": [{"text": "Hello"}]}}
+    (case,) = cases(tmp_path, [{"eval_id": "e1", "conversation": [first, {user: PARTS, final: DONE}]}])
+    assert (case.query_id, case.question, case.reference) == ("e1", Q, R)
+    history = [{"role": "user", "text": "Hi!"}, {"role": "assistant", "text": "Hello"}]
+    assert json.loads(case.attributes["history"]) == history
+
+
+def test_a_page_of_html_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="begins with '<', as HTML and XML do"):
+        cases(tmp_path, "<html>\n<body>Log in</body></html>\n")

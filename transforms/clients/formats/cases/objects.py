@@ -57,6 +57,8 @@ def shape_of(path: str) -> Shape:
         raise InputError("the file is empty; rows of questions and answers were expected", path=path)
     if text.startswith("["):
         return Shape.DOCUMENT
+    if text.startswith("<"):
+        raise InputError("begins with '<', as HTML and XML do; rows of questions and answers were expected", path=path)
     if not text.startswith("{"):
         return Shape.CSV
     first, end, rest = text.partition("\n")

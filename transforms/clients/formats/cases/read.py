@@ -209,7 +209,16 @@ class _Reading:
         question = self.text("question")
         if question is None and self.value("id") is None:
             raise self.refuse("has no question")
-        return question or "", [], None
+        return question or "", self._turns_before(), None
+
+    def _turns_before(self) -> list[dict[str, str]]:
+        """The turns of an ADK conversation before its last one, which is the question."""
+        talk = structured(self.row.get("conversation")) if self.layout.tool.name == "ADK" else None
+        turns = [entry for entry in talk[:-1] if isinstance(entry, dict)] if isinstance(talk, list) else []
+        names = (("user", "user_content", "userContent"), ("assistant", "final_response", "finalResponse"))
+        spoken = [(role, value_at(turn, f"({snake} || {camel}).parts[].text"))
+                  for turn in turns for role, snake, camel in names]  # fmt: skip
+        return [{"role": role, "text": "".join(texts)} for role, texts in spoken if texts]
 
     def _of_conversation(self, talk: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[str, str]], str | None]:
         turns = [(_SPEAKERS.get(str(entry.get("type") or entry.get("role")).lower(), "tool"), entry.get("content"))

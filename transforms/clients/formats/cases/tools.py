@@ -52,7 +52,7 @@ def _under(prefixes: Iterable[str], names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _adk(prefix: str, inside: str) -> tuple[str, ...]:
-    snake, camel = f"{prefix}{inside}", "".join(_camel(part) for part in f"{prefix}{inside}".split("."))
+    snake, camel = f"{prefix}{inside}", ".".join(_camel(part) for part in f"{prefix}{inside}".split("."))
     return f"{snake}.parts[0].text", f"{camel}.parts[0].text"
 
 
