@@ -10,6 +10,7 @@ from rankbeam.pipelines.holes.grades import HUMAN, LLM, Pair, human_grades, judg
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
+from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.publishing import QRELS_HEADER
 from rankbeam.transforms.records.errors import InputError
@@ -90,6 +91,8 @@ def fill(run: Results, grades: str | None = None) -> Filling:
         run: finished run with the metric ContextRelevance@k, whose judge graded the first k documents.
         grades: worth of the judge's grades 0 to 3, such as "0,0,1,2"; see `scale_of`.
     """
+    if is_table(run.output):
+        raise InputError("holes are filled for runs in folders only", path=run.output)
     path, human = human_grades(run)
     scale = scale_of(human, grades)
     graded = judge_grades(run)

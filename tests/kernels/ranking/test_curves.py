@@ -16,10 +16,10 @@ RELEVANT = st.sets(st.sampled_from(DOCUMENTS), min_size=1)
 @given(RANKINGS, st.data())
 def test_it_is_iprec_at_recall_of_trec_eval(rankings: list[list[str]], data: st.DataObject) -> None:
     relevant = [data.draw(RELEVANT) for _ in rankings]
-    query = np.repeat(np.arange(len(rankings)), [len(each) for each in rankings])
-    is_relevant = [each in relevant[place] for place, ranking in enumerate(rankings) for each in ranking]
+    query = np.repeat(np.arange(len(rankings)), [len(ranking) for ranking in rankings])
+    is_relevant = [doc in relevant[place] for place, ranking in enumerate(rankings) for doc in ranking]
     ours = interpolated_precision(query, np.array(is_relevant, bool), np.array([len(own) for own in relevant]))
     for place, ranking in enumerate(rankings):
-        judged = Judged([1.0 if each in relevant[place] else None for each in ranking], [1.0] * len(relevant[place]))
+        judged = Judged([1.0 if doc in relevant[place] else None for doc in ranking], [1.0] * len(relevant[place]))
         expected = [expected_precision(judged, recall=level, rel=1.0) for level in LEVELS]
         np.testing.assert_allclose(ours[place], expected, rtol=0, atol=1e-12)

@@ -10,6 +10,7 @@ from support.inputs import write
 from rankbeam.pipelines.holes.fill import fill
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.slices import ALL
 
 HELPDESK = Path("examples/helpdesk").absolute()
@@ -66,16 +67,16 @@ def test_grades_of_people_stay_and_each_line_names_its_source(run: Results) -> N
     assert "lower end of quadratic kappa" in outcome.stderr
     path = Path(run.output) / "holes" / f"{run.run_id}.tsv"
     header, *lines = [line.split("\t") for line in path.read_text("utf-8").splitlines()]
-    given = [line.split("\t") for line in (HELPDESK / "qrels" / "test.tsv").read_text("utf-8").splitlines()[1:]]
+    original = [line.split("\t") for line in (HELPDESK / "qrels" / "test.tsv").read_text("utf-8").splitlines()[1:]]
     assert header == ["query-id", "corpus-id", "score", "source"]
-    assert sorted([*line, "human"] for line in given) == sorted(line for line in lines if line[3] == "human")
+    assert sorted([*line, "human"] for line in original) == sorted(line for line in lines if line[3] == "human")
     filled = [line for line in lines if line[3] == "llm"]
     assert filled
     assert {line[2] for line in filled} <= {"0", "2", "3"}
-    assert f"{len(given)} judgements by people, {len(filled)} by lexical" in outcome.stdout
+    assert f"{len(original)} judgements by people, {len(filled)} by lexical" in outcome.stdout
     facts = json.loads(path.with_suffix(".json").read_text("utf-8"))
     assert facts["judge"]["prompt_hash"]
-    assert (facts["human"], facts["filled"], facts["scale"]) == (len(given), len(filled), [0, 0, 2, 3])
+    assert (facts["human"], facts["filled"], facts["scale"]) == (len(original), len(filled), [0, 0, 2, 3])
     assert sum(map(sum, facts["audit"]["counts"])) + len(filled) == len(
         {(row["query_id"], row["right_hash"]) for row in run.table("verdicts").to_pylist() if not row["is_sentinel"]}
     )
@@ -117,6 +118,11 @@ def test_a_judge_does_not_audit_itself(run: Results, tmp_path: Path, form: str) 
     outcome = rankbeam("holes", filled.output)
     assert outcome.status == 2
     assert f"{path}:{number}: has grades of a judge already" in outcome.stderr
+
+
+def test_a_run_in_bigquery_is_refused_before_anything_is_read() -> None:
+    with pytest.raises(InputError, match="in folders only"):
+        fill(Results("bigquery://project.dataset", "run"))
 
 
 def test_other_scales_of_people_need_the_option(tmp_path: Path) -> None:
