@@ -7,21 +7,21 @@ import asyncio
 import json
 import warnings
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.transforms.clients.google.addresses import address_of
 from rankbeam.transforms.clients.google.channels import default_credentials
-from rankbeam.transforms.clients.models.attempts import ModelAttempts, ModelRequest
-from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored, embedded_text, prompts_of
-from rankbeam.transforms.clients.models.charges import Charges, ReportedUsage
+from rankbeam.transforms.clients.models.attempts import ModelRequest
+from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
+from rankbeam.transforms.clients.models.charges import ReportedUsage
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_errors import message_of, translated
 from rankbeam.transforms.clients.models.keys import resolved
-from rankbeam.transforms.clients.models.refusals import Refusals, RequestPart, without_bounds
-from rankbeam.transforms.clients.models.replies import Vectors, reply_of, unreadable
-from rankbeam.transforms.clients.secrets import Secrets
-from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
+from rankbeam.transforms.clients.models.model_connection import ModelConnection, texts_of
+from rankbeam.transforms.clients.models.refusals import RequestPart
+from rankbeam.transforms.clients.models.replies import reply_of, unreadable
+from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, Unreachable
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.judging.answers import estimated_tokens
@@ -68,45 +68,16 @@ async def connect(parameters: Gemini) -> "GeminiConnection":
     except BaseException:
         await session.close()
         raise
-    charges = Charges(parameters.scope())
-    refusals = Refusals(parameters.scope(), charges.warnings)
-    vectors = Vectors(parameters.scope(), parameters.dimensions, parameters.most_texts)
-    return GeminiConnection(parameters, client, session, secrets, charges, refusals, vectors)
+    return GeminiConnection(parameters, secrets, client, session)
 
 
 @dataclass(frozen=True)
-class GeminiConnection:
+class GeminiConnection(ModelConnection):
     """An open client of the service."""
 
     parameters: Gemini
     client: Any
     session: Any
-    secrets: Secrets
-    charges: Charges  # count the tokens of calls
-    refusals: Refusals
-    vectors: Vectors
-    attempts: ModelAttempts = field(default_factory=ModelAttempts)
-
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings for users."""
-        return self.charges.warnings
-
-    async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
-        """Make one attempt; see `services.Connection.call`."""
-        prompt, *others = prompts_of(payload)
-        if prompt.step == EMBED:
-            return await self._embedding([prompt, *others], timeout_s)
-        reply = await self._answer(
-            self.attempts.ask(payload, self.parameters.sampled(prompt), attempt), prompt, timeout_s
-        )
-        self.attempts.answered(payload, prompt, reply.answer)
-        return reply
-
-    @property
-    def texts_per_request(self) -> int:
-        """Texts that one request embeds, at most."""
-        return self.vectors.texts_per_request
 
     async def check(self, timeout_s: float) -> str:
         """Ask for the model's description, which costs nothing."""
@@ -126,62 +97,53 @@ class GeminiConnection:
         await self.client.aio.aclose()
         await self.session.close()
 
-    async def _answer(self, ask: ModelRequest, prompt: Prompt, timeout_s: float) -> Reply:
-        parts, request = self._parts(ask, prompt), ask.texts.system + ask.texts.user
+    async def answer(self, request: ModelRequest, prompt: Prompt, timeout_s: float) -> Reply:
+        """Ask for an answer."""
+        parts, sent = self.parts(request, prompt), request.texts.system + request.texts.user
         thinking = self.parameters.thinking if prompt.thinking is None else prompt.thinking
-        config = self._config(ask, prompt, parts, thinking, timeout_s)
+        config = self._config(request, prompt, parts, thinking, timeout_s)
 
         async def send() -> Reply:
             response = await self.client.aio.models.generate_content(
-                model=self.parameters.model, contents=ask.texts.user, config=config
+                model=self.parameters.model, contents=request.texts.user, config=config
             )
             stored = _stored(response, self.secrets.hide)
             if stored is None:
-                charged = self.charges.of(_usage(response.usage_metadata), request)
+                charged = self.charges.of(_usage(response.usage_metadata), sent)
                 raise CallError(FailureKind.MALFORMED, "the answer holds no candidate", tokens=charged)
-            limit = ask.max_output_tokens if stored.finish == MAX_TOKENS else None
-            tokens = self.charges.of(_usage(response.usage_metadata), request, stored.text or "", limit)
+            limit = request.max_output_tokens if stored.finish == MAX_TOKENS else None
+            tokens = self.charges.of(_usage(response.usage_metadata), sent, stored.text or "", limit)
             return Reply(stored.written(), tokens)
 
-        return await self._sent(send, request, timeout_s, parts, thinking)
-
-    def _parts(self, ask: ModelRequest, prompt: Prompt) -> frozenset[RequestPart]:
-        """The parts of a request that the model might refuse, and has not refused so far."""
-        parts = {RequestPart.TEMPERATURE} | (set() if ask.seed is None else {RequestPart.SEED})
-        if prompt.schema is not None:
-            parts |= {RequestPart.JSON} if RequestPart.SCHEMA in self.refusals.parts else {RequestPart.SCHEMA}
-            parts |= (
-                {RequestPart.BOUNDS}
-                if RequestPart.SCHEMA in parts and without_bounds(prompt.schema) != prompt.schema
-                else set()
-            )
-        return frozenset(parts - self.refusals.parts)
+        return await self._sent(send, sent, timeout_s, parts, thinking)
 
     def _config(
-        self, ask: ModelRequest, prompt: Prompt, parts: frozenset[RequestPart], thinking: int | None, timeout_s: float
+        self,
+        request: ModelRequest,
+        prompt: Prompt,
+        parts: frozenset[RequestPart],
+        thinking: int | None,
+        timeout_s: float,
     ) -> Any:
         from google.genai import types
 
-        system, schema = ask.texts.system, None
-        if prompt.schema is not None and RequestPart.SCHEMA in parts:
-            schema = without_bounds(prompt.schema) if RequestPart.BOUNDS in self.refusals.parts else prompt.schema
-        elif prompt.schema is not None:
-            system = f"{system}\n\nThe answer is a JSON object of this schema:\n{json.dumps(prompt.schema)}".strip()
+        system, schema = self.system_and_schema(request, prompt, parts)
         return types.GenerateContentConfig(
             system_instruction=system or None,
-            temperature=ask.temperature if RequestPart.TEMPERATURE in parts else None,
-            seed=ask.seed if RequestPart.SEED in parts else None,
-            max_output_tokens=ask.max_output_tokens,
+            temperature=request.temperature if RequestPart.TEMPERATURE in parts else None,
+            seed=request.seed if RequestPart.SEED in parts else None,
+            max_output_tokens=request.max_output_tokens,
             thinking_config=None if thinking is None else types.ThinkingConfig(thinking_budget=thinking),
             response_mime_type="application/json" if parts & {RequestPart.SCHEMA, RequestPart.JSON} else None,
             response_schema=None if schema is None else types.Schema(**_schema(schema)),
             http_options=types.HttpOptions(timeout=round(timeout_s * 1000)),
         )
 
-    async def _embedding(self, prompts: list[Prompt], timeout_s: float) -> Reply:
+    async def embed(self, prompts: list[Prompt], timeout_s: float) -> Reply:
+        """Embed the texts of prompts in one request."""
         from google.genai import types
 
-        texts = [embedded_text(prompt) for prompt in prompts]
+        texts = texts_of(prompts)
         config = types.EmbedContentConfig(
             output_dimensionality=self.parameters.dimensions,
             task_type=prompts[0].values.get("task_type"),  # calls of one request have one

@@ -6,20 +6,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 
 from rankbeam.transforms.clients.http.transport import Clients, error_of, kind_of_status, received, retry_after_s
-from rankbeam.transforms.clients.models.attempts import ModelAttempts, ModelRequest
-from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored, embedded_text, prompts_of
-from rankbeam.transforms.clients.models.charges import Charges, ReportedUsage
+from rankbeam.transforms.clients.models.attempts import ModelRequest
+from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
+from rankbeam.transforms.clients.models.charges import ReportedUsage
 from rankbeam.transforms.clients.models.keys import resolved
+from rankbeam.transforms.clients.models.model_connection import ModelConnection, texts_of
 from rankbeam.transforms.clients.models.openai import OpenAi
-from rankbeam.transforms.clients.models.refusals import Refusals, RequestPart, without_bounds
-from rankbeam.transforms.clients.models.replies import MOST_BYTES, Vectors, found_among, object_of, reply_of
-from rankbeam.transforms.clients.secrets import Secrets
-from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
+from rankbeam.transforms.clients.models.refusals import RequestPart
+from rankbeam.transforms.clients.models.replies import MOST_BYTES, found_among, object_of, reply_of
+from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.judging.answers import estimated_tokens
@@ -45,10 +45,7 @@ async def connect(parameters: OpenAi) -> "OpenAiConnection":
     headers = httpx.Headers({"User-Agent": "rankbeam", "Accept": "application/json"})
     if key is not None:
         headers["Authorization"] = f"Bearer {key}"
-    charges = Charges(parameters.scope())
-    refusals = Refusals(parameters.scope(), charges.warnings)
-    vectors = Vectors(parameters.scope(), parameters.dimensions, parameters.most_texts)
-    return OpenAiConnection(parameters, Clients(headers), secrets, charges, refusals, vectors)
+    return OpenAiConnection(parameters, secrets, Clients(headers))
 
 
 @dataclass(frozen=True)
@@ -61,37 +58,13 @@ class _Response:
 
 
 @dataclass(frozen=True)
-class OpenAiConnection:
+class OpenAiConnection(ModelConnection):
     """An open client of a service."""
 
     parameters: OpenAi
     clients: Clients = field(repr=False)
-    secrets: Secrets
-    charges: Charges  # count the tokens of calls
-    refusals: Refusals
-    vectors: Vectors
-    attempts: ModelAttempts = field(default_factory=ModelAttempts)
 
-    @property
-    def warnings(self) -> list[str]:
-        """Warnings for users."""
-        return self.charges.warnings
-
-    async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
-        """Make one attempt; see `services.Connection.call`."""
-        prompt, *others = prompts_of(payload)
-        if prompt.step == EMBED:
-            return await self._embedding([embedded_text(each) for each in (prompt, *others)], timeout_s)
-        reply = await self._answer(
-            self.attempts.ask(payload, self.parameters.sampled(prompt), attempt), prompt, timeout_s
-        )
-        self.attempts.answered(payload, prompt, reply.answer)
-        return reply
-
-    @property
-    def texts_per_request(self) -> int:
-        """Texts that one request embeds, at most."""
-        return self.vectors.texts_per_request
+    always: ClassVar[frozenset[RequestPart]] = ModelConnection.always | {RequestPart.LIMIT}
 
     async def check(self, timeout_s: float) -> str | None:
         """Look for the model in the service's list of models, which costs nothing; None where there is no list."""
@@ -106,58 +79,47 @@ class OpenAiConnection:
         """Close all connections."""
         await self.clients.close()
 
-    async def _answer(self, ask: ModelRequest, prompt: Prompt, timeout_s: float) -> Reply:
-        request, sent = ask.texts.system + ask.texts.user, self._parts(ask, prompt)
-        response = await self._post("/chat/completions", self._body(ask, prompt, sent), request, timeout_s)
+    async def answer(self, request: ModelRequest, prompt: Prompt, timeout_s: float) -> Reply:
+        """Ask for an answer."""
+        sent, parts = request.texts.system + request.texts.user, self.parts(request, prompt)
+        response = await self._post("/chat/completions", self._body(request, prompt, parts), sent, timeout_s)
         if response.status in (400, 422):
             block = _block(response.body)
             if block is not None:
                 stored = Stored(None, "prompt", self.secrets.hide(block), "")
-                return Reply(stored.written(), Tokens(estimated_tokens(request)))
-            if self.refusals.learn(_message(response.body), sent):
+                return Reply(stored.written(), Tokens(estimated_tokens(sent)))
+            if self.refusals.learn(_message(response.body), parts):
                 raise CallError(FailureKind.INVALID, self._shown(response), changes_form=True)
-        body = self._object(response, request)
-        stored = self._stored(body, prompt, request)
-        limit = ask.max_output_tokens if stored.finish == MAX_TOKENS else None
-        return Reply(stored.written(), self.charges.of(_usage(body), request, stored.text or "", limit))
+        body = self._object(response, sent)
+        stored = self._stored(body, prompt, sent)
+        limit = request.max_output_tokens if stored.finish == MAX_TOKENS else None
+        return Reply(stored.written(), self.charges.of(_usage(body), sent, stored.text or "", limit))
 
-    def _parts(self, ask: ModelRequest, prompt: Prompt) -> frozenset[RequestPart]:
-        """The parts of a request that the service might refuse, and has not refused so far."""
-        parts = {RequestPart.LIMIT, RequestPart.TEMPERATURE}
-        parts |= set() if ask.seed is None else {RequestPart.SEED}
-        if prompt.schema is not None:
-            parts |= {RequestPart.JSON} if RequestPart.SCHEMA in self.refusals.parts else {RequestPart.SCHEMA}
-            parts |= (
-                {RequestPart.BOUNDS}
-                if RequestPart.SCHEMA in parts and without_bounds(prompt.schema) != prompt.schema
-                else set()
-            )
-        return frozenset(parts - self.refusals.parts)
-
-    def _body(self, ask: ModelRequest, prompt: Prompt, parts: frozenset[RequestPart]) -> dict[str, Any]:
-        own, system, form = self.parameters, ask.texts.system, {}
-        if prompt.schema is not None and RequestPart.SCHEMA in parts:
-            schema = without_bounds(prompt.schema) if RequestPart.BOUNDS in self.refusals.parts else prompt.schema
+    def _body(self, request: ModelRequest, prompt: Prompt, parts: frozenset[RequestPart]) -> dict[str, Any]:
+        own, form = self.parameters, {}
+        system, schema = self.system_and_schema(request, prompt, parts)
+        if schema is not None:
             named = {"name": prompt.step, "strict": True, "schema": schema}
             form = {"response_format": {"type": "json_schema", "json_schema": named}}
-        elif prompt.schema is not None:
-            system = f"{system}\n\nThe answer is a JSON object of this schema:\n{json.dumps(prompt.schema)}".strip()
-            form = {"response_format": {"type": "json_object"}} if RequestPart.JSON in parts else {}
+        elif RequestPart.JSON in parts:
+            form = {"response_format": {"type": "json_object"}}
         messages = [{"role": "system", "content": system}] if system else []
         limit_name = own.limit_name if RequestPart.LIMIT in parts else _LIMIT_NAMES[own.limit_name]
         return {
             "model": own.model,
-            "messages": [*messages, {"role": "user", "content": ask.texts.user}],
-            limit_name: ask.max_output_tokens,
-            **({"temperature": ask.temperature} if RequestPart.TEMPERATURE in parts else {}),
-            **({"seed": ask.seed} if RequestPart.SEED in parts else {}),
+            "messages": [*messages, {"role": "user", "content": request.texts.user}],
+            limit_name: request.max_output_tokens,
+            **({"temperature": request.temperature} if RequestPart.TEMPERATURE in parts else {}),
+            **({"seed": request.seed} if RequestPart.SEED in parts else {}),
             **({} if own.reasoning_effort is None else {"reasoning_effort": own.reasoning_effort}),
             **form,
             **own.extra_body,
         }
 
-    async def _embedding(self, texts: list[str], timeout_s: float) -> Reply:
-        own, request = self.parameters, "".join(texts)
+    async def embed(self, prompts: list[Prompt], timeout_s: float) -> Reply:
+        """Embed the texts of prompts in one request."""
+        own, texts = self.parameters, texts_of(prompts)
+        request = "".join(texts)
         size = {} if own.dimensions is None else {"dimensions": own.dimensions}
         content = {"model": own.model, "input": texts if len(texts) > 1 else texts[0], **size, **own.extra_body}
         response = await self._post("/embeddings", content, request, timeout_s)
