@@ -68,7 +68,8 @@ def worst_of(results: Results, configuration: str | None, metric: str | None, co
 def as_text(worst: Worst, screen: Screen = WHOLE) -> str:
     """The queries as paragraphs."""
     head = f"{worst.configuration}: lowest {worst.metric}"
-    head += f"; {worst.unscored:,} more queries have no value" if worst.unscored else ""
+    queries = "query has" if worst.unscored == 1 else "queries have"
+    head += f"; {worst.unscored:,} more {queries} no value" if worst.unscored else ""
     return "\n\n".join([screen.prose(head), *(_paragraph(row, screen) for row in worst.rows)])
 
 
