@@ -78,6 +78,18 @@ def test_a_chunk_of_whole_units_is_larger_than_asked_only_where_it_is_one_unit(
             assert span in units
 
 
+@given(TEXTS, st.sampled_from(["sentences", "paragraphs", "headings"]), SIZES)
+def test_no_chunk_is_larger_than_asked_where_longer_units_are_split(text: str, by: By, sizes: tuple[int, int]) -> None:
+    spans = chunk_spans(text, by, *sizes, splits=True)
+
+    assert all(count_words(text[start:end]) <= sizes[0] for start, end in spans)
+    covered = {position for start, end in spans for position in range(start, end)}
+    assert all(position in covered for position, character in enumerate(text) if not character.isspace())
+    unsplit = chunk_spans(text, by, *sizes)
+    if all(count_words(text[start:end]) <= sizes[0] for start, end in unsplit):
+        assert spans == unsplit
+
+
 @given(TEXTS, UNITS, SIZES)
 def test_neighbours_share_at_most_the_overlap(text: str, by: By, sizes: tuple[int, int]) -> None:
     spans = chunk_spans(text, by, *sizes)
@@ -200,6 +212,18 @@ def test_sentences_are_packed_whole() -> None:
     text = "One two. Three four five. Six? Seven eight nine ten eleven."
 
     assert pieces(text, "sentences", 4, 1) == ["One two.", "Three four five. Six?", "Seven eight nine ten eleven."]
+
+
+def test_longer_units_are_split_at_the_boundaries_of_smaller_ones() -> None:
+    text = "# A\n\nOne two three. Four five.\n\nSix seven eight nine ten eleven."
+
+    spans = chunk_spans(text, "headings", 5, 0, splits=True)
+    assert [text[start:end] for start, end in spans] == [
+        "# A",
+        "One two three. Four five.",
+        "Six seven eight nine ten",
+        "eleven.",
+    ]
 
 
 def test_an_overlap_that_leaves_no_progress_is_refused() -> None:

@@ -9,7 +9,7 @@ within the size; the next window begins at the earliest unit that keeps the over
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Literal, get_args
 
@@ -34,7 +34,7 @@ CODE_POINTS_PER_TOKEN = 4
 """A token is taken to have four code points, the average of English text in the vocabularies of language models."""
 
 
-def chunk_spans(text: str, by: By, size: int, overlap: int) -> list[Span]:
+def chunk_spans(text: str, by: By, size: int, overlap: int, *, splits: bool = False) -> list[Span]:
     """The spans of a text's chunks.
 
     Args:
@@ -47,6 +47,8 @@ def chunk_spans(text: str, by: By, size: int, overlap: int) -> list[Span]:
             character.
         size: the most words, tokens or characters of a chunk; words for sentences, paragraphs and headings.
         overlap: the most that a chunk repeats of the one before it, in the same unit; less than `size`.
+        splits: True to cut sentences, paragraphs and headings that are longer than a chunk, at the boundaries of the
+            next smaller units that fit: paragraphs, sentences, words.
 
     Returns:
         Each chunk's [start, end) in code points, in order, without white space around it; none for a blank text.
@@ -58,6 +60,8 @@ def chunk_spans(text: str, by: By, size: int, overlap: int) -> list[Span]:
     ['One two three four.', 'Five six!']
     >>> [text[start:end] for start, end in chunk_spans(text, "tokens", 3, 0)]
     ['One two', 'three four.', 'Five six!']
+    >>> [text[start:end] for start, end in chunk_spans(text, "sentences", 3, 0, splits=True)]
+    ['One two three', 'four. Five six!']
     """
     if not 0 <= overlap < size:
         raise ValueError(f"an overlap of {overlap} is not less than a size of {size}")
@@ -73,7 +77,11 @@ def chunk_spans(text: str, by: By, size: int, overlap: int) -> list[Span]:
         spans = _short_words(text, size)
         begins, ends = [start for start, _ in spans], [end for _, end in spans]
     else:
-        spans = {"sentences": sentences, "paragraphs": paragraphs, "headings": sections}[by](text)
+        units = list(_UNITS)
+        spans = _UNITS[by](text)
+        if splits:
+            finer = [_UNITS[unit] for unit in units[units.index(by) + 1 :]]
+            spans = [part for span in spans for part in _split(text, span, size, [*finer, words])]
         counts = [0, *accumulate(len(words(text[start:end])) for start, end in spans)]
         begins, ends = counts[:-1], counts[1:]
     return [(spans[first][0], spans[last - 1][1]) for first, last in _windows(begins, ends, size, overlap)]
@@ -114,6 +122,23 @@ def _parts(text: str, starts: Sequence[int]) -> list[Span]:
     return [
         (start + len(part) - len(part.lstrip()), start + len(part.rstrip())) for start, part in parts if part.strip()
     ]
+
+
+_UNITS: Mapping[str, Callable[[str], list[Span]]] = {
+    "headings": sections,
+    "paragraphs": paragraphs,
+    "sentences": sentences,
+}
+"""Units that chunks consist of, from large to small."""
+
+
+def _split(text: str, span: Span, size: int, finer: Sequence[Callable[[str], list[Span]]]) -> list[Span]:
+    """A unit, or the smaller units of one that has more than `size` words."""
+    start, end = span
+    if not finer or len(words(text[start:end])) <= size:
+        return [span]
+    parts = [(start + begin, start + stop) for begin, stop in finer[0](text[start:end])]
+    return [piece for part in parts for piece in _split(text, part, size, finer[1:])]
 
 
 def _heading_starts(text: str) -> Iterator[int]:

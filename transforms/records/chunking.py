@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, is_dataclass
+from typing import Literal
 
 from rankbeam.transforms.kernels.chunks import By, Span, chunk_spans
 from rankbeam.transforms.records.errors import InputError
@@ -51,15 +52,16 @@ class Chunking(Chunker):
     by: By
     size: int
     overlap: int
+    longer: Literal["keep", "split"] = "keep"
 
     def spans(self, text: str) -> list[Span]:
         """The chunks of a text, as spans of code points."""
-        return chunk_spans(text, self.by, self.size, self.overlap)
+        return chunk_spans(text, self.by, self.size, self.overlap, splits=self.longer == "split")
 
     @property
     def identity(self) -> Sequence[object]:
-        """By, size and overlap."""
-        return [self.by, self.size, self.overlap]
+        """By, size and overlap, and whether longer units are cut."""
+        return [self.by, self.size, self.overlap, *([] if self.longer == "keep" else [self.longer])]
 
     def __str__(self) -> str:
         """For people.

@@ -9,6 +9,7 @@ from support.experiments import install, load, problems
 from support.inputs import json_texts, write
 
 from rankbeam.pipelines.plan.plan import plan_of
+from rankbeam.transforms.clients.corpora.chunks import Chunks
 from rankbeam.transforms.clients.registry import registered
 
 LOCAL = "corpora: {local: {type: chunks}}\n"
@@ -131,3 +132,12 @@ def test_a_corpus_needs_the_documents(folder: Path) -> None:
 def test_a_retriever_that_searches_no_corpus_takes_none(folder: Path) -> None:
     (problem,) = problems(folder, text({"a": "retriever: {type: near, corpus: local}"}))
     assert problem.startswith("4: configurations[0].retriever.corpus: unknown key")
+
+
+def test_chunks_that_split_longer_units_have_another_identity_and_others_the_one_of_the_first_release() -> None:
+    whole, split = Chunks(by="headings"), Chunks(by="headings", longer="split")
+
+    assert "longer" not in whole.decisive()
+    assert whole.chunking.identity == ["headings", 512, 0]
+    assert split.decisive() == {**whole.decisive(), "longer": "split"}
+    assert split.chunking.identity == ["headings", 512, 0, "split"]
