@@ -1,4 +1,4 @@
-"""What a run says of its slices, and what a race leaves of the comparison of all configurations."""
+"""Estimates of slices, and of the comparisons that a race leaves."""
 
 from dataclasses import replace
 
@@ -23,8 +23,8 @@ def estimates(evaluation: Evaluation) -> RunEstimates:
     return RunEstimates.of(AGGREGATE, evaluation)
 
 
-def rows(found: RunEstimates) -> list[ConfigurationMetric]:
-    return [row for of_slice in found.means.values() for row in of_slice.values()]
+def rows(actual: RunEstimates) -> list[ConfigurationMetric]:
+    return [row for of_slice in actual.means.values() for row in of_slice.values()]
 
 
 EVERY = estimates(replace(GIVEN.evaluation, statistics=replace(GIVEN.evaluation.statistics, min_slice=0)))
@@ -34,46 +34,46 @@ COUNTS = sorted({row.queries for row in WHOLE if row.slice != ALL and row.querie
 
 @pytest.mark.parametrize("least", [COUNTS[0], COUNTS[len(COUNTS) // 2], COUNTS[-1] + 1])
 def test_slices_of_fewer_queries_have_a_mean_but_no_interval_and_no_comparison(least: int) -> None:
-    found = estimates(replace(GIVEN.evaluation, statistics=replace(GIVEN.evaluation.statistics, min_slice=least)))
-    for row in rows(found):
+    actual = estimates(replace(GIVEN.evaluation, statistics=replace(GIVEN.evaluation.statistics, min_slice=least)))
+    for row in rows(actual):
         is_enough = row.slice == ALL or row.queries >= least
         assert (row.mean is None) == (row.queries == 0)
         assert (row.ci_low is None, row.ci_high is None) == ((not is_enough or row.queries < 2,) * 2)
         assert row.joint_low is None or is_enough
     compared, known = (
         {(key, row.metric): row.queries for key, of_pair in each.differences.items() for row in of_pair}
-        for each in (found, EVERY)
+        for each in (actual, EVERY)
     )
     assert compared == {key: size for key, size in known.items() if key[0][2] == ALL or size >= least}
 
 
 def test_two_configurations_with_values_are_compared_and_one_is_not() -> None:
-    found = {(row.config_id, row.metric): row for row in WHOLE if row.slice == ALL}
-    assert all(found[name, "Faithfulness"].joint_low is not None for name in ("base", "other"))
-    assert found["retrieval-only", "Faithfulness"].joint_low is None
+    actual = {(row.config_id, row.metric): row for row in WHOLE if row.slice == ALL}
+    assert all(actual[name, "Faithfulness"].joint_low is not None for name in ("base", "other"))
+    assert actual["retrieval-only", "Faithfulness"].joint_low is None
 
 
 def test_what_a_race_dropped_is_not_the_best_and_is_compared_with_nothing() -> None:
     base, other, last = GIVEN.evaluation.configurations
     evaluation = replace(GIVEN.evaluation, configurations=(base, replace(other, dropped_at=10), last), race=RACE)
-    found = {(row.config_id, row.slice, row.metric): row for row in rows(estimates(evaluation))}
-    assert {(row.may_be_best, row.joint_low) for key, row in found.items() if key[0] == "other"} == {
+    actual = {(row.config_id, row.slice, row.metric): row for row in rows(estimates(evaluation))}
+    assert {(row.may_be_best, row.joint_low) for key, row in actual.items() if key[0] == "other"} == {
         (False, None), (None, None),
     }  # fmt: skip
-    assert [key for key, row in found.items() if key[0] == "other" and row.may_be_best is False] == [
+    assert [key for key, row in actual.items() if key[0] == "other" and row.may_be_best is False] == [
         ("other", ALL, "RR")
     ]
-    assert {found[name, ALL, "RR"].joint_low is None for name in ("base", "retrieval-only")} == {False}
+    assert {actual[name, ALL, "RR"].joint_low is None for name in ("base", "retrieval-only")} == {False}
 
 
 def test_a_race_that_leaves_one_configuration_has_its_best() -> None:
     base, *others = GIVEN.evaluation.configurations
     dropped = tuple(replace(each, dropped_at=10) for each in others)
-    found = rows(estimates(replace(GIVEN.evaluation, configurations=(base, *dropped), race=RACE)))
-    best = {row.config_id: row.may_be_best for row in found if (row.slice, row.metric) == (ALL, "RR")}
+    actual = rows(estimates(replace(GIVEN.evaluation, configurations=(base, *dropped), race=RACE)))
+    best = {row.config_id: row.may_be_best for row in actual if (row.slice, row.metric) == (ALL, "RR")}
     assert best == {"base": True, "other": False, "retrieval-only": False}
-    assert {row.may_be_best for row in found if (row.slice, row.metric) != (ALL, "RR")} == {None}
-    assert {row.joint_low for row in found} == {None}
+    assert {row.may_be_best for row in actual if (row.slice, row.metric) != (ALL, "RR")} == {None}
+    assert {row.joint_low for row in actual} == {None}
 
 
 def test_without_a_dropped_configuration_a_race_says_nothing_of_its_own() -> None:
@@ -108,17 +108,17 @@ def test_fifty_values_near_one_end_do_not_exclude_one_in_twenty_at_the_other(rar
     panel = ScoredPanel(np.zeros(50, np.int8), np.column_stack([values, values]))
     queries = {**AGGREGATE.queries, (0, 0, ALL): QueryAggregate.of(panel, np.ones(50, np.bool_))}
     aggregate = replace(AGGREGATE, queries=queries, replicates={})
-    found = RunEstimates.of(aggregate, GIVEN.evaluation).means[ALL]["base", "RR"]
-    assert found.ci_low is not None
-    assert found.ci_high is not None
-    assert found.ci_low <= 0.95 * values.mean() + 0.05 * rare <= found.ci_high
+    actual = RunEstimates.of(aggregate, GIVEN.evaluation).means[ALL]["base", "RR"]
+    assert actual.ci_low is not None
+    assert actual.ci_high is not None
+    assert actual.ci_low <= 0.95 * values.mean() + 0.05 * rare <= actual.ci_high
 
 
 def test_configurations_of_equal_values_name_the_first_of_them_and_those_without_a_value_none() -> None:
     def equal(first: QueryAggregate, others: QueryAggregate) -> list[str | None]:
         states = {(place, 0, ALL): others if place else first for place in range(3)}
-        found = RunEstimates.of(replace(AGGREGATE, queries={**AGGREGATE.queries, **states}), GIVEN.evaluation)
-        return [row.equal_to for row in rows(found) if (row.slice, row.metric) == (ALL, "RR")]
+        actual = RunEstimates.of(replace(AGGREGATE, queries={**AGGREGATE.queries, **states}), GIVEN.evaluation)
+        return [row.equal_to for row in rows(actual) if (row.slice, row.metric) == (ALL, "RR")]
 
     one, other = (AGGREGATE.queries[place, 0, ALL] for place in (0, 1))
     assert one.values_of(0) != other.values_of(0)
@@ -130,9 +130,9 @@ def test_configurations_of_equal_values_name_the_first_of_them_and_those_without
 def test_two_queries_of_every_configuration_are_enough_for_joint_intervals() -> None:
     run = judged_run(3, queries=6, replicates=50)
     evaluation = replace(run.evaluation, statistics=replace(run.evaluation.statistics, min_slice=0))
-    found = [row for row in rows(RunEstimates.of(run.aggregate(), evaluation)) if row.slice != ALL and row.queries]
-    least = {(row.slice, row.metric): 99 for row in found}
-    for row in found:
+    actual = [row for row in rows(RunEstimates.of(run.aggregate(), evaluation)) if row.slice != ALL and row.queries]
+    least = {(row.slice, row.metric): 99 for row in actual}
+    for row in actual:
         least[row.slice, row.metric] = min(least[row.slice, row.metric], row.queries)
     assert {1, 2} <= set(least.values())
-    assert [row.joint_low is not None for row in found] == [least[row.slice, row.metric] >= 2 for row in found]
+    assert [row.joint_low is not None for row in actual] == [least[row.slice, row.metric] >= 2 for row in actual]
