@@ -180,10 +180,10 @@ def _without_judged(estimates: RunEstimates, evaluation: Evaluation) -> set[int]
 
 
 def _empty(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
-    for position, each in enumerate(evaluation.configurations):
-        if evaluation.sources[each.source].replayed:  # its own warning says which answers have no ranking
+    for position, configuration in enumerate(evaluation.configurations):
+        if evaluation.sources[configuration.source].replayed:  # its own warning says which answers have no ranking
             continue
         if position in estimates.resultless - estimates.with_results:
-            is_read = evaluation.sources[each.source].path is not None
+            is_read = evaluation.sources[configuration.source].path is not None
             advice = "; are its query ids those of the judgements?" if is_read else ""
-            yield f"{each.name}: no result for any judged query{advice}"
+            yield f"{configuration.name}: no result for any judged query{advice}"

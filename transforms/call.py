@@ -214,7 +214,7 @@ def _summed(used: list[Usage]) -> Usage:
     tokens = sum((usage.tokens for usage in used), Tokens())
     calls, hits = sum(usage.calls for usage in used), sum(usage.ledger_hits for usage in used)
     records = tuple(name for usage in used for name in usage.records)
-    took = summed(each for usage in used for each in usage.took)
+    took = summed(item for usage in used for item in usage.took)
     return replace(used[0], calls=calls, ledger_hits=hits, records=records, tokens=tokens, took=took)
 
 
@@ -223,7 +223,7 @@ def _with(usage: Usage, lost: list[LedgerUse], *, is_first: bool) -> Usage:
     of_pool = [use for use in lost if use.pool == usage.pool]
     own = usage.stage, usage.model or ""
     took = [took for use in of_pool for *name, took in use.took if tuple(name) == own]
-    tokens = sum((each.tokens for each in took if each.position is None), usage.tokens)
+    tokens = sum((item.tokens for item in took if item.position is None), usage.tokens)
     usage = replace(usage, tokens=tokens, took=summed([*usage.took, *took]))
     if not is_first:
         return usage

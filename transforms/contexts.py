@@ -113,8 +113,8 @@ def requests_of(bucket: int, doc_ids: StringArray, buckets: int) -> Iterator[Req
     """Requests for documents, by the bucket of the documents."""
     if len(doc_ids):
         of_documents = hashing.buckets(doc_ids, buckets)
-        for each in np.unique(of_documents).tolist():
-            yield each, (bucket, doc_ids.filter(pa.array(of_documents == each)).to_pylist())
+        for document in np.unique(of_documents).tolist():
+            yield document, (bucket, doc_ids.filter(pa.array(of_documents == document)).to_pylist())
 
 
 class SieveFn(beam.CombineFn):

@@ -38,6 +38,6 @@ def _tasks(embed: Embed, texts: Iterable[str]) -> Iterator[TaskBatch]:
 def warning_of(failed: list[FailedTask]) -> Iterator[str]:
     """That texts could not be embedded, and why the first of them, by the message."""
     if failed:
-        reason = min(each.failure.message for each in failed)
+        reason = min(failed_task.failure.message for failed_task in failed)
         texts = "1 text" if len(failed) == 1 else f"{len(failed):,} texts"
         yield f"{texts} could not be embedded, such as: {reason}; the next run asks again"

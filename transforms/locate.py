@@ -93,7 +93,7 @@ def _renamed(rows: pa.RecordBatch, name_of: Callable[[str, str | None], str]) ->
     doc_ids = items.field("doc_id").to_pylist()
     texts = items.field("text").to_pylist() if "text" in items.type.names else [None] * len(doc_ids)
     names = pa.array(map(name_of, doc_ids, texts), pa.string())
-    others = [items.field(each.name) for each in items.type if each.name != "doc_id"]
+    others = [items.field(column.name) for column in items.type if column.name != "doc_id"]
     structs = pa.StructArray.from_arrays([names, *others], fields=list(items.type))
     lengths = pc.fill_null(lists.value_lengths(), 0).to_numpy(zero_copy_only=False)
     offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())

@@ -37,7 +37,7 @@ def score_options(output: str, given: Mapping[str, Any]) -> ScoreOptions:
         valid = _Options.model_validate(whole).model_dump()
     except ValidationError as error:
         located = Located("score", whole, {}, ())
-        problems = [problem_of(located, _Options, dict(each)).problem for each in error.errors()]
+        problems = [problem_of(located, _Options, dict(detail)).problem for detail in error.errors()]
         raise InputErrors([InputError(problem) for problem in problems]) from error
     return ScoreOptions(output, **{**valid, "dialects": ",".join(valid["dialects"])})
 

@@ -119,10 +119,10 @@ class Result:
         table = self._results.table(name).drop_columns([field.name for field in COMMON])
         names = {row["config_id"]: row["name"] for row in self._results.configurations}
         if "baseline" in table.column_names:
-            baselines = pa.array([names[each] for each in table["baseline"].to_pylist()], pa.string())
+            baselines = pa.array([names[config_id] for config_id in table["baseline"].to_pylist()], pa.string())
             table = table.set_column(table.column_names.index("baseline"), "baseline", baselines)
         if "config_id" in table.column_names:
-            configurations = pa.array([names[each] for each in table["config_id"].to_pylist()], pa.string())
+            configurations = pa.array([names[config_id] for config_id in table["config_id"].to_pylist()], pa.string())
             table = table.add_column(0, "configuration", configurations)
         return table
 

@@ -100,8 +100,8 @@ def delete(
             corpora.named([each for found in by_place.values() for each in found], names)  # all are there
         for one, found in by_place.items():
             chosen = _chosen(found, names, unused_by, expired=expired)
-            for each in chosen:
-                click.echo(corpora.line(each))
+            for corpus in chosen:
+                click.echo(corpora.line(corpus))
             if not chosen:
                 click.echo(f"nothing to delete in {one.api.location}")
                 continue

@@ -105,7 +105,8 @@ def compare(run: Results, other: Results | None, question: ComparisonQuestion) -
     evaluation = _Chosen(
         # The same configuration may be in both runs, with one id: here its position identifies it.
         configurations=tuple(
-            Configuration(str(position), each.name, 0, "", "{}", None, None) for position, each in enumerate(members)
+            Configuration(str(position), configuration.name, 0, "", "{}", None, None)
+            for position, configuration in enumerate(members)
         ),
         metrics=tuple(parse_all(metrics)),
         sources=(),
@@ -118,7 +119,7 @@ def compare(run: Results, other: Results | None, question: ComparisonQuestion) -
     if question.other_dataset and not any(each.row.queries for each in every):
         raise InputError("the runs have no scored query in common", path=run.output)
     rows = [each for each in every if each.row.slice in slices]
-    rows.sort(key=lambda each: (metrics.index(each.row.metric), slices.index(each.row.slice)))
+    rows.sort(key=lambda comparison: (metrics.index(comparison.row.metric), slices.index(comparison.row.slice)))
     compared = {row.row.slice for row in rows}
     too_small = tuple(name for name in slices if name not in compared)
     return Compared(run, other, evaluation.statistics, rows, left_out, too_small, shared_queries(run, other))
@@ -206,7 +207,7 @@ def _members(
     if not both:
         problem = f"{', '.join(our.name for our in ours)} in one, {', '.join(names)} in the other"
         raise InputError(f"the runs have no configuration of the same name: {problem}; name one as --baseline")
-    members = [*both, *(theirs[names.index(each.name)] for each in both)]
+    members = [*both, *(theirs[names.index(configuration.name)] for configuration in both)]
     return members, 0, tuple((position, len(both) + position) for position in range(len(both)))
 
 

@@ -61,8 +61,8 @@ def unknown_attributes(
         yield from template.problems(known, without_contexts)
     if known is None:
         return
-    for place, each in enumerate(slices):
-        for name in attributes_of(each):
+    for place, attribute in enumerate(slices):
+        for name in attributes_of(attribute):
             if name not in known:
                 hint = did_you_mean(name, known) if known else "they have no attributes"
                 yield located.error(("slices", place), f"no query has the attribute {name!r}; {hint}")

@@ -95,7 +95,7 @@ class Experiment:
     @property
     def remote(self) -> dict[int, RemoteRetriever]:
         """The retrievers that are asked through the network, by source."""
-        remote = ((source, each.retriever.remote) for source, each in enumerate(self.sources))
+        remote = ((source, item.retriever.remote) for source, item in enumerate(self.sources))
         return {source: each for source, each in remote if each is not None}
 
     @property
@@ -126,7 +126,7 @@ class Experiment:
     @property
     def local(self) -> dict[int, RetrieverParameters]:
         """The retrievers that are asked in process, by source."""
-        retrievers = ((source, each.retriever) for source, each in enumerate(self.sources))
+        retrievers = ((source, item.retriever) for source, item in enumerate(self.sources))
         return {source: each.parameters for source, each in retrievers if each.route is Route.OPENED}
 
     @property
@@ -134,7 +134,9 @@ class Experiment:
         """The models that embed texts for retrievers in process, by source."""
         named = {source: self.sources[source].retriever.embedder for source in self.local}
         services = {source: self.services[each.name] for source, each in named.items() if each is not None}
-        return {source: Embed(each.name, each.kind, each.parameters) for source, each in services.items()}
+        return {
+            source: Embed(embedder.name, embedder.kind, embedder.parameters) for source, embedder in services.items()
+        }
 
     @property
     def searched(self) -> dict[int, Documents]:
@@ -164,7 +166,7 @@ class Experiment:
     @property
     def replayed(self) -> dict[int, Replay]:
         """The answers that exist already, by source."""
-        given = ((source, each.retriever.parameters) for source, each in enumerate(self.sources))
+        given = ((source, item.retriever.parameters) for source, item in enumerate(self.sources))
         return {source: each for source, each in given if isinstance(each, Replay)}
 
     @property

@@ -67,8 +67,11 @@ def with_judged(
 ) -> tuple[Configuration, ...]:
     """Add to each configuration the names of the judged metrics that it has values of."""
     return tuple(
-        replace(each, judged=frozenset(str(metric) for metric in metrics if _has_values(metric, position in answered)))
-        for position, each in enumerate(configurations)
+        replace(
+            configuration,
+            judged=frozenset(str(metric) for metric in metrics if _has_values(metric, position in answered)),
+        )
+        for position, configuration in enumerate(configurations)
     )
 
 

@@ -147,7 +147,7 @@ def located_gates(located: Located, known: KnownNames) -> tuple[Gate, ...]:
     try:
         model = GatesModel.model_validate(located.value)
     except ValidationError as error:
-        problems += [problem_of(located, GatesModel, dict(each)) for each in error.errors()]
+        problems += [problem_of(located, GatesModel, dict(detail)) for detail in error.errors()]
         model = salvage(GatesModel, located.value)
     given = located.value["gates"]
     aligned = isinstance(given, list) and len(model.gates) == len(given)  # without a mapping there are no gates to read

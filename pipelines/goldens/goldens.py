@@ -81,7 +81,7 @@ class Goldens:
     @property
     def asking(self) -> Asking:
         """The models, as works ask them."""
-        writer, checker = (Model(each.name, each.kind, each.parameters) for each in (self.writer, self.checker))
+        writer, checker = (Model(model.name, model.kind, model.parameters) for model in (self.writer, self.checker))
         return Asking(writer, checker)
 
     def writing(self) -> Stage:
@@ -101,15 +101,15 @@ class Goldens:
         reach = Reach(self.pool.documents)
         called = {service.name: service for service in self.pool.services}
         retrieve = {
-            name: Retrieve(name, each.kind, each.remote, reach)
-            for name, each in called.items()
-            if each.remote is not None
+            name: Retrieve(name, retriever.kind, retriever.remote, reach)
+            for name, retriever in called.items()
+            if retriever.remote is not None
         }
         return Stage(
             SEARCH,
             {SEARCH: SearchServices(retrieve)},
             {name: one.retriever for name, one in retrieve.items()},
-            {name: each.pool or "" for name, each in called.items()},
+            {name: retriever.pool or "" for name, retriever in called.items()},
             self.pools,
             {
                 called[name].pool or "": one.retriever.quota or f"{one.kind} {one.retriever.scope()}".strip()

@@ -93,7 +93,7 @@ def _validated(located: Located, problems: list[InputError]) -> GoldensModel:
     try:
         return GoldensModel.model_validate(located.value)
     except ValidationError as error:
-        problems += [problem_of(located, GoldensModel, dict(each)) for each in error.errors()]
+        problems += [problem_of(located, GoldensModel, dict(detail)) for detail in error.errors()]
         return salvage(GoldensModel, located.value)
 
 
@@ -118,9 +118,11 @@ def _pool_retrievers(
     retrieving: Sequence[Retrieving], pools: Pools, models: Mapping[str, Service], folder: str
 ) -> Iterator[PoolRetriever]:
     """The retrievers of the pool as values that need no file."""
-    for number, (each, pool) in enumerate(zip(retrieving, pools.names, strict=True)):
-        embedder = None if each.embedder is None else _embed(models[each.embedder.name])
-        yield PoolRetriever(f"{each.kind}-{number}", each.kind, each.parameters.resolved(folder), embedder, pool)
+    for number, (retriever, pool) in enumerate(zip(retrieving, pools.names, strict=True)):
+        embedder = None if retriever.embedder is None else _embed(models[retriever.embedder.name])
+        yield PoolRetriever(
+            f"{retriever.kind}-{number}", retriever.kind, retriever.parameters.resolved(folder), embedder, pool
+        )
 
 
 def _embed(service: Service) -> Embed:

@@ -162,7 +162,7 @@ def _looked_up(goldens: Goldens, plan: GoldensPlan) -> Iterator[CallCost]:
 def _of_pool(
     pool: str, quota: Quota, goldens: Goldens, written: Sequence[CallCost], graded: Sequence[CallCost]
 ) -> PoolCost:
-    models = {name: each for name, each in goldens.models.items() if each.pool == pool}
+    models = {name: model for name, model in goldens.models.items() if model.pool == pool}
     searched = [service.name for service in goldens.pool.services if service.pool == pool]
     steps = tuple(_steps_of([*models, *searched], written, graded))
     ends = [(sum(step.calls[end] - step.ledger_hits for step in steps), _tokens(steps, end)) for end in (0, 1)]

@@ -58,7 +58,7 @@ def _retrieving(
     try:
         parameters = model.model_validate({**defaults, **values})
     except ValidationError as error:
-        problems += [problem_of(located, model, dict(each), at=place) for each in error.errors()]
+        problems += [problem_of(located, model, dict(detail), at=place) for detail in error.errors()]
         return None
     problems += [located.error((*place, *inside), problem) for inside, problem in parameters.unset()]
     return Retrieving(RETRIEVER, place, kind, parameters)

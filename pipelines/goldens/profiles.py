@@ -41,7 +41,7 @@ def read_profiles(path: str) -> tuple[Dimension, ...]:
     try:
         profiles = _Profiles.model_validate(located.value)
     except ValidationError as error:
-        problems += [problem_of(located, _Profiles, dict(each)) for each in error.errors()]
+        problems += [problem_of(located, _Profiles, dict(detail)) for detail in error.errors()]
     if problems:
         raise InputErrors(problems)
     return tuple(

@@ -101,8 +101,8 @@ class Making:
         """New items, once other documents that may answer them are graded."""
         found, missing = finding.found([made for made in new if made.state is State.ACCEPTED], number)
         new = [failed(made, missing) for made in new]
-        progress.ranks |= {each.pool.item_id: each.rank for each in found}
-        pools = [(each.pool.item_id, each.pool) for each in found if each.pool.passages]
+        progress.ranks |= {ranking.pool.item_id: ranking.rank for ranking in found}
+        pools = [(ranking.pool.item_id, ranking.pool) for ranking in found if ranking.pool.passages]
         if not pools:
             return new
         records = self._done(progress, self.goldens.grading(), pools, number, Pooled)

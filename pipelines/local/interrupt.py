@@ -92,17 +92,17 @@ def deferred(message: str) -> Iterator[Callable[[], None]]:
         if held:
             raise KeyboardInterrupt
 
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-    interrupting = [each for each, handler in before.items() if handler in (signal.default_int_handler, interrupt)]
+    before = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}
+    interrupting = [signum for signum, handler in before.items() if handler in (signal.default_int_handler, interrupt)]
     if threading.current_thread() is not threading.main_thread():
         interrupting = []  # only the main thread handles signals
-    for each in interrupting:
-        signal.signal(each, hold)
+    for signum in interrupting:
+        signal.signal(signum, hold)
     try:
         yield raise_held
     finally:
-        for each in interrupting:
-            signal.signal(each, before[each])
+        for signum in interrupting:
+            signal.signal(signum, before[signum])
 
 
 def end_process(folders: list[str]) -> NoReturn:

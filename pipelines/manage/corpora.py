@@ -108,7 +108,7 @@ def detailed(each: Existing, form: str) -> str:
 def named(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
     """Corpora by their resources, the last parts of these, or their identities."""
     for name in names:
-        resources = [each.corpus.name for each in chosen(corpora, [name])]
+        resources = [chosen_corpus.corpus.name for chosen_corpus in chosen(corpora, [name])]
         if len(resources) > 1:
             raise InputError(f"{name!r} names several corpora; give one of {', '.join(resources)}")
         if not resources:

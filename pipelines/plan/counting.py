@@ -167,9 +167,9 @@ def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unkno
 
 def _most_tokens(work: EvaluateAnswers) -> Callable[[Call], int]:
     """Function that returns the most tokens that a call may use."""
-    models = {each.model.name: each.model for each in work.answering.values()}
+    models = {answerer.model.name: answerer.model for answerer in work.answering.values()}
     if work.judge is not None:
-        models |= {each.name: each for each in (work.judge.model, work.judge.embedder) if each is not None}
+        models |= {model.name: model for model in (work.judge.model, work.judge.embedder) if model is not None}
     return lambda call: models[call.service].parameters.most_tokens(call.payload).total
 
 
@@ -205,7 +205,7 @@ def _distinct(work: EvaluateAnswers, items: Sequence[Item], guess: Guess, recall
 def _alone(work: EvaluateAnswers) -> Iterator[EvaluateAnswers]:
     """The work of each configuration on its own."""
     for position in {**work.answering, **work.metrics}:
-        answering = {place: each for place, each in work.answering.items() if place == position}
+        answering = {place: answerer for place, answerer in work.answering.items() if place == position}
         yield replace(work, answering=answering, metrics={position: work.metrics.get(position, ())})
 
 

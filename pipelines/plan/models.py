@@ -120,7 +120,9 @@ def _tokens(left: Collection[CallSize], seen: StepTotals) -> Tokens:
     characters = sum(size.characters for size in left)
     if not seen.calls or not seen.characters:
         return Tokens(round(characters / CHARACTERS_PER_TOKEN), 0, round(sum(size.output for size in left)))
-    of_input, cached = (round(characters * each / seen.characters) for each in (seen.tokens.input, seen.tokens.cached))
+    of_input, cached = (
+        round(characters * count / seen.characters) for count in (seen.tokens.input, seen.tokens.cached)
+    )
     output = round(len(left) * seen.tokens.output / seen.calls)
     return Tokens(of_input, cached, output)
 

@@ -119,7 +119,7 @@ class _Page:
                 cut(claim["text"], _MOST_LETTERS_OF_A_REASON),
                 claim["quote_start"],
                 claim["quote_end"],
-                [self._verdict(claim, each) for each in evidence],
+                [self._verdict(claim, item) for item in evidence],
             ]
             for claim in claims[:MOST_CLAIMS]
         ]
@@ -137,7 +137,7 @@ class _Page:
 
 def _texts(results: Results, answers: Sequence[Row]) -> dict[str, str]:
     """The texts of the contexts, by hash."""
-    needed = pa.array(sorted({each["text_hash"] for row in answers for each in row["contexts"]}), pa.string())
+    needed = pa.array(sorted({context["text_hash"] for row in answers for context in row["contexts"]}), pa.string())
     rows = _rows(results, "texts", ("text_hash", "text"), needed, by="text_hash")
     return {row["text_hash"]: row["text"] for row in rows}
 

@@ -33,7 +33,7 @@ def _best(study: Study) -> list[CardFact]:
     best = study.mean(order[0], metric)
     if best.mean is None:
         return [CardFact(f"Best by {metric}", "none", "no configuration has a value", "bad")]
-    rivals = sum(bool(study.mean(each, metric).may_be_best) for each in order[1:])
+    rivals = sum(bool(study.mean(name, metric).may_be_best) for name in order[1:])
     different = f"no significant difference from {words.count(rivals, 'other')}"
     reach = words.interval(best.ci_low, best.ci_high)
     interval = f", {study.confidence} interval {reach}{doubt(best)}" if best.interval else ""

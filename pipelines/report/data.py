@@ -26,7 +26,7 @@ _KEYS = {"run_id", "experiment", "started_at", "config_id", "baseline", "slice",
 def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
     """Everything that the script shows."""
     values = study.values
-    others = [each for each in study.order(study.metrics[0]) if each != study.baseline]
+    others = [name for name in study.order(study.metrics[0]) if name != study.baseline]
     chosen = chosen_queries(values, others, study.baseline, most_queries)
     sampled = len(chosen) < len(values)
     pairs = list(dict.fromkeys([study.pair, *((other, study.baseline) for other in others)])) if others else []

@@ -29,8 +29,8 @@ def numbers(column: FloatArray) -> dict[str, Any]:
 def words(column: list[str]) -> dict[str, Any]:
     """A column of words: the distinct ones, and for each row which."""
     distinct = list(dict.fromkeys(column))
-    places = {each: position for position, each in enumerate(distinct)}
-    return {"values": distinct, **positions(np.array([places[each] for each in column], np.int64))}
+    places = {value: position for position, value in enumerate(distinct)}
+    return {"values": distinct, **positions(np.array([places[value] for value in column], np.int64))}
 
 
 def positions(codes: Any) -> dict[str, Any]:

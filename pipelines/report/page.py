@@ -97,8 +97,8 @@ def _overview(study: Study) -> list[dict[str, Any]]:
     """Every configuration's means of all metrics."""
     best = {metric: study.mean(study.order(metric)[0], metric).mean for metric in study.metrics}
     rows = []
-    for each in study.order(study.metrics[0]):
-        means = [(metric, study.mean(each, metric)) for metric in study.metrics]
+    for name in study.order(study.metrics[0]):
+        means = [(metric, study.mean(name, metric)) for metric in study.metrics]
         cells = [
             {
                 "mean": words.value(row.mean),
@@ -109,7 +109,7 @@ def _overview(study: Study) -> list[dict[str, Any]]:
             }
             for metric, row in means
         ]
-        rows.append({"members": study.members[each], "name": study.titles[each], "cells": cells})
+        rows.append({"members": study.members[name], "name": study.titles[name], "cells": cells})
     return rows
 
 

@@ -24,7 +24,7 @@ class Parameter:
 
     def shown(self, places: Sequence[int]) -> str:
         """The values of configurations that share a row."""
-        return ", ".join(self.values[each] for each in self.chosen(places))
+        return ", ".join(self.values[place] for place in self.chosen(places))
 
     def chosen(self, places: Sequence[int]) -> list[int]:
         """The positions of these values."""
@@ -51,8 +51,8 @@ def parameters(study: Study) -> list[Parameter]:
     known = [
         _parameter(study, name, column) for name, column in columns.items() if name == _TYPE or _varies(types, column)
     ]
-    differing = [each for each in known if 1 < len(each.values) <= MOST_VALUES]
-    return sorted(differing, key=lambda each: len(each.values))[:MOST_PARAMETERS]
+    differing = [parameter for parameter in known if 1 < len(parameter.values) <= MOST_VALUES]
+    return sorted(differing, key=lambda parameter: len(parameter.values))[:MOST_PARAMETERS]
 
 
 def _varies(types: Sequence[Any], values: Sequence[Any]) -> bool:
@@ -73,8 +73,8 @@ def _parameter(study: Study, name: str, of: list[Any]) -> Parameter:
 def heat_maps(study: Study, metric: str, known: list[Parameter]) -> list[HeatMap]:
     """A map for each pair of parameters that are combined with each other."""
     pairs = itertools.combinations(known, 2)
-    maps = [_heat_map(study, metric, *sorted(pair, key=lambda each: -len(each.values))) for pair in pairs]
-    return [each for each in maps if each is not None][:MOST_MAPS]
+    maps = [_heat_map(study, metric, *sorted(pair, key=lambda parameter: -len(parameter.values))) for pair in pairs]
+    return [mapping for mapping in maps if mapping is not None][:MOST_MAPS]
 
 
 def _heat_map(study: Study, metric: str, row: Parameter, column: Parameter) -> HeatMap | None:
@@ -83,7 +83,7 @@ def _heat_map(study: Study, metric: str, row: Parameter, column: Parameter) -> H
         mean = study.mean(place, metric).mean
         if mean is not None:
             key = row.of[place], column.of[place]
-            best[key] = max(best.get(key, (mean, place)), (mean, place), key=lambda each: each[0])
+            best[key] = max(best.get(key, (mean, place)), (mean, place), key=lambda entry: entry[0])
     crossed = sum(len({key[1] for key in best if key[0] == value}) > 1 for value in row.values)
     if crossed < 2:  # where one parameter decides the other, there is nothing to see
         return None

@@ -53,7 +53,7 @@ def _values(study: Study, relevant: Mapping[str, int]) -> dict[str, list[FloatAr
 def _interpolated(rankings: pa.RecordBatch, relevant: Mapping[str, int]) -> FloatArray:
     query = pc.list_parent_indices(rankings["documents"]).to_numpy().astype(np.int64)
     grades = pc.fill_null(rankings["documents"].flatten().field("grade"), 0.0).to_numpy(zero_copy_only=False)
-    counts = np.array([relevant.get(each, 0) for each in rankings["query_id"].to_pylist()], np.int64)
+    counts = np.array([relevant.get(query_id, 0) for query_id in rankings["query_id"].to_pylist()], np.int64)
     return interpolated_precision(query, grades >= _RELEVANT, counts)
 
 

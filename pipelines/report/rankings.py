@@ -37,7 +37,7 @@ def wanted_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Wanted
         if len(found) + 2 > _MOST_RANKINGS:
             break
         chosen = values.extremes(one, other, worst, best).tolist()
-        found |= {(each, query) for query in chosen for each in (one, other)}
+        found |= {(name, query) for query in chosen for name in (one, other)}
     everywhere = {query for _, query in found}
     if len(everywhere) * len(configurations) <= _MOST_RANKINGS:
         found = {(configuration, query) for configuration in configurations for query in everywhere}
@@ -63,12 +63,12 @@ def read_rankings(results: Results, ids: pa.Array, wanted: Wanted) -> dict[str, 
     retrieved: defaultdict[int, set[str]] = defaultdict(set)
     for row in _rows(results, some):
         key = owners.index(row["config_id"]), positions[row["query_id"]]
-        retrieved[key[1]].update(each["doc_id"] for each in row["documents"])
+        retrieved[key[1]].update(document["doc_id"] for document in row["documents"])
         if key in wanted:
             found[key] = row["documents"][:MOST_DOCUMENTS], len(row["documents"])
     files = DatasetFiles(results)
     unretrieved = _unretrieved(files, some, positions, retrieved)
-    ids_shown = {each["doc_id"] for shown, _ in found.values() for each in shown if not each["text"]}
+    ids_shown = {document["doc_id"] for shown, _ in found.values() for document in shown if not document["text"]}
     known = files.documents(ids_shown | {doc_id for own, _ in unretrieved.values() for doc_id, _ in own})
     documents: dict[tuple[str, str], int] = {}
 
@@ -77,9 +77,9 @@ def read_rankings(results: Results, ids: pa.Array, wanted: Wanted) -> dict[str, 
 
     lists: dict[int, dict[int, list[Any]]] = {}
     for (owner, query), (shown, count) in sorted(found.items()):  # the same page in whatever order rows are read
-        places = [place(each["doc_id"], each["text"]) for each in shown]
-        scores = [None if each["score"] is None else float(f"{each['score']:.6g}") for each in shown]
-        grades = [each["grade"] for each in shown]
+        places = [place(document["doc_id"], document["text"]) for document in shown]
+        scores = [None if document["score"] is None else float(f"{document['score']:.6g}") for document in shown]
+        grades = [document["grade"] for document in shown]
         lists.setdefault(owner, {})[query] = [places, scores, grades, count]
     missed = {
         query: [[place(doc_id, None) for doc_id, _ in own], [grade for _, grade in own], count]
@@ -100,7 +100,7 @@ def _unretrieved(
     """By query, relevant documents that no configuration retrieved, the first of them, and how many there are."""
     found = {}
     for query_id, judged in files.relevant(ids).items():
-        own = [each for each in judged if each[0] not in retrieved[positions[query_id]]]
+        own = [judgement for judgement in judged if judgement[0] not in retrieved[positions[query_id]]]
         if own:
             found[positions[query_id]] = own[:_MOST_UNRETRIEVED], len(own)
     return found

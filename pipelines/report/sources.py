@@ -53,7 +53,7 @@ class DatasetFiles:
                         found[query_id].append((doc_id, grade))
         except InputError:  # spans of evidence, say, or a file that has changed
             return {}
-        return {query: sorted(set(own), key=lambda each: (-each[1], each[0])) for query, own in found.items()}
+        return {query: sorted(set(own), key=lambda entry: (-entry[1], entry[0])) for query, own in found.items()}
 
     def attributes(self, ids: list[str]) -> dict[str, dict[str, str]]:
         """Attributes of queries, by their ids; of the first ones where they are many."""

@@ -191,7 +191,7 @@ class Study:
     def order(self, metric: str) -> list[int]:
         """The configurations, equal ones once, the best first; failed ones last."""
         means = {title: self.mean(title, metric).mean for title in self.titles}
-        return sorted(means, key=lambda each: (means[each] is None, -(means[each] or 0.0), each))
+        return sorted(means, key=lambda name: (means[name] is None, -(means[name] or 0.0), name))
 
     @property
     def pair(self) -> tuple[int, int]:
@@ -199,8 +199,8 @@ class Study:
         order = self.order(self.metrics[0])
         if order[0] != self.baseline:
             return order[0], self.baseline
-        means = [self.mean(each, self.metrics[0]).mean for each in order]
-        second = next((each for each, mean in zip(order, means, strict=True) if mean != means[0]), order[-1])
+        means = [self.mean(name, self.metrics[0]).mean for name in order]
+        second = next((name for name, mean in zip(order, means, strict=True) if mean != means[0]), order[-1])
         return second, self.baseline
 
     def is_significant(self, row: Comparison) -> bool | None:
@@ -213,5 +213,7 @@ def flat(value: Any, name: str = "") -> dict[str, Any]:
     if not isinstance(value, dict):
         return {name: value}
     return {
-        key: one for part, each in value.items() for key, one in flat(each, f"{name}.{part}" if name else part).items()
+        key: one
+        for part, inner in value.items()
+        for key, one in flat(inner, f"{name}.{part}" if name else part).items()
     }

@@ -59,7 +59,9 @@ def _labels(study: Study, bases: list[str], lines: list[Points], name: str) -> l
     labels = []
     for own, first in zip(names, firsts, strict=True):
         same = [each for other, each in zip(names, firsts, strict=True) if other == own]
-        differing = [key for key in first if key != name and len({json.dumps(each.get(key)) for each in same}) > 1]
+        differing = [
+            key for key in first if key != name and len({json.dumps(parameters.get(key)) for parameters in same}) > 1
+        ]
         chosen = [f"{study.short(key)} {study.written(key, first[key])}" for key in differing]
         labels.append(", ".join([words.series(list(own), 3), *chosen]))
     return labels

@@ -80,7 +80,7 @@ def joined(names: Sequence[str]) -> str:
 def _parted(name: str) -> tuple[str, dict[str, str]]:
     """The name under `configurations:`, and what the grid chose."""
     given, _, label = name.partition(":")
-    pairs = [each.partition("=") for each in label.split(",")]
+    pairs = [part.partition("=") for part in label.split(",")]
     return (given, {key: value for key, _, value in pairs}) if all(sign for _, sign, _ in pairs) else (name, {})
 
 

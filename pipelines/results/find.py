@@ -51,7 +51,7 @@ def finished_runs(output: str) -> list[Results]:
     """All finished runs of a place, at least one, the one that was started last at the end."""
     if is_table(output):
         stored = bigquery.finished_runs(DatasetName.parse(output))
-        runs = [Results(_place(output), each.run_id, InBigQuery(each)) for each in stored]
+        runs = [Results(_place(output), run.run_id, InBigQuery(run)) for run in stored]
     else:
         from rankbeam.transforms.clients.warehouse import (
             duckdb as warehouse,  # imports DuckDB, which not every command needs
@@ -60,7 +60,7 @@ def finished_runs(output: str) -> list[Results]:
         runs = [Results(output, run_id) for run_id in warehouse.finished_runs(output)]
     if not runs:
         raise InputError("holds no finished run", path=_place(output))
-    return sorted(runs, key=lambda each: (each.execution[1], each.run_id))
+    return sorted(runs, key=lambda results: (results.execution[1], results.run_id))
 
 
 def _of_experiment(runs: Sequence[Results], experiment: str) -> list[Results]:

@@ -114,14 +114,16 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
     judging, services = experiment.judging, experiment.services
     configurations = experiment.evaluation.configurations
     answering = {
-        position: Answering(_model(services[each.generation.service]), each.generation, experiment.day)
-        for position, each in enumerate(configurations)
-        if each.generation is not None
+        position: Answering(
+            _model(services[configuration.generation.service]), configuration.generation, experiment.day
+        )
+        for position, configuration in enumerate(configurations)
+        if configuration.generation is not None
     }
     metrics = {
-        position: tuple(metric for metric in experiment.judged if str(metric) in each.judged)
-        for position, each in enumerate(configurations)
-        if each.judged
+        position: tuple(metric for metric in experiment.judged if str(metric) in configuration.judged)
+        for position, configuration in enumerate(configurations)
+        if configuration.judged
     }
     if judging is None or not any(metric.definition.steps for metric in experiment.judged):
         return EvaluateAnswers(answering, None, metrics)
@@ -134,7 +136,9 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
 
 def contexts_wanted(work: EvaluateAnswers) -> dict[int, int | None]:
     """For each configuration that is answered or judged, how many contexts are wanted at most."""
-    counts: dict[int, int | None] = {position: each.generation.contexts for position, each in work.answering.items()}
+    counts: dict[int, int | None] = {
+        position: answerer.generation.contexts for position, answerer in work.answering.items()
+    }
     for position, metrics in work.metrics.items():
         if position not in counts:
             counts[position] = _deepest(metrics)
@@ -144,7 +148,11 @@ def contexts_wanted(work: EvaluateAnswers) -> dict[int, int | None]:
 def _replayed(experiment: Experiment) -> list[int]:
     """Positions of the configurations whose answers exist already; each is taken over whole."""
     evaluation = experiment.evaluation
-    return [place for place, each in enumerate(evaluation.configurations) if evaluation.sources[each.source].replayed]
+    return [
+        place
+        for place, configuration in enumerate(evaluation.configurations)
+        if evaluation.sources[configuration.source].replayed
+    ]
 
 
 def _deepest(metrics: tuple[JudgedMetric, ...]) -> int | None:
@@ -163,7 +171,7 @@ def family_warnings(experiment: Experiment, work: EvaluateAnswers) -> Iterator[s
     """That a model judges answers of its own family."""
     if work.judge is not None:
         names = [configuration.name for configuration in experiment.evaluation.configurations]
-        answering = {names[position]: each.model for position, each in work.answering.items()}
+        answering = {names[position]: answerer.model for position, answerer in work.answering.items()}
         yield from self_preference(work.judge.model, answering)
 
 
@@ -192,16 +200,16 @@ def rows_of(experiment: Experiment, work: EvaluateAnswers) -> Rows:
     """Rows of answers and verdicts."""
     answerers = {
         position: Answerer(
-            each.model,
-            template_hash(each.generation.template),
-            experiment.pools[experiment.services[each.model.name].pool or ""].prices,
+            answerer.model,
+            template_hash(answerer.generation.template),
+            experiment.pools[experiment.services[answerer.model.name].pool or ""].prices,
         )
-        for position, each in work.answering.items()
+        for position, answerer in work.answering.items()
     }
     answerers |= {
-        position: Answerer(quota=experiment.pools[experiment.evaluation.sources[each.source].pool or ""])
-        for position, each in enumerate(experiment.evaluation.configurations)
-        if each.source in experiment.applications
+        position: Answerer(quota=experiment.pools[experiment.evaluation.sources[configuration.source].pool or ""])
+        for position, configuration in enumerate(experiment.evaluation.configurations)
+        if configuration.source in experiment.applications
     }
     asking = work.judge
     judge, prompts = (None, {}) if asking is None else (asking.model, dict(asking.templates))

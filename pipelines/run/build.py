@@ -257,7 +257,7 @@ def _compared(experiment: Experiment) -> tuple[tuple[str, str], ...]:
     if experiment.evaluation.allow_disjoint:
         return ()
     is_asked = bool(experiment.local) or experiment.makes_calls
-    return tuple(each for each in experiment.compared if each[0] == "corpus" or is_asked)
+    return tuple(comparison for comparison in experiment.compared if comparison[0] == "corpus" or is_asked)
 
 
 def new_pipeline(options: PipelineOptions) -> beam.Pipeline:

@@ -148,14 +148,14 @@ def embed_stage(experiment: Experiment) -> Stage:
 
 def _searching(experiment: Experiment) -> list[Searching]:
     searched = experiment.searched
-    return [(each, experiment.local[source], searched[source]) for source, each in experiment.embedders.items()]
+    return [(embedder, experiment.local[source], searched[source]) for source, embedder in experiment.embedders.items()]
 
 
 def _of_queries(experiment: Experiment) -> dict[str, Embed]:
     """The models that embed queries: not those whose retriever reads vectors of queries from a file."""
     return {
-        each.service: each
-        for source, each in experiment.embedders.items()
+        embedder.service: embedder
+        for source, embedder in experiment.embedders.items()
         if "query_vectors" not in experiment.local[source].inputs()
     }
 

@@ -114,9 +114,9 @@ def refuse_unwatched(experiment: Experiment) -> None:
 def _cost(experiment: Experiment, built: Sequence[BuiltCorpus], documents: StagedDocuments) -> float:
     """Of the embeddings of what was imported, about."""
     cost = 0.0
-    for each in built:
-        _, tokens = documents.chunks(each.specification["chunk_size"], each.specification["chunk_overlap"])
-        share = each.imported / max(1, len(documents.tokens))
+    for corpus in built:
+        _, tokens = documents.chunks(corpus.specification["chunk_size"], corpus.specification["chunk_overlap"])
+        share = corpus.imported / max(1, len(documents.tokens))
         cost += share * tokens * (experiment.corpus_quotas.imports.price_per_million or 0.0) / 1e6
     return cost
 
@@ -128,11 +128,11 @@ def release(experiment: Experiment, execution: Run) -> None:
     """
     if not any(parameter.keep == RUN for parameter in _parameters(experiment)):
         return
-    for each in needed(experiment):
+    for corpus in needed(experiment):
         try:
-            documents = documents_of(experiment, each.titled)
-            ended = {request.identity(documents) for request in each.requests.values()}
-            _release(experiment, each, ended, execution)
+            documents = documents_of(experiment, corpus.titled)
+            ended = {request.identity(documents) for request in corpus.requests.values()}
+            _release(experiment, corpus, ended, execution)
         except (CallError, InputError) as error:
             _logger.warning("a corpus could not be deleted: %s; `rankbeam corpora list` shows what is left", error)
 
@@ -152,9 +152,9 @@ def _release(experiment: Experiment, each: NeededCorpora, ended: set[str], execu
 def unstage(location: str, gone: Sequence[Existing], there: Sequence[Existing], *, keep_documents: bool = False) -> int:
     """Delete the staged documents that nothing needs once some corpora are deleted; returns how many."""
     deleted = 0
-    for staging in sorted({each.about.staging for each in gone} - {""}):
+    for staging in sorted({corpus.about.staging for corpus in gone} - {""}):
         needless = needless_in(staging, location, gone, there)
-        own = [each.corpus.name for each in gone if each.about.staging == staging]
+        own = [corpus.corpus.name for corpus in gone if corpus.about.staging == staging]
         Uses(staging).delete(needless, own, keep_documents=keep_documents)
         deleted += 0 if keep_documents else len(needless.documents)
     return deleted
@@ -162,8 +162,8 @@ def unstage(location: str, gone: Sequence[Existing], there: Sequence[Existing], 
 
 def needless_in(staging: str, location: str, gone: Sequence[Existing], there: Sequence[Existing]) -> Needless:
     """Staged files orphaned once `gone` corpora are deleted."""
-    left = {each.about.identity for each in there}
-    return Uses(staging).needless(location, {each.about.identity for each in gone} - left, left)
+    left = {corpus.about.identity for corpus in there}
+    return Uses(staging).needless(location, {corpus.about.identity for corpus in gone} - left, left)
 
 
 def documents_of(experiment: Experiment, titled: bool) -> StagedDocuments:
@@ -209,7 +209,7 @@ def _failure(problems: Sequence[Problem]) -> RankbeamError:
 
 
 def _parameters(experiment: Experiment) -> Iterator[RagEngineCorpus]:
-    return (each.parameters for each in experiment.served if isinstance(each.parameters, RagEngineCorpus))
+    return (corpus.parameters for corpus in experiment.served if isinstance(corpus.parameters, RagEngineCorpus))
 
 
 def _warnings(experiment: Experiment, documents: StagedDocuments, needed: NeededCorpora) -> Iterator[str]:

@@ -62,13 +62,17 @@ def _left_of(experiment: Experiment, limit: float | None, used: Iterable[Usage])
     """Remainder of `max_cost`, which needs prices; None without a limit."""
     if limit is None:
         return None
-    return max(0.0, limit - sum(experiment.pools[each.pool].cost(each.calls, each.tokens) or 0.0 for each in used))
+    return max(0.0, limit - sum(experiment.pools[usage.pool].cost(usage.calls, usage.tokens) or 0.0 for usage in used))
 
 
 def _without(experiment: Experiment, left: frozenset[int], look: Look, last: int) -> tuple[Experiment, int]:
     """The experiment without the configurations that are not left, and how many of them are new."""
     evaluation = experiment.evaluation
-    dropped = [i for i, each in enumerate(evaluation.configurations) if each.dropped_at is None and i not in left]
+    dropped = [
+        i
+        for i, configuration in enumerate(evaluation.configurations)
+        if configuration.dropped_at is None and i not in left
+    ]
     return replace(experiment, evaluation=evaluation.with_dropped(dropped, look.queries, last)), len(dropped)
 
 

@@ -12,7 +12,7 @@ def judge_line(results: Results) -> str:
         return ""
     versions: Counter[str] = Counter()
     for row in rows:
-        versions.update({each["model_version"]: each["judgements"] for each in row["model_versions"]})
+        versions.update({version["model_version"]: version["judgements"] for version in row["model_versions"]})
     names = ", ".join(name for name in sorted(versions) if name != rows[0]["judge"])
     compared, asked = (sum(row[name] for row in rows) for name in ("compared", "sentinels"))
     parts = [f"judge {rows[0]['judge']}{f' ({names})' if names else ''}"]

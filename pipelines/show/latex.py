@@ -124,7 +124,7 @@ def _left_out(results: Results, significance: Significance) -> list[str]:
         kind: [f"{letter}: {getattr(row, kind):,}" for letter, row in rows.items() if getattr(row, kind)]
         for kind in ("failed", "missing", "undefined", "not_asked")
     }
-    return [f"{kind.replace('_', ' ')} queries ({', '.join(each)})" for kind, each in counted.items() if each]
+    return [f"{kind.replace('_', ' ')} queries ({', '.join(names)})" for kind, names in counted.items() if names]
 
 
 def latex_label(name: str) -> str:

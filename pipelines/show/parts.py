@@ -36,8 +36,8 @@ def has_doubt(results: Results) -> bool:
     shown = {ALL: results.metrics} | {name: results.metrics[:1] for name in results.slices if name != ALL}
     ids = [row["config_id"] for row in results.configurations]
     return any(
-        results.means[each, name, metric].is_unreliable
-        for each in ids
+        results.means[config_id, name, metric].is_unreliable
+        for config_id in ids
         for name, metrics in shown.items()
         for metric in metrics
     )

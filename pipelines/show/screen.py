@@ -81,7 +81,7 @@ def _fitted(table: Table, width: int) -> tuple[Table, set[str]]:
         table = table.without(heading)
     sizes = range(_LONGEST_WORDS, _SHORTEST_WORDS, -2)
     tries = (_folded(table, most) for most in sizes)
-    fitted = next((each for each in tries if width_of(each) <= width), _folded(table, _SHORTEST_WORDS))
+    fitted = next((attempt for attempt in tries if width_of(attempt) <= width), _folded(table, _SHORTEST_WORDS))
     return fitted, left_out
 
 

@@ -26,7 +26,7 @@ class Significance:
         """The tests of a run."""
         shown = distinct(results)
         order = [row["config_id"] for row in shown]
-        first = {each: row["config_id"] for row in shown for each in row["config_ids"]}
+        first = {row_id: row["config_id"] for row in shown for row_id in row["config_ids"]}
         letters = dict(zip(order, letters_for(len(order)), strict=True))
         statistics = results.run["statistics"]
         confidence = statistics["confidence"]
@@ -77,6 +77,8 @@ def letters_for(count: int) -> list[str]:
     ['a', 'b', 'z', 'aa', 'ab']
     """
     words = (
-        "".join(each) for size in itertools.count(1) for each in itertools.product(string.ascii_lowercase, repeat=size)
+        "".join(letters)
+        for size in itertools.count(1)
+        for letters in itertools.product(string.ascii_lowercase, repeat=size)
     )
     return list(itertools.islice(words, count))

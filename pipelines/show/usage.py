@@ -33,26 +33,26 @@ def usage_table(results: Results) -> Table | None:
     """
     rows = usage_rows(results)
     shown = [
-        (row["name"], each)
+        (row["name"], usage)
         for row in distinct(results)
-        for each in usage_of(rows, row["config_id"])
-        if each not in usage_of(rows, row["derived_from"])
+        for usage in usage_of(rows, row["config_id"])
+        if usage not in usage_of(rows, row["derived_from"])
     ]
-    if all(each["p50_s"] is None for _, each in shown):
+    if all(usage["p50_s"] is None for _, usage in shown):
         return None
-    has_cost = any(each["cost"] is not None for _, each in shown)
+    has_cost = any(usage["cost"] is not None for _, usage in shown)
     return Table(
         ["latency", "service", "calls", "p50", "p95", *(["cost"] if has_cost else [])],
         [
             [
                 name,
-                each["pool"],
-                f"{each['calls']:,}{'*' if each['shared_calls'] else ''}",
-                seconds(each["p50_s"]),
-                seconds(each["p95_s"]),
-                *([_cost(each["cost"])] if has_cost else []),
+                usage["pool"],
+                f"{usage['calls']:,}{'*' if usage['shared_calls'] else ''}",
+                seconds(usage["p50_s"]),
+                seconds(usage["p95_s"]),
+                *([_cost(usage["cost"])] if has_cost else []),
             ]
-            for name, each in shown
+            for name, usage in shown
         ],
         left=2,
         drop=["calls"],

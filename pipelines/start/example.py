@@ -24,7 +24,7 @@ def example() -> dict[str, bytes]:
 def _names() -> Iterator[str]:
     for inside, endings in _FOLDERS.items():
         folder = _folder() / inside if inside else _folder()
-        yield from (f"{inside}/{each.name}".lstrip("/") for each in folder.iterdir() if each.name.endswith(endings))
+        yield from (f"{inside}/{path.name}".lstrip("/") for path in folder.iterdir() if path.name.endswith(endings))
 
 
 def _folder() -> Traversable:

@@ -95,7 +95,7 @@ class RagFiles:
         site = Site(DataApi(self.place.partition("/ragCorpora/")[0], self.api_endpoint), ledger)
         with _refused(self.place):
             listed = site.files(self.place)
-            named = {each.uri or each.name: self.doc_id.of(each.uri, each.name, "") for each in listed}
+            named = {file.uri or file.name: self.doc_id.of(file.uri, file.name, "") for file in listed}
         texts = _texts_of(named)
         documents = (text_document(named[uri], text, uri) for uri, text in texts.items())
         return Gathered(_distinct(self.place, documents), _unread(self.place, named, texts, "convert them"))
@@ -121,29 +121,29 @@ class DataStore:
         advice = "the data store has no chunks of them" if self.is_chunks else "take its chunks: unit: chunks"
         read = {document.id for document in documents}
         return Gathered(
-            _distinct(self.place, documents), _unread(self.place, [each.id for each in listed], read, advice)
+            _distinct(self.place, documents), _unread(self.place, [file.id for file in listed], read, advice)
         )
 
     def _chunked(self, service: Alone, api: DocumentsApi, listed: Sequence[ListedDocument]) -> list[Document]:
         documents = []
-        for each, chunks in zip(listed, service.done(ListChunks(api), [each.name for each in listed]), strict=True):
+        for file, chunks in zip(listed, service.done(ListChunks(api), [file.name for file in listed]), strict=True):
             if isinstance(chunks, CallError):
                 raise chunks
             if chunks:
                 title = next((chunk.title for chunk in chunks if chunk.title), "")
-                documents.append(joined(each.id, title, [chunk.text for chunk in chunks], self._attributes(each)))
+                documents.append(joined(file.id, title, [chunk.text for chunk in chunks], self._attributes(file)))
         return documents
 
     def _whole(self, listed: Sequence[ListedDocument]) -> list[Document]:
-        texts = _texts_of([each.uri for each in listed if not self._text(each)])
+        texts = _texts_of([file.uri for file in listed if not self._text(file)])
         documents = []
-        for each in listed:
-            title = str(each.values.get(_TITLE, ""))
-            if text := self._text(each):
-                documents.append(Document(each.id, title, text, self._attributes(each)))
-            elif each.uri in texts:
-                read = text_document(each.id, texts[each.uri], each.uri)
-                documents.append(Document(each.id, title or read.title, read.text, self._attributes(each)))
+        for file in listed:
+            title = str(file.values.get(_TITLE, ""))
+            if text := self._text(file):
+                documents.append(Document(file.id, title, text, self._attributes(file)))
+            elif file.uri in texts:
+                read = text_document(file.id, texts[file.uri], file.uri)
+                documents.append(Document(file.id, title or read.title, read.text, self._attributes(file)))
         return documents
 
     def _text(self, listed: ListedDocument) -> str:

@@ -68,7 +68,7 @@ def mixed_versions(rows: Sequence[Row]) -> str:
     """
     total: Counter[str] = Counter()
     for row in rows:
-        total.update({each["model_version"]: each["judgements"] for each in row["model_versions"]})
+        total.update({version["model_version"]: version["judgements"] for version in row["model_versions"]})
     if len(total) < 2:
         return ""
     counts = ", ".join(f"{name} ({count:,})" for name, count in sorted(total.items()))

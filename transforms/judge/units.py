@@ -99,10 +99,10 @@ def _case(item: Item, contexts: tuple[str, ...] = ()) -> JudgedCase:
 
 
 def _mean(position: int, metric: str, some: Sequence[float | Undefined | CallError]) -> Value:
-    failed = next((each for each in some if isinstance(each, CallError)), None)
+    failed = next((value for value in some if isinstance(value, CallError)), None)
     if failed is not None:
         return Value(position, metric, None, failed.message, failed)
-    numbers = [each for each in some if isinstance(each, float | int)]
+    numbers = [value for value in some if isinstance(value, float | int)]
     if not numbers:
         return Value(position, metric, None, str(some[0]))
     return Value(position, metric, math.fsum(numbers) / len(numbers))

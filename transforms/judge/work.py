@@ -55,9 +55,9 @@ class EvaluateAnswers:
     @property
     def services(self) -> Sequence[str]:
         """The models that are called."""
-        models = [each.model.name for each in self.answering.values()]
+        models = [answerer.model.name for answerer in self.answering.values()]
         if self.judge is not None:
-            models += [each.name for each in (self.judge.model, self.judge.embedder) if each is not None]
+            models += [model.name for model in (self.judge.model, self.judge.embedder) if model is not None]
         return list(dict.fromkeys(models))
 
     def steps(self, item: Item) -> Steps[Evaluated]:

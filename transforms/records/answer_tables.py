@@ -224,5 +224,5 @@ def unanswered(answers: Iterable[pa.RecordBatch]) -> dict[str, float]:
     for batch in answers:
         has_none = pc.is_in(batch["status"], _UNANSWERED)
         for counts, rows in ((every, batch["config_id"]), (without, batch["config_id"].filter(has_none))):
-            counts.update({each["values"]: each["counts"] for each in rows.value_counts().to_pylist()})
+            counts.update({count["values"]: count["counts"] for count in rows.value_counts().to_pylist()})
     return {config_id: without[config_id] / number for config_id, number in every.items()}

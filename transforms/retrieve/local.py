@@ -135,7 +135,7 @@ class RetrieveFn(beam.DoFn):
 
 def by_documents(searched: Mapping[int, Documents]) -> Iterator[list[int]]:
     """The sources that search documents cut alike, and so may have an index in common."""
-    cuts = {source: (each.path, each.chunking) for source, each in searched.items()}
+    cuts = {source: (index.path, index.chunking) for source, index in searched.items()}
     for cut in dict.fromkeys(cuts.values()):
         yield [source for source, each in cuts.items() if each == cut]
 

@@ -13,20 +13,20 @@ def corpora(built: Sequence[BuiltCorpus]) -> pa.Table:
     """Rows of `tables.CORPORA`, without the common columns."""
     rows = [
         {
-            "name": each.name,
-            "type": each.kind,
-            "identity": each.identity,
-            "specification": json.dumps(each.specification, sort_keys=True),
-            "documents": each.documents,
-            "resource": each.resource,
-            "state": each.state,
-            "files": each.files,
-            "failed_files": each.failed,
-            "imported_files": each.imported,
-            "keep": each.keep,
-            "expires": each.expires,
+            "name": corpus.name,
+            "type": corpus.kind,
+            "identity": corpus.identity,
+            "specification": json.dumps(corpus.specification, sort_keys=True),
+            "documents": corpus.documents,
+            "resource": corpus.resource,
+            "state": corpus.state,
+            "files": corpus.files,
+            "failed_files": corpus.failed,
+            "imported_files": corpus.imported,
+            "keep": corpus.keep,
+            "expires": corpus.expires,
         }
-        for each in built
+        for corpus in built
     ]
     return pa.Table.from_pylist(rows, tables.own_columns(tables.CORPORA))
 
@@ -39,10 +39,10 @@ def failed_documents(built: Sequence[BuiltCorpus]) -> pa.Table:
             "kind": str(failure.kind),
             "attempts": failure.attempts,
             "message": failure.message,
-            "corpus": each.name,
+            "corpus": corpus.name,
             "doc_id": failure.query_id,
         }
-        for each in built
-        for failure in each.failures
+        for corpus in built
+        for failure in corpus.failures
     ]
     return pa.Table.from_pylist(rows, tables.own_columns(tables.FAILURES))

@@ -74,7 +74,7 @@ def _judged(scored: ScoredConfiguration, evaluation: Evaluation) -> Cells:
     reasons = [pa.nulls(queries, pa.string()) if panel.reasons is None else panel.reasons for panel in judged]
     texts = pa.chunked_array([pa.nulls(1, pa.string()), *reasons], pa.string())
     text = np.where(column < metrics, 0, 1 + (column - metrics) * queries + row)
-    numbers = (pa.array(each[row, column], from_pandas=True) for each in (values, *bounds))
+    numbers = (pa.array(bound[row, column], from_pandas=True) for bound in (values, *bounds))
     statuses = pa.concat_arrays([_STATUSES, pa.nulls(1, pa.string())]).take(pa.array(status[row, column]))
     return row, place, [*numbers, statuses, texts.take(pa.array(text)).combine_chunks()]
 
@@ -111,17 +111,17 @@ def configurations(evaluation: Evaluation) -> pa.Table:
     return pa.Table.from_pylist(
         [
             {
-                "config_id": each.config_id,
-                "name": each.name,
+                "config_id": configuration.config_id,
+                "name": configuration.name,
                 "position": position,
-                "retriever": each.retriever,
-                "parameters": each.parameters,
-                "derived_from": each.derived_from,
-                "dialect": each.dialect.name,
+                "retriever": configuration.retriever,
+                "parameters": configuration.parameters,
+                "derived_from": configuration.derived_from,
+                "dialect": configuration.dialect.name,
                 "parts": [evaluation.configurations[asked].config_id for asked in evaluation.parts(position)],
-                "dropped_at": each.dropped_at,
+                "dropped_at": configuration.dropped_at,
             }
-            for position, each in enumerate(evaluation.configurations)
+            for position, configuration in enumerate(evaluation.configurations)
         ],
         schema=tables.own_columns(tables.CONFIGURATIONS),
     )
@@ -145,7 +145,7 @@ def failure_row(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation
 def usage_row(usage: Usage, quotas: Mapping[str, Quota], evaluation: Evaluation, needed_by: Needed) -> pa.Table:
     """A row of `tables.USAGE`, without the common columns."""
     tokens, quota = usage.tokens, quotas[usage.pool]
-    total = next((each for each in usage.took if each.position is None), Took())
+    total = next((item for item in usage.took if item.position is None), Took())
     took = took_of(usage.took, needed_by.get(usage.stage, {}))
     row = {
         "stage": usage.stage,

@@ -159,8 +159,8 @@ def write_run(
         "dataset": json.dumps(summary.as_json(), sort_keys=True),
         "versions": json.dumps(versions, sort_keys=True),
         "statistics": statistics.as_json(),
-        "calls": sum(each.calls for each in used),
-        "ledger_hits": sum(each.ledger_hits for each in used),
+        "calls": sum(usage_row.calls for usage_row in used),
+        "ledger_hits": sum(usage_row.ledger_hits for usage_row in used),
         "failures": estimates.failures,
         "warnings": [*summary.warnings(), *texts, *failed, *verdict.warnings],
     }

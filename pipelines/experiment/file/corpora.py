@@ -126,5 +126,5 @@ def _wrong(located: Located, entry: Entry) -> Iterator[InputError]:
     try:
         entry.corpus({})
     except ValidationError as error:
-        for each in error.errors():
-            yield problem_of(located, entry.model, dict(each), at=entry.place)
+        for detail in error.errors():
+            yield problem_of(located, entry.model, dict(detail), at=entry.place)

@@ -292,7 +292,7 @@ class ExperimentModel(Section):
     @field_validator("slices", "dialects")
     @classmethod
     def _once(cls, value: list[str], info: ValidationInfo) -> list[str]:
-        value = [canonical(each) for each in value] if info.field_name == "slices" else value
+        value = [canonical(item) for item in value] if info.field_name == "slices" else value
         if len(set(value)) != len(value):
             raise ValueError("names an attribute twice" if info.field_name == "slices" else "names a dialect twice")
         return value

@@ -84,7 +84,7 @@ def experiment_schema() -> Schema:
     of_configuration = configuration["properties"]
     of_configuration["retriever"] |= {"anyOf": [_union(RETRIEVERS, defs, swept=True), {"type": "null"}]}
     replay = _typed("replay", Replay, "answers.replay", defs, swept=True)  # `dataset.file` may be the path
-    asked = [_typed(name, each, f"answers.{name}", defs, swept=True) for name, each in APPLICATIONS.items()]
+    asked = [_typed(name, parameters, f"answers.{name}", defs, swept=True) for name, parameters in APPLICATIONS.items()]
     of_configuration["answers"] |= {"anyOf": [replay, *asked, {"type": "null"}]}
     generate = _without_required(_schema(GenerateParameters, "generate.", defs))
     of_configuration["generate"] |= {"anyOf": [generate, {"type": "null"}]}

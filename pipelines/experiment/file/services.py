@@ -93,7 +93,7 @@ def _parameters(located: Located, name: str, value: Any, problems: list[InputErr
     try:
         parameters = model.model_validate({key: item for key, item in value.items() if key != "type"})
     except ValidationError as error:
-        problems += [problem_of(located, model, dict(each), at=place) for each in error.errors()]
+        problems += [problem_of(located, model, dict(detail), at=place) for detail in error.errors()]
         return None
     problems += [located.error((*place, *inside), problem) for inside, problem in parameters.unset()]
     return parameters

@@ -58,9 +58,9 @@ class Draft:
         try:
             self.model.model_validate({**first, **self.values})
         except ValidationError as error:
-            for each in error.errors():
-                if {*each["loc"][:1]} & {*first} & {*self.values}:
-                    yield problem_of(located, self.model, dict(each), at=self.place)
+            for detail in error.errors():
+                if {*detail["loc"][:1]} & {*first} & {*self.values}:
+                    yield problem_of(located, self.model, dict(detail), at=self.place)
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,15 @@ class Drafts:
         """Every component."""
         entry = self.entry
         corpus = None if entry is None else Draft(CORPUS, entry.place, entry.kind, entry.model, entry.values)
-        return [each for each in (self.retriever, corpus, self.generate) if each is not None]
+        return [draft for draft in (self.retriever, corpus, self.generate) if draft is not None]
 
     def owners(self, name: str) -> list[Target]:
         """Targets of a parameter of the grid: a bare name in any component, `ROLE.NAME` in that one."""
         role, dot, inside = name.partition(".")
         if dot:
-            return [(each.role, inside) for each in self.all if each.role == role and inside in each.sweepable]
+            return [(draft.role, inside) for draft in self.all if draft.role == role and inside in draft.sweepable]
         beside = [(CONFIGURATION, name)] if name in self.reach else []
-        return [*beside, *((each.role, name) for each in self.all if name in each.sweepable)]
+        return [*beside, *((draft.role, name) for draft in self.all if name in draft.sweepable)]
 
     @property
     def reach(self) -> tuple[str, ...]:
@@ -100,8 +100,8 @@ class Drafts:
     @property
     def sweepable(self) -> set[str]:
         """Every name that a grid may have for this configuration."""
-        dotted = (f"{each.role}.{name}" for each in self.all for name in each.sweepable)
-        return {*self.reach, *(name for each in self.all for name in each.sweepable), *dotted}
+        dotted = (f"{draft.role}.{name}" for draft in self.all for name in draft.sweepable)
+        return {*self.reach, *(name for draft in self.all for name in draft.sweepable), *dotted}
 
     def searched(self, chosen: Mapping[str, Any]) -> Corpus | None:
         """The corpus with some of its parameters replaced; None if the configuration has none."""

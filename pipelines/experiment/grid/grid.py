@@ -58,10 +58,10 @@ def cells(
     """
     drafts: list[InputError] = []
     drafted = [
-        (each, drafts_of(context.located, context.corpora, position, each, drafts))
-        for position, each in enumerate(items)
+        (item, drafts_of(context.located, context.corpora, position, item, drafts))
+        for position, item in enumerate(items)
     ]
-    known = [(each, draft) for each, draft in drafted if draft is not None]
+    known = [(item, draft) for item, draft in drafted if draft is not None]
     wrong = list(_wrong_in_grid(context, [draft for _, draft in known], grid))
     problems += [*wrong, *drafts]
     return [cell for each, draft in known for cell in _cells(context, each, draft, {} if wrong else grid, problems)]
@@ -128,13 +128,13 @@ def _wrong_parameters(
         draft.parameters(_chosen(draft.role, targets, values))
     except ValidationError as error:
         names = {inside: name for name, (owner, inside) in targets.items() if owner == draft.role}
-        for each in error.errors():
-            first = str(next(iter(each["loc"]), ""))
+        for detail in error.errors():
+            first = str(next(iter(detail["loc"]), ""))
             if first in names:
-                swept = {**each, "loc": (names[first], *each["loc"][1:])}
+                swept = {**detail, "loc": (names[first], *detail["loc"][1:])}
                 yield problem_of(located, draft.model, swept, at=("grid",))
             else:
-                yield problem_of(located, draft.model, dict(each), at=draft.place)
+                yield problem_of(located, draft.model, dict(detail), at=draft.place)
 
 
 def _retrieving(
@@ -202,7 +202,7 @@ def _wrong_in_grid(context: GridContext, drafts: Sequence[Drafts], grid: Grid) -
             problem = "names an entry of corpora:; name it in the retriever, and sweep what it is made by: chunk_size …"
             yield located.error(("grid", name), problem)
         elif name not in known:
-            hint = did_you_mean(name, [each for each in known if ("." in each) == ("." in name)])
+            hint = did_you_mean(name, [cell for cell in known if ("." in cell) == ("." in name)])
             yield located.error(("grid", name), f"no configuration has this parameter; {hint}")
         elif several is not None:
             dotted = " or ".join(f"{role}.{inside}" for role, inside in several)

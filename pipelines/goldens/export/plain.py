@@ -85,7 +85,7 @@ def table(chosen: Chosen, path: str) -> dict[str, str]:
 def _cells(item: Golden, chosen: Chosen) -> list[str]:
     made = item.made
     answerable, is_reviewed = made.type != UNANSWERABLE, made.item_id in chosen.reviews
-    words = ["true" if each else "false" for each in (answerable, is_reviewed)]
+    words = ["true" if flag else "false" for flag in (answerable, is_reviewed)]
     quotes = "\n".join(piece.quote for piece in made.evidence)
     doc_ids = " ".join(made.doc_ids)
     about = (made.type, item.split, item.difficulty)

@@ -91,7 +91,7 @@ def translated(error: Exception) -> BigQueryError:
     from requests.exceptions import RequestException, SSLError
 
     if isinstance(error, GoogleAPICallError):
-        details = next((each for each in error.errors if isinstance(each, Mapping)), {})
+        details = next((item for item in error.errors if isinstance(item, Mapping)), {})
         message = str(details.get("message") or error.message)  # without method and address
         by_status = _BY_STATUS.get(int(error.code or 0), Trouble.REFUSED)
         trouble = _BY_REASON.get(str(details.get("reason")), by_status)

@@ -39,7 +39,9 @@ class RunFiles:
 
     def key(self, *scope: str) -> str:
         """A hash of the files' content."""
-        sizes = {name: [(path.rpartition("/")[2], size) for path, size in each] for name, each in self.parts.items()}
+        sizes = {
+            name: [(path.rpartition("/")[2], size) for path, size in files_of] for name, files_of in self.parts.items()
+        }
         return key_of(*scope, self.run_id, self.started_at.isoformat(), self.finished_at.isoformat(), sizes)
 
 
@@ -72,10 +74,10 @@ def staging_name(key: str, table: str) -> str:
 def load(session: Session, run: RunFiles, key: str, columns: Mapping[str, list[Column]]) -> None:
     """Load every table of a run into its staging table, except tables that an earlier attempt has loaded."""
     begun = [_Load(session, key, name, run.parts[name], columns[name]) for name in columns]
-    for each in begun:
-        each.begin()
-    for each in begun:
-        each.finish()
+    for load in begun:
+        load.begin()
+    for load in begun:
+        load.finish()
 
 
 class _Load:

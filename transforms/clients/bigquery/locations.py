@@ -37,7 +37,7 @@ def _path_of(value: Any) -> Any:
         model = QueryModel.model_validate(value)
         DatasetName.parse(f"{model.project}.any")
     except ValidationError as error:
-        raise ValueError("; ".join(_explained(dict(each)) for each in error.errors())) from None
+        raise ValueError("; ".join(_explained(dict(detail)) for detail in error.errors())) from None
     except InputError as error:
         raise ValueError(f"{value['project']!r} is not a Google Cloud project") from error
     for name, given in model.parameters.items():

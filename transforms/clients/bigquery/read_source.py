@@ -52,7 +52,7 @@ class TableSource:
         """The text that `parse` reads; equal sources have the same."""
         if self.table is not None and self.stream is None:
             return f"{SCHEME}{self.table}"
-        unset = {each.name: each.default for each in fields(self)}
+        unset = {item.name: item.default for item in fields(self)}
         given = {name: value for name, value in asdict(self).items() if value != unset[name] and value != {}}
         return SCHEME + json.dumps(given, ensure_ascii=False, sort_keys=True)
 

@@ -112,7 +112,7 @@ def _near(source: TableSource) -> str:
         there = IMPATIENT.call(lambda: list(client.list_tables(dataset, max_results=_MOST_LISTED, retry=None)))
     except BigQueryError:
         return ""
-    return f"; {did_you_mean(name.table, [each.table_id for each in there])}" if there else ""
+    return f"; {did_you_mean(name.table, [table.table_id for table in there])}" if there else ""
 
 
 def _select(source: TableSource, columns: Sequence[str]) -> str:

@@ -107,7 +107,7 @@ def _relaxed(there: Column, here: Column) -> Column:
 def _nullable(column: Column) -> Column:
     """A column that can be added to a table with rows: BigQuery takes no REQUIRED one, at any depth."""
     mode = "REPEATED" if _mode(column) == "REPEATED" else "NULLABLE"
-    fields = {"fields": [_nullable(each) for each in column["fields"]]} if column.get("fields") else {}
+    fields = {"fields": [_nullable(column_) for column_ in column["fields"]]} if column.get("fields") else {}
     return {**column, "mode": mode, **fields}
 
 
@@ -116,7 +116,7 @@ def _column(field: pa.Field) -> Column:
     if pa.types.is_list(kind):
         kind, mode = kind.value_type, "REPEATED"
     column = {"name": field.name, "type": _type_of(kind), "mode": mode}
-    return {**column, "fields": [_column(each) for each in kind]} if pa.types.is_struct(kind) else column
+    return {**column, "fields": [_column(item) for item in kind]} if pa.types.is_struct(kind) else column
 
 
 def _type_of(kind: pa.DataType) -> str:

@@ -180,8 +180,8 @@ class FanOut:
         """Costs and durations of calls, by pool and model."""
         took: dict[tuple[str, str], list[Took]] = {}
         for _, run in self._runs:
-            for service, each in run.sums.took():
-                took.setdefault((self._stage.pools[service], self._stage.model(service) or ""), []).append(each)
+            for service, costs in run.sums.took():
+                took.setdefault((self._stage.pools[service], self._stage.model(service) or ""), []).append(costs)
         return took
 
     def _records(self, pool: str) -> tuple[str, ...]:
@@ -220,7 +220,7 @@ class FanOut:
 
 def at_work() -> "list[FanOut]":
     """The fan-outs of this process that are still running."""
-    return [each for each in list(_started) if not each.ended]
+    return [fan_out for fan_out in list(_started) if not fan_out.ended]
 
 
 def stop_all(grace_s: float) -> None:

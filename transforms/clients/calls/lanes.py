@@ -264,7 +264,7 @@ class LaneRun:
             self.failed(flight, outcome)
             return
         self._tally[Counter.LEDGER_HITS, flight.call.service] += 1
-        self._driver.settle(flight, [after(each, 0, outcome.tokens) for each in flight.read(outcome)])
+        self._driver.settle(flight, [after(value, 0, outcome.tokens) for value in flight.read(outcome)])
         self._news.set()
 
     async def _pause(self, flight: Flight) -> None:

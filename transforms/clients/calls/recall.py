@@ -119,19 +119,19 @@ class Recall:
     def _recalled(self, rows: Sequence[bytes], stored: Sequence[StoredRow | None]) -> Iterator[Recalled]:
         """The values of tasks, by work; a task without one is rejected."""
         by_work: dict[str, list[_Known]] = {}
-        for row, each in zip(rows, stored, strict=True):
+        for row, answer in zip(rows, stored, strict=True):
             ((key, work, _, subjects),) = fields_of(row)
-            if each is None or not each.answers(key, self._works[work].reach):
+            if answer is None or not answer.answers(key, self._works[work].reach):
                 self._rejected.append(row)
             else:
-                by_work.setdefault(work, []).append(_Known(row, subjects, each.answer))
+                by_work.setdefault(work, []).append(_Known(row, subjects, answer.answer))
         for name, known in by_work.items():
-            values = self._works[name].recall([each.answer for each in known])
+            values = self._works[name].recall([item.answer for item in known])
             has_value = values.is_valid().to_pylist()
-            self._rejected += [each.row for each, is_there in zip(known, has_value, strict=True) if not is_there]
+            self._rejected += [item.row for item, is_there in zip(known, has_value, strict=True) if not is_there]
             self.counted[self._works[name].service] += sum(has_value)
             pairs = [
-                (place, subject) for place, each in enumerate(known) if has_value[place] for subject in each.subjects
+                (place, subject) for place, item in enumerate(known) if has_value[place] for subject in item.subjects
             ]
             yield Recalled(name, [subject for _, subject in pairs], [place for place, _ in pairs], values)
 

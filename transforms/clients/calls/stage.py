@@ -48,14 +48,16 @@ class Stage:
 
     def budget_of_lane(self, pools: Pools) -> float:
         """A lane's part of the budget of its process: an equal share if its calls have a price, else nothing."""
-        priced = {each for each in self.connected().values() if any(self.quotas[pool].has_price for pool in each)}
+        priced = {
+            service for service in self.connected().values() if any(self.quotas[pool].has_price for pool in service)
+        }
         if math.isinf(self.budget):
             return self.budget
         return self.budget / len(priced) / self.in_lanes(pools)[pools[0]].lanes if pools in priced else 0.0
 
     def after(self, used: Iterable[Usage]) -> "Stage":
         """The stage with what earlier stages have left of the budget."""
-        spent = sum(self.quotas[each.pool].cost(each.calls, each.tokens) or 0.0 for each in used)
+        spent = sum(self.quotas[usage.pool].cost(usage.calls, usage.tokens) or 0.0 for usage in used)
         return replace(self, budget=max(0.0, self.budget - spent))
 
     def services_of(self, pools: Sequence[str]) -> dict[str, Service]:

@@ -78,7 +78,7 @@ def distinct(shard: Iterable[Reference]) -> Iterator[pa.RecordBatch]:
 
     Only names, and the tasks of repeated ones, are held together.
     """
-    names = Counter(name for each in shard for name in each.batch()["name"].to_pylist())
+    names = Counter(name for batch in shard for name in batch.batch()["name"].to_pylist())
     repeated = pa.array([name for name, number in names.items() if number > 1], pa.string())
     del names
     groups: dict[str, Group] = {}

@@ -68,7 +68,7 @@ def also_read(folder: str) -> list[str]:
     """The other ledgers whose answers count as those of a ledger on this machine."""
     if not files.is_local(folder):
         return []
-    return [files.read_all(each.path).decode() for each in _listed(files.join(folder, _ALSO))]
+    return [files.read_all(file.path).decode() for file in _listed(files.join(folder, _ALSO))]
 
 
 def _parts(folder: str) -> list[ListedFile]:

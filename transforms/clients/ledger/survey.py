@@ -55,18 +55,18 @@ def survey(folder: str) -> LedgerSurvey:
     """Survey a ledger. Every page is read, and its checksum verified."""
     found = store.parts_in(folder)
     counted = [_Counted.of(part) for part in found]
-    moments = [moment for each in counted for moment in (each.oldest, each.newest) if moment is not None]
+    moments = [moment for counts in counted for moment in (counts.oldest, counts.newest) if moment is not None]
     runs, unreadable = _runs(folder)
-    damaged = [(part.path, each.damage) for part, each in zip(found, counted, strict=True) if each.damage]
+    damaged = [(part.path, counts.damage) for part, counts in zip(found, counted, strict=True) if counts.damage]
     return LedgerSurvey(
         folder=folder,
-        entries=_distinct(keys for each in counted for keys in each.keys),
-        answers=sum(each.answers for each in counted),
+        entries=_distinct(keys for counts in counted for keys in counts.keys),
+        answers=sum(counts.answers for counts in counted),
         bytes=sum(part.bytes for part in found),
         files=len(found),
         oldest=min(moments, default=None),
         newest=max(moments, default=None),
-        seconds=sum(each.seconds for each in counted),
+        seconds=sum(counts.seconds for counts in counted),
         runs=runs,
         damaged=(*damaged, *unreadable),
         foreign=tuple(stored.path for stored in store.foreign_in(folder)),

@@ -85,7 +85,7 @@ class UseRecord:
             paused = self._clock() - self._written_at >= self._pause_s
             if counted == (self._written or LaneCounts(0, 0, 0)) or not (paused or at_once):
                 return
-            took = [{"stage": stage, "model": model, **asdict(each)} for stage, model, each in counted.took]
+            took = [{"stage": stage, "model": model, **asdict(costs)} for stage, model, costs in counted.took]
             content = {**self._about, **asdict(replace(counted, took=())), "took": took}
             content["at"] = datetime.now(UTC).isoformat()
             with suppress(InputError):

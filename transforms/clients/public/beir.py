@@ -56,7 +56,7 @@ def _download(name: str, folder: Path) -> None:
             raise InputError(f"{url} cannot be fetched ({str(error) or type(error).__name__}); {advice}") from error
         archive.unlink()
         inner = part / name
-        for each in list(inner.iterdir()) if inner.is_dir() else []:
-            each.rename(part / each.name)
+        for path in list(inner.iterdir()) if inner.is_dir() else []:
+            path.rename(part / path.name)
         if not any(part.rglob("corpus.jsonl")):
             raise InputError(f"{url} holds no BEIR collection; {FOLDER} names the folder of those that are kept")

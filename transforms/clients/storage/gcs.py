@@ -68,7 +68,7 @@ def _status(error: BaseException) -> int | None:
 
     if isinstance(error, BeamIOError):
         inner = list((error.exception_details or {}).values())
-        return next((status for each in inner if (status := _status(each)) is not None), None)
+        return next((status for item in inner if (status := _status(item)) is not None), None)
     status = getattr(getattr(error, "response", None), "status_code", None) or getattr(error, "code", None)
     return int(status) if isinstance(status, int) else None
 

@@ -87,7 +87,7 @@ def make_private(folder: str) -> None:
 
 def mode_in(folder: Path) -> int:
     """The mode of a new file, before the umask: a folder that `make_private` has made, or its parent, decides."""
-    return 0o600 if any((each / PRIVATE).exists() for each in (folder, folder.parent)) else 0o666
+    return 0o600 if any((path / PRIVATE).exists() for path in (folder, folder.parent)) else 0o666
 
 
 def make_folder(folder: Path) -> None:

@@ -36,17 +36,17 @@ class Took:
 def summed(took: Iterable[Took]) -> tuple[Took, ...]:
     """What calls took, once for each position."""
     by_position: dict[int | None, Took] = {}
-    for each in took:
-        by_position[each.position] = by_position[each.position] + each if each.position in by_position else each
+    for item in took:
+        by_position[item.position] = by_position[item.position] + item if item.position in by_position else item
     return tuple(by_position.values())
 
 
 def took_of(took: Iterable[Took], needed_by: Mapping[int, Collection[int]]) -> dict[int, Took]:
     """What calls took that each configuration needed, by its position."""
     of: dict[int, Took] = {}
-    for each in took:
-        users = () if each.position is None else needed_by.get(each.position, ())
+    for item in took:
+        users = () if item.position is None else needed_by.get(item.position, ())
         for user in users:
-            here = replace(each, position=user, shared=each.calls if len(users) > 1 else each.shared)
+            here = replace(item, position=user, shared=item.calls if len(users) > 1 else item.shared)
             of[user] = of[user] + here if user in of else here
     return of

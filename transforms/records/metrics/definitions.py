@@ -50,7 +50,7 @@ class MetricDefinition:
     def options(self) -> dict[str, inspect.Parameter]:
         """The keyword arguments of the kernel, except the cutoffs."""
         _, *parameters = inspect.signature(self.kernel).parameters.values()
-        return {each.name: each for each in parameters if each.name not in ("cutoff", "budget")}
+        return {parameter.name: parameter for parameter in parameters if parameter.name not in ("cutoff", "budget")}
 
     @cached_property
     def cutoff(self) -> str:

@@ -105,8 +105,8 @@ class Evaluation:
     def with_dropped(self, positions: Collection[int], queries: int, last: int) -> "Evaluation":
         """The evaluation after a look of a race."""
         configurations = tuple(
-            replace(each, dropped_at=queries, last=last) if position in positions else each
-            for position, each in enumerate(self.configurations)
+            replace(configuration, dropped_at=queries, last=last) if position in positions else configuration
+            for position, configuration in enumerate(self.configurations)
         )
         return replace(self, configurations=configurations)
 
@@ -118,7 +118,7 @@ class Evaluation:
     def users(self, source: int) -> tuple[int, ...]:
         """Positions of the configurations whose rankings are cut from a source, or fused from it."""
         known = enumerate(self.configurations)
-        return tuple(i for i, each in known if each.source == source or self._uses(i, source))
+        return tuple(i for i, configuration in known if configuration.source == source or self._uses(i, source))
 
     @property
     def panels(self) -> tuple[Panel, ...]:
@@ -149,7 +149,9 @@ class Evaluation:
     def cut_short(self) -> dict[Metric, tuple[int, ...]]:
         """The metrics that look at more documents than `top_k` leaves, with the positions of these configurations."""
         short = {
-            metric: tuple(i for i, each in enumerate(self.configurations) if metric.exceeds(each.top_k))
+            metric: tuple(
+                i for i, configuration in enumerate(self.configurations) if metric.exceeds(configuration.top_k)
+            )
             for metric in self.retrieval
         }
         return {metric: positions for metric, positions in short.items() if positions}
@@ -179,7 +181,7 @@ class Evaluation:
 
         None for a source that is only part of a fusion.
         """
-        of_source = (i for i, each in enumerate(self.configurations) if each.source == source)
+        of_source = (i for i, configuration in enumerate(self.configurations) if configuration.source == source)
         return next((i for i in of_source if self.configurations[i].derived_from is None), None)
 
     def owner(self, source: int) -> int:
@@ -189,7 +191,11 @@ class Evaluation:
 
     def with_threshold(self, source: int) -> int:
         """Position of the configuration that has the widest of the distance thresholds of a source."""
-        distances = {i: each.distance for i, each in enumerate(self.configurations) if each.source == source}
+        distances = {
+            i: configuration.distance
+            for i, configuration in enumerate(self.configurations)
+            if configuration.source == source
+        }
         return max(distances, key=lambda i: distances[i] or 0.0)
 
     def parts(self, position: int) -> tuple[int, ...]:

@@ -44,7 +44,7 @@ def listed(flat: Sequence[pa.Array], lengths: Sequence[int], are_null: Sequence[
 def rankings_in(documents: pa.ListArray) -> Iterator[Ranking]:
     """The rankings of an array without nulls."""
     for ranking in documents.to_pylist():
-        doc_ids, scores, texts = ([each[name] for each in ranking] for name in ("doc_id", "score", "text"))
+        doc_ids, scores, texts = ([hit[name] for hit in ranking] for name in ("doc_id", "score", "text"))
         numbers = tuple(math.nan if score is None else score for score in scores)
         yield Ranking(tuple(doc_ids), numbers, () if None in texts else tuple(texts))
 

@@ -135,7 +135,7 @@ def _contenders(
     """For each metric of a panel, every configuration over one slice, without the columns of `OfMany`."""
     panel, layout, moments = evaluation.panels[number], SumLayout.of(evaluation), aggregate.clusters.get(name)
     by_configuration = []
-    for position, each in enumerate(evaluation.configurations):
+    for position, configuration in enumerate(evaluation.configurations):
         state = aggregate.queries[position, number, name]
         drawn = _no_replicates(panel) if totals is None else layout.means(totals, position, number)
         clusters = None if moments is None else means_by_cluster(moments, evaluation, position, number)
@@ -146,7 +146,7 @@ def _contenders(
         elif name != ALL and _counted(state.moments.count, clusters) < evaluation.statistics.min_slice:
             summaries = [replace(summary, ci_low=None, ci_high=None) for summary in summaries]
         rows = [
-            _row(each.config_id, name, metric, panel, state, summary, firsts)
+            _row(configuration.config_id, name, metric, panel, state, summary, firsts)
             for metric, summary in zip(panel.metrics, summaries, strict=True)
         ]
         by_configuration.append(list(map(Contender, rows, state.estimates(panel.ranges, clusters), drawn)))
@@ -192,10 +192,10 @@ def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[
     for number, panel in enumerate(evaluation.panels):
         for column, metric in enumerate(map(str, panel.metrics)):
             seen: dict[object, str] = {}
-            for position, each in enumerate(evaluation.configurations):
+            for position, configuration in enumerate(evaluation.configurations):
                 state = aggregate.queries[position, number, name]
                 values = state.values_of(column) if state.moments.count else position
-                firsts[each.config_id, metric] = seen.setdefault(values, each.config_id)
+                firsts[configuration.config_id, metric] = seen.setdefault(values, configuration.config_id)
     return firsts
 
 
@@ -232,8 +232,8 @@ def _rank_distinct(contenders: Sequence[Contender], confidence: float) -> list[C
     """
     leaders: dict[str, Contender] = {}
     known = [contender for contender in contenders if contender.row.mean is not None]
-    for each in known:
-        leaders.setdefault(each.row.equal_to or each.row.config_id, each)
+    for configuration in known:
+        leaders.setdefault(configuration.row.equal_to or configuration.row.config_id, configuration)
     if len(known) < 2:
         return [contender.row for contender in contenders]
     ranked = dict(zip(leaders, _rank([*leaders.values()], confidence), strict=True))

@@ -103,9 +103,9 @@ def with_judged(
     with_labels = {panel.name for panel in evaluation.panels if panel.has_labels}
     by_panel: dict[tuple[int, str], list[JudgedValues]] = {
         (position, kind): []
-        for position, each in enumerate(evaluation.configurations)
+        for position, configuration in enumerate(evaluation.configurations)
         for name in names
-        if name in each.judged
+        if name in configuration.judged
         for kind in ((name, by_people(name)) if name in with_labels else (name,))
     }
     for part in values:
@@ -114,16 +114,16 @@ def with_judged(
         by_panel[part.configuration, part.metric].append(part)
     with_panels = []
     order = order_of(query_ids)
-    for each in scored:
-        asked = evaluation.configurations[each.configuration].asked(order)
+    for scored_item in scored:
+        asked = evaluation.configurations[scored_item.configuration].asked(order)
         panels = []
         for name in names:
-            parts = by_panel.get((each.configuration, name))
+            parts = by_panel.get((scored_item.configuration, name))
             panel = _no_panel(len(query_ids)) if parts is None else _panel(query_ids, parts, asked)
             if name in with_labels:
-                panel = _labelled(panel, query_ids, by_panel.get((each.configuration, by_people(name)), []))
+                panel = _labelled(panel, query_ids, by_panel.get((scored_item.configuration, by_people(name)), []))
             panels.append(panel)
-        with_panels.append(replace(each, panels=(each.retrieval, *panels)))
+        with_panels.append(replace(scored_item, panels=(scored_item.retrieval, *panels)))
     return tuple(with_panels)
 
 

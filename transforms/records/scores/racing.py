@@ -21,9 +21,9 @@ def left_after(aggregate: RunAggregate, evaluation: Evaluation, look: Look) -> f
     Values by the rules of different tools are not comparable, so each dialect has a race of its own.
     """
     groups: defaultdict[Dialect, list[int]] = defaultdict(list)
-    for position, each in enumerate(evaluation.configurations):
-        if each.dropped_at is None:
-            groups[each.dialect].append(position)
+    for position, configuration in enumerate(evaluation.configurations):
+        if configuration.dropped_at is None:
+            groups[configuration.dialect].append(position)
     totals = aggregate.replicates[ALL].totals()
     layout = SumLayout.of(evaluation)
     panel, column = evaluation.raced

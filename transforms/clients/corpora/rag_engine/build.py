@@ -89,9 +89,11 @@ class Builder:
     def build(self, requests: Sequence[Request]) -> Built:
         """Build corpora, or find them built."""
         named = {request.identity(self._documents): request for request in requests}
-        wanted = {identity: self._wanted(identity, each) for identity, each in named.items()}
+        wanted = {identity: self._wanted(identity, parameters) for identity, parameters in named.items()}
         before = self._settled(self._site.find(tuple(wanted.values()), self._watch), wanted)
-        said = {identity: each for identity, each in before.items() if each.suffices(wanted[identity].most_failures)}
+        said = {
+            identity: corpus for identity, corpus in before.items() if corpus.suffices(wanted[identity].most_failures)
+        }
         complete, lacked = self._checked(said)
         self._report(f"corpora: {len(wanted)} needed, {len(complete)} of them exist")
         lacking = [identity for identity in wanted if identity not in complete]
@@ -106,15 +108,15 @@ class Builder:
         distrusted = {each: said[each].about for each in lacking if each in said}
         fillings = [self._filling(wanted[each], names[each], named[each], distrusted.get(each)) for each in lacking]
         filled = self._fill(fillings)
-        results = [self._result(each, named[each.about.identity]) for each in filled if not each.by_others]
-        others = [each for each in filled if each.by_others and each.error is None]
+        results = [self._result(corpus, named[corpus.about.identity]) for corpus in filled if not corpus.by_others]
+        others = [corpus for corpus in filled if corpus.by_others and corpus.error is None]
         finished = {other.about.identity: existing_of(other.resource, other.about) for other in others}
         lacked |= self._checked(finished)[1]
         used, gone = self._reuse({**complete, **finished}, lacked, named)
-        deleted = {each.about.identity: each for each in filled if each.by_others and each.error is not None}
+        deleted = {corpus.about.identity: corpus for corpus in filled if corpus.by_others and corpus.error is not None}
         results += used
         if not self._rebuilds:
-            results += [self._result(each, named[identity]) for identity, each in deleted.items()]
+            results += [self._result(corpus, named[identity]) for identity, corpus in deleted.items()]
         elif again := [*gone, *deleted]:  # another run has ended, and needed the corpus no more
             self._rebuilds -= 1
             built = self.build([named[each] for each in again])
@@ -154,7 +156,7 @@ class Builder:
             for folder in sorted(set(folders.values())):
                 self._upload(folder, [identity for identity, own in folders.items() if own == folder])
         except InputError:
-            own = {each.corpus.name for each in self._site.find() if is_claim(each.about, self._me)}
+            own = {corpus.corpus.name for corpus in self._site.find() if is_claim(corpus.about, self._me)}
             self._site.delete(sorted(own & self._new.keys()))
             for folder in sorted(set(folders.values())):
                 self._unstage(folder)
@@ -163,7 +165,7 @@ class Builder:
     def _unstage(self, folder: str) -> None:
         """Delete the documents that only corpora needed that were made just now; what cannot be deleted is said."""
         try:
-            there = {each.about.identity for each in self._site.find()}
+            there = {corpus.about.identity for corpus in self._site.find()}
             uses = Uses(folder)
             gone = set(self._new.values()) - there
             uses.delete(uses.needless(self._site.api.location, gone, there), ())
@@ -194,15 +196,17 @@ class Builder:
         self._new |= {name: identity for identity, name in made.items()}
         if made:
             chosen = self._settled(self._site.find(), made)
-            made |= {identity: each.corpus.name for identity, each in chosen.items()}
+            made |= {identity: corpus.corpus.name for identity, corpus in chosen.items()}
         return made, []
 
     def _settled(self, existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
         """One corpus of each identity; what was made besides it, because an answer was lost, is deleted."""
         chosen = preferred(existing, identities)
-        surplus = [each for each in existing if each.about.identity in identities and each not in chosen.values()]
-        own = [each for each in surplus if not each.about.complete and self._is_ours(each)]
-        self._site.delete([each.corpus.name for each in own])
+        surplus = [
+            corpus for corpus in existing if corpus.about.identity in identities and corpus not in chosen.values()
+        ]
+        own = [corpus for corpus in surplus if not corpus.about.complete and self._is_ours(corpus)]
+        self._site.delete([corpus.corpus.name for corpus in own])
         return chosen
 
     def _is_ours(self, existing: Existing) -> bool:
@@ -274,18 +278,18 @@ class Builder:
         names = frozenset(name for folder in self._documents.folders for name in folder.names)
         some = list(complete)
         if len(names) > MOST_LISTED:
-            some = [each for each in some if complete[each].about.failed > len(self._documents.without_text)]
+            some = [corpus for corpus in some if complete[corpus].about.failed > len(self._documents.without_text)]
             for other in complete.keys() - some:
                 self._report(f"corpora: {complete[other].corpus.name}: its {len(names):,} files are not listed")
         lacked = dict(zip(some, self._site.lacking([complete[each].corpus.name for each in some], names), strict=True))
         right = {}
-        for identity, each in complete.items():
-            files, known = lacked.get(identity, {}), each.about.failed - len(self._documents.without_text)
+        for identity, corpus in complete.items():
+            files, known = lacked.get(identity, {}), corpus.about.failed - len(self._documents.without_text)
             if isinstance(files, CallError) or len(files) <= max(0, known):
-                right[identity] = each
+                right[identity] = corpus
             else:
                 problem = f"lacks {len(files):,} of {len(names):,} files, and says that it is complete"
-                self._report(f"corpora: {each.corpus.name} {problem}; what is missing is imported")
+                self._report(f"corpora: {corpus.corpus.name} {problem}; what is missing is imported")
         return right, lacked
 
     def _lacking(
@@ -293,9 +297,9 @@ class Builder:
     ) -> "dict[str, tuple[Failure, ...] | CallError]":
         """For each complete corpus a failure for each document that it lacks."""
         lacking: dict[str, tuple[Failure, ...] | CallError] = {}
-        for identity, each in complete.items():
+        for identity, corpus in complete.items():
             files = lacked.get(identity, {})
-            lacking[identity] = files if isinstance(files, CallError) else self._failures(each.about, files)
+            lacking[identity] = files if isinstance(files, CallError) else self._failures(corpus.about, files)
         return lacking
 
     def _failures(self, own: About, files: Mapping[str, str]) -> tuple[Failure, ...]:

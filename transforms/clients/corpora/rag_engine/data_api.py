@@ -181,7 +181,7 @@ def _operation(operation: Any) -> dict[str, Any]:
     from google.cloud.aiplatform_v1.types import ImportRagFilesOperationMetadata, ImportRagFilesResponse, RagCorpus
 
     metadata, response, corpus = (
-        each.pb(each()) for each in (ImportRagFilesOperationMetadata, ImportRagFilesResponse, RagCorpus)
+        message.pb(message()) for message in (ImportRagFilesOperationMetadata, ImportRagFilesResponse, RagCorpus)
     )
     is_import = bool(operation.metadata.Unpack(metadata))
     operation.response.Unpack(response)

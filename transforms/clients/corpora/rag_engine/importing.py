@@ -96,15 +96,15 @@ def tracks(fillings: Sequence[Filling], quota: ImportQuota, me: Holder) -> list[
     else:
         shares = [1] * len(models)
         for _ in range(most - len(models)):
-            free = [i for i, each in enumerate(models) if shares[i] < min(len(each), budget)]
+            free = [i for i, model in enumerate(models) if shares[i] < min(len(model), budget)]
             if free:
                 shares[max(free, key=lambda i: len(models[i]) / shares[i])] += 1
         dealt = [
-            (tuple(each[track::number]), budget // number)
-            for each, number in zip(models, shares, strict=True)
+            (tuple(model[track::number]), budget // number)
+            for model, number in zip(models, shares, strict=True)
             for track in range(number)
         ]
-    return [Track(each, own, me, quota.give_up_after_s) for each, own in dealt]
+    return [Track(staged, own, me, quota.give_up_after_s) for staged, own in dealt]
 
 
 @dataclass(frozen=True)
@@ -139,10 +139,10 @@ class FindLacking(DataWork[tuple[str, AbstractSet[str]]]):
 def lacking_files(resource: str, names: AbstractSet[str]) -> Steps[Mapping[str, str]]:
     """The files that a corpus lacks, with the reason that the service gives."""
     lacking = dict.fromkeys(sorted(names), NO_REASON)
-    for each in (yield from listed_files(resource)):
-        for name in {each.uri.rpartition("/")[2], each.name} & names:
-            if each.state == "ERROR":
-                lacking[name] = each.error or NO_REASON
+    for listed in (yield from listed_files(resource)):
+        for name in {listed.uri.rpartition("/")[2], listed.name} & names:
+            if listed.state == "ERROR":
+                lacking[name] = listed.error or NO_REASON
             else:
                 lacking.pop(name, None)
     return lacking

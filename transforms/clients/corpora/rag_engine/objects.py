@@ -79,7 +79,7 @@ class Objects:
             return 0
         missing = ((f"{place[name]}/{name}", text.encode()) for name, text in texts(documents))
         wanted = ((uri, text) for uri, text in missing if uri not in present)
-        return _all_done(lambda each: self.put(*each), wanted)
+        return _all_done(lambda item: self.put(*item), wanted)
 
     @cached_property
     def _bucket(self) -> Any:

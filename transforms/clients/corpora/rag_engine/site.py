@@ -68,7 +68,7 @@ class Site:
 
     def fill(self, tracks: Sequence[Track], work: ImportFiles) -> list[Filled]:
         """Import files, one corpus of each track at a time."""
-        return [filled for each in self._alone.done(work, tracks) for filled in _value(each)]
+        return [filled for filling in self._alone.done(work, tracks) for filled in _value(filling)]
 
     def lacking(self, resources: Sequence[str], names: Set[str]) -> "list[Mapping[str, str] | CallError]":
         """For each corpus the files that it lacks, with the reason, or why these are not known."""

@@ -76,7 +76,7 @@ def ours(corpora: Iterable[Listed]) -> tuple[Existing, ...]:
 
 def preferred(existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
     """The preferred corpus of each identity; `existing` has the preferred ones first."""
-    return {each.about.identity: each for each in reversed(existing) if each.about.identity in identities}
+    return {corpus.about.identity: corpus for corpus in reversed(existing) if corpus.about.identity in identities}
 
 
 def existing_of(resource: str, about: About) -> Existing:

@@ -78,6 +78,6 @@ class ElsewherePlace:
         except (BeamIOError, OSError) as error:
             raise InputError(f"the ledger's leases cannot be looked up: {error}", path=self._folder) from error
         now = self._clock()
-        seen = {each.path: self._first_seen.get(each.path, now) for each in found}
+        seen = {lease.path: self._first_seen.get(lease.path, now) for lease in found}
         self._first_seen = seen
         return sorted(path for path, since in seen.items() if now - since < _FORGOTTEN_S)
