@@ -32,6 +32,9 @@ def unmet(
     for metric, position in judged.items():
         for problem in _of_judged(model, metric, answering):
             yield located.error(("metrics", position), f"{metric} {problem}")
+        if Need.SAMPLES in metric.definition.needs and not _sampled(cells):
+            problem = "compares several answers of one model; ask for them: generate: {samples: 3}"
+            yield located.error(("metrics", position), f"{metric} {problem}")
     if judged and given.get("queries") is None:
         yield located.error(("dataset", "queries"), "is missing; the judge reads the queries")
     if judged or any(cell.generator is not None for cell in cells):
@@ -43,6 +46,11 @@ def _answering(located: Located) -> bool:
     given = located.value.get("configurations")
     keys = [key for each in given if isinstance(each, dict) for key in each] if isinstance(given, list) else []
     return "generate" in keys or ANSWERS in keys
+
+
+def _sampled(cells: Sequence[Cell]) -> bool:
+    """Return whether a configuration asks its model more than once."""
+    return any(cell.generator is not None and cell.generator.parameters.samples > 1 for cell in cells)
 
 
 def _of_rankings(located: Located, given: Mapping[str, object], metrics: Sequence[Metric]) -> Iterator[InputError]:

@@ -153,6 +153,23 @@ def test_samples_are_averaged_and_repeats_are_not() -> None:
     assert by_metric(driven(twice, ITEM, outcome=outcome), 0)["Faithfulness"] == 0.5
 
 
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [(("The Nile.", "nile [1]", "a river"), 1 / 3), (("Nile", "Nile", None), "unavailable"), (("Nile",), "one_sample")],
+)
+def test_consistency_is_the_mean_over_all_pairs_of_samples(
+    texts: tuple[str | None, ...], expected: float | str
+) -> None:
+    def outcome(call: Call) -> Any:
+        text = texts[Prompt.parse(call.payload).sample]
+        return CallError(FailureKind.UNAVAILABLE, "down") if text is None else said(call, text)
+
+    generation = Generation("reader", "{query}", contexts=3, samples=len(texts))
+    metrics = {0: (parse_judged("Consistency"),)}
+    asking = EvaluateAnswers({0: Answering(READER, generation)}, Judge(JUDGE, shipped()), metrics)
+    assert by_metric(driven(asking, ITEM, outcome=outcome), 0) == {"Consistency": pytest.approx(expected)}
+
+
 def test_the_number_of_calls_is_known_before() -> None:
     made: list[Call] = []
     planned = work(*ALL)

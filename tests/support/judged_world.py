@@ -170,6 +170,7 @@ EXPECTED: Mapping[str, Callable[[World], float | None]] = {
     "TokenF1": lambda w: overlap.token_f1(_uncited(w), w.reference),
     "ROUGE-L": lambda w: overlap.rouge_l(_uncited(w), w.reference),
     "BLEU": lambda w: overlap.bleu(_uncited(w), w.reference),
+    "Consistency": lambda _: None,
     "chrF": lambda w: overlap.chrf(_uncited(w), w.reference),
     "Refused": lambda w: float(w.kind == "refused"),
     "RefusalPrecision": lambda w: float(not w.answerable) if w.kind == "refused" else None,

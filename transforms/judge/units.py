@@ -65,10 +65,12 @@ def units_of(
         if not of_answer:
             yield Unit(position, tuple(some), _case(item, texts), problem)
             continue
-        for answer in given or ():
+        for sample, answer in enumerate(given or ()):
             wrong = problem or _no_answer(answer)
             cited = tuple(place for place in answer.cited if place < len(texts))
-            case = JudgedCase(item.text, texts, answer.text, cited, answer.invented, item.gold)
+            case = JudgedCase(
+                item.text, texts, answer.text, cited, answer.invented, item.gold, _others(given or (), sample)
+            )
             yield Unit(position, tuple(some), case, wrong)
 
 
@@ -92,6 +94,11 @@ def _value(evidence: Evidence, metric: JudgedMetric) -> float | Undefined | Call
         return evidence.value(metric)
     except CallError as error:
         return error
+
+
+def _others(answers: Sequence[Answer], sample: int) -> tuple[str, ...]:
+    """The texts of the other samples; the failure of one is that of the value."""
+    return tuple(answer.text or "" for place, answer in enumerate(answers) if place != sample)
 
 
 def _case(item: Item, contexts: tuple[str, ...] = ()) -> JudgedCase:

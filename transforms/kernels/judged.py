@@ -47,6 +47,7 @@ class Undefined(StrEnum):
     NO_REFERENCE_SENTENCES = "no_reference_sentences"
     NO_DIRECTION = "no_direction"
     CONTEXTS_NOT_GIVEN = "contexts_not_given"
+    ONE_SAMPLE = "one_sample"
 
 
 Value: TypeAlias = float | Undefined

@@ -1,10 +1,12 @@
-"""Overlap of an answer's words with a reference answer: metrics that need no judge, each from 0 to 1."""
+"""Overlap of an answer's words with a reference answer, or with other answers: metrics from 0 to 1 without a judge."""
 
 import math
 import re
 import string
 from collections import Counter
 from collections.abc import Iterator, Sequence
+
+from rankbeam.transforms.kernels.judged import Undefined, Value
 
 _CITATION = re.compile(r"\s*\[\d+(?:\s*[,;–-]\s*\d+)*\]")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -58,6 +60,19 @@ def token_f1(answer: str, reference: str) -> float:
     if not ours or not theirs:
         return float(ours == theirs)
     return 2 * (Counter(ours) & Counter(theirs)).total() / (len(ours) + len(theirs))
+
+
+def consistency(samples: Sequence[str]) -> Value:
+    """Mean F1 of the words of one sampled answer and each of the others: over all samples, the mean of all pairs.
+
+    Args:
+        samples: texts of all answers to one query, the one that is scored first.
+
+    >>> consistency(["the Nile", "Nile", "a river"]), consistency(["the Nile"])
+    (0.5, <Undefined.ONE_SAMPLE: 'one_sample'>)
+    """
+    first, *others = samples
+    return sum(token_f1(first, other) for other in others) / len(others) if others else Undefined.ONE_SAMPLE
 
 
 def rouge_l(answer: str, reference: str) -> float:

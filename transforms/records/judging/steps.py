@@ -34,6 +34,7 @@ class Need(StrEnum):
     ANSWERABLE = "answerable"
     NUGGETS = "nuggets"
     EMBEDDINGS = "embeddings"
+    SAMPLES = "samples"
 
 
 class JudgeQuestion(NamedTuple):
@@ -61,6 +62,7 @@ class JudgedCase:
         cited: positions of the contexts that the answer refers to.
         invented: number of references to contexts that do not exist.
         gold: reference answer, nuggets, and whether the query is answerable, each None if the dataset does not say.
+        others: texts of the other sampled answers to the query.
     """
 
     query: str
@@ -69,6 +71,7 @@ class JudgedCase:
     cited: tuple[int, ...] = ()
     invented: int = 0
     gold: Gold = NO_GOLD
+    others: tuple[str, ...] = ()
 
 
 class JudgeReplies:
