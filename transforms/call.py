@@ -29,7 +29,7 @@ from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger, LedgerUse
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.kernels.pacing import lane_of, lane_shares
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask, Recalled, Usage
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask, Recalled, Usage
 from rankbeam.transforms.records.calls.took import summed
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.dataset import DatasetSummary
@@ -50,7 +50,7 @@ _logger = logging.getLogger(__name__)
 class Called(NamedTuple):
     """The result of `CallServices`."""
 
-    answers: beam.PCollection[Answer]
+    answers: beam.PCollection[CallAnswer]
     recalled: beam.PCollection[Recalled]
     """Of works of one call: tasks that the ledger has answered."""
     failed: beam.PCollection[FailedTask]
@@ -77,7 +77,7 @@ class CallServices(beam.PTransform):
             | "GroupByLane" >> beam.GroupByKey()
             | "Call"
             >> beam.ParDo(CallFn(self.stage, self.ledger), beam.pvalue.AsSingleton(self.summary), *used)
-            .with_output_types(Answer, recalled=Recalled, failed=FailedTask, usage=Usage, warnings=str)
+            .with_output_types(CallAnswer, recalled=Recalled, failed=FailedTask, usage=Usage, warnings=str)
             .with_outputs(RECALLED, FAILED, USAGE, WARNINGS, main="answers")
         )
         usage = (
@@ -145,7 +145,7 @@ class CallFn(beam.DoFn):
         element: tuple[LaneKey, Iterable[Reference]],
         summary: DatasetSummary,
         earlier: Sequence[Usage] = (),
-    ) -> Iterator[Answer]:
+    ) -> Iterator[CallAnswer]:
         """Take a lane; all lanes of the bundle begin together, after all input that could fail is read."""
         self._earlier = earlier
         self._queries = summary.judged + summary.also_asked  # the side input also waits until the dataset is checked
@@ -161,7 +161,7 @@ class CallFn(beam.DoFn):
         limit = FailureLimit(self._stage.max_failure_rate, self._queries)
         reported_at = 0.0
         for outcome in fan_out.taken():
-            if isinstance(outcome, Answer):
+            if isinstance(outcome, CallAnswer):
                 yield _in_window(outcome)
             elif isinstance(outcome, Recalled):
                 yield beam.pvalue.TaggedOutput(RECALLED, _in_window(outcome))

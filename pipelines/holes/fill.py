@@ -20,7 +20,7 @@ _MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
-class Filling:
+class FilledJudgements:
     """Summary of what was filled.
 
     Attributes:
@@ -84,7 +84,7 @@ class Filling:
         return "\n".join(lines).rstrip()
 
 
-def fill(run: Results, grades: str | None = None) -> Filling:
+def fill(run: Results, grades: str | None = None) -> FilledJudgements:
     """Write the judgements of people, and the judge's grades of documents that people did not judge.
 
     Args:
@@ -102,7 +102,7 @@ def fill(run: Results, grades: str | None = None) -> Filling:
     folder = files.join(run.output, FOLDER)
     files.make_folder(folder)
     target = files.join(folder, f"{run.run_id}.tsv")
-    result = Filling(
+    result = FilledJudgements(
         target,
         len(unchanged),
         len(filled),

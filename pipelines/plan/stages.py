@@ -27,7 +27,7 @@ from rankbeam.transforms.judge.ask_known import AskKnown
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Steps, Task
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import Failure, FailureKind
@@ -74,7 +74,7 @@ def read_counted(file: str) -> CallCounts:
 
 def _recall(tasks: beam.PCollection, experiment: Experiment, branches: Branches) -> None:
     recall = beam.ParDo(RecallFn(retrieve_stage(experiment), experiment.ledger))
-    recall = recall.with_output_types(Answer, failed=FailedTask)
+    recall = recall.with_output_types(CallAnswer, failed=FailedTask)
     recalled = tasks | "Recall" >> recall.with_outputs(_FAILED, main="answers")
     rankings = recalled.answers
     if experiment.applications:
@@ -117,7 +117,7 @@ class RecallFn(beam.DoFn):
             entry = entries.get(call.key or "")
             value = None if entry is None else self._value(task, steps, call, entry)
             if value is not None:
-                yield Answer(task.work, task.name, task.subjects, value)
+                yield CallAnswer(task.work, task.name, task.subjects, value)
                 continue
             for subject in task.subjects:
                 failure = Failure(self._stage.name, FailureKind.UNAVAILABLE, subject.query_id, 0, "not asked so far")

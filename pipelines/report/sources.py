@@ -65,7 +65,7 @@ class DatasetFiles:
                 letters += sum(map(len, own.values()))
         return found
 
-    def _entries(self, role: str) -> Iterator[texts.Entry]:
+    def _entries(self, role: str) -> Iterator[texts.TextEntry]:
         try:
             for path in self._paths(role):
                 yield from texts.read_entries(path, role)

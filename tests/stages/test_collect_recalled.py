@@ -10,7 +10,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.records.calls.outcomes import Answer, Recalled
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, Recalled
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.queries import Ranking
@@ -62,7 +62,7 @@ def test_many_are_collected_as_each(
         )
         for place, (_, of) in enumerate(items)
     ]
-    answers = [Answer("http", "", of, ranking) for (ranking, _), of in zip(items, subjects, strict=True)]
+    answers = [CallAnswer("http", "", of, ranking) for (ranking, _), of in zip(items, subjects, strict=True)]
     flat = [(place, subject) for place, of in enumerate(subjects) for subject in of]
     recalled = Recalled(
         "http",

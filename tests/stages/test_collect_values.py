@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.judge import collect
 from rankbeam.transforms.judge.collect import PANEL, WORK, CollectJudgementsFn
 from rankbeam.transforms.judge.rows import Rows
-from rankbeam.transforms.records.calls.outcomes import Answer
+from rankbeam.transforms.records.calls.outcomes import CallAnswer
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -37,9 +37,9 @@ _ITEMS = st.lists(st.tuples(st.integers(0, 3), _VALUES), max_size=30)
 Row = tuple[int, int, str, str, float | None, Status, str | None]
 
 
-def answer(query_id: str, bucket: int, values: dict[tuple[int, str], tuple[Any, ...]]) -> Answer:
+def answer(query_id: str, bucket: int, values: dict[tuple[int, str], tuple[Any, ...]]) -> CallAnswer:
     judged = tuple(Value(*key, *outcome) for key, outcome in values.items())
-    return Answer(
+    return CallAnswer(
         WORK, query_id, (Subject(PANEL, query_id, bucket, (0, 1, 2)),), Evaluated(query_id, None, (), judged, ())
     )
 

@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
@@ -132,7 +132,7 @@ def feed(tasks: Sequence[Task]) -> Feed:
 
 def make(
     tasks: Iterable[Task], service: Echo, folder: Path, quota: Quota = FAST, clock: VirtualClock | None = None
-) -> list[Answer | FailedTask]:
+) -> list[CallAnswer | FailedTask]:
     """What comes of tasks in one lane."""
     return made({"echo": service}, [list(tasks)], folder, quota, clock)[0]
 
@@ -143,7 +143,7 @@ def made(
     folder: Path,
     quota: Quota = FAST,
     clock: VirtualClock | None = None,
-) -> tuple[list[Answer | FailedTask], FanOut]:
+) -> tuple[list[CallAnswer | FailedTask], FanOut]:
     """What comes of tasks in several lanes of one pool, and the fan-out that did them, on a virtual clock."""
     with VirtualClock() if clock is None else nullcontext(clock) as virtual:
         fan_out = FanOut(stage(services, replace(quota, lanes=len(lanes))), Ledger(str(folder)), virtual)
@@ -153,9 +153,9 @@ def made(
     return outcomes, fan_out
 
 
-def subjects(outcome: Answer | FailedTask) -> list[str]:
+def subjects(outcome: CallAnswer | FailedTask) -> list[str]:
     """The ids of the queries that an outcome is of."""
-    return [each.query_id for each in (outcome.subjects if isinstance(outcome, Answer) else (outcome.subject,))]
+    return [each.query_id for each in (outcome.subjects if isinstance(outcome, CallAnswer) else (outcome.subject,))]
 
 
 def failing(kind: FailureKind, times: int, retry_after_s: float | None = None) -> Script:

@@ -59,7 +59,7 @@ def read_chunks(path: str) -> list[Document]:
 
     The text of a document is its chunks one after the other, with a blank line between two of them.
     """
-    chunks: dict[str, list[texts.Entry]] = {}
+    chunks: dict[str, list[texts.TextEntry]] = {}
     for name, entry in _entries(path):
         doc_id = entry.attributes.get(_DOCUMENT, "")
         if (fault := ids.fault(doc_id)) is not None or not doc_id:
@@ -89,7 +89,7 @@ def joined(doc_id: str, title: str, chunks: Sequence[str], attributes: Mapping[s
     return Document(doc_id, title, text, dict(attributes), tuple(spans))
 
 
-def _entries(path: str) -> Iterator[tuple[str, texts.Entry]]:
+def _entries(path: str) -> Iterator[tuple[str, texts.TextEntry]]:
     for name in sources.expand(path):
         for entry in texts.read_entries(name, "corpus"):
             yield name, entry
@@ -105,7 +105,7 @@ def _distinct(given: Iterator[tuple[Document, Place]]) -> list[Document]:
     return [documents[name][0] for name in sorted(documents)]
 
 
-def _of_entries(doc_id: str, chunks: list[texts.Entry]) -> Document:
+def _of_entries(doc_id: str, chunks: list[texts.TextEntry]) -> Document:
     title = next((chunk.title for chunk in chunks if chunk.title), "")
     attributes = {
         name: value for name, value in chunks[0].attributes.items() if name not in (_DOCUMENT, "start", "end")

@@ -11,7 +11,7 @@ import apache_beam as beam
 from pydantic import TypeAdapter
 
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.calls.outcomes import Answer, Usage
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, Usage
 
 Record = TypeVar("Record")
 
@@ -30,7 +30,7 @@ class WriteResultsFn(beam.DoFn):
         self._lines: list[str] = []
         self._written_at = time.monotonic()
 
-    def process(self, element: Answer) -> None:
+    def process(self, element: CallAnswer) -> None:
         """Add the results of a task; write them when there are enough, or it is time."""
         values = element.value if isinstance(element.value, tuple) else (element.value,)
         self._lines += [as_line(value) for value in values]

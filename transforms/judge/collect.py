@@ -18,7 +18,7 @@ from rankbeam.transforms.judge.rows import Rows, texts_of
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.answer_tables import ANSWER_TABLES
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Subject, Task, without_calls
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.judging.evaluated import Evaluated, Value
@@ -51,12 +51,12 @@ def tasks_of(element: Bucketed, configurations: tuple[int, ...]) -> Iterator[Tas
         yield WORK, batch
 
 
-def given_answers(element: Bucketed, work: EvaluateAnswers, configurations: tuple[int, ...]) -> Iterator[Answer]:
+def given_answers(element: Bucketed, work: EvaluateAnswers, configurations: tuple[int, ...]) -> Iterator[CallAnswer]:
     """What comes of the queries of a bucket where no model is called."""
     bucket, items = element
     for item in items_in(items):
         subjects = (Subject(PANEL, item.query_id, bucket, configurations),)
-        yield Answer(WORK, item.query_id, subjects, without_calls(work.steps(item)))
+        yield CallAnswer(WORK, item.query_id, subjects, without_calls(work.steps(item)))
 
 
 class CollectedJudgements(NamedTuple):
@@ -74,7 +74,7 @@ class CollectEvaluated(beam.PTransform):
 
     rows: Rows
 
-    def expand(self, answers: beam.PCollection[Answer]) -> Any:  # a Collected; Beam warns of named results
+    def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # a Collected; Beam warns of named results
         """Add the steps."""
         tags = (*_TABLES, _FAILURES, _TEXTS)
         outputs = answers | "Collect" >> beam.ParDo(CollectJudgementsFn(self.rows)).with_outputs(*tags, main="values")
@@ -99,7 +99,7 @@ class CollectJudgementsFn(beam.DoFn):
         self._texts: dict[str, str] = {}
         self._letters = 0
 
-    def process(self, element: Answer) -> Iterator[object]:
+    def process(self, element: CallAnswer) -> Iterator[object]:
         """Add what came of an item; yield values and rows when there are enough."""
         evaluated: Evaluated = element.value
         (subject,) = element.subjects

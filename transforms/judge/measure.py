@@ -15,7 +15,7 @@ from rankbeam.transforms.judge.ask_known import AskKnown
 from rankbeam.transforms.judge.quality import Quality
 from rankbeam.transforms.judge.quality_rows import QualityRows
 from rankbeam.transforms.judge.quality_warnings import notes_of, warnings_of
-from rankbeam.transforms.records.calls.outcomes import Answer
+from rankbeam.transforms.records.calls.outcomes import CallAnswer
 
 
 @dataclass
@@ -57,7 +57,7 @@ class MeasureJudge(beam.PTransform):
     ledger: Ledger
     strict: bool = False
 
-    def expand(self, answers: beam.PCollection[Answer]) -> Any:  # a Measured; Beam warns of named results
+    def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # a Measured; Beam warns of named results
         """Add the steps."""
         quality = (
             answers
@@ -72,7 +72,7 @@ class MeasureJudge(beam.PTransform):
         return Measured(rows, warnings)
 
 
-def quality_of(answer: Answer) -> Quality:
+def quality_of(answer: CallAnswer) -> Quality:
     """What the judgements of one answered task say."""
     return Quality.of(answer.value)
 

@@ -13,7 +13,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from rankbeam.transforms.clients.storage.batches import SourceRows
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.applications import ApplicationAnswer
-from rankbeam.transforms.records.calls.outcomes import Answer
+from rankbeam.transforms.records.calls.outcomes import CallAnswer
 from rankbeam.transforms.retrieve.local import ROWS_AT_ONCE
 from rankbeam.transforms.retrieve.replay import rankings_in
 
@@ -31,13 +31,13 @@ class CollectedAnswers(NamedTuple):
 class CollectAnswers(beam.PTransform):
     """Make batches of the answers of applications."""
 
-    def expand(self, answers: beam.PCollection[Answer]) -> Any:  # CollectedAnswers; Beam warns of named results
+    def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # CollectedAnswers; Beam warns of named results
         """Add the steps."""
         rows = answers | "Collect" >> beam.ParDo(CollectAnswersFn()).with_output_types(SourceRows)
         return CollectedAnswers(rows, rows | "Rank" >> beam.Map(_ranked).with_output_types(SourceRows))
 
 
-def is_application(answer: Answer) -> bool:
+def is_application(answer: CallAnswer) -> bool:
     """Return whether an application has given an answer, and no retriever a ranking."""
     return isinstance(answer.value, ApplicationAnswer)
 
@@ -49,7 +49,7 @@ class CollectAnswersFn(beam.DoFn):
         """Start a bundle without answers."""
         self._rows: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
 
-    def process(self, element: Answer) -> Iterator[SourceRows]:
+    def process(self, element: CallAnswer) -> Iterator[SourceRows]:
         """Add an answer for all its subjects; yield full batches."""
         for subject in element.subjects:
             for source in subject.positions:

@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.retrievers.retrieve import PANEL, Retrieve
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask, Recalled
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask, Recalled
 from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.failures import Failure, FailureKind
@@ -69,7 +69,7 @@ class CollectRankings(beam.PTransform):
     evaluation: Evaluation
     recalled: beam.PCollection[Recalled] | None = None
 
-    def expand(self, answers: beam.PCollection[Answer]) -> Any:  # a Collected; Beam warns of named results
+    def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # a Collected; Beam warns of named results
         """Add the steps."""
         collected = [answers | "Collect" >> self._collecting(CollectRankingsFn)]
         if self.recalled is not None:
@@ -94,7 +94,7 @@ class CollectRankingsFn(beam.DoFn):
         """Start a bundle without rankings."""
         self._rankings: defaultdict[tuple[int, int], list[tuple[str, Ranking]]] = defaultdict(list)
 
-    def process(self, element: Answer) -> Iterator[object]:
+    def process(self, element: CallAnswer) -> Iterator[object]:
         """Add an answer for all its subjects; yield full batches."""
         for source, subjects in _by_source(element.subjects).items():
             yield from self.collect(element.value, source, subjects)

@@ -10,7 +10,7 @@ import pytest
 from support.services import Echo, Script, make, task
 
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Task
 from rankbeam.transforms.records.errors import CallError
@@ -45,7 +45,7 @@ def questions(number: int, step: str = "", start: int = 0) -> list[Task]:
     return [each._replace(item=replace(each.item, step=step)) for each in tasks] if step else tasks
 
 
-def failures(outcomes: list[Answer | FailedTask]) -> list[Failure]:
+def failures(outcomes: list[CallAnswer | FailedTask]) -> list[Failure]:
     return [outcome.failure for outcome in outcomes if isinstance(outcome, FailedTask)]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.services import Echo, WorkerGone, failing, made, taking, task
 
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Task
 from rankbeam.transforms.records.counters import Counter
@@ -34,7 +34,7 @@ def test_equal_calls_in_several_lanes_are_made_once(latency_s: float, number: in
     service = Echo(taking(latency_s))
     outcomes, fan_out = made({"echo": service}, lanes(number, 600, 45), tmp_path, QUOTA)
     assert Tally(question for question, _ in service.begun) == {f"q{place}": 1 for place in range(45)}
-    assert [type(each) for each in outcomes] == [Answer] * 600
+    assert [type(each) for each in outcomes] == [CallAnswer] * 600
     totals = fan_out.totals()
     assert totals[Counter.CALLS_MADE, "pool"] == 45
 

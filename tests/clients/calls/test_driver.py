@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from rankbeam.transforms.clients.calls.driver import Driver, Flight, Outcome
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
 from rankbeam.transforms.records.errors import CallError
@@ -59,7 +59,7 @@ class Driven:
         self.driver.settle(flight, flight.read(Reply(answer)))
 
     def values(self) -> dict[str, Any]:
-        return {each.name: each.value for each, _ in self.outcomes if isinstance(each, Answer)}
+        return {each.name: each.value for each, _ in self.outcomes if isinstance(each, CallAnswer)}
 
 
 def task(name: str, item: Any) -> Task:

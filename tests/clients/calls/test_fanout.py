@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.refusals import RequestPart
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.counters import Counter
@@ -50,7 +50,7 @@ def test_equal_calls_are_made_once_and_everyone_is_answered(tmp_path: Path) -> N
 def test_what_may_pass_is_tried_again(kind: FailureKind, tmp_path: Path) -> None:
     service = Echo(failing(kind, times=2))
     outcomes = make([task("q")], service, tmp_path)
-    assert [type(each) for each in outcomes] == [Answer]
+    assert [type(each) for each in outcomes] == [CallAnswer]
     assert len(service.begun) == 3
 
 
@@ -90,7 +90,7 @@ def test_another_form_is_an_attempt_at_the_pace_that_the_limit_does_not_count(
     service = Echo(refusing_the_form(times=1))
     quota = Quota(requests_per_minute=60, attempts=1)
     (outcome,) = make([task("q")], service, tmp_path, quota, clock)
-    assert isinstance(outcome, Answer)
+    assert isinstance(outcome, CallAnswer)
     (_, first), (_, second) = service.begun
     assert 1.0 <= second - first <= 1.02  # calls may arrive a little closer than they were sent
 
@@ -180,7 +180,7 @@ def test_a_malformed_answer_is_asked_for_again_and_not_kept(tmp_path: Path) -> N
         return "{" if time == 1 else None
 
     service = Echo(script)
-    assert [type(each) for each in make([task("q")], service, tmp_path)] == [Answer]
+    assert [type(each) for each in make([task("q")], service, tmp_path)] == [CallAnswer]
     make([task("q")], service, tmp_path)
     assert len(service.begun) == 2
 
@@ -231,7 +231,7 @@ def test_an_answer_that_cannot_be_used_as_configured_is_kept_for_the_day_it_can(
     assert isinstance(failed, FailedTask)
     assert failed.failure.message == "the rule does not match"
     mended = Echo()
-    assert [type(each) for each in make([task("q")], mended, tmp_path)] == [Answer]
+    assert [type(each) for each in make([task("q")], mended, tmp_path)] == [CallAnswer]
     assert not mended.begun
 
 
@@ -241,7 +241,7 @@ def test_two_readers_of_one_answer_fail_and_succeed_apart(tmp_path: Path) -> Non
 
     services = {"good": Echo(), "bad": Echo(reader=refuse)}
     outcomes, _ = made(services, [[task("q", "good", service="good"), task("q", "bad", service="bad")]], tmp_path)
-    assert {name: type(each) for each in outcomes for name in subjects(each)} == {"good": Answer, "bad": FailedTask}
+    assert {name: type(each) for each in outcomes for name in subjects(each)} == {"good": CallAnswer, "bad": FailedTask}
     assert len(services["good"].begun) + len(services["bad"].begun) == 1
 
 

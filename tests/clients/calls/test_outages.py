@@ -12,7 +12,7 @@ from support.services import Echo, Script, failing, made, make, taking, task
 
 from rankbeam.transforms.clients.ledger import clear
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import Failure, FailureKind
@@ -40,7 +40,7 @@ def down(when: Callable[[float], bool], kind: FailureKind = FailureKind.UNAVAILA
     return script
 
 
-def failures(outcomes: list[Answer | FailedTask]) -> list[Failure]:
+def failures(outcomes: list[CallAnswer | FailedTask]) -> list[Failure]:
     return [outcome.failure for outcome in outcomes if isinstance(outcome, FailedTask)]
 
 

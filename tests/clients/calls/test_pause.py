@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.calls.task_batches import batches_of, rows_in
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.outcomes import Answer
+from rankbeam.transforms.records.calls.outcomes import CallAnswer
 from rankbeam.transforms.records.calls.pause import pause
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
@@ -51,7 +51,7 @@ def test_tasks_pause_beside_each_other_and_hold_no_slot_meanwhile(tmp_path: Path
         fan_out.begin(Lane(("pool",), 0), Feed(rows_in(batches_of(tasks)), 3))
         outcomes = [outcome for outcome in fan_out.outcomes() if outcome is not None]
 
-    assert [outcome.value for outcome in outcomes if isinstance(outcome, Answer)] == [7, 7, 7]
+    assert [outcome.value for outcome in outcomes if isinstance(outcome, CallAnswer)] == [7, 7, 7]
     assert sum(usage.calls for usage in fan_out.usage()) == len(service.requests) == 21
     assert max(request.at_s for request in service.requests) < 6.1 * 60
     assert _is_spread(service.requests)

@@ -26,7 +26,7 @@ from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.retrieve import Retrieve
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import Answer, Recalled
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, Recalled
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.counters import Counter
@@ -75,7 +75,7 @@ def recalled(
             for place, subject in zip(taken.tasks, taken.subjects, strict=True):
                 (values[subject.query_id],) = rankings_in(taken.values.slice(place, 1))
                 known.append(subject.query_id)
-        elif isinstance(taken, Answer):
+        elif isinstance(taken, CallAnswer):
             values |= {subject.query_id: taken.value for subject in taken.subjects}
         elif taken is not None:
             values[taken.subject.query_id] = taken.failure.kind

@@ -10,7 +10,7 @@ from support.services import Echo, Script, failing, made, task
 
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Task
 from rankbeam.transforms.records.errors import CallError
@@ -43,7 +43,9 @@ def clock() -> Iterator[VirtualClock]:
         yield clock
 
 
-def outcomes_of(service: Echo, lanes: list[list[Task]], folder: Path, clock: VirtualClock) -> list[Answer | FailedTask]:
+def outcomes_of(
+    service: Echo, lanes: list[list[Task]], folder: Path, clock: VirtualClock
+) -> list[CallAnswer | FailedTask]:
     return made({"echo": service}, lanes, folder, QUOTA, clock)[0]
 
 
@@ -68,7 +70,7 @@ def test_every_lane_goes_on_when_one_of_them_is_answered_again(clock: VirtualClo
 
     service = Echo(script)
     outcomes = outcomes_of(service, LANES, tmp_path, clock)
-    assert sum(isinstance(outcome, Answer) for outcome in outcomes) == 800
+    assert sum(isinstance(outcome, CallAnswer) for outcome in outcomes) == 800
     assert sum(2 <= at < 40 for _, at in service.begun) <= MOST
     assert clock.monotonic() < 120
 

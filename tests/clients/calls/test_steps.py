@@ -12,7 +12,7 @@ from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask, Usage
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask, Usage
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Task
 from rankbeam.transforms.records.counters import Counter
@@ -34,7 +34,7 @@ def tasks() -> list[Task]:
 
 def judged(
     model: Model, folder: Path, quota: Quota = FAST, some: list[Task] | None = None
-) -> tuple[dict[str, Answer | FailedTask], FanOut]:
+) -> tuple[dict[str, CallAnswer | FailedTask], FanOut]:
     """What comes of each query; both services are one model in pools of their own."""
     services = {"extractor": model, "judge": model}
     pools, quotas = {"extractor": "a", "judge": "b"}, {"a": quota, "b": quota}
@@ -42,10 +42,10 @@ def judged(
     (together,) = set(stage.connected().values())
     fan_out = FanOut(stage, Ledger(str(folder)))
     fan_out.begin(Lane(together, 0), feed(tasks() if some is None else some))
-    outcomes: dict[str, Answer | FailedTask] = {}
+    outcomes: dict[str, CallAnswer | FailedTask] = {}
     for outcome in fan_out.outcomes():
         if outcome is not None:
-            subjects = outcome.subjects if isinstance(outcome, Answer) else (outcome.subject,)
+            subjects = outcome.subjects if isinstance(outcome, CallAnswer) else (outcome.subject,)
             outcomes |= {subject.query_id: outcome for subject in subjects}
     return outcomes, fan_out
 
@@ -58,9 +58,9 @@ def test_ninety_items_make_exactly_their_distinct_calls(tmp_path: Path) -> None:
     model = Model()
     outcomes, fan_out = judged(model, tmp_path)
     assert payloads(model) == Tally(dict.fromkeys(expected_calls(ITEMS), 1))
-    assert {query_id: type(outcome) for query_id, outcome in outcomes.items()} == dict.fromkeys(ITEMS, Answer)
+    assert {query_id: type(outcome) for query_id, outcome in outcomes.items()} == dict.fromkeys(ITEMS, CallAnswer)
     first = outcomes["q0"]
-    assert isinstance(first, Answer)
+    assert isinstance(first, CallAnswer)
     assert first.value == 0.5
     assert sum(usage.calls for usage in fan_out.usage()) == len(model.asked)
 
@@ -116,7 +116,7 @@ def test_a_refusal_is_an_answer_and_is_kept(tmp_path: Path) -> None:
     assert any(isinstance(outcome, FailedTask) for outcome in outcomes.values())
 
 
-def one_item(behave: Behaviour, folder: Path) -> tuple[Answer | FailedTask, list[int], Usage]:
+def one_item(behave: Behaviour, folder: Path) -> tuple[CallAnswer | FailedTask, list[int], Usage]:
     """The outcome of one item, the attempts at its claims, and what they used."""
     model = Model(behave)
     outcomes, fan_out = judged(model, folder, some=tasks()[:1])
@@ -126,7 +126,7 @@ def one_item(behave: Behaviour, folder: Path) -> tuple[Answer | FailedTask, list
 
 def test_what_breaks_its_schema_is_asked_again_twice_with_the_number_of_the_attempt(tmp_path: Path) -> None:
     outcome, attempts, usage = one_item(lambda _, __, attempt: "{" * attempt if attempt < 3 else None, tmp_path)
-    assert isinstance(outcome, Answer)
+    assert isinstance(outcome, CallAnswer)
     assert attempts == [1, 2, 3]
     assert (usage.pool, usage.model, usage.calls, usage.tokens) == ("a", "m-1", 3, TOKENS + TOKENS + TOKENS)
 
@@ -136,7 +136,7 @@ def test_what_keeps_breaking_its_schema_fails_and_is_not_kept(tmp_path: Path) ->
     assert isinstance(outcome, FailedTask)
     assert (outcome.failure.kind, outcome.failure.attempts) == (FailureKind.MALFORMED, 3)
     assert (attempts, usage.tokens) == ([1, 2, 3], TOKENS + TOKENS + TOKENS)
-    assert isinstance(one_item(lambda _, __, ___: None, tmp_path)[0], Answer)
+    assert isinstance(one_item(lambda _, __, ___: None, tmp_path)[0], CallAnswer)
 
 
 def test_a_truncated_answer_is_asked_for_once_more_and_then_kept(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_truncated_answer_is_asked_for_once_more_and_then_kept(tmp_path: Path)
 
 def test_a_longer_limit_may_help_a_truncated_answer(tmp_path: Path) -> None:
     outcome, attempts, _ = one_item(lambda _, __, n: '{"finish": "truncated"}' if n == 1 else None, tmp_path)
-    assert isinstance(outcome, Answer)
+    assert isinstance(outcome, CallAnswer)
     assert attempts == [1, 2]
 
 
@@ -160,7 +160,7 @@ def test_what_a_work_knows_of_an_answer_counts_as_its_schema(tmp_path: Path) -> 
 
     model = Model(incomplete)
     outcomes, _ = judged(model, tmp_path, some=tasks()[:1])
-    assert isinstance(outcomes["q0"], Answer)
+    assert isinstance(outcomes["q0"], CallAnswer)
     assert [attempt for _, attempt in model.asked] == [1, 1, 1, 2, 2]
 
 

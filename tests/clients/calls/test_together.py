@@ -21,7 +21,7 @@ from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, 
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.models.replies import Vectors, reply_of
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.counters import Counter
@@ -74,7 +74,7 @@ class Model(ModelParameters):
 
 def embedded(
     folder: Path, service: Service, texts: list[str], quota: Quota | None = None
-) -> tuple[list[Answer | FailedTask], FanOut]:
+) -> tuple[list[CallAnswer | FailedTask], FanOut]:
     """What comes of texts in one lane, on a virtual clock."""
     Model.connection = service
     parameters = Model(model="m")
@@ -108,7 +108,7 @@ def kept(folder: Path, texts: list[str]) -> dict[str, Embedding]:
 def test_texts_share_requests_and_keep_their_answers(tmp_path: Path) -> None:
     service = Service(most=32)
     outcomes, _ = embedded(tmp_path, service, TEXTS)
-    assert [type(outcome) for outcome in outcomes] == [Answer] * len(TEXTS)
+    assert [type(outcome) for outcome in outcomes] == [CallAnswer] * len(TEXTS)
     assert sorted(text for request in service.requests for text in request) == sorted(TEXTS)
     assert len(service.requests) <= math.ceil(len(TEXTS) / 32) + 1
     assert {text: one.vector for text, one in kept(tmp_path, TEXTS).items()} == {
@@ -141,7 +141,7 @@ def test_a_text_that_is_refused_fails_alone(tmp_path: Path) -> None:
 
     service = Service(32, refuse)
     outcomes, _ = embedded(tmp_path, service, TEXTS)
-    assert Tally(type(outcome) for outcome in outcomes) == {Answer: len(TEXTS) - 1, FailedTask: 1}
+    assert Tally(type(outcome) for outcome in outcomes) == {CallAnswer: len(TEXTS) - 1, FailedTask: 1}
     assert set(kept(tmp_path, TEXTS)) == {*TEXTS} - {TEXTS[40]}
     assert len(service.requests) < 20
     assert [TEXTS[40]] in service.requests
@@ -155,7 +155,7 @@ def test_a_failed_request_is_made_in_halves(tmp_path: Path, kind: FailureKind) -
 
     service = Service(32, refuse)
     outcomes, _ = embedded(tmp_path, service, TEXTS)
-    assert [type(outcome) for outcome in outcomes] == [Answer] * len(TEXTS)
+    assert [type(outcome) for outcome in outcomes] == [CallAnswer] * len(TEXTS)
     assert max(len(request) for request in service.requests[-10:]) == 4
     assert len(service.requests) < 60
 
@@ -167,7 +167,7 @@ def test_a_quota_is_waited_for_by_the_whole_request(tmp_path: Path) -> None:
 
     service = Service(100, refuse)
     outcomes, _ = embedded(tmp_path, service, TEXTS)
-    assert [type(outcome) for outcome in outcomes] == [Answer] * len(TEXTS)
+    assert [type(outcome) for outcome in outcomes] == [CallAnswer] * len(TEXTS)
     assert sum(service.requests[0] == request for request in service.requests) == 2
 
 

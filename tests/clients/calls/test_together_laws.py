@@ -20,7 +20,7 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import prompts_of
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.quota import Prices, Quota
 from rankbeam.transforms.records.calls.steps import Subject, Task
@@ -107,7 +107,7 @@ def task(text: str) -> Task:
 
 def ran(
     service: Batching, questions: Sequence[str], folder: Path, quota: Quota = PRICED, budget: float = math.inf
-) -> tuple[list[Answer | FailedTask], FanOut]:
+) -> tuple[list[CallAnswer | FailedTask], FanOut]:
     with VirtualClock() as clock:
         fan_out = FanOut(replace(stage({"echo": service}, quota), budget=budget), Ledger(str(folder)), clock)
         fan_out.begin(Lane(("pool",), 0), feed([task(question) for question in questions]))
@@ -115,10 +115,10 @@ def ran(
     return outcomes, fan_out
 
 
-def values(outcomes: Sequence[Answer | FailedTask]) -> dict[str, object]:
+def values(outcomes: Sequence[CallAnswer | FailedTask]) -> dict[str, object]:
     return {
-        each.subjects[0].query_id if isinstance(each, Answer) else each.subject.query_id: (
-            each.value if isinstance(each, Answer) else each.failure.kind
+        each.subjects[0].query_id if isinstance(each, CallAnswer) else each.subject.query_id: (
+            each.value if isinstance(each, CallAnswer) else each.failure.kind
         )
         for each in outcomes
     }
@@ -232,7 +232,7 @@ def test_after_a_stop_in_the_middle_nothing_is_paid_twice(tmp_path: Path) -> Non
             fan_out.begin(Lane(("pool",), 0), feed([task(question) for question in QUESTIONS]))
             answered = 0
             for outcome in fan_out.outcomes():
-                answered += isinstance(outcome, Answer)
+                answered += isinstance(outcome, CallAnswer)
                 if answered >= stop_after:
                     break
             fan_out.stop(grace_s=60)

@@ -9,7 +9,7 @@ from support.services import Echo, Script, made, task
 
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.ledger import clear
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.failures import FailureKind
@@ -38,9 +38,9 @@ def _fails(raises: Callable[[], object], *questions: str) -> Script:
     return script
 
 
-def _outcomes(service: Echo, folder: Path) -> tuple[dict[str, Answer | FailedTask], FanOut]:
+def _outcomes(service: Echo, folder: Path) -> tuple[dict[str, CallAnswer | FailedTask], FanOut]:
     outcomes, fan_out = made({"echo": service}, [[task(f"q{i}") for i in range(30)]], folder, QUOTA)
-    of = {(each.subjects[0] if isinstance(each, Answer) else each.subject).query_id: each for each in outcomes}
+    of = {(each.subjects[0] if isinstance(each, CallAnswer) else each.subject).query_id: each for each in outcomes}
     return of, fan_out
 
 
@@ -93,7 +93,7 @@ def test_what_is_answered_beside_an_unexpected_error_is_paid_once(tmp_path: Path
     service.script = None
     begun = len(service.begun)
     outcomes, _ = _outcomes(service, tmp_path)
-    assert all(isinstance(each, Answer) for each in outcomes.values())
+    assert all(isinstance(each, CallAnswer) for each in outcomes.values())
     assert [question for question, _ in service.begun[begun:]] == ["q3"]
 
 

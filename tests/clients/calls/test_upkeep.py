@@ -20,7 +20,7 @@ from rankbeam.transforms.clients.calls.upkeep import Upkeep, UpkeepHooks
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Owner, survey
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.outcomes import Answer, Usage
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, Usage
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import InputError
@@ -110,7 +110,7 @@ def test_what_cannot_be_written_for_long_ends_the_lane_and_says_what_is_lost(
     assert len(service.begun) <= 24
     assert 5.5 < clock.monotonic() < 7.5
     assert service.open == 0
-    assert all(isinstance(outcome, Answer) for outcome in taken)
+    assert all(isinstance(outcome, CallAnswer) for outcome in taken)
     kept = len(list(Ledger(str(disk.folder)).find({each.item.key: each.item.reach for each in TASKS})))
     assert f"{len(service.begun) - kept} answers that were paid for could not be kept" in str(caught.value)
 

@@ -26,7 +26,7 @@ from support.inputs import (
 from support.readers import BYTE_ORDER_MARK, HEADER, attributes, qrels, queries, read_corpus, run
 
 from rankbeam.transforms.clients.formats.rows import read_run, run_tag
-from rankbeam.transforms.clients.formats.texts import Entry
+from rankbeam.transforms.clients.formats.texts import TextEntry
 from rankbeam.transforms.clients.storage import files
 
 DIRTY_QRELS = {
@@ -159,7 +159,7 @@ def test_attributes_in_parquet(tmp_path: Path) -> None:
 
 def test_documents_have_titles_and_may_be_empty(tmp_path: Path) -> None:
     content = '{"_id": "d/1", "title": "T", "text": "body", "url": "x"}\n{"_id": 2, "title": null, "text": ""}\n'
-    expected = [Entry("d/1", "T", "body", {"url": "x"}, 1), Entry("2", "", "", {}, 2)]
+    expected = [TextEntry("d/1", "T", "body", {"url": "x"}, 1), TextEntry("2", "", "", {}, 2)]
     assert list(read_corpus(write(tmp_path / "corpus.jsonl", content))) == expected
     table = {"docno": ["d/1", "2"], "title": ["T", None], "contents": ["body", None], "url": ["x", None]}
     assert list(read_corpus(write_table(tmp_path / "corpus.parquet", table))) == expected

@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, rows_in
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.records.calls.outcomes import Answer, Usage
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, Usage
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Subject, Task, Work
 from rankbeam.transforms.records.errors import CallError
@@ -45,7 +45,7 @@ class Alone:
             fan_out.begin(Lane((pool,), 0), Feed(rows_in(batches_of(tasks)), len(tasks)))
         values: list[Any] = [None] * len(tasks)
         for outcome in fan_out.outcomes():
-            if isinstance(outcome, Answer):
+            if isinstance(outcome, CallAnswer):
                 values[int(outcome.name)] = outcome.value
             elif outcome is not None:
                 failure = outcome.failure

@@ -7,13 +7,13 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.outcomes import Answer, FailedTask
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Steps, Task, Work
 from rankbeam.transforms.records.errors import CallError, RankbeamError
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.reply import Reply
 
-Outcome = Answer | FailedTask
+Outcome = CallAnswer | FailedTask
 Emit = Callable[[Outcome, int], None]
 """Takes the outcome of a task, and about how many bytes it holds."""
 
@@ -100,7 +100,7 @@ class Driver:
         except StopIteration as end:
             self.open -= 1
             task = opened.task
-            self._emit(Answer(task.work, task.name, task.subjects, end.value), held)
+            self._emit(CallAnswer(task.work, task.name, task.subjects, end.value), held)
         except CallError as error:
             self.open -= 1
             self._fail(opened.task, error)

@@ -21,7 +21,7 @@ from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.outcomes import Answer
+from rankbeam.transforms.records.calls.outcomes import CallAnswer
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
 from rankbeam.transforms.records.content_keys import content_key
@@ -123,7 +123,7 @@ def call_all(
     fan_out.begin(Lane((_NAME,), 0), Feed(rows_in(batches), sum(batch.num_rows for batch in batches)))
     values: dict[str, Any] = {}
     for outcome in fan_out.outcomes():
-        if isinstance(outcome, Answer):
+        if isinstance(outcome, CallAnswer):
             values |= {subject.query_id: outcome.value for subject in outcome.subjects}
         elif outcome is not None:
             failure = outcome.failure

@@ -24,7 +24,7 @@ _MOST_KEYS = 300
 """The most characters that a message spends on an object's keys."""
 
 
-class Entry(NamedTuple):
+class TextEntry(NamedTuple):
     """A query or a document of a file."""
 
     id: str
@@ -50,12 +50,12 @@ def read_queries(path: str) -> Iterator[pa.RecordBatch]:
         )
 
 
-def read_entries(path: str, role: str) -> Iterator[Entry]:
+def read_entries(path: str, role: str) -> Iterator[TextEntry]:
     """Read queries or documents one by one."""
     form = recognise(path, role)
     if form is Format.CASES:
         for name, text, attributes, line in roles.read_queries(CaseSource.parse(path)):
-            yield Entry(name, "", text, attributes, line)
+            yield TextEntry(name, "", text, attributes, line)
     elif form is Format.PARQUET:
         yield from _from_parquet(path)
     elif form is Format.SEPARATED:
@@ -71,15 +71,15 @@ def read_entries(path: str, role: str) -> Iterator[Entry]:
             yield _from_tabs(path, line, text)
 
 
-def _from_tabs(path: str, line: int, text: str) -> Entry:
+def _from_tabs(path: str, line: int, text: str) -> TextEntry:
     lines.refuse_joined(path, text, line)
     name, tab, rest = text.partition("\t")
     if not tab or not name.strip():
         raise InputError("expected id, tab, text", path=path, line=line)
-    return Entry(checked_id(path, line, name.strip()), "", rest.strip(), {}, line)
+    return TextEntry(checked_id(path, line, name.strip()), "", rest.strip(), {}, line)
 
 
-def _from_json(path: str, line: int, text: str) -> Entry:
+def _from_json(path: str, line: int, text: str) -> TextEntry:
     try:
         entry = _from_object(path, line, json_lines.parsed(path, line, text))
     except RecursionError as error:
@@ -89,7 +89,7 @@ def _from_json(path: str, line: int, text: str) -> Entry:
     return entry
 
 
-def _from_object(path: str, line: int, value: Any) -> Entry:
+def _from_object(path: str, line: int, value: Any) -> TextEntry:
     """An entry of a parsed line, which is used up."""
     if not isinstance(value, dict):
         raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
@@ -117,27 +117,27 @@ def _text_name(value: dict[str, Any]) -> str | None:
     return None
 
 
-def _refuse_half(path: str, line: int, entry: Entry) -> None:
+def _refuse_half(path: str, line: int, entry: TextEntry) -> None:
     try:
         "".join([entry.id, entry.title, entry.text, *entry.attributes, *entry.attributes.values()]).encode()
     except UnicodeEncodeError as error:
         raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line) from error
 
 
-def _entry(path: str, name: str, text: str, rest: Mapping[str, Any], line: int) -> Entry:
+def _entry(path: str, name: str, text: str, rest: Mapping[str, Any], line: int) -> TextEntry:
     """An entry; its attributes are those under `metadata` and all other keys except the title."""
     if not rest:
-        return Entry(name, "", text, {}, line)
+        return TextEntry(name, "", text, {}, line)
     metadata = rest.get("metadata")
     others = {key: item for key, item in rest.items() if key not in ("title", "metadata")}
     others |= metadata if isinstance(metadata, dict) else {}
     if HISTORY in others and (problem := problem_of(others)) is not None:
         raise InputError(problem, path=path, line=line)
     attributes = {key: as_text(item) for key, item in others.items() if item is not None}
-    return Entry(name, as_text(rest.get("title")), text, attributes, line)
+    return TextEntry(name, as_text(rest.get("title")), text, attributes, line)
 
 
-def _from_parquet(path: str) -> Iterator[Entry]:
+def _from_parquet(path: str) -> Iterator[TextEntry]:
     with parquet.open_file(path) as file:
         names = named.find_columns(path, file.schema_arrow.names, named.WANTED["queries"])
         line = 0
@@ -149,14 +149,14 @@ def _from_parquet(path: str) -> Iterator[Entry]:
             raise InputError(f"row group cannot be read ({error})", path=path, line=line + 1) from error
 
 
-def _from_bigquery(path: str, role: str) -> Iterator[Entry]:
+def _from_bigquery(path: str, role: str) -> Iterator[TextEntry]:
     for names, batches in tables.named_batches(path, role):
         yield from _from_columns(shown(path), batches, names)
 
 
 def _from_columns(
     path: str, batches: Iterable[pa.RecordBatch], names: Mapping[str, str], line: int = 0
-) -> Iterator[Entry]:
+) -> Iterator[TextEntry]:
     for batch in batches:
         entry_ids = named.cast(path, batch[names["id"]], pa.field("_id", pa.string()), line)
         texts = named.converted(path, batch[names["text"]], pa.field("text", pa.string()), line)

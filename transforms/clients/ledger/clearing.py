@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.ledger import store, uses
 from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader, Vanished
-from rankbeam.transforms.clients.ledger.store import ListedFile
+from rankbeam.transforms.clients.ledger.store import StoredFile
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
     return Cleared(files, answers, count)
 
 
-def _cleared(folder: str, part: ListedFile, limit: datetime | None) -> tuple[int, int, int]:
+def _cleared(folder: str, part: StoredFile, limit: datetime | None) -> tuple[int, int, int]:
     """Files, answers and bytes."""
     keep, answers, kept = Encoder(), 0, False
     try:

@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.ledger.parts import Encoder, PartError, PartReader
 from rankbeam.transforms.clients.ledger.schema import WRITTEN, PartLayout
-from rankbeam.transforms.clients.ledger.store import ListedFile
+from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.records.errors import InputError
 
 TIERS = (1 << 20, 16 << 20)
@@ -27,7 +27,7 @@ _PART_BYTES = 2 * TIERS[-1]
 """Of a merged part, about, and of what a merge holds in memory."""
 _LEFT_BEHIND_S = 86_400.0
 
-Merge = Generator[None, None, ListedFile | None]
+Merge = Generator[None, None, StoredFile | None]
 """A merge that proceeds step by step, and returns the new part; None where there is none."""
 
 
@@ -67,7 +67,7 @@ def tidy(folder: str) -> None:
             store.delete_left_behind(folder, _LEFT_BEHIND_S)
 
 
-def wanted(parts: Sequence[ListedFile]) -> list[ListedFile]:
+def wanted(parts: Sequence[StoredFile]) -> list[StoredFile]:
     """The parts to merge: those of a tier that has many; else none."""
     for tier in TIERS:
         below = [part for part in parts if part.bytes < tier]
@@ -76,7 +76,7 @@ def wanted(parts: Sequence[ListedFile]) -> list[ListedFile]:
     return []
 
 
-def fitting(chosen: Sequence[ListedFile]) -> list[ListedFile]:
+def fitting(chosen: Sequence[StoredFile]) -> list[StoredFile]:
     """The first parts, as many as fit into one of bounded size."""
     taken, held = [], 0
     for part in chosen:
@@ -87,11 +87,11 @@ def fitting(chosen: Sequence[ListedFile]) -> list[ListedFile]:
     return taken
 
 
-def merge(folder: str, chosen: Sequence[ListedFile]) -> Merge:
+def merge(folder: str, chosen: Sequence[StoredFile]) -> Merge:
     """Merge several parts into one; a step reads a row group or deletes a file."""
     layout, joined = _joined(chosen)
     encoder, only_once = Encoder(layout), _OnlyOnce()
-    copied: list[ListedFile] = []
+    copied: list[StoredFile] = []
     for part in joined:
         groups: list[pa.Table] = []
         try:
@@ -116,9 +116,9 @@ def merge(folder: str, chosen: Sequence[ListedFile]) -> Merge:
     return None
 
 
-def _joined(chosen: Sequence[ListedFile]) -> tuple[PartLayout, list[ListedFile]]:
+def _joined(chosen: Sequence[StoredFile]) -> tuple[PartLayout, list[StoredFile]]:
     """The largest group of parts that can be merged, and all columns and metadata that they have."""
-    groups: list[tuple[PartLayout, list[ListedFile]]] = [(WRITTEN, [])]
+    groups: list[tuple[PartLayout, list[StoredFile]]] = [(WRITTEN, [])]
     for part in chosen:
         with suppress(PartError), PartReader(part.path) as reader:
             for number, (layout, joined) in enumerate(groups):

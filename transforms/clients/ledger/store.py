@@ -11,9 +11,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from rankbeam.transforms.clients.storage import files, whole
-from rankbeam.transforms.clients.storage.whole import UNFINISHED, ListedFile, delete
+from rankbeam.transforms.clients.storage.whole import UNFINISHED, StoredFile, delete
 
-__all__ = ["ListedFile", "delete"]
+__all__ = ["StoredFile", "delete"]
 
 USES = "uses"
 _ALSO = "also"
@@ -26,7 +26,7 @@ _LISTINGS = 10
 _PROBE_BYTES = 64 << 10
 
 
-def put(folder: str, content: pa.Buffer) -> ListedFile:
+def put(folder: str, content: pa.Buffer) -> StoredFile:
     """Write a part, under a name of its own; returns where."""
     return whole.put(files.join(folder, f"calls-{uuid.uuid4().hex}.parquet"), content.to_pybytes())
 
@@ -43,7 +43,7 @@ def probe(folder: str) -> None:
     delete(path)
 
 
-def parts_in(folder: str) -> list[ListedFile]:
+def parts_in(folder: str) -> list[StoredFile]:
     """The parts of a ledger, sorted; none where there is no folder.
 
     A local folder is no snapshot while it is listed: a merge may add the new part behind the reader and remove the old
@@ -71,26 +71,26 @@ def also_read(folder: str) -> list[str]:
     return [files.read_all(file.path).decode() for file in _listed(files.join(folder, _ALSO))]
 
 
-def _parts(folder: str) -> list[ListedFile]:
+def _parts(folder: str) -> list[StoredFile]:
     return [stored for stored in _listed(folder) if _PART.fullmatch(stored.name)]
 
 
-def uses_in(folder: str) -> list[ListedFile]:
+def uses_in(folder: str) -> list[StoredFile]:
     """The records of how runs used a ledger, sorted."""
     return [stored for stored in _listed(files.join(folder, USES)) if _USE.fullmatch(stored.name)]
 
 
-def tried_in(folder: str) -> list[ListedFile]:
+def tried_in(folder: str) -> list[StoredFile]:
     """The lists of calls to be made last, sorted."""
     return [stored for stored in _listed(files.join(folder, USES)) if _TRIED.fullmatch(stored.name)]
 
 
-def logs_in(folder: str) -> list[ListedFile]:
+def logs_in(folder: str) -> list[StoredFile]:
     """The logs of unexpected errors, sorted."""
     return [stored for stored in _listed(files.join(folder, USES)) if _LOG.fullmatch(stored.name)]
 
 
-def unfinished_in(folder: str) -> list[ListedFile]:
+def unfinished_in(folder: str) -> list[StoredFile]:
     """Incomplete parts and records: those left by killed writers, and those being written."""
     listed = [*_listed(folder), *_listed(files.join(folder, USES))]
     return [stored for stored in listed if _is_unfinished(stored.name)]
@@ -107,13 +107,13 @@ def delete_left_behind(folder: str, older_than_s: float) -> None:
                 delete(stored.path)
 
 
-def foreign_in(folder: str) -> list[ListedFile]:
+def foreign_in(folder: str) -> list[StoredFile]:
     """The files that are not the ledger's, by their names."""
     others = [stored for stored in _listed(folder) if stored.name != whole.PRIVATE]
     return [stored for stored in others if not _PART.fullmatch(stored.name) and not _is_unfinished(stored.name)]
 
 
-def _listed(folder: str) -> list[ListedFile]:
+def _listed(folder: str) -> list[StoredFile]:
     return whole.listed(folder, "the ledger")
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.ledger import store, uses
 from rankbeam.transforms.clients.ledger.parts import PartError, PartReader, Vanished
 from rankbeam.transforms.clients.ledger.rows import IMPOSSIBLE, are_possible
-from rankbeam.transforms.clients.ledger.store import ListedFile
+from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.clients.ledger.uses import LedgerUse
 
 
@@ -85,7 +85,7 @@ class _Counted:
     damage: str = ""
 
     @staticmethod
-    def of(part: ListedFile) -> "_Counted":
+    def of(part: StoredFile) -> "_Counted":
         """Read a part."""
         counted = _Counted()
         try:

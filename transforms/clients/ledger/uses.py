@@ -18,7 +18,7 @@ from typing import Any
 from apache_beam.io.filesystem import BeamIOError
 
 from rankbeam.transforms.clients.ledger import store
-from rankbeam.transforms.clients.ledger.store import ListedFile
+from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.calls.took import Took
 from rankbeam.transforms.records.errors import InputError
@@ -93,7 +93,7 @@ class UseRecord:
                 self._written, self._written_at = counted, self._clock()
 
 
-def read(stored: ListedFile) -> LedgerUse | None:
+def read(stored: StoredFile) -> LedgerUse | None:
     """Parse a record; None for a file that is not a record."""
     try:
         with files.open_raw(stored.path) as handle:

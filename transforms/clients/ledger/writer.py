@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.ledger import merging, store
 from rankbeam.transforms.clients.ledger.parts import Encoder
 from rankbeam.transforms.clients.ledger.pending import Pending
 from rankbeam.transforms.clients.ledger.rows import LedgerEntry, row_groups, table_of
-from rankbeam.transforms.clients.ledger.store import ListedFile
+from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
@@ -161,10 +161,10 @@ class _Merging:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._parts: list[ListedFile] = []
+        self._parts: list[StoredFile] = []
         self._merge: Iterator[None] | None = None
 
-    def add(self, part: ListedFile) -> None:
+    def add(self, part: StoredFile) -> None:
         """Add a part that was written."""
         self._parts.append(part)
 
@@ -189,7 +189,7 @@ class _Merging:
                 """Run the merge to its end."""
         merging.tidy(self._folder)
 
-    def _merged(self, chosen: list[ListedFile]) -> Iterator[None]:
+    def _merged(self, chosen: list[StoredFile]) -> Iterator[None]:
         # Parts that cannot be merged stay as they are, and are not tried again.
         self._parts = [part for part in self._parts if part not in chosen]
         with suppress(InputError):  # such as a full disk, which the next `add` reports if it lasts

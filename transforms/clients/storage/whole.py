@@ -23,7 +23,7 @@ _TRIES = 3
 
 
 @dataclass(frozen=True)
-class ListedFile:
+class StoredFile:
     """A file as a folder lists it: its path and its bytes."""
 
     path: str
@@ -35,7 +35,7 @@ class ListedFile:
         return self.path.rpartition("/")[2]
 
 
-def put(path: str, content: bytes) -> ListedFile:
+def put(path: str, content: bytes) -> StoredFile:
     """Write a file, with its folder, so that no reader ever sees an incomplete one."""
     for _ in range(_TRIES):
         try:
@@ -46,16 +46,16 @@ def put(path: str, content: bytes) -> ListedFile:
             raise
         except Exception as error:  # storage clients raise errors of their own classes
             raise InputError(f"cannot be written: {error}", path=path) from error
-        return ListedFile(path, len(content))
+        return StoredFile(path, len(content))
     raise InputError("cannot be written: its folder vanishes again and again", path=path)
 
 
-def listed(folder: str, what: str) -> list[ListedFile]:
+def listed(folder: str, what: str) -> list[StoredFile]:
     """The files of a folder, sorted; none where there is no folder."""
     try:
         if not files.is_local(folder):
             matched = FileSystems.match([files.join(folder, "*")])[0].metadata_list
-            stored = [ListedFile(metadata.path, int(metadata.size_in_bytes)) for metadata in matched]
+            stored = [StoredFile(metadata.path, int(metadata.size_in_bytes)) for metadata in matched]
         else:
             stored = list(_scanned(folder))
     except (BeamIOError, OSError) as error:
@@ -121,11 +121,11 @@ def _write(path: str, content: bytes) -> None:
         raise InputError(f"cannot be written: {error.strerror or error}", path=path) from error
 
 
-def _scanned(folder: str) -> Iterator[ListedFile]:
+def _scanned(folder: str) -> Iterator[StoredFile]:
     if not Path(folder).is_dir():
         return
     with os.scandir(folder) as items:
         for item in items:
             with suppress(FileNotFoundError):  # deleted at this moment
                 if item.is_file():
-                    yield ListedFile(files.join(folder, item.name), item.stat().st_size)
+                    yield StoredFile(files.join(folder, item.name), item.stat().st_size)

@@ -28,7 +28,7 @@ def over_budget(pools: Sequence[str], calls: int) -> str:
 
 
 @dataclass(frozen=True)
-class Answer:
+class CallAnswer:
     """A task that returned a value."""
 
     work: str

@@ -16,7 +16,7 @@ import numpy as np
 
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.places import Place, repeated_at
-from rankbeam.transforms.clients.formats.texts import Entry, read_entries
+from rankbeam.transforms.clients.formats.texts import TextEntry, read_entries
 from rankbeam.transforms.records.corpora import DocumentsFingerprint, document_of, file_name
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
@@ -126,16 +126,16 @@ def texts(documents: StagedDocuments) -> Iterator[tuple[str, str]]:
     return ((file_name(doc_id), text) for doc_id, text in both if text.strip())
 
 
-def _text(entry: Entry, titled: bool) -> str:
+def _text(entry: TextEntry, titled: bool) -> str:
     """The text of a document's file, as local retrievers join title and text."""
     return "\n".join(filter(None, (entry.title, entry.text))) if titled else entry.text
 
 
-def _entries(path: str) -> Iterator[tuple[str, Entry]]:
+def _entries(path: str) -> Iterator[tuple[str, TextEntry]]:
     return ((file, entry) for file in sources.expand(path) for entry in read_entries(file, "corpus"))
 
 
-def _checked_name(path: str, entry: Entry) -> str:
+def _checked_name(path: str, entry: TextEntry) -> str:
     name = file_name(entry.id)
     if len(name) > _LONGEST_NAME:
         problem = f"the id {shortened(repr(entry.id))} makes a file name of {len(name)} bytes"

@@ -13,7 +13,7 @@ Function = Callable[[str, Mapping[str, str]], Any]
 
 
 @dataclass(frozen=True)
-class System:
+class AdaptedSystem:
     """A system that answers queries in this process.
 
     Attributes:
@@ -29,20 +29,20 @@ _QUESTIONS = ("query", "question", "input", "text", "user_input")
 _METHODS = ("ainvoke", "invoke", "aquery", "query")
 
 
-def adapted(system: Any) -> System:
+def adapted(system: Any) -> AdaptedSystem:
     """Return the system that a function or an object is."""
     if hasattr(system, "get_input_jsonschema"):
-        return System(langchain(system))
+        return AdaptedSystem(langchain(system))
     if hasattr(system, "run") and hasattr(system, "graph"):
-        return System(haystack(system))
+        return AdaptedSystem(haystack(system))
     method = next((getattr(system, name) for name in _METHODS if callable(getattr(system, name, None))), None)
     if method is not None:  # a query engine of LlamaIndex, among others
-        return System(lambda text, _attributes: method(text))
+        return AdaptedSystem(lambda text, _attributes: method(text))
     if not callable(system):
         raise TypeError(f"{type(system).__name__} is neither a function nor an object with invoke, query or run")
     if len(inspect.signature(system).parameters) == 1:
-        return System(lambda text, _attributes: system(text))
-    return System(system, takes_attributes=True)
+        return AdaptedSystem(lambda text, _attributes: system(text))
+    return AdaptedSystem(system, takes_attributes=True)
 
 
 def langchain(runnable: Any) -> Function:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pydantic import JsonValue, field_validator
 
 from rankbeam.transforms.clients.calls.services import Access
-from rankbeam.transforms.clients.retrievers.applications.adapters import System, adapted
+from rankbeam.transforms.clients.retrievers.applications.adapters import AdaptedSystem, adapted
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
@@ -21,7 +21,7 @@ from rankbeam.transforms.records.reply import Reply
 CALLABLE = "callable"
 """The type of these applications, which `rankbeam.evaluate(…, system=…)` uses."""
 
-_systems: dict[str, System] = {}
+_systems: dict[str, AdaptedSystem] = {}
 _ANSWERS = ("answer", "output", "result", "response")
 _CONTEXTS = ("contexts", "context", "source_documents", "documents")
 _TEXTS = ("text", "page_content", "content")
@@ -106,7 +106,7 @@ class CallableApplication(HttpApplication):
 class CallableConnection:
     """Calls a function; one that is not asynchronous runs in a thread."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: AdaptedSystem) -> None:
         self._function = system.function
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same

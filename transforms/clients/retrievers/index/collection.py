@@ -147,7 +147,7 @@ def _write(path: str, file: Path) -> None:
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=DOCUMENTS))
 
 
-def _parts(path: str) -> Iterator[Sequence[texts.Entry]]:
+def _parts(path: str) -> Iterator[Sequence[texts.TextEntry]]:
     """The documents of all files, some at a time; refuses an id that is given twice."""
     places: dict[str, Place] = {}
     for file in sources.expand(path):
