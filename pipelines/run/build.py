@@ -18,7 +18,6 @@ from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.local import worker_processes
 from rankbeam.pipelines.run.branches import rankings_of
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
-from rankbeam.pipelines.run.calling import refuse_shared_pools
 from rankbeam.pipelines.run.provenance import provenance
 from rankbeam.transforms.aggregate import AggregateScores, EstimateScores, met, warnings_of
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, REPLAYED, VALUES
@@ -105,7 +104,7 @@ def build(
 def scores_of(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> Scores:
     """Retrieve, answer and score the queries of a dataset."""
     if experiment.makes_calls or experiment.embedders:
-        from rankbeam.pipelines.run.calling import call_stages
+        from rankbeam.pipelines.run.calling import call_stages, refuse_shared_pools
 
         refuse_shared_pools(list(call_stages(experiment)))
     branches = rankings_of(pipeline, experiment, execution, dataset, buckets_of(experiment))

@@ -14,8 +14,6 @@ from rankbeam.transforms.clients.formats.cases.roles import REFERENCE
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.survey import survey_of
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
-from rankbeam.transforms.clients.formats.documents.extract import extract
-from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, FolderSource, holds_documents
 from rankbeam.transforms.clients.public import beir, irds
 from rankbeam.transforms.clients.public.kept import PublicCollection
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
@@ -105,6 +103,9 @@ def with_documents(located: Located, folder: str, problems: list[InputError], no
     is_folder = isinstance(corpus, dict) and "folder" in corpus
     if not (isinstance(dataset, dict) and (is_folder or _is_plain_folder(folder, corpus))):
         return located
+    from rankbeam.transforms.clients.formats.documents.extract import extract  # few datasets are folders
+    from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, FolderSource
+
     named: dict[str, Any] = corpus if isinstance(corpus, dict) else {"folder": corpus}
     wrong = next((str(key) for key in named if key not in ("folder", "glob")), None)
     problem = "" if wrong is None else f"a folder has no {wrong!r}; {did_you_mean(wrong, ['folder', 'glob'])}"
@@ -124,6 +125,8 @@ def _is_plain_folder(folder: str, place: Any) -> bool:
     """Return whether a path is a folder of documents; one with Parquet files is a corpus of these."""
     if not isinstance(place, str) or is_table(place):
         return False
+    from rankbeam.transforms.clients.formats.documents.files import holds_documents
+
     where = files.below(folder, place)
     return holds_documents(where) and not matching.has_parquet(where)
 
