@@ -13,6 +13,8 @@ import gc
 import sys
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
+from inspect import signature
 from types import MethodType, ModuleType
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -21,6 +23,8 @@ _MODULE = "apache_beam.runners.common"  # with what it imports, it asks all of t
 _SAMPLED_MS = 5
 _OPTIONAL = ("google.api_core", "google.auth", "google.cloud")
 """Beam catches that they cannot be imported, because its extra for Google Cloud need not be installed."""
+_TRIED = "2.77."
+"""The releases of Beam that were imported so: another may need what is absent, and cannot be imported twice."""
 
 ends_with_its_command = False
 """True in a process of the command line: only the command uses Beam there, and modules are never unloaded."""
@@ -31,7 +35,7 @@ def import_beam_alone() -> None:
 
     It can then read and write files of this machine only. Other modules import Google's libraries as ever.
     """
-    if "apache_beam" in sys.modules or not ends_with_its_command:
+    if "apache_beam" in sys.modules or not ends_with_its_command or not version("apache-beam").startswith(_TRIED):
         return
     absent = [name for name in _OPTIONAL if name not in sys.modules]
     try:
@@ -53,7 +57,7 @@ def avoided() -> Iterator[None]:
     remember_signatures()
     begin = statesampler.StateSampler.__init__
     usual = begin.__defaults__
-    if usual == (statesampler.DEFAULT_SAMPLING_PERIOD_MS,):
+    if usual == (getattr(statesampler, "DEFAULT_SAMPLING_PERIOD_MS", None),):
         begin.__defaults__ = (_SAMPLED_MS,)
     try:
         yield
@@ -61,18 +65,33 @@ def avoided() -> Iterator[None]:
         begin.__defaults__ = usual
 
 
-def remember_signatures() -> None:
-    """Let Beam remember signatures from now on, if this process has imported it."""
+def remember_signatures() -> list[str]:
+    """Let Beam remember signatures from now on, if this process has imported it.
+
+    Returns:
+        The functions that this Beam does not have, or that take other arguments than one; they are left as they are.
+    """
     if _MODULE not in sys.modules:
-        return
+        return []
     from apache_beam.transforms import core, userstate
     from apache_beam.typehints.decorators import IOTypeHints
 
-    if not isinstance(userstate.get_dofn_specs, _Remembered):
-        core._check_fn_use_yield_and_return = _Remembered(core._check_fn_use_yield_and_return, _function, _itself)
-        core.get_function_args_defaults = _Remembered(core.get_function_args_defaults, _function, _copied_lists)
-        userstate.get_dofn_specs = _Remembered(userstate.get_dofn_specs, _methods, _copied_sets)
-        IOTypeHints.from_callable = _Remembered(IOTypeHints.from_callable, _function, _itself)
+    asked_often: list[tuple[Any, str, Callable[[Any], Hashable], Callable[[Any], Any]]] = [
+        (core, "_check_fn_use_yield_and_return", _function, _itself),
+        (core, "get_function_args_defaults", _function, _copied_lists),
+        (userstate, "get_dofn_specs", _methods, _copied_sets),
+        (IOTypeHints, "from_callable", _function, _itself),
+    ]
+    changed = []
+    for owner, name, key, copied in asked_often:
+        function = getattr(owner, name, None)
+        if isinstance(function, _Remembered):
+            continue
+        if callable(function) and len(signature(function).parameters) == 1:
+            setattr(owner, name, _Remembered(function, key, copied))
+        else:
+            changed.append(name)
+    return changed
 
 
 class _Remembered:
