@@ -9,10 +9,10 @@ import yaml
 from support.answering import model
 from support.cli import rankbeam
 from support.inputs import write
+from support.judged_world import METRICS_OF_ONE_ANSWER
 from support.standins import serve
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.judge.definitions import JUDGED
 
 REFUSAL = "The contexts do not say."
 REFERENCES = {
@@ -65,7 +65,7 @@ def test_a_system_that_always_refuses_is_right_only_where_there_is_no_answer(
                 {"name": "rag", "retriever": {"type": "bm25"}, "top_k": 3, "generate": {"service": "reader"}},
             ],
             "judge": {"service": "judge", "embeddings": "m", "repeat_share": 0},
-            "metrics": list(JUDGED), "statistics": {"replicates": 0}, "output": {"path": "out"},
+            "metrics": METRICS_OF_ONE_ANSWER, "statistics": {"replicates": 0}, "output": {"path": "out"},
         }  # fmt: skip
         path = write(tmp_path / "e.yaml", yaml.safe_dump(experiment, sort_keys=False))
         planned = rankbeam("plan", path)

@@ -8,7 +8,7 @@ import yaml
 from support.answering import model
 from support.cli import rankbeam
 from support.inputs import write
-from support.judged_world import EXPECTED, World
+from support.judged_world import EXPECTED, METRICS_OF_ONE_ANSWER, World
 from support.standins import serve
 
 from rankbeam.pipelines.results.run import Results
@@ -63,7 +63,7 @@ def test_every_metric_has_the_value_of_its_definition(tmp_path: Path, monkeypatc
                 {"name": "prod", "answers": {"type": "replay", "path": write(tmp_path / "a.jsonl", lines(answers))}}
             ],
             "judge": {"service": "m", "embeddings": "m", "repeat_share": 0},
-            "metrics": list(JUDGED), "statistics": {"replicates": 0}, "output": {"path": "out"},
+            "metrics": METRICS_OF_ONE_ANSWER, "statistics": {"replicates": 0}, "output": {"path": "out"},
         }  # fmt: skip
         done = rankbeam(
             "evaluate", write(tmp_path / "e.yaml", yaml.safe_dump(experiment, sort_keys=False)), "--run-id", "r"
@@ -71,9 +71,9 @@ def test_every_metric_has_the_value_of_its_definition(tmp_path: Path, monkeypatc
     assert done.status == 0, done.stderr
     rows = Results(str(tmp_path / "out"), "r").table("query_metrics").to_pylist()
     found = {(value["metric"], row["query_id"]): value["value"] for row in rows for value in row["metrics"]}
-    expected = {(metric, name): formula(w) for metric, formula in EXPECTED.items() for name, w in given}
+    expected = {(metric, name): EXPECTED[metric](w) for metric in METRICS_OF_ONE_ANSWER for name, w in given}
     assert EXPECTED.keys() == JUDGED.keys()
     assert found == {
         place: None if value is None else pytest.approx(value, abs=1e-12) for place, value in expected.items()
     }
-    assert {metric for (metric, _), value in expected.items() if value is not None} == JUDGED.keys()
+    assert {metric for (metric, _), value in expected.items() if value is not None} == set(METRICS_OF_ONE_ANSWER)

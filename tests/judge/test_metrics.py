@@ -149,6 +149,7 @@ def judged_inputs(draw: st.DrawFn) -> dict[str, Any]:
         "kind": draw(st.sampled_from(AnswerKind)), "relevance": draw(st.integers(0, 3)),
         "answerable": draw(st.sampled_from([True, False, None])), "assigned": assigned, "vital": flags(len(assigned)),
         "answer": draw(st.text()), "reference": draw(st.text()),
+        "samples": draw(st.lists(st.text(), min_size=1, max_size=3)),
         "statements": flags(draw(st.integers(0, 3))), "extracted": flags(draw(st.integers(0, 3))),
         "attributed": flags(draw(st.integers(0, 3))), "similarity": draw(cosines),
         "cosines": draw(st.lists(cosines, min_size=3, max_size=3)), "noncommittal": flags(3),

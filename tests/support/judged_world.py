@@ -177,3 +177,6 @@ EXPECTED: Mapping[str, Callable[[World], float | None]] = {
     "RefusalRecall": lambda w: None if w.answerable else float(w.kind == "refused"),
 }
 """By metric, its value for a query; None where it is undefined."""
+
+METRICS_OF_ONE_ANSWER = [name for name in EXPECTED if name != "Consistency"]
+"""The metrics that need no second sample of an answer."""
