@@ -30,7 +30,7 @@ CAMPAIGN_SEED := $(or $(CAMPAIGN_SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
-.PHONY: help environments demo test campaign check benchmark pace intervals simulate races mutants flink flink-test adk-test docs picture format clean go-emulator flink-jars prism
+.PHONY: help environments demo test campaign check benchmark pace intervals simulate races mutants flink flink-test adk-test docs deploy-files picture format clean go-emulator flink-jars prism
 # A failed installation must not look complete, and two pips must not share one environment (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -86,6 +86,11 @@ adk-test: $(STAMP)-dev $(ADK)/.installed ## let google-adk's own loader read an 
 
 docs: $(STAMP)-dev ## build the site of docs/ in out/site; a broken link or anchor is an error
 	@"$(BIN)/properdocs" build --quiet --strict --config-file mkdocs.yml
+
+deploy-files: $(STAMP)-dev ## write what deploy/ has of the tables: Terraform's schemas, DuckDB's views, Looker's columns
+	@"$(BIN)/python" -m rankbeam.transforms.clients.bigquery.schemas
+	@"$(BIN)/python" -m rankbeam.transforms.clients.warehouse.views
+	@"$(BIN)/python" -m rankbeam.transforms.clients.warehouse.looker
 
 picture: $(STAMP)-dev demo ## take the picture of the report for the README, with Chromium
 	@"$(BIN)/python" tests/support/picture.py out/helpdesk/report.html docs/report.webp

@@ -1,6 +1,7 @@
 connection: "@{connection}"
 label: "rankbeam"
 
+include: "/columns.view.lkml"
 include: "/views/*.view.lkml"
 include: "/dashboards/*.dashboard.lookml"
 

@@ -397,7 +397,7 @@ LEVELS = [[name.strip('"') for name in level] for level in LOCALS["view_levels"]
 
 def test_columns_are_those_of_the_code() -> None:
     kept = {path: path.read_text(encoding="utf-8") for path in schemas.FOR_TERRAFORM.iterdir()}
-    assert kept == schemas.for_terraform(), "run python -m rankbeam.transforms.clients.bigquery.schemas"
+    assert kept == schemas.for_terraform(), "run make deploy-files"
 
 
 def test_tables_are_as_rankbeam_makes_them() -> None:

@@ -195,7 +195,8 @@ def test_make_alone_shows_the_commands(folder: Path) -> None:
         "mutants",
     )
     assert shown == [
-        ["make", name] for name in (*names, "flink", "flink-test", "adk-test", "docs", "picture", "format", "clean")
+        ["make", name]
+        for name in (*names, "flink", "flink-test", "adk-test", "docs", "deploy-files", "picture", "format", "clean")
     ]
 
 

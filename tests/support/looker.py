@@ -47,7 +47,9 @@ class Project:
     def views(self) -> dict[str, "View"]:
         """By name."""
         files = (lkml.load(path.read_text()) for path in sorted(self.folder.glob("views/*.view.lkml")))
-        return {each["name"]: View(each) for file in files for each in file["views"]}
+        columns = lkml.load((self.folder / "columns.view.lkml").read_text())["views"]
+        bases = {view["name"]: view for view in columns}
+        return {view["name"]: View(extended(view, bases)) for file in files for view in file["views"]}
 
     @cached_property
     def explores(self) -> dict[str, dict[str, Any]]:
@@ -166,6 +168,19 @@ class View:
                     raise LookupError(f"{self.content['name']}.{each['name']} is there twice")
                 found[each["name"]] = each | {"is_measure": kind == "measures"}
         return found
+
+
+def extended(view: Mapping[str, Any], bases: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """A view with what it extends: a field that both have has the parameters of both, its own first."""
+    content = dict(view)
+    for name in (name for names in content.pop("extends__all", ()) for name in names):
+        base = bases[name]
+        assert base["extension"] == "required"
+        for kind in ("dimensions", "dimension_groups"):
+            own = {field["name"]: field for field in content.get(kind, ())}
+            content[kind] = [*({**field, **own.pop(field["name"], {})} for field in base.get(kind, ())), *own.values()]
+        content["sql_table_name"] = base["sql_table_name"]
+    return content
 
 
 def filters_of(content: Mapping[str, Any]) -> list[tuple[str, str]]:

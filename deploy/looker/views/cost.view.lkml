@@ -1,5 +1,5 @@
 view: cost {
-  sql_table_name: `@{dataset}.cost` ;;
+  extends: [cost_columns]
 
   parameter: price_per_1000_calls {
     type: number
@@ -13,61 +13,22 @@ view: cost {
     sql: CONCAT(CAST(${TABLE}.started_hour AS STRING), '|', ${TABLE}.experiment) ;;
   }
 
-  dimension: experiment {
-    type: string
-    sql: ${TABLE}.experiment ;;
-  }
+  dimension: started_day { hidden: yes }
 
   dimension_group: started {
     type: time
-    timeframes: [raw, hour, date, week, month]
+    timeframes: [
+      raw,
+      hour,
+      date,
+      week,
+      month,
+    ]
     datatype: timestamp
     sql: ${TABLE}.started_hour ;;
   }
 
-  dimension: started_day {
-    type: date
-    convert_tz: no
-    datatype: date
-    hidden: yes
-    sql: ${TABLE}.started_day ;;
-  }
-
-  dimension: runs {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.runs ;;
-  }
-
-  dimension: calls {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.calls ;;
-  }
-
-  dimension: ledger_hits {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.ledger_hits ;;
-  }
-
-  dimension: failures {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failures ;;
-  }
-
-  dimension: duration_s {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.duration_s ;;
-  }
-
-  dimension: ledger_share {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.ledger_share ;;
-  }
+  dimension_group: started_hour { hidden: yes }
 
   measure: run_count {
     type: sum

@@ -1,5 +1,5 @@
 view: coverage {
-  sql_table_name: `@{dataset}.coverage` ;;
+  extends: [coverage_columns]
 
   dimension: key {
     type: string
@@ -8,181 +8,15 @@ view: coverage {
     sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id) ;;
   }
 
-  dimension: run_id {
-    type: string
-    sql: ${TABLE}.run_id ;;
-  }
-
-  dimension: experiment {
-    type: string
-    sql: ${TABLE}.experiment ;;
-  }
-
-  dimension_group: started {
-    type: time
-    timeframes: [raw, time, hour, date, week, month]
-    datatype: timestamp
-    sql: ${TABLE}.started_at ;;
-  }
-
-  dimension: is_latest {
-    type: yesno
-    label: "Is latest run"
-    description: "The latest run of its experiment"
-    sql: ${TABLE}.is_latest ;;
-  }
-
-  dimension: configuration {
-    type: string
-    sql: ${TABLE}.configuration ;;
-  }
-
-  dimension: dialect {
-    type: string
-    description: "The tool by whose rules it is scored; empty for runs of older releases"
-    sql: ${TABLE}.dialect ;;
-  }
-
-  dimension: config_id {
-    type: string
-    sql: ${TABLE}.config_id ;;
-  }
-
-  dimension: cut_from {
-    type: string
-    description: "The configuration whose calls it uses, where it makes none of its own"
-    sql: ${TABLE}.cut_from ;;
-  }
-
-  dimension: retriever {
-    type: string
-    sql: ${TABLE}.retriever ;;
-  }
-
-  dimension: position {
-    type: number
-    sql: ${TABLE}.position ;;
-  }
-
-  dimension: queries {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.queries ;;
-  }
-
-  dimension: empty {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.empty ;;
-  }
-
-  dimension: failed {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failed ;;
-  }
-
-  dimension: missing {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.missing ;;
-  }
-
-  dimension: not_asked {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.not_asked ;;
-  }
+  dimension: cut_from { description: "The configuration whose calls it uses, where it makes none of its own" }
+  dimension: position { hidden: no }
 
   dimension: dropped_at {
-    type: number
     description: "Queries that the configuration was asked until a race dropped it; empty where it was asked all of them"
-    sql: ${TABLE}.dropped_at ;;
+    hidden: no
   }
 
-  dimension: undefined {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.undefined ;;
-  }
-
-  dimension: panel {
-    type: string
-    description: "The metrics that the counts are of: those with the highest failure rate"
-    sql: ${TABLE}.panel ;;
-  }
-
-  dimension: empty_rate {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.empty_rate ;;
-  }
-
-  dimension: failure_rate {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failure_rate ;;
-  }
-
-  dimension: failed_invalid {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failed_invalid ;;
-  }
-
-  dimension: failed_permission {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failed_permission ;;
-  }
-
-  dimension: failed_not_found {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failed_not_found ;;
-  }
-
-  dimension: failed_quota {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failed_quota ;;
-  }
-
-  dimension: failed_timeout {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failed_timeout ;;
-  }
-
-  dimension: failed_unavailable {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failed_unavailable ;;
-  }
-
-  dimension: failed_malformed {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failed_malformed ;;
-  }
-
-  dimension: failed_blocked {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failed_blocked ;;
-  }
-
-  dimension: failed_truncated {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failed_truncated ;;
-  }
-
-  dimension: failed_over_budget {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failed_over_budget ;;
-  }
+  dimension: panel { description: "The metrics that the counts are of: those with the highest failure rate" }
 
   measure: query_count {
     type: sum

@@ -1,6 +1,6 @@
 # Join it to queries. A failed call has a row for every configuration that needed it.
 view: failed_calls {
-  sql_table_name: `@{dataset}.unanswered` ;;
+  extends: [unanswered_columns]
 
   dimension: key {
     type: string
@@ -9,49 +9,17 @@ view: failed_calls {
     sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.caller_id, '|', ${TABLE}.query_id, '|', ${TABLE}.stage, '|', ${TABLE}.kind) ;;
   }
 
-  dimension: run_id {
-    type: string
-    hidden: yes
-    sql: ${TABLE}.run_id ;;
-  }
-
-  dimension: config_id {
-    type: string
-    hidden: yes
-    sql: ${TABLE}.config_id ;;
-  }
-
-  dimension: query_id {
-    type: string
-    hidden: yes
-    sql: ${TABLE}.query_id ;;
-  }
-
-  dimension: caller {
-    type: string
-    description: "The configuration that made the call: the one that this is cut from, or a part of this fusion"
-    sql: ${TABLE}.caller ;;
-  }
-
-  dimension: stage {
-    type: string
-    sql: ${TABLE}.stage ;;
-  }
-
-  dimension: kind {
-    type: string
-    sql: ${TABLE}.kind ;;
-  }
-
-  dimension: attempts {
-    type: number
-    sql: ${TABLE}.attempts ;;
-  }
-
-  dimension: message {
-    type: string
-    sql: ${TABLE}.message ;;
-  }
+  dimension: run_id { hidden: yes }
+  dimension: config_id { hidden: yes }
+  dimension: query_id { hidden: yes }
+  dimension: caller { description: "The configuration that made the call: the one that this is cut from, or a part of this fusion" }
+  dimension: attempts { hidden: no }
+  dimension: experiment { hidden: yes }
+  dimension: is_latest { hidden: yes }
+  dimension: configuration { hidden: yes }
+  dimension: caller_id { hidden: yes }
+  dimension: derived_from { hidden: yes }
+  dimension_group: started { hidden: yes }
 
   measure: failures {
     type: count

@@ -1,5 +1,5 @@
 view: failure_kinds {
-  sql_table_name: `@{dataset}.failure_kinds` ;;
+  extends: [failure_kinds_columns]
 
   dimension: key {
     type: string
@@ -8,84 +8,8 @@ view: failure_kinds {
     sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.caller_id, '|', ${TABLE}.stage, '|', ${TABLE}.kind) ;;
   }
 
-  dimension: run_id {
-    type: string
-    sql: ${TABLE}.run_id ;;
-  }
-
-  dimension: experiment {
-    type: string
-    sql: ${TABLE}.experiment ;;
-  }
-
-  dimension_group: started {
-    type: time
-    timeframes: [raw, time, hour, date, week, month]
-    datatype: timestamp
-    sql: ${TABLE}.started_at ;;
-  }
-
-  dimension: is_latest {
-    type: yesno
-    label: "Is latest run"
-    description: "The latest run of its experiment"
-    sql: ${TABLE}.is_latest ;;
-  }
-
-  dimension: configuration {
-    type: string
-    sql: ${TABLE}.configuration ;;
-  }
-
-  dimension: config_id {
-    type: string
-    sql: ${TABLE}.config_id ;;
-  }
-
-  dimension: caller {
-    type: string
-    description: "The configuration that made the calls: another one for the parts of a fusion"
-    sql: ${TABLE}.caller ;;
-  }
-
-  dimension: caller_id {
-    type: string
-    sql: ${TABLE}.caller_id ;;
-  }
-
-  dimension: stage {
-    type: string
-    sql: ${TABLE}.stage ;;
-  }
-
-  dimension: kind {
-    type: string
-    sql: ${TABLE}.kind ;;
-  }
-
-  dimension: example {
-    type: string
-    description: "One of the messages"
-    sql: ${TABLE}.example ;;
-  }
-
-  dimension: failures {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failures ;;
-  }
-
-  dimension: queries {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.queries ;;
-  }
-
-  dimension: attempts {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.attempts ;;
-  }
+  dimension: caller { description: "The configuration that made the calls: another one for the parts of a fusion" }
+  dimension: example { description: "One of the messages" }
 
   measure: failure_count {
     type: sum

@@ -1,5 +1,5 @@
 view: monitoring {
-  sql_table_name: `@{dataset}.monitoring` ;;
+  extends: [monitoring_columns]
 
   dimension: key {
     type: string
@@ -8,148 +8,85 @@ view: monitoring {
     sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.metric) ;;
   }
 
-  dimension: run_id {
-    type: string
-    sql: ${TABLE}.run_id ;;
-  }
+  dimension: mode { description: "fixed: the queries of the baseline run; fresh: new queries each night" }
+  dimension: alarm { description: "A whole interval is beyond the tolerance" }
 
-  dimension: experiment {
-    type: string
-    sql: ${TABLE}.experiment ;;
-  }
+  dimension_group: since { timeframes: [raw, date] }
 
-  dimension_group: started {
-    type: time
-    timeframes: [raw, time, hour, date, week, month]
-    datatype: timestamp
-    sql: ${TABLE}.started_at ;;
-  }
-
-  dimension: is_latest {
-    type: yesno
-    label: "Is latest run"
-    description: "The latest run of its experiment"
-    sql: ${TABLE}.is_latest ;;
-  }
-
-  dimension: configuration {
-    type: string
-    sql: ${TABLE}.configuration ;;
-  }
-
-  dimension: config_id {
-    type: string
-    sql: ${TABLE}.config_id ;;
-  }
-
-  dimension: metric {
-    type: string
-    sql: ${TABLE}.metric ;;
-  }
-
-  dimension: mode {
-    type: string
-    description: "fixed: the queries of the baseline run; fresh: new queries each night"
-    sql: ${TABLE}.mode ;;
-  }
-
-  dimension: state {
-    type: string
-    sql: ${TABLE}.state ;;
-  }
-
-  dimension: alarm {
-    type: yesno
-    description: "A whole interval is beyond the tolerance"
-    sql: ${TABLE}.alarm ;;
-  }
-
-  dimension: baseline_run {
-    type: string
-    sql: ${TABLE}.baseline_run ;;
-  }
-
-  dimension_group: since {
-    type: time
-    timeframes: [raw, date]
-    datatype: timestamp
-    sql: ${TABLE}.since ;;
-  }
-
-  measure: change {
+  measure: change_since_baseline {
     type: number
     description: "Mean change since the baseline run; empty unless the row of the result is one row of the view"
     value_format: "+0.0000;-0.0000"
-    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${TABLE}.change) END ;;
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${change}) END ;;
   }
 
-  measure: low {
+  measure: interval_low {
     type: number
     description: "Lower end of its interval; empty unless the row of the result is one row of the view"
     value_format: "+0.0000;-0.0000"
-    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${TABLE}.low) END ;;
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${low}) END ;;
   }
 
-  measure: high {
+  measure: interval_high {
     type: number
     description: "Upper end of its interval; empty unless the row of the result is one row of the view"
     value_format: "+0.0000;-0.0000"
-    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${TABLE}.high) END ;;
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${high}) END ;;
   }
 
-  measure: lowest_high {
+  measure: lowest_upper_end {
     type: number
     description: "Lowest upper end of all intervals; empty unless the row of the result is one row of the view"
     value_format: "+0.0000;-0.0000"
-    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${TABLE}.lowest_high) END ;;
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${lowest_high}) END ;;
   }
 
-  measure: highest_low {
+  measure: highest_lower_end {
     type: number
     description: "Highest lower end of all intervals; empty unless the row of the result is one row of the view"
     value_format: "+0.0000;-0.0000"
-    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${TABLE}.highest_low) END ;;
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${highest_low}) END ;;
   }
 
-  measure: baseline_mean {
+  measure: mean_of_baseline {
     type: number
     description: "Mean of the baseline run; empty unless the row of the result is one row of the view"
     value_format: "0.0000"
-    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${TABLE}.baseline_mean) END ;;
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${baseline_mean}) END ;;
   }
 
-  measure: tolerance {
+  measure: tolerated_change {
     type: number
     description: "Tolerated change; empty unless the row of the result is one row of the view"
     value_format: "0.0000"
-    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${TABLE}.tolerance) END ;;
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${tolerance}) END ;;
   }
 
-  measure: nights {
+  measure: night_count {
     type: number
     description: "Nights of the interval; empty unless the row of the result is one row of the view"
     value_format: "0"
-    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${TABLE}.nights) END ;;
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${nights}) END ;;
   }
 
-  measure: queries {
+  measure: query_count {
     type: number
     description: "Queries of the latest night; empty unless the row of the result is one row of the view"
     value_format: "0"
-    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${TABLE}.queries) END ;;
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${queries}) END ;;
   }
 
-  measure: skipped {
+  measure: skipped_count {
     type: number
     description: "Nights that do not count; empty unless the row of the result is one row of the view"
     value_format: "0"
-    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${TABLE}.skipped) END ;;
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${skipped}) END ;;
   }
 
-  measure: quarter {
+  measure: quarter_number {
     type: number
     description: "Number of the quarter of 90 nights; empty unless the row of the result is one row of the view"
     value_format: "0"
-    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${TABLE}.quarter) END ;;
+    sql: CASE WHEN COUNT(DISTINCT ${key}) = 1 THEN MIN(${quarter}) END ;;
   }
 }

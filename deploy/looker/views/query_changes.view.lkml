@@ -1,5 +1,5 @@
 view: query_changes {
-  sql_table_name: `@{dataset}.query_changes` ;;
+  extends: [query_changes_columns]
 
   dimension: key {
     type: string
@@ -8,108 +8,26 @@ view: query_changes {
     sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.query_id, '|', ${TABLE}.metric) ;;
   }
 
-  dimension: run_id {
-    type: string
-    sql: ${TABLE}.run_id ;;
-  }
-
-  dimension: experiment {
-    type: string
-    sql: ${TABLE}.experiment ;;
-  }
-
-  dimension_group: started {
-    type: time
-    timeframes: [raw, time, hour, date, week, month]
-    datatype: timestamp
-    sql: ${TABLE}.started_at ;;
-  }
-
-  dimension: is_latest {
-    type: yesno
-    label: "Is latest run"
-    description: "The latest run of its experiment"
-    sql: ${TABLE}.is_latest ;;
-  }
-
-  dimension: configuration {
-    type: string
-    sql: ${TABLE}.configuration ;;
-  }
-
-  dimension: config_id {
-    type: string
-    sql: ${TABLE}.config_id ;;
-  }
-
-  dimension: previous_run_id {
-    type: string
-    sql: ${TABLE}.previous_run_id ;;
-  }
-
-  dimension: previous_config_id {
-    type: string
-    sql: ${TABLE}.previous_config_id ;;
-  }
-
-  dimension_group: previous_started {
-    type: time
-    timeframes: [raw, time, hour, date, week, month]
-    datatype: timestamp
-    sql: ${TABLE}.previous_started_at ;;
-  }
-
-  dimension: metric {
-    type: string
-    sql: ${TABLE}.metric ;;
-  }
-
   dimension: query_id {
-    type: string
     link: {
       label: "The story of this query"
       url: "/dashboards/rankbeam::query?Query={{ value | url_encode }}&Experiment={{ query_changes.experiment._value | url_encode }}&Run={{ query_changes.run_id._value | url_encode }}"
     }
-    sql: ${TABLE}.query_id ;;
-  }
-
-  dimension: text {
-    type: string
-    sql: ${TABLE}.text ;;
-  }
-
-  dimension: status {
-    type: string
-    sql: ${TABLE}.status ;;
-  }
-
-  dimension: previous_status {
-    type: string
-    sql: ${TABLE}.previous_status ;;
   }
 
   dimension: value {
-    type: number
     value_format: "0.0000"
-    sql: ${TABLE}.value ;;
+    hidden: no
   }
 
   dimension: previous_value {
-    type: number
     value_format: "0.0000"
-    sql: ${TABLE}.previous_value ;;
+    hidden: no
   }
 
   dimension: difference {
-    type: number
     value_format: "0.0000"
-    sql: ${TABLE}.difference ;;
-  }
-
-  dimension: slices {
-    type: string
-    hidden: yes
-    sql: ${TABLE}.slices ;;
+    hidden: no
   }
 
   measure: value_of_all {

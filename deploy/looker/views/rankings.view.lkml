@@ -1,6 +1,6 @@
 # Join it to queries, which are of finished runs. By default runs store the rankings of retrievers that they called.
 view: rankings {
-  sql_table_name: `@{dataset}.rankings` ;;
+  extends: [rankings_columns]
 
   dimension: key {
     type: string
@@ -9,27 +9,9 @@ view: rankings {
     sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.query_id) ;;
   }
 
-  dimension: run_id {
-    type: string
-    hidden: yes
-    sql: ${TABLE}.run_id ;;
-  }
-
-  dimension: config_id {
-    type: string
-    hidden: yes
-    sql: ${TABLE}.config_id ;;
-  }
-
-  dimension: query_id {
-    type: string
-    hidden: yes
-    sql: ${TABLE}.query_id ;;
-  }
-
-  dimension: documents {
-    type: string
-    hidden: yes
-    sql: ${TABLE}.documents ;;
-  }
+  dimension: run_id { hidden: yes }
+  dimension: config_id { hidden: yes }
+  dimension: query_id { hidden: yes }
+  dimension: experiment { hidden: yes }
+  dimension_group: started { hidden: yes }
 }

@@ -1,6 +1,6 @@
 # The runs that an explore shows: the latest by default. Explores of single runs join it, and always filter by is_chosen.
 view: run_choices {
-  sql_table_name: `@{dataset}.run_choices` ;;
+  extends: [run_choices_columns]
 
   filter: run {
     type: string
@@ -16,42 +16,12 @@ view: run_choices {
       OR ({% condition run %} 'last good' {% endcondition %} AND ${TABLE}.is_last_good)) ;;
   }
 
-  dimension: run_id {
-    type: string
-    primary_key: yes
-    sql: ${TABLE}.run_id ;;
-  }
-
-  dimension: experiment {
-    type: string
-    sql: ${TABLE}.experiment ;;
-  }
-
-  dimension_group: started {
-    type: time
-    timeframes: [raw, time, hour, date, week, month]
-    datatype: timestamp
-    sql: ${TABLE}.started_at ;;
-  }
-
-  dimension: is_latest {
-    type: yesno
-    label: "Is latest run"
-    description: "The latest run of its experiment"
-    sql: ${TABLE}.is_latest ;;
-  }
-
-  dimension: has_values {
-    type: yesno
-    description: "Not every call failed"
-    sql: ${TABLE}.has_values ;;
-  }
+  dimension: run_id { primary_key: yes }
+  dimension: has_values { description: "Not every call failed" }
 
   dimension: is_last_good {
-    type: yesno
     label: "Is last good run"
     description: "The last run of its experiment with any value"
-    sql: ${TABLE}.is_last_good ;;
   }
 
   measure: count {

@@ -1,5 +1,5 @@
 view: slice_leaderboard {
-  sql_table_name: `@{dataset}.slice_leaderboard` ;;
+  extends: [slice_leaderboard_columns]
 
   dimension: key {
     type: string
@@ -8,76 +8,14 @@ view: slice_leaderboard {
     sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.slice, '|', ${TABLE}.metric) ;;
   }
 
-  dimension: run_id {
-    type: string
-    sql: ${TABLE}.run_id ;;
-  }
-
-  dimension: experiment {
-    type: string
-    sql: ${TABLE}.experiment ;;
-  }
-
-  dimension_group: started {
-    type: time
-    timeframes: [raw, time, hour, date, week, month]
-    datatype: timestamp
-    sql: ${TABLE}.started_at ;;
-  }
-
-  dimension: is_latest {
-    type: yesno
-    label: "Is latest run"
-    description: "The latest run of its experiment"
-    sql: ${TABLE}.is_latest ;;
-  }
-
-  dimension: slice {
-    type: string
-    sql: ${TABLE}.slice ;;
-  }
-
-  dimension: attribute {
-    type: string
-    sql: ${TABLE}.attribute ;;
-  }
-
-  dimension: value {
-    type: string
-    sql: ${TABLE}.value ;;
-  }
-
-  dimension: configuration {
-    type: string
-    sql: ${TABLE}.configuration ;;
-  }
-
-  dimension: dialect {
-    type: string
-    description: "The tool by whose rules it is scored; empty for runs of older releases"
-    sql: ${TABLE}.dialect ;;
-  }
-
-  dimension: config_id {
-    type: string
-    sql: ${TABLE}.config_id ;;
-  }
-
   dimension: position {
-    type: number
     description: "Its place in the experiment"
-    sql: ${TABLE}.position ;;
-  }
-
-  dimension: metric {
-    type: string
-    sql: ${TABLE}.metric ;;
+    hidden: no
   }
 
   dimension: rank {
-    type: number
     description: "Among the configurations of one dialect"
-    sql: ${TABLE}.rank ;;
+    hidden: no
   }
 
   dimension: may_be_best {
@@ -86,117 +24,18 @@ view: slice_leaderboard {
     sql: CASE WHEN ${TABLE}.may_be_best THEN 'yes' WHEN NOT ${TABLE}.may_be_best THEN 'no' END ;;
   }
 
-  dimension: mean {
-    type: number
-    hidden: yes
-    value_format: "0.0000"
-    sql: ${TABLE}.mean ;;
-  }
-
-  dimension: ci_low {
-    type: number
-    hidden: yes
-    value_format: "0.0000"
-    sql: ${TABLE}.ci_low ;;
-  }
-
-  dimension: ci_high {
-    type: number
-    hidden: yes
-    value_format: "0.0000"
-    sql: ${TABLE}.ci_high ;;
-  }
-
-  dimension: std_error {
-    type: number
-    hidden: yes
-    value_format: "0.0000"
-    sql: ${TABLE}.std_error ;;
-  }
-
-  dimension: joint_low {
-    type: number
-    hidden: yes
-    value_format: "0.0000"
-    sql: ${TABLE}.joint_low ;;
-  }
-
-  dimension: joint_high {
-    type: number
-    hidden: yes
-    value_format: "0.0000"
-    sql: ${TABLE}.joint_high ;;
-  }
-
-  dimension: lowest {
-    type: number
-    hidden: yes
-    value_format: "0.0000"
-    sql: ${TABLE}.lowest ;;
-  }
-
-  dimension: highest {
-    type: number
-    hidden: yes
-    value_format: "0.0000"
-    sql: ${TABLE}.highest ;;
-  }
-
-  dimension: tie_lowest {
-    type: number
-    hidden: yes
-    value_format: "0.0000"
-    sql: ${TABLE}.tie_lowest ;;
-  }
-
-  dimension: tie_highest {
-    type: number
-    hidden: yes
-    value_format: "0.0000"
-    sql: ${TABLE}.tie_highest ;;
-  }
-
-  dimension: equal_to {
-    type: string
-    description: "The first configuration whose values are equal at every query; null if there is none before this one."
-    sql: ${TABLE}.equal_to ;;
-  }
-
-  dimension: queries {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.queries ;;
-  }
-
-  dimension: empty {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.empty ;;
-  }
-
-  dimension: failed {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failed ;;
-  }
-
-  dimension: missing {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.missing ;;
-  }
-
-  dimension: undefined {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.undefined ;;
-  }
-
-  dimension: panel {
-    type: string
-    description: "Metrics of one panel share a status: those of rankings (retrieval); every judged metric has its own"
-    sql: ${TABLE}.panel ;;
-  }
+  dimension: mean { value_format: "0.0000" }
+  dimension: ci_low { value_format: "0.0000" }
+  dimension: ci_high { value_format: "0.0000" }
+  dimension: std_error { value_format: "0.0000" }
+  dimension: joint_low { value_format: "0.0000" }
+  dimension: joint_high { value_format: "0.0000" }
+  dimension: lowest { value_format: "0.0000" }
+  dimension: highest { value_format: "0.0000" }
+  dimension: tie_lowest { value_format: "0.0000" }
+  dimension: tie_highest { value_format: "0.0000" }
+  dimension: equal_to { description: "The first configuration whose values are equal at every query; null if there is none before this one." }
+  dimension: panel { description: "Metrics of one panel share a status: those of rankings (retrieval); every judged metric has its own" }
 
   measure: score_sum {
     type: sum

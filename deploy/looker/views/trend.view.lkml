@@ -1,5 +1,5 @@
 view: trend {
-  sql_table_name: `@{dataset}.trend` ;;
+  extends: [trend_columns]
 
   dimension: key {
     type: string
@@ -8,162 +8,13 @@ view: trend {
     sql: CONCAT(${TABLE}.run_id, '|', ${TABLE}.config_id, '|', ${TABLE}.metric) ;;
   }
 
-  dimension: run_id {
-    type: string
-    sql: ${TABLE}.run_id ;;
-  }
-
-  dimension: experiment {
-    type: string
-    sql: ${TABLE}.experiment ;;
-  }
-
-  dimension_group: started {
-    type: time
-    timeframes: [raw, time, hour, date, week, month]
-    datatype: timestamp
-    sql: ${TABLE}.started_at ;;
-  }
-
-  dimension: is_latest {
-    type: yesno
-    label: "Is latest run"
-    description: "The latest run of its experiment"
-    sql: ${TABLE}.is_latest ;;
-  }
-
-  dimension: dataset_fingerprint {
-    type: string
-    sql: ${TABLE}.dataset_fingerprint ;;
-  }
-
-  dimension: configuration {
-    type: string
-    sql: ${TABLE}.configuration ;;
-  }
-
-  dimension: dialect {
-    type: string
-    description: "The tool by whose rules it is scored; empty for runs of older releases"
-    sql: ${TABLE}.dialect ;;
-  }
-
-  dimension: config_id {
-    type: string
-    sql: ${TABLE}.config_id ;;
-  }
-
-  dimension: metric {
-    type: string
-    sql: ${TABLE}.metric ;;
-  }
-
-  dimension: parameters_changed {
-    type: yesno
-    description: "Since the previous run, under the same name"
-    sql: ${TABLE}.parameters_changed ;;
-  }
-
-  dimension: previous_run_id {
-    type: string
-    description: "The last earlier run with a value"
-    sql: ${TABLE}.previous_run_id ;;
-  }
-
-  dimension: previous_config_id {
-    type: string
-    sql: ${TABLE}.previous_config_id ;;
-  }
-
-  dimension_group: previous_started {
-    type: time
-    timeframes: [raw, time, hour, date, week, month]
-    datatype: timestamp
-    sql: ${TABLE}.previous_started_at ;;
-  }
-
-  dimension: mean {
-    type: number
-    hidden: yes
-    value_format: "0.0000"
-    sql: ${TABLE}.mean ;;
-  }
-
-  dimension: ci_low {
-    type: number
-    hidden: yes
-    value_format: "0.0000"
-    sql: ${TABLE}.ci_low ;;
-  }
-
-  dimension: ci_high {
-    type: number
-    hidden: yes
-    value_format: "0.0000"
-    sql: ${TABLE}.ci_high ;;
-  }
-
-  dimension: std_error {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.std_error ;;
-  }
-
-  dimension: lowest {
-    type: number
-    hidden: yes
-    value_format: "0.0000"
-    sql: ${TABLE}.lowest ;;
-  }
-
-  dimension: highest {
-    type: number
-    hidden: yes
-    value_format: "0.0000"
-    sql: ${TABLE}.highest ;;
-  }
-
-  dimension: queries {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.queries ;;
-  }
-
-  dimension: empty {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.empty ;;
-  }
-
-  dimension: failed {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.failed ;;
-  }
-
-  dimension: missing {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.missing ;;
-  }
-
-  dimension: undefined {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.undefined ;;
-  }
-
-  dimension: previous_mean {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.previous_mean ;;
-  }
-
-  dimension: change {
-    type: number
-    hidden: yes
-    sql: ${TABLE}.change ;;
-  }
+  dimension: parameters_changed { description: "Since the previous run, under the same name" }
+  dimension: previous_run_id { description: "The last earlier run with a value" }
+  dimension: mean { value_format: "0.0000" }
+  dimension: ci_low { value_format: "0.0000" }
+  dimension: ci_high { value_format: "0.0000" }
+  dimension: lowest { value_format: "0.0000" }
+  dimension: highest { value_format: "0.0000" }
 
   measure: score_sum {
     type: sum

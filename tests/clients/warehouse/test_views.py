@@ -326,7 +326,7 @@ def test_a_plain_replacement_does_for_terraform(view: str) -> None:
 
 def test_what_is_kept_for_duckdb_is_what_sqlglot_makes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kept = views.FOR_DUCKDB.read_text()
-    assert views.for_duckdb() == kept, "run python -m rankbeam.transforms.clients.warehouse.views"
+    assert views.for_duckdb() == kept, "run make deploy-files"
 
     def trees(script: str) -> list[str]:
         found = sqlglot.parse(script, dialect="duckdb")

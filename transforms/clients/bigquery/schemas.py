@@ -1,7 +1,7 @@
 """Columns of BigQuery's tables from the Arrow schemas, and their differences from an existing table.
 
 Columns are written as BigQuery's REST interface has them: `{"name": …, "type": …, "mode": …, "fields": […]}`.
-`python -m rankbeam.transforms.clients.bigquery.schemas` writes those of all tables for Terraform, after a change.
+`make deploy-files` writes those of all tables for Terraform, after a change.
 """
 
 import json

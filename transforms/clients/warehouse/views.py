@@ -2,7 +2,7 @@
 
 sqlglot takes a third of a second to import and to translate. To spare every run that time, the translation is kept in
 `deploy/duckdb`, with a hash of its source; if the hash does not match, the views are translated again.
-`python -m rankbeam.transforms.clients.warehouse.views` writes the file after a change.
+`make deploy-files` writes the file after a change.
 """
 
 import hashlib
