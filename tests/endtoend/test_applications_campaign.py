@@ -17,6 +17,7 @@ from rankbeam.pipelines.results.run import Results
 pytestmark = pytest.mark.campaign
 
 CALLS, IN_FLIGHT = sized(600, 240), 16
+UNWRITTEN = 50  # answers of half a second at full pace: the ledger writes what has waited for .2 s
 TABLES = {
     "answers": ["query_id", "status", "answer", "reference", "contexts", "citations", "seconds"],
     "rankings": ["query_id", "documents"],
@@ -70,5 +71,5 @@ def test_two_kills_and_faults_change_no_table_and_repeat_only_calls_in_flight(tm
         assert rows(faulty, table, "seconds") == rows(clean, table, "seconds")
         assert rows(second, table) == rows(faulty, table)  # durations, too
     assert len(rows(faulty, "answers")) == CALLS
-    assert stats.answered <= CALLS + 2 * IN_FLIGHT, stats
+    assert stats.answered <= CALLS + 2 * (IN_FLIGHT + UNWRITTEN), stats
     assert sum(stats.faults.values()) > CALLS // 20
