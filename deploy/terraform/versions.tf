@@ -4,7 +4,7 @@ terraform {
   required_providers {
     google = {
       source  = "hashicorp/google"
-      version = "~> 6.50" # the schema that tests/packaging/test_deploy_terraform.py checks these files against
+      version = "~> 6.50" # the schema that tests/packaging/test_terraform_schema.py checks these files against
     }
   }
 

@@ -1,7 +1,5 @@
 """Inputs at the edge of what is allowed, and one step beyond it, through the command line: `rankbeam score`."""
 
-import csv
-import io
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,21 +8,24 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import pytrec_eval
 from support.campaigns import in_campaigns
-from support.inputs import qrels_table, run_table, trec_qrels, trec_run, write, write_table
-from support.runs import rankbeam
+from support.hostile import (
+    METRICS,
+    NAMES,
+    TOLERANCE,
+    Row,
+    assert_agree,
+    by_pytrec_eval,
+    nested,
+    printed,
+    put_qrels,
+    ranking,
+    refused,
+    values_of,
+)
+from support.inputs import run_table, trec_run, write
 
-Row = tuple[str, str, float]
-Values = dict[str, dict[str, float]]
 Run = Mapping[str, Mapping[str, float]]
-
-REFUSED = 2
-TOLERANCE = 1e-9
-METRICS = {
-    "nDCG@10": "ndcg_cut_10", "nDCG": "ndcg", "AP": "map", "RR": "recip_rank", "P@5": "P_5", "R@100": "recall_100",
-    "Rprec": "Rprec", "Bpref": "bpref",
-}  # fmt: skip
 FORMATS = pytest.mark.parametrize("form", ["trec", "parquet"])
 FORMATS_OF_RUNS = pytest.mark.parametrize("form", ["trec", *in_campaigns("parquet")])
 
@@ -38,57 +39,11 @@ def put_run(path: Path, rows: Sequence[Row], form: str, row_group_size: int = 1 
     return str(file)
 
 
-def put_qrels(path: Path, rows: Sequence[Row], form: str = "trec") -> str:
-    if form == "trec":
-        return write(path.with_suffix(".qrels"), trec_qrels(rows))
-    return write_table(path.with_suffix(".qrels.parquet"), qrels_table(rows))
-
-
-def printed(qrels: str, run: str, *options: str, metrics: Iterable[str] = METRICS) -> str:
-    """Means and the values of every query, as CSV."""
-    names = [word for metric in metrics for word in ("-m", metric)]
-    outcome = rankbeam("score", qrels, run, *names, "--format", "csv", "--per-query", *options)
-    assert outcome.exit_code == 0, outcome.stderr
-    return outcome.stdout
-
-
-def values_of(text: str) -> Values:
-    """query → metric → value; the query of a mean is "all"."""
-    found: Values = {}
-    for row in csv.DictReader(io.StringIO(text)):
-        assert row["metric"] not in found.setdefault(row["query_id"], {})
-        found[row["query_id"]][row["metric"]] = float(row["value"])
-    return found
-
-
 def bounds_of(output: Path) -> dict[str, tuple[float, float, float]]:
     """metric → lowest value that ties allow, value, highest: means of the only configuration."""
     (part,) = output.glob("configuration_metrics/*/*.parquet")
     rows = pq.read_table(part).to_pylist()
     return {row["metric"]: (row["tie_lowest"], row["mean"], row["tie_highest"]) for row in rows}
-
-
-def nested(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
-    for query, doc, number in rows:
-        assert doc not in found.setdefault(query, {})
-        found[query][doc] = number
-    return found
-
-
-def by_pytrec_eval(judgements: Iterable[Row], rows: Iterable[Row]) -> Values:
-    """What pytrec_eval says of the queries that have results."""
-    qrels = {query: {doc: int(grade) for doc, grade in pool.items()} for query, pool in nested(judgements).items()}
-    measures = {theirs.replace("_cut_", "_cut.").replace("P_", "P.") for theirs in METRICS.values()}
-    measures = {name.replace("recall_", "recall.") for name in measures}
-    found = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(nested(rows))
-    return {query: {ours: values[theirs] for ours, theirs in METRICS.items()} for query, values in found.items()}
-
-
-def assert_agree(ours: Values, theirs: Values) -> None:
-    assert theirs
-    for query, expected in theirs.items():
-        assert ours[query] == pytest.approx(expected, rel=0, abs=TOLERANCE), query
 
 
 def by_id_descending(names: Iterable[str]) -> list[str]:
@@ -128,11 +83,6 @@ def test_very_many_queries_with_one_result_each(tmp_path: Path, form: str) -> No
     assert ours.pop("all") == {"RR": mean, "P@5": pytest.approx(mean / 5, rel=0, abs=1e-15)}
     assert {query: values["RR"] for query, values in ours.items()} == expected
     assert {query: values["P@5"] for query, values in ours.items()} == {q: hit / 5 for q, hit in expected.items()}
-
-
-# --- Ties --------------------------------------------------------------------------------------------------------
-
-NAMES = ["a", "B", "b", "d1", "d10", "d2", "d9", "_", "~", "é", "z", "日本", "\uffee", "😀", "a" * 8, "a" * 9]
 
 
 @FORMATS
@@ -231,27 +181,12 @@ def test_all_documents_unjudged(tmp_path: Path, form: str) -> None:
             assert (set(others), count) == ({0.0}, retrieved), (query, options)
 
 
-# --- A document twice --------------------------------------------------------------------------------------------
-
-
-def ranking(count: int) -> list[Row]:
-    """Two queries, their rows by turns, best first."""
-    return [(f"q{number % 2}", f"d{number}", float(count - number)) for number in range(count)]
-
-
 def with_repeat(first: int, second: int, count: int) -> list[Row]:
     """In the row at `second` the document of the row at `first` stands again."""
     rows = ranking(count)
     assert rows[first][0] == rows[second][0]
     rows[second] = (rows[first][0], rows[first][1], rows[second][2])
     return rows
-
-
-def refused(*arguments: str) -> str:
-    outcome = rankbeam("score", *arguments, "-m", "RR", "--format", "csv")
-    assert (outcome.exit_code, outcome.stdout) == (REFUSED, ""), outcome.output
-    assert "Traceback" not in outcome.stderr
-    return outcome.stderr[outcome.stderr.index("rankbeam: ") :]
 
 
 REPEATS = pytest.mark.parametrize(("first", "second"), [(1, 29_999), (0, 2), (12_344, 20_000)])
@@ -308,91 +243,6 @@ def test_the_same_document_for_two_queries_is_no_repeat(tmp_path: Path, form: st
     rows = [(f"q{number}", "d", 1.0) for number in range(1000)]
     qrels = put_qrels(tmp_path / "a", [(query, doc, 1.0) for query, doc, _ in rows])
     assert set(values_of(printed(qrels, put_run(tmp_path / "a", rows, form)))["all"].values()) == {1.0, 0.2}
-
-
-# --- Scores ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("word", "line"),
-    [
-        *[("nan", 1), ("NaN", 2), ("-nan", 5000), ("inf", 1), ("-inf", 2), ("Infinity", 5000)],
-        *[("1e999", 2), ("-1e999", 5000)],
-    ],
-)
-def test_a_score_that_is_no_number_is_refused_in_a_trec_run(tmp_path: Path, word: str, line: int) -> None:
-    lines = [f"{query} Q0 {doc} 1 {score} tag\n" for query, doc, score in ranking(5000)]
-    query, _, doc, *_ = lines[line - 1].split()
-    lines[line - 1] = f"{query} Q0 {doc} 1 {word} tag\n"
-    run = write(tmp_path / "a.run", "".join(lines))
-    told = refused(put_qrels(tmp_path / "a", [("q0", "d0", 1.0)]), run)
-    assert told.startswith(f"rankbeam: {run}:{line}: the score is not a finite number\n")
-
-
-@pytest.mark.parametrize(
-    ("score", "line", "kind"),
-    [
-        *[(math.nan, 1, pa.float64()), (math.nan, 5000, pa.float32()), (math.inf, 2, pa.float64())],
-        *[(-math.inf, 5000, pa.float64()), (None, 701, pa.float64()), (None, 1, pa.float32())],
-    ],
-)
-def test_a_score_that_is_no_number_is_refused_in_parquet(
-    tmp_path: Path, score: float | None, line: int, kind: pa.DataType
-) -> None:
-    rows = ranking(5000)
-    scores = [number for _, _, number in rows]
-    table = run_table(rows) | {"score": pa.array([*scores[: line - 1], score, *scores[line:]], kind)}
-    run = str(tmp_path / "a.parquet")
-    pq.write_table(pa.table(table), run, row_group_size=700)
-    told = refused(put_qrels(tmp_path / "a", [("q0", "d0", 1.0)]), run)
-    assert told.startswith(f"rankbeam: {run}:{line}: ")
-    assert "score" in told
-
-
-@pytest.mark.parametrize(
-    ("kind", "ids"),
-    [
-        *[(pa.int64(), pa.int64()), (pa.int32(), pa.uint32()), (pa.uint8(), pa.int16())],
-        *[(pa.float32(), pa.uint64()), (pa.float16(), pa.int8())],
-    ],
-    ids=str,
-)
-def test_whole_numbers_as_scores_and_ids(tmp_path: Path, kind: pa.DataType, ids: pa.DataType) -> None:
-    draw = random.Random(4)
-    rows = [(query, doc, draw.randrange(20)) for query in range(9, 12) for doc in draw.sample(range(7, 127), 50)]
-    judgements = [(query, doc, float(draw.choice([0, 1, 2]))) for query in range(9, 12) for doc in range(0, 127, 3)]
-    run = write_table(
-        tmp_path / "a.parquet",
-        {
-            "query_id": pa.array([row[0] for row in rows], ids),
-            "doc_id": pa.array([row[1] for row in rows], ids),
-            "score": pa.array([row[2] for row in rows], kind),
-        },
-    )
-    qrels = write_table(
-        tmp_path / "qrels.parquet",
-        {
-            "query_id": pa.array([row[0] for row in judgements], ids),
-            "doc_id": pa.array([row[1] for row in judgements], ids),
-            "grade": pa.array([int(row[2]) for row in judgements], pa.int8()),
-        },
-    )
-    named = [[(str(query), str(doc), float(number)) for query, doc, number in each] for each in (judgements, rows)]
-    ours = values_of(printed(qrels, run))
-    assert set(ours) == {"9", "10", "11", "all"}
-    assert_agree(ours, by_pytrec_eval(*named))  # 100 stands below 11, and 9 above both
-
-
-@pytest.mark.parametrize(
-    "ids", [pa.large_string(), pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int8(), pa.string())], ids=str
-)
-def test_ids_of_other_string_types(tmp_path: Path, ids: pa.DataType) -> None:
-    rows = [(f"q{number}", name, float(place % 3)) for number in range(4) for place, name in enumerate(NAMES)]
-    judgements = [(query, doc, 1.0) for query, doc, _ in rows[::3]]
-    table = run_table(rows)
-    table = {name: column.cast(ids) if name.endswith("_id") else column for name, column in table.items()}
-    ours = values_of(printed(put_qrels(tmp_path / "a", judgements), write_table(tmp_path / "a.parquet", table)))
-    assert_agree(ours, by_pytrec_eval(judgements, rows))
 
 
 # --- Order -------------------------------------------------------------------------------------------------------

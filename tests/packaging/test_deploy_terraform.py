@@ -1,23 +1,10 @@
-"""deploy/terraform: parsed, formatted, held against the provider's schema, and granting no more than is needed.
+"""deploy/terraform: parsed, formatted, its tables, views, schedule and alerts as the code has them."""
 
-`test_deploy_provider.json` is the part of the provider's schema that is used here, made by
-
-    python tests/packaging/test_deploy_terraform.py cdktf_cdktf_provider_google-16.12.1-py3-none-any.whl
-
-from a wheel on PyPI (`pip download --no-deps cdktf-cdktf-provider-google==16.12.1`; 49 MB, so no dependency of tests).
-Where that package lies in .venv-emulators, or RANKBEAM_PROVIDER names its wheel, it is made again and compared.
-"""
-
-import io
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
-import tarfile
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +14,7 @@ import sqlglot
 from google.cloud import bigquery, dataflow_v1beta3
 from google.protobuf import json_format
 from sqlglot import exp
-from support.data import REPOSITORY
+from support.terraform import BLOCKS, FILES, FOLDER, LOCALS, MARKS, PROJECT_ROLES, RESOURCES, SCHEMA, TEXT
 
 from rankbeam.transforms.clients.bigquery import schemas
 from rankbeam.transforms.clients.bigquery.names import DatasetName
@@ -35,184 +22,8 @@ from rankbeam.transforms.clients.warehouse import views
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.counters import Counter
 
-FOLDER = REPOSITORY / "deploy" / "terraform"
-FILES = sorted(FOLDER.glob("*.tf"))
-SCHEMA_FILE = Path(__file__).with_name("test_deploy_provider.json")
-PACKAGE = "cdktf_cdktf_provider_google"
-META = {"count", "for_each", "depends_on", "lifecycle", "provider"}
-MARKS = {"__is_block__", "__comments__", "__inline_comments__"}
 TERRAFORM = shutil.which("terraform")
 needs_terraform = pytest.mark.skipif(TERRAFORM is None, reason="terraform is not installed")
-
-Schema = dict[str, Any]
-Block = Mapping[str, Any]
-
-
-def parsed() -> Iterator[tuple[str, str, Block]]:
-    """Every block of every file: kind, its labels with a dot between, content."""
-    for path in FILES:
-        for kind, blocks in hcl2.loads(path.read_text(encoding="utf-8")).items():
-            for block in blocks if kind not in MARKS else ():
-                yield from _labelled(kind, [], block)
-
-
-def _labelled(kind: str, labels: list[str], block: Block) -> Iterator[tuple[str, str, Block]]:
-    if "__is_block__" in block:
-        yield kind, ".".join(labels), block
-        return
-    for label, inner in block.items():
-        yield from _labelled(kind, [*labels, label.strip('"')], inner)
-
-
-BLOCKS = list(parsed())
-RESOURCES = {name: block for kind, name, block in BLOCKS if kind == "resource"}
-LOCALS = {name: value for kind, _, block in BLOCKS if kind == "locals" for name, value in block.items()}
-TEXT = "\n".join(path.read_text(encoding="utf-8") for path in FILES)
-SCHEMA: Schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8")) if SCHEMA_FILE.is_file() else {}
-
-
-# The provider's schema
-
-
-def make_schema(wheel: zipfile.ZipFile | Path) -> Schema:
-    """The used part of the schema, from the package's jsii assembly, a description of all its classes."""
-    if isinstance(wheel, Path):
-        (archive,) = (wheel / "_jsii").glob("*.tgz")
-        packed = archive.read_bytes()
-    else:
-        (name,) = (each for each in wheel.namelist() if each.endswith(".jsii.tgz"))
-        packed = wheel.read(name)
-    with tarfile.open(fileobj=io.BytesIO(packed)) as files:
-        assembly = files.extractfile("package/.jsii")
-        assert assembly is not None
-        types = json.load(assembly)["types"]
-    named = {match[1]: each for each in types.values() if (match := _REGISTRY.search(_summary(each)))}
-    used = sorted({name.partition(".")[0] for name in RESOURCES})
-    resources = {name: _resource(types, named[name]) for name in used}
-    version = re.search(r"hashicorp/google/([\d.]+)/", _summary(named[used[0]]))
-    assert version is not None
-    provider = _block(types, "@cdktf/provider-google.provider.GoogleProviderConfig")
-    return {"version": version[1], "provider": provider, "resources": resources}
-
-
-_REGISTRY = re.compile(r"^Represents a \{@link \S+/docs/resources/\w+ (google_\w+)\}")
-
-
-def _summary(entry: Mapping[str, Any]) -> str:
-    return str(entry.get("docs", {}).get("summary", ""))
-
-
-def _resource(types: Mapping[str, Any], entry: Mapping[str, Any]) -> Schema:
-    attributes = {_snake(each["name"]) for each in entry["properties"] if not each["name"].endswith("Input")}
-    return {**_block(types, f"{entry['fqn']}Config"), "attributes": sorted(attributes - {"tf_resource_type"})}
-
-
-def _block(types: Mapping[str, Any], name: str) -> Schema:
-    """What may stand in a block: arguments by name, and blocks; what is not optional has `required`."""
-    arguments: Schema = {}
-    blocks: Schema = {}
-    for each in types[name].get("properties", ()):
-        required = {} if each.get("optional") else {"required": True}
-        kind = _kind(each["type"])
-        if kind.startswith("block"):
-            inner = _block(types, kind.split(" ")[1])
-            blocks[_snake(each["name"])] = {**inner, **required, "many": kind.startswith("blocks")}
-        else:
-            arguments[_snake(each["name"])] = {"type": kind, **required}
-    return {"arguments": arguments, "blocks": blocks}
-
-
-def _kind(given: Mapping[str, Any]) -> str:
-    if "union" in given:
-        (given,) = (each for each in given["union"]["types"] if each.get("fqn") != "cdktf.IResolvable")
-    if "collection" in given:
-        element = _kind(given["collection"]["elementtype"])
-        many = given["collection"]["kind"] == "array"
-        return element.replace("block ", "blocks ") if many else f"map {element}"
-    return str(given["primitive"]) if "primitive" in given else f"block {given['fqn']}"
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
-
-
-def _provider() -> zipfile.ZipFile | Path | None:
-    if os.environ.get("RANKBEAM_PROVIDER"):
-        return zipfile.ZipFile(os.environ["RANKBEAM_PROVIDER"])
-    return next(REPOSITORY.glob(f".venv-emulators/lib/python*/site-packages/{PACKAGE}"), None)
-
-
-def test_the_schema_is_that_of_the_provider() -> None:
-    if (provider := _provider()) is None:
-        pytest.skip(f"{PACKAGE} is not in .venv-emulators, and RANKBEAM_PROVIDER names no wheel")
-    assert make_schema(provider) == SCHEMA
-
-
-def test_the_schema_is_of_the_version_that_is_asked_for() -> None:
-    (constraint,) = re.findall(r'version = "~> (\d+\.\d+)"', TEXT)
-    assert SCHEMA["version"].startswith(f"{constraint}.")
-    assert set(SCHEMA["resources"]) == {name.partition(".")[0] for name in RESOURCES}
-
-
-@pytest.mark.parametrize("name", RESOURCES)
-def test_resources_are_as_the_provider_has_them(name: str) -> None:
-    assert list(problems(RESOURCES[name], SCHEMA["resources"][name.partition(".")[0]], name)) == []
-
-
-def test_the_provider_is_set_up_as_it_wants() -> None:
-    (block,) = (block for kind, _, block in BLOCKS if kind == "provider")
-    assert list(problems(block, SCHEMA["provider"], "provider")) == []
-
-
-def problems(block: Block, schema: Schema, place: str) -> Iterator[str]:
-    """What is in a block and not in the schema, of another type, or missing."""
-    given = {name: value for name, value in block.items() if name not in MARKS | META}
-    arguments, blocks = schema["arguments"], schema["blocks"]
-    for name, value in given.items():
-        inner = [each for each in value if isinstance(each, dict) and "__is_block__" in each] if _is_list(value) else []
-        if inner and name in blocks:
-            if len(inner) > 1 and not blocks[name]["many"]:
-                yield f"{place}.{name}: once only"
-            for each in inner:
-                yield from problems(each, blocks[name], f"{place}.{name}")
-        elif inner or name not in arguments:
-            yield f"{place}.{name}: unknown"
-        elif not _fits(value, arguments[name]["type"]):
-            yield f"{place}.{name}: not a {arguments[name]['type']}: {value}"
-    required = {name for name, each in (arguments | blocks).items() if each.get("required")}
-    yield from (f"{place}.{name}: missing" for name in sorted(required - given.keys()))
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list)
-
-
-def _fits(value: object, kind: str) -> bool:
-    if isinstance(value, str) and value.startswith("${"):
-        return True  # an expression; its type is Terraform's to find
-    if kind.startswith("map "):
-        return isinstance(value, dict)
-    if _is_list(value):
-        return kind in ("string", "number") or kind.startswith("blocks")  # a list's type is that of its elements here
-    types = {"string": str, "number": (int, float), "boolean": bool}
-    return isinstance(value, types[kind]) and (kind == "boolean" or not isinstance(value, bool))
-
-
-@pytest.mark.parametrize(
-    ("wrong", "found"),
-    [
-        ({"name": '"a"'}, ["b.location: missing"]),
-        ({"name": '"a"', "location": '"US"', "colour": '"red"'}, ["b.colour: unknown"]),
-        ({"name": '"a"', "location": '"US"', "force_destroy": '"no"'}, ['b.force_destroy: not a boolean: "no"']),
-        ({"name": True, "location": '"US"'}, ["b.name: not a string: True"]),
-        (
-            {"name": '"a"', "location": '"US"', "versioning": [{"__is_block__": True}]},
-            ["b.versioning.enabled: missing"],
-        ),
-    ],
-)
-def test_wrong_resources_are_found(wrong: Block, found: list[str]) -> None:
-    assert list(problems(wrong, SCHEMA["resources"]["google_storage_bucket"], "b")) == found
 
 
 def test_references_name_what_is_there() -> None:
@@ -467,70 +278,3 @@ def test_only_tables_and_views_of_ours_are_qualified(tmp_path: Path) -> None:
         "WITH some AS (SELECT * FROM `my-project`.`rankbeam`.runs) "
         "SELECT * FROM some JOIN runs_2 JOIN `my-project`.`rankbeam`.trend"
     )
-
-
-# Rights
-
-PROJECT_ROLES = {
-    "worker": {
-        "roles/aiplatform.user",
-        "roles/bigquery.jobUser",
-        "roles/bigquery.readSessionUser",
-        "roles/dataflow.worker",
-        "roles/discoveryengine.viewer",
-    },
-    "scheduler": {"roles/dataflow.developer"},
-    "builder": {"roles/logging.logWriter"},
-    "submitter": {"roles/bigquery.jobUser", "roles/dataflow.developer", "roles/monitoring.viewer"},
-    "reader": {"roles/bigquery.jobUser"},
-}
-NARROW_ROLES = {
-    "google_artifact_registry_repository_iam_member": {
-        "roles/artifactregistry.reader",
-        "roles/artifactregistry.writer",
-    },
-    "google_bigquery_dataset_iam_member": {"roles/bigquery.dataEditor", "roles/bigquery.dataViewer"},
-    "google_secret_manager_secret_iam_member": {"roles/secretmanager.secretAccessor"},
-    "google_service_account_iam_member": {"roles/iam.serviceAccountUser"},
-    "google_storage_bucket_iam_member": {"roles/storage.objectAdmin", "roles/storage.objectViewer"},
-}
-
-
-def roles_of(block: Block) -> set[str]:
-    """The roles that a resource grants; those of a set stand in the set."""
-    if not block["role"].startswith("${"):
-        return {block["role"].strip('"')}
-    found = str(block["for_each"])
-    while sets := re.findall(r"local\.(\w+)", found):
-        found = " ".join(str(LOCALS[name]) for name in sets)
-    return set(re.findall(r"roles/[\w.]+", found))
-
-
-def test_the_project_grants_nothing_but_work() -> None:
-    granted = {name: roles_of(block) for name, block in RESOURCES.items() if name.startswith("google_project_iam")}
-    assert granted == {f"google_project_iam_member.{name}": roles for name, roles in PROJECT_ROLES.items()}
-    broad = re.compile(r"(owner|editor|viewer|admin)$", re.IGNORECASE)
-    wide = {role for roles in granted.values() for role in roles if broad.search(role)}
-    assert wide == {"roles/discoveryengine.viewer", "roles/monitoring.viewer"}  # searching, and looking at counters
-
-
-def test_data_is_granted_where_it_lies() -> None:
-    for name, block in RESOURCES.items():
-        kind = name.partition(".")[0]
-        if kind in NARROW_ROLES:
-            assert roles_of(block) <= NARROW_ROLES[kind], name
-        else:
-            assert "_iam_" not in kind or kind == "google_project_iam_member", name
-
-
-def test_nothing_is_public_and_no_policy_is_replaced() -> None:
-    assert "allUsers" not in TEXT
-    assert "allAuthenticatedUsers" not in TEXT
-    assert not re.search(r'"google_\w+_iam_(policy|binding)"', TEXT)  # these would take rights from others
-    bucket = RESOURCES["google_storage_bucket.rankbeam"]
-    assert (bucket["uniform_bucket_level_access"], bucket["public_access_prevention"]) == (True, '"enforced"')
-
-
-if __name__ == "__main__":
-    made = make_schema(zipfile.ZipFile(sys.argv[1]))
-    SCHEMA_FILE.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")

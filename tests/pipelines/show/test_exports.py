@@ -1,81 +1,35 @@
+# ruff: noqa: F811  fixtures are named as what they give
 """Tables to paste: what stands in them, and that names of any kind leave them whole."""
 
-import csv
-import io
 import itertools
 import re
-import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 from scipy import stats
-from support.campaigns import examples
 from support.cli import rankbeam
-from support.data import REPOSITORY
+from support.exported_tables import (  # noqa: F401  pytest finds it by name
+    METRICS,
+    QUERIES,
+    RANKS,
+    Row,
+    check_latex,
+    evaluated,
+    finished,
+    latex_rows,
+    markdown_tables,
+    results,
+    rewritten,
+    text_of,
+)
 from support.remote import answers, dataset, rag, run_file, write_experiment
-from support.runs import query_values, run_experiment
+from support.runs import query_values
 from support.standins import Faults, serve
 
 from rankbeam.pipelines import show
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.records import tables
-
-EXAMPLE = str(REPOSITORY / "examples" / "helpdesk" / "experiment.yaml")
-QUERIES = 40
-METRICS = ["RR@10", "nDCG@10", "R@10"]
-SPECIALS = "\\`*_{}[]()<>|~&$%#^\"'-+!.:=@ \n\t\x1b\u202e"
-Row = dict[str, Any]
-
-# The rank of the only relevant document: one system is far behind, two differ here and there and by chance.
-RANKS: dict[str, Callable[[int], int]] = {
-    "weak": lambda query: 4 + query % 3,
-    "strong": lambda query: 2 if query % 8 == 0 else 1,
-    "twin": lambda query: 2 if query % 8 == 4 or query == 5 else 1,
-}
-
-
-def evaluated(folder: Path, names: Sequence[str] = tuple(RANKS), depth: int = 7, **more: Any) -> Results:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "qrels.txt").write_text("".join(f"q{query} 0 right 1\n" for query in range(QUERIES)))
-    for name in names:
-        rows = []
-        for query in range(QUERIES):
-            found = ["right" if rank == RANKS[name](query) else f"wrong{rank}" for rank in range(1, depth + 1)]
-            rows += [f"q{query} Q0 {doc} {rank} {1 / rank} t\n" for rank, doc in enumerate(found, 1)]
-        (folder / f"{name}.run").write_text("".join(rows))
-    configurations = [{"name": name, "retriever": {"type": "run_file", "path": f"{name}.run"}} for name in names]
-    base = {"dataset": {"qrels": "qrels.txt"}, "configurations": configurations, "metrics": METRICS}
-    return run_experiment(folder, base | more)
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return evaluated(tmp_path_factory.mktemp("finished"), baseline="twin")
-
-
-@pytest.fixture
-def results(finished: Results, tmp_path: Path) -> Results:
-    """A copy, to be rewritten."""
-    shutil.copytree(finished.output, tmp_path / "copy")
-    return Results(str(tmp_path / "copy"), finished.run_id)
-
-
-def rewritten(results: Results, name: str, rows: Sequence[Row]) -> Results:
-    """A run with other rows in one of its tables."""
-    first, *others = sorted(Path(results.output, name, results.run_id).glob("*.parquet"))
-    for path in others:
-        path.unlink()
-    pq.write_table(pa.Table.from_pylist(list(rows), tables.TABLES[name]), first)
-    return Results(results.output, results.run_id)
 
 
 def compared(results: Results, rows: Sequence[Row]) -> Results:
@@ -85,17 +39,6 @@ def compared(results: Results, rows: Sequence[Row]) -> Results:
     nothing = dict.fromkeys(("queries", "unpaired", "wins", "ties", "losses"), 0)
     named = [row | {each: ids[row[each]] for each in ("config_id", "baseline")} for row in rows]
     return rewritten(results, "comparisons", [common | nothing | {"slice": "all"} | row for row in named])
-
-
-def markdown_tables(document: str) -> list[list[list[ElementTree.Element]]]:
-    """The cells of every table, as an independent reader of Markdown understands them."""
-    html = MarkdownIt("commonmark").enable("table").enable("strikethrough").render(document)
-    root = ElementTree.fromstring(f"<all>{html}</all>")  # noqa: S314  we made it
-    return [[list(row) for row in table.iter("tr")] for table in root.iter("table")]
-
-
-def text_of(cell: ElementTree.Element) -> str:
-    return "".join(cell.itertext())
 
 
 def superscripts(results: Results) -> dict[tuple[str, str], set[str]]:
@@ -114,31 +57,6 @@ def superscripts(results: Results) -> dict[tuple[str, str], set[str]]:
             raised = re.search(r"\$\^\{([a-z]*)\}\$", re.sub(r"\\hphantom\{.*\}", "", cell))
             assert {names[each] for each in (raised[1] if raised else "")} == shown[name, metric]
     return shown
-
-
-def latex_rows(document: str) -> list[list[str]]:
-    body = document.split("\\midrule\n")[1].split("\\bottomrule")[0]
-    return [re.split(r" (?<!\\)& ", line.removesuffix(" \\\\")) for line in body.splitlines()]
-
-
-def check_latex(document: str) -> None:
-    """Braces and environments are balanced, and every row has as many cells as there are columns."""
-    code = re.sub(r"(?<!\\)%.*", "", document)
-    depth = list(itertools.accumulate(1 if each == "{" else -1 for each in re.findall(r"(?<!\\)[{}]", code)))
-    assert min(depth) >= 0
-    assert depth[-1] == 0
-    opened: list[str] = []
-    for kind, name in re.findall(r"\\(begin|end)\{(\w+\*?)\}", code):
-        if kind == "begin":
-            opened.append(name)
-        else:
-            assert opened.pop() == name
-    assert opened == []
-    columns = re.search(r"\\begin\{tabular\}\{(\w+)\}", code)
-    assert columns is not None
-    assert {len(row) for row in latex_rows(document)} == {len(columns[1])}
-    rules = ["\\toprule", "\\midrule", "\\bottomrule"]
-    assert re.findall(r"\\\w+rule", code) == rules
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -313,111 +231,3 @@ def test_a_failed_configuration_is_failed_and_not_zero(tmp_path: Path) -> None:
     assert set(latex_rows(document)[1][2:]) == {"--"}
     assert f"Left out of the means: failed queries (b: {QUERIES})." in document
     check_latex(document)
-
-
-names = st.text(st.one_of(st.sampled_from(SPECIALS), st.characters(codec="utf-8")), min_size=1, max_size=12)
-
-
-@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(names, min_size=4, max_size=4))
-def test_names_of_any_kind_are_shown_as_they_are(results: Results, given: list[str]) -> None:
-    changed = rewritten(
-        results,
-        "configurations",
-        [row | {"name": name} for row, name in zip(results.configurations, given, strict=False)],
-    )
-    changed = rewritten(changed, "runs", [row | {"experiment": given[3]} for row in results.table("runs").to_pylist()])
-    plain = ["".join(each if each.isprintable() else " " for each in row["name"]) for row in changed.leaderboard()]
-    (table,) = markdown_tables(show.as_markdown(changed))
-    assert [text_of(row[1]).strip() for row in table[1:]] == [name.strip() for name in plain]
-    assert {len(row) for row in table} == {len(METRICS) + 3}
-    document = show.as_latex(changed)
-    check_latex(document)
-    assert [read_latex(row[1]) for row in latex_rows(document)] == plain
-
-
-WORDS = {"backslash": "\\", "asciitilde": "~", "asciicircum": "^", "less": "<", "greater": ">", "bar": "|"}
-
-
-def read_latex(text: str) -> str:
-    """What LaTeX prints for escaped text; nothing in it may be a command of any other kind."""
-    escapes = r'\\text(\w+)\{\}|\{\\string(")\}|\\([&%$#_{}])|(-)\{\}(?=-)|([^&%$#_{}~^\\<>|"])'
-    assert re.fullmatch(f"(?:{escapes})*", text)
-    return "".join(WORDS.get("".join(found), "".join(found)) for found in re.findall(escapes, text))
-
-
-@pytest.mark.parametrize(
-    ("name", "markdown", "latex"),
-    [
-        ("rag_512|k=5", r"rag\_512\|k=5", r"rag\_512\textbar{}k=5"),
-        ("a\\b", r"a\\b", r"a\textbackslash{}b"),
-        (
-            "<b>*x*</b>\n`y`",
-            r"&lt;b&gt;\*x\*&lt;/b&gt; \`y\`",
-            r"\textless{}b\textgreater{}*x*\textless{}/b\textgreater{} `y`",
-        ),
-        (
-            '50% & "$1" #2 {~^}',
-            r'50% &amp; "\$1" #2 \{\~^\}',
-            r'50\% \& {\string"}\$1{\string"} \#2 \{\textasciitilde{}\textasciicircum{}\}',
-        ),
-        ("--größe --- 検索", "--größe --- 検索", "-{}-größe -{}-{}- 検索"),
-    ],
-)
-def test_how_names_are_escaped(results: Results, name: str, markdown: str, latex: str) -> None:
-    changed = rewritten(results, "configurations", [row | {"name": name} for row in results.configurations])
-    assert f"| a | {markdown} | " in show.as_markdown(changed)
-    assert f"\na & {latex} & " in show.as_latex(changed)
-
-
-def test_the_example_as_markdown(tmp_path: Path) -> None:
-    outcome = rankbeam("evaluate", EXAMPLE, "--output", str(tmp_path), "--run-id", "r1", "--format", "markdown")
-    assert outcome.status == 0, outcome.stderr
-    results = Results(str(tmp_path), "r1")
-    assert outcome.stdout == show.as_markdown(results)
-    assert outcome.stdout.startswith("| # | configuration | nDCG@10 | R@10 | RR@10 | Success@3 | queries |\n")
-    assert "DuckDB" in outcome.stderr
-    leaderboard, difficulty, intent = markdown_tables(outcome.stdout)
-    assert [text_of(row[1]) for row in leaderboard[1:]] == [row["name"] for row in results.leaderboard()]
-    assert [text_of(cell) for cell in difficulty[0]] == [
-        "#",
-        "nDCG@10 by difficulty",
-        "easy (21)",
-        "hard (22)",
-        "medium (21)",
-    ]
-    assert text_of(intent[0][2]) == "how_to (20)"
-    best = results.means[results.leaderboard()[0]["config_id"], "difficulty=easy", "nDCG@10"]
-    assert difficulty[1][2].findtext("strong") == f"{best.mean:.4f}"
-
-
-def test_the_example_as_csv_and_latex(tmp_path: Path) -> None:
-    outcome = rankbeam("evaluate", EXAMPLE, "--output", str(tmp_path), "--run-id", "r1", "--format", "csv")
-    results = Results(str(tmp_path), "r1")
-    rows = list(csv.DictReader(io.StringIO(outcome.stdout)))
-    names = {row["config_id"]: row["name"] for row in results.configurations}
-    expected = {
-        (names[config_id], metric): row.mean
-        for (config_id, name, metric), row in results.means.items()
-        if name == "all"
-    }
-    assert {(row["configuration"], row["metric"]): float(row["value"]) for row in rows} == expected
-    assert {row["query_id"] for row in rows} == {"all"}
-    document = show.as_latex(results)
-    check_latex(document)
-    assert "\\label{tab:helpdesk}" in document
-    assert "\\usepackage{booktabs}" in document.splitlines()[0]
-    assert document.startswith("%")
-
-
-def test_runs_are_scored_into_tables_too(finished: Results) -> None:
-    folder = Path(finished.output).parent
-    given = ["score", str(folder / "qrels.txt"), str(folder / "strong.run"), str(folder / "weak.run"), "-m", "RR"]
-    outcome = rankbeam(*given, "--format", "latex")
-    assert outcome.status == 0, outcome.stderr
-    check_latex(outcome.stdout)
-    assert outcome.stdout.endswith("\\end{table}\n")
-    assert [row[1] for row in latex_rows(outcome.stdout)] == ["strong", "weak"]
-    outcome = rankbeam(*given, "--format", "markdown", "--per-query")
-    assert (outcome.status, outcome.stdout) == (2, "")
-    assert "--per-query" in outcome.stderr

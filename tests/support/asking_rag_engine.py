@@ -1,0 +1,27 @@
+"""Calls of RAG Engine without a run."""
+
+import asyncio
+from typing import Any
+
+from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.reply import Reply
+
+CORPUS = "projects/p/locations/us-central1/ragCorpora/42"
+
+
+def retriever(**parameters: Any) -> RagEngine:
+    return RagEngine(**{"corpus": CORPUS, **parameters})
+
+
+async def call(parameters: RagEngine, *payloads: str, timeout_s: float = 30.0) -> list[str | CallError]:
+    """The outcome of each call, all in flight at once."""
+    connection = await parameters.connect()
+    try:
+        outcomes = await asyncio.gather(
+            *(connection.call(payload, timeout_s, 1) for payload in payloads), return_exceptions=True
+        )
+    finally:
+        await connection.close()
+    assert [each for each in outcomes if not isinstance(each, Reply | CallError)] == []
+    return [each.answer if isinstance(each, Reply) else each for each in outcomes]  # type: ignore[union-attr,misc]
