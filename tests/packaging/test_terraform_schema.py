@@ -2,7 +2,8 @@
 
 `test_deploy_provider.json` is the part of the provider's schema that is used here, made by
 
-    PYTHONPATH=tests python tests/packaging/test_terraform_schema.py cdktf_cdktf_provider_google-16.12.1-py3-none-any.whl
+    export PYTHONPATH=tests
+    python tests/packaging/test_terraform_schema.py cdktf_cdktf_provider_google-16.12.1-py3-none-any.whl
 
 from a wheel on PyPI (`pip download --no-deps cdktf-cdktf-provider-google==16.12.1`; 49 MB, so no dependency of tests).
 Where that package lies in .venv-emulators, or RANKBEAM_PROVIDER names its wheel, it is made again and compared."""
