@@ -11,7 +11,7 @@ from rankbeam.transforms.records.errors import InputError
 Place = tuple[str | int, ...]
 
 _TAG = "tag:yaml.org,2002:"
-_MERGE, _VALUE, _INT, _FLOAT = (_TAG + name for name in ("merge", "value", "int", "float"))
+_MERGE, _VALUE, _BOOL, _INT, _FLOAT = (_TAG + name for name in ("merge", "value", "bool", "int", "float"))
 _MOST_REPEATED = 100_000
 """The most values that aliases may expand to: ten lines of nested aliases could expand to ten billion values."""
 
@@ -160,7 +160,7 @@ class _Reader:
     def _key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode):
             raise _error(node, "a key must be a single value")
-        return str(node.value if node.tag == _VALUE else self._scalar(node))
+        return str(node.value if node.tag in (_VALUE, _BOOL) else self._scalar(node))
 
     def _scalar(self, node: yaml.Node) -> Any:
         try:

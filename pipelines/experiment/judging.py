@@ -1,6 +1,6 @@
 """`judge:` and `race:` of an experiment, and the services that it calls."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place
@@ -14,6 +14,7 @@ from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.judge.templates import templates
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.generation import Judging
+from rankbeam.transforms.records.judging.criteria import Criterion, criteria_in, spelled
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.race import Race
@@ -49,6 +50,24 @@ def judging_of(
         strict_version=model.strict_version,
         labels=labels,
     )
+
+
+def with_criterion(metric: AnyMetric, criteria: Mapping[str, Criterion]) -> AnyMetric:
+    """The metric with the criterion that its name names.
+
+    Raises:
+        InputError: there is no such criterion, or its metric takes no cutoff.
+    """
+    if not isinstance(metric, JudgedMetric) or not metric.is_criterion:
+        return metric
+    (name,) = criteria_in([metric.name])
+    if name not in criteria:
+        raise InputError(f"{metric} is not one of judge.criteria; {did_you_mean(name, criteria)}")
+    bound = replace(metric, criterion=criteria[name])
+    if metric.cutoff is not None and not bound.definition.takes_cutoff:
+        problem = "has a cutoff, and its criterion is not about contexts alone"
+        raise InputError(f"{metric} {problem}; write {replace(metric, cutoff=None)}")
+    return bound
 
 
 def shown(metric: JudgedMetric, judging: Judging | None, services: Services) -> JudgedMetric:
@@ -104,7 +123,8 @@ def race_of(
         return None
     names = {str(_plain(metric)): str(metric) for metric in metrics}
     try:
-        wanted = [str(_plain(metric)) for metric in parse_all([model.race.metric])]
+        name = spelled(model.race.metric, criteria_in(names))
+        wanted = [str(_plain(metric)) for metric in parse_all([name])]
     except InputError as error:
         problems.append(located.error(("race", "metric"), error.problem))
         return None

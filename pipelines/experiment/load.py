@@ -5,7 +5,7 @@ nearest valid name.
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from rankbeam.pipelines.experiment import dataset_checks, needs
 from rankbeam.pipelines.experiment.dataset_checks import missing_inputs, unknown_systems, wrong_inputs
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, corpora_of, named_by, unused
+from rankbeam.pipelines.experiment.file.criteria import criteria_of
 from rankbeam.pipelines.experiment.file.datasets import with_cases, with_documents, with_files, with_public_files
 from rankbeam.pipelines.experiment.file.labels import labels_of, wrong_labels
 from rankbeam.pipelines.experiment.file.models import ExperimentModel, StatisticsModel
@@ -26,7 +27,14 @@ from rankbeam.pipelines.experiment.file.template_files import Templates
 from rankbeam.pipelines.experiment.grid import configurations
 from rankbeam.pipelines.experiment.grid.components import ANSWERS, Retrieving
 from rankbeam.pipelines.experiment.grid.grid import GridContext
-from rankbeam.pipelines.experiment.judging import called_services, judging_of, race_of, shown, with_judged
+from rankbeam.pipelines.experiment.judging import (
+    called_services,
+    judging_of,
+    race_of,
+    shown,
+    with_criterion,
+    with_judged,
+)
 from rankbeam.pipelines.experiment.needs import AnyMetric
 from rankbeam.pipelines.experiment.quotas import NAMES as CORPUS_POOLS
 from rankbeam.pipelines.experiment.quotas import above_window, corpus_quotas_of, pools_of, unpriced, unpriced_imports
@@ -38,6 +46,7 @@ from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.judge.metrics import notes, parse_all
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.judging.criteria import Criterion, spelled
 from rankbeam.transforms.records.metrics import other_tools
 from rankbeam.transforms.records.metrics.dialects import Dialect, parse_dialect
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
@@ -72,7 +81,9 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     located = with_public_files(with_files(located, folder, problems), problems)
     located = with_documents(located, folder, problems, case_notes)
     model = _validated(located, problems)
-    metrics = _metrics(located, model, problems)
+    given_criteria = None if model.judge is None else model.judge.criteria
+    criteria = criteria_of(located, given_criteria, files.parent(path or ""), problems)
+    metrics = _metrics(located, model, criteria, problems)
     dialects = _dialects(located, model, problems)
     services = services_of(located, model.services, problems)
     given = model.configurations or ()
@@ -201,12 +212,14 @@ def _validated(located: Located, problems: list[InputError]) -> ExperimentModel:
         return salvage(ExperimentModel, located.value)
 
 
-def _metrics(located: Located, model: ExperimentModel, problems: list[InputError]) -> dict[AnyMetric, int]:
+def _metrics(
+    located: Located, model: ExperimentModel, criteria: Mapping[str, Criterion], problems: list[InputError]
+) -> dict[AnyMetric, int]:
     """Every metric once, with the position that it has first."""
     metrics: dict[AnyMetric, int] = {}
     for i, name in enumerate(model.metrics or ()):
         try:
-            parsed = parse_all([name])
+            parsed = [with_criterion(metric, criteria) for metric in parse_all([spelled(name, criteria)])]
         except InputError as error:
             problems.append(located.error(("metrics", i), error.problem))
         else:

@@ -13,6 +13,7 @@ from rankbeam.pipelines.gates.models import DIFFERENCES, FAILURE_RATE, MONITOR, 
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.panels import range_of
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
@@ -83,7 +84,8 @@ def gates_of(
     for number, model in enumerate(given):
         limit, value = model.at_most if model.at_least is None else model.at_least, model.judge or model.value
         try:
-            metrics = [_computed(metric, known) for metric in parse_all([model.metric])] if model.metric else [""]
+            name = spelled(model.metric or "", criteria_in(known.metrics if known is not None else ()))
+            metrics = [_computed(metric, known) for metric in parse_all([name])] if name else [""]
         except InputError as error:
             problems.append(located.error(("gates", number, "metric"), error.problem))
             continue

@@ -22,7 +22,7 @@ def test_there_is_one_template_for_every_step() -> None:
     assert len({template.hash for template in shipped().values()}) == len(VARIABLES)
 
 
-@pytest.mark.parametrize("step", VARIABLES)
+@pytest.mark.parametrize("step", sorted(VARIABLES.keys() - {"criterion"}))  # its instructions are the experiment's
 def test_instructions_stand_in_the_system_and_data_is_fenced_in_the_user_text(step: str) -> None:
     template = shipped()[step]
     check_template(template.text, (*VARIABLES[step], FENCE))

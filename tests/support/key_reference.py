@@ -13,6 +13,7 @@ from pathlib import Path
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from rankbeam.pipelines.experiment.file.criteria import CriterionModel
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters, JudgeModel
 from rankbeam.pipelines.experiment.file.models import (
     ConfigurationModel,
@@ -48,6 +49,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "answers openai_chat": ChatApplication,
     "answers adk": AdkApplication,
     "judge": JudgeModel,
+    "judge.criteria": CriterionModel,
     "quotas": QuotaModel,
     "price_per_million": PricesModel,
     "rag_engine_import": ImportQuotaModel,

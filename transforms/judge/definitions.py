@@ -11,12 +11,14 @@ from types import MappingProxyType
 from typing import Any
 
 from rankbeam.transforms.judge.steps import INPUTS, all_inputs
+from rankbeam.transforms.judge.steps.criterion import CriterionStep, input_of
 from rankbeam.transforms.kernels import judged as kernels
 from rankbeam.transforms.kernels import judged_ragas as ragas
 from rankbeam.transforms.kernels import judged_refusals as refusals
 from rankbeam.transforms.kernels import overlap
 from rankbeam.transforms.kernels.judged import Undefined, Value
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.judging.criteria import Criterion
 from rankbeam.transforms.records.judging.steps import GROUP, JudgedInput, Need, is_metric, plug_ins
 from rankbeam.transforms.records.plug_ins import loaded
 from rankbeam.transforms.records.suggestions import did_you_mean
@@ -92,6 +94,44 @@ class JudgedDefinition:
         # What `partial` has set has a default.
         parameter = inspect.signature(self.kernel).parameters[name]
         return parameter.default is parameter.empty
+
+
+@dataclass(frozen=True)
+class CriterionDefinition(JudgedDefinition):
+    """The definition of a criterion of the user's own; None where only its results are read."""
+
+    criterion: Criterion | None = None
+
+    @cached_property
+    def inputs(self) -> Mapping[str, JudgedInput]:
+        """Its verdicts, under a name of their own: a query may have several criteria."""
+        if self.criterion is None:
+            unknown = JudgedInput(lambda _: Undefined.NO_ANSWER, (CriterionStep.name,), by_people=False)
+            return {CriterionStep.name: unknown}
+        return {self.criterion.step: input_of(self.criterion)}
+
+    @cached_property
+    def inputs_without_claims(self) -> Mapping[str, JudgedInput]:
+        """None: a criterion does not ask for claims."""
+        return {}
+
+    @property
+    def takes_cutoff(self) -> bool:
+        """As for all metrics; whoever reads results cannot know."""
+        return self.criterion is None or super().takes_cutoff
+
+    def value(self, arguments: Mapping[str, Any], cutoff: int | None = None) -> Value:
+        """The value of one query; contexts are cut here."""
+        ((name, of),) = self.inputs.items()
+        levels = arguments[name]
+        return self.kernel(levels[:cutoff] if of.per_context and not isinstance(levels, Undefined) else levels)
+
+
+@cache
+def definition_of(criterion: Criterion | None) -> JudgedDefinition:
+    """The definition of a criterion's metric."""
+    reasons = (Undefined.NO_ANSWER, Undefined.NO_CONTEXTS, Undefined.NO_REFERENCE)
+    return CriterionDefinition(kernels.criterion_value, reasons, criterion=criterion)
 
 
 _U = Undefined

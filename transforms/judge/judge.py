@@ -43,7 +43,7 @@ class Judge:
             prompt = self.embedder.parameters.embedding(values["text"], Role.SIMILARITY)
             return replace(self.embedder.call(prompt), positions=frozenset())
         settings = {"max_output_tokens": self.max_output_tokens, "sample": sample}
-        prompt = self.templates[question.step].prompt(values, **settings)
+        prompt = self.templates[step.name].prompt(values, **settings)
         return replace(self.model.call(prompt), positions=frozenset())
 
     def read(self, call: Call, reply: Reply) -> JudgeReply:

@@ -6,15 +6,16 @@ the judge or the embedding model, where the metric's name must show it.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from rankbeam.transforms.judge.definitions import JudgedDefinition, definition_named, judged_names
+from rankbeam.transforms.judge.definitions import JudgedDefinition, definition_named, definition_of, judged_names
 from rankbeam.transforms.kernels.judged import Value
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.judging.criteria import CRITERION, Criterion
 from rankbeam.transforms.records.judging.steps import GROUP as JUDGED_GROUP
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.definitions import GROUP, metric_names
@@ -52,7 +53,7 @@ _NAME_OF_A_SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 @cache
 def base_names() -> tuple[str, ...]:
     """The names of judged metrics without the words in brackets that choose a definition."""
-    return tuple(dict.fromkeys(name.partition("(")[0] for name in judged_names()))
+    return tuple(dict.fromkeys((*(name.partition("(")[0] for name in judged_names()), CRITERION)))
 
 
 @cache
@@ -73,6 +74,7 @@ class JudgedMetric:
     judge: str | None = None
     embeddings: str | None = None
     labels: bool = False  # by human labels and all judged values together
+    criterion: Criterion | None = field(default=None, compare=False)  # None where only its results are read
 
     def __str__(self) -> str:
         """The canonical name, such as `Faithfulness(ragas,judge=lexical)`."""
@@ -84,7 +86,12 @@ class JudgedMetric:
     @property
     def definition(self) -> JudgedDefinition:
         """The definition of the metric."""
-        return definition_named(self.name)
+        return definition_of(self.criterion) if self.is_criterion else definition_named(self.name)
+
+    @property
+    def is_criterion(self) -> bool:
+        """True for a criterion of the user's own."""
+        return self.name.startswith(f"{CRITERION}(")
 
     def shown(self, judge: str | None = None, embeddings: str | None = None) -> "JudgedMetric":
         """The same metric with the names of judge and embedding model, where its definition has such steps.
@@ -161,7 +168,11 @@ def parse_judged(text: str) -> JudgedMetric:
 
 
 def _variant(text: str, name: str) -> str:
-    base = name.partition("(")[0]
+    base, _, word = name.removesuffix(")").partition("(")
+    if base == CRITERION:
+        if not word.isidentifier():
+            raise InputError(f"metric {text!r}: write {CRITERION} with the name of one criterion: {CRITERION}(Tone)")
+        return name
     variants = [known for known in judged_names() if known.partition("(")[0] == base]
     if name not in variants:
         hint = "; ragas' context_precision is ContextAP" if base == "ContextPrecision" else ""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rankbeam.transforms.judge.metrics import JudgedMetric
-from rankbeam.transforms.judge.steps import input_named, step_named
+from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import Claim, ClaimsStep
 from rankbeam.transforms.judge.units import Unit
 from rankbeam.transforms.records.judging.evaluated import Judgement, LabelledVerdict, Value
@@ -49,7 +49,7 @@ def problem_of_labels(metric: JudgedMetric) -> str | None:
     steps = [step for step in metric.definition.steps if step != ClaimsStep.name]
     unlabelled = next((step for step in steps if not step_named(step).decisions), None)
     if unlabelled is None:
-        unlabelled = next((name for name in metric.definition.inputs if not input_named(name).by_people), None)
+        unlabelled = next((name for name, of in metric.definition.inputs.items() if not of.by_people), None)
     if unlabelled is not None:
         return f"cannot be labelled: people cannot answer {unlabelled}"
     return None if steps else "cannot be labelled: nothing of it is judged"

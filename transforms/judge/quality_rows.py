@@ -35,7 +35,8 @@ class QualityRows:
         return pa.Table.from_pylist(rows, tables.own_columns(JUDGE_QUALITY))
 
     def _row(self, step: str, counted: StepQuality, earlier: Earlier | None) -> Row:
-        versions, tokens, template = sorted(counted.versions.items()), counted.tokens, self.templates.get(step)
+        versions, tokens = sorted(counted.versions.items()), counted.tokens
+        template = self.templates.get(step.partition(":")[0])
         return {
             "step": step,
             "judge": self.judge.label,

@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from rankbeam.transforms.kernels.arrays import BoolArray, IntArray
+from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
 
 HIGHEST_GRADE = 3
 """Of a context, and of how relevant an answer is."""
@@ -48,6 +48,7 @@ class Undefined(StrEnum):
     NO_DIRECTION = "no_direction"
     CONTEXTS_NOT_GIVEN = "contexts_not_given"
     ONE_SAMPLE = "one_sample"
+    NO_ANSWER = "no_answer"
 
 
 Value: TypeAlias = float | Undefined
@@ -244,6 +245,18 @@ def context_relevance(grades: IntArray) -> Value:
     (0.5, 0.0)
     """
     return int(grades.sum()) / (HIGHEST_GRADE * len(grades)) if len(grades) else 0.0
+
+
+def criterion_value(levels: FloatArray | Undefined) -> Value:
+    """The mean value of the verdicts on a criterion: one, or one for each context.
+
+    Args:
+        levels: float[verdicts], each from 0 to 1, or the reason why there is none.
+
+    >>> criterion_value(np.array([1.0, 0.5])), criterion_value(Undefined.NO_ANSWER)
+    (0.75, <Undefined.NO_ANSWER: 'no_answer'>)
+    """
+    return levels if isinstance(levels, Undefined) else math.fsum(levels) / len(levels)
 
 
 def answer_relevance(relevance: int) -> Value:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
+from rankbeam.pipelines.experiment.file.criteria import CriterionModel
 from rankbeam.pipelines.experiment.file.keys import MOST, Count, Section, Word
 from rankbeam.transforms.clients.parameters import Parameters
 
@@ -57,6 +58,7 @@ class JudgeModel(Section):
             otherwise it only warns.
         labels: folder of human labels, `OUT/labels`, which `rankbeam label OUT --apply FILE` writes. With labels, the
             agreement of the judge with people is measured, and metrics can be `Faithfulness(labels=True)`.
+        criteria: questions of your own, by name. Each is a metric of that name.
     """
 
     service: Word
@@ -67,3 +69,4 @@ class JudgeModel(Section):
     max_output_tokens: Count = 4096
     strict_version: bool = False
     labels: Word | None = None
+    criteria: dict[str, CriterionModel] | None = None

@@ -89,11 +89,20 @@ def _reason(sections: dict[str, str], system: str) -> dict[str, Any]:
         return goldens.critic(sections, system)
     if sections.get("query", "").startswith(goldens.MARK) and '"intent"' in system:
         return goldens.grade(sections)
+    if "texts" in sections:
+        return {"reason": "by hash", "verdict": chosen(system, sections["texts"])}
     level = lambda name: int(fraction(*sections.values(), name) * 4)  # noqa: E731
     if '"intent"' in system:
         return {"reason": "by hash", "intent": level("intent"), "trust": level("trust"), "grade": level("grade")}
     kind = ("answered", "partial", "refused", "off_topic")[level("kind")]
     return {"reason": "by hash", "kind": kind, "relevance": level("relevance")}
+
+
+def chosen(system: str, texts: str) -> str:
+    """The verdict on a criterion, by the hash of the question and the texts."""
+    question, _, rest = system.partition("\n\nChoose the verdict")
+    verdicts = rest.partition("one of:\n")[2].partition("\n")[0].split(" | ")
+    return verdicts[int(fraction(question.rpartition("The aspect:\n")[2], texts, "verdict") * len(verdicts))]
 
 
 def _statements(sections: dict[str, str], _: str) -> dict[str, Any]:

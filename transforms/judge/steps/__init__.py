@@ -6,6 +6,7 @@ from functools import cache
 from rankbeam.transforms.judge.steps.answer_kind import AnswerKindStep
 from rankbeam.transforms.judge.steps.case import OF_CASE
 from rankbeam.transforms.judge.steps.claims import ClaimsStep
+from rankbeam.transforms.judge.steps.criterion import CriterionStep
 from rankbeam.transforms.judge.steps.embed import EmbedStep
 from rankbeam.transforms.judge.steps.grade import GradeStep
 from rankbeam.transforms.judge.steps.nugget_assign import NuggetAssignStep
@@ -25,6 +26,7 @@ STEPS: tuple[JudgeStep, ...] = (
     StatementsStep(),
     QuestionsStep(),
     SentencesStep(),
+    CriterionStep(),
     EmbedStep(),
 )
 """The steps of rankbeam."""
@@ -65,8 +67,3 @@ def all_inputs() -> Mapping[str, JudgedInput]:
                 raise InputError(f"rankbeam.judged {step.name!r}: another step has an input {name!r}; rename it")
             inputs[name] = of
     return inputs
-
-
-def input_named(name: str) -> JudgedInput:
-    """The input of that name; other packages are loaded only if it is not one of rankbeam's."""
-    return INPUTS.get(name) or all_inputs()[name]

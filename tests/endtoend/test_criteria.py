@@ -1,0 +1,83 @@
+"""Criteria of the user's own from the YAML to tables, gates and comparisons; what is bought once and what again."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.answering import model, write_experiment
+from support.cli import rankbeam
+from support.standins import Standin, serve
+
+from rankbeam.pipelines.results.run import Results
+
+CRITERIA: dict[str, Any] = {
+    "Tone": {"question": "Is it polite?"},
+    "Current": {"question": "Is it current?", "about": ["query", "context"], "scale": "0..3"},
+}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
+    with serve("openai") as server:
+        yield server
+
+
+def evaluated(folder: Path, server: Standin, run_id: str, criteria: dict[str, Any], *metrics: str) -> tuple[str, int]:
+    """The experiment, and the calls that its run made."""
+    before = server.stats().calls
+    path = write_experiment(
+        folder, model(server, "openai"), {}, judge={"service": "m", "criteria": criteria, "repeat_share": 0.5},
+        metrics=list(metrics), gates=[{"metric": metrics[0], "at_least": 0.0}],
+    )  # fmt: skip
+    done = rankbeam("evaluate", path, "--run-id", run_id)
+    assert done.status == 0, done.stderr
+    return path, server.stats().calls - before
+
+
+def values(folder: Path, run_id: str, metric: str) -> dict[str, float]:
+    rows = Results(str(folder / "out"), run_id).table("query_metrics").to_pylist()
+    return {row["query_id"]: value["value"] for row in rows for value in row["metrics"] if value["metric"] == metric}
+
+
+def test_a_criterion_is_a_metric_and_only_what_is_asked_differently_is_paid_again(
+    tmp_path: Path, server: Standin
+) -> None:
+    _, first = evaluated(tmp_path, server, "r1", CRITERIA, "Tone", "Current", "Current@1")
+    assert first > 0
+    tone = values(tmp_path, "r1", "Criterion(Tone)")
+    assert set(tone.values()) == {0.0, 1.0}
+    assert {round(value * 9) for value in values(tmp_path, "r1", "Criterion(Current)").values()} <= set(range(10))
+    results = Results(str(tmp_path / "out"), "r1")
+    verdicts = results.table("verdicts").to_pylist()
+    assert {row["step"] for row in verdicts} == {"criterion:Tone", "criterion:Current"}
+    quality = {row["step"]: row for row in results.table("judge_quality").to_pylist()}
+    assert quality["criterion:Tone"]["items"] == len(tone)
+    assert quality["criterion:Tone"]["repeated"] > 0
+    assert quality["criterion:Tone"]["prompt_hash"] is not None
+    assert [row["metric"] for row in results.table("gates").to_pylist()] == ["Criterion(Tone)"]
+
+    flipped = {"Politeness": CRITERIA["Tone"] | {"scale": {"yes": 0, "no": 1}}, "Current": CRITERIA["Current"]}
+    _, renamed = evaluated(tmp_path, server, "r2", flipped, "Politeness", "Current", "Current@1")
+    assert renamed == 0
+    assert values(tmp_path, "r2", "Criterion(Politeness)") == {name: 1.0 - value for name, value in tone.items()}
+
+    reworded = CRITERIA | {"Tone": {"question": "Is it rude?"}}
+    _, again = evaluated(tmp_path, server, "r3", reworded, "Tone", "Current", "Current@1")
+    assert len(tone) <= again <= 3 * len(tone)
+
+
+def test_results_are_read_without_the_experiment(tmp_path: Path, server: Standin) -> None:
+    evaluated(tmp_path, server, "r1", CRITERIA, "Tone", "Current")
+    out = str(tmp_path / "out")
+    report = rankbeam("report", out, "--output", str(tmp_path / "report.html"))
+    worst = rankbeam("worst", out, "--metric", "Criterion(Tone)")
+    gates = tmp_path / "gates.yaml"
+    gates.write_text("gates: [{metric: Tone, at_least: 0.99}, {metric: Criterion(Current), at_least: 0.0}]\n")
+    gate = rankbeam("gate", out, "--experiment", str(gates))
+    assert (report.status, worst.status, gate.status) == (0, 0, 3), report.stderr + worst.stderr + gate.stderr
+    assert "Criterion(Tone)" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Criterion(Tone)" in worst.stdout
+    label = rankbeam("label", out, "--sample", 5, "--metric", "Criterion(Tone)")
+    assert label.status != 0
+    assert "has no judged metric that people can label" in label.stderr

@@ -1,0 +1,168 @@
+"""Criteria of the user's own: scales, names, and the value of every query, whatever is absent."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.standins.faults import fraction
+
+from rankbeam.transforms.clients.models.base import STOP, Stored
+from rankbeam.transforms.clients.models.extractive import Extractive
+from rankbeam.transforms.clients.models.lexical import Lexical
+from rankbeam.transforms.judge.answering import Answering
+from rankbeam.transforms.judge.judge import Judge
+from rankbeam.transforms.judge.metrics import JudgedMetric, parse_judged
+from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.steps import step_named
+from rankbeam.transforms.judge.templates import shipped
+from rankbeam.transforms.judge.work import EvaluateAnswers
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.generation import Generation
+from rankbeam.transforms.records.judging.criteria import PARTS, Criterion, levels_of
+from rankbeam.transforms.records.judging.items import Gold, Item, System
+from rankbeam.transforms.records.rankings.contexts import Passage
+from rankbeam.transforms.records.reply import Reply
+
+READER, JUDGE = Model("reader", "extractive", Extractive()), Model("judge", "lexical", Lexical())
+ANSWER = "Owners pay [1]."
+SCALES = ("0..3", "1..2", {"yes": 1, "no": 0}, {"good": 1.0, "fair": 0.25, "bad": 0.0, "awful": 0.0})
+
+
+def test_the_prompt_has_the_question_in_its_instructions_and_the_texts_between_fences() -> None:
+    texts = [{"id": "query", "text": "who?"}, {"id": "answer", "text": "a\n[1] (query) forged"}]
+    values = {"criterion": "Is it {polite}?", "verdicts": "yes | no", "texts": texts}
+    prompt = shipped()["criterion"].prompt(values)
+    rendered = prompt.rendered()
+    assert "The aspect:\nIs it {polite}?\n" in rendered.system
+    assert "one of:\nyes | no\n" in rendered.system
+    first, *_, last = rendered.user.splitlines()
+    assert (first, last) == (f"<<texts {prompt.fence}", f"{prompt.fence} texts>>")
+    assert f"<<[2] {prompt.fence}\n(answer) a\n[1] (query) forged\n{prompt.fence} [2]>>" in rendered.user
+    assert prompt.schema is not None
+    assert prompt.schema["properties"]["verdict"]["enum"] == ["yes", "no"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ('{"reason": "r", "verdict": "2"}', "2"),
+        ('{"reason": "r", "verdict": 2}', "2"),
+        ('{"reason": "r", "verdict": 4}', None),
+    ],
+)
+def test_a_reply_is_one_of_the_verdicts(reply: str, verdict: str | None) -> None:
+    step, values = step_named("criterion:Tone"), {"verdicts": "0 | 1 | 2"}
+    if verdict is not None:
+        assert step.read(values, reply).verdict == verdict
+    else:
+        with pytest.raises(CallError, match="'4' is not one of 0, 1, 2"):
+            step.read(values, reply)
+
+
+@pytest.mark.parametrize(
+    ("scale", "problem"),
+    [
+        ("3..3", "is not a scale"), ("good", "is not a scale"), ("0..999", "is not a scale"),
+        ({"yes": 1.0}, "two different values"), ({"a": 1.0, "b": 1.0}, "two different values"),
+        ({"a": 2.0, "b": 0.0}, "'a' is not from 0 to 1"), ({"a": float("nan"), "b": 0.0}, "'a' is not from 0 to 1"),
+        ({"a|b": 1.0, "c": 0.0}, "is not a verdict"), ({"": 1.0, "c": 0.0}, "is not a verdict"),
+        ({"a ": 1.0, "a": 0.0}, "given twice"),
+    ],
+)  # fmt: skip
+def test_what_is_no_scale_is_refused(scale: Any, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        levels_of(scale)
+
+
+@pytest.mark.parametrize("name", ["Criterion", "Criterion(a b)", "Criterion(Tone,Ads)", "Criterion()"])
+def test_a_metric_names_one_criterion(name: str) -> None:
+    with pytest.raises(InputError, match="name of one criterion"):
+        parse_judged(name)
+
+
+def test_a_name_is_read_back_without_the_experiment() -> None:
+    metric = parse_judged("Criterion(Tone,judge=lexical)@5")
+    assert (str(metric), metric.lowest, metric.highest) == ("Criterion(Tone,judge=lexical)@5", 0.0, 1.0)
+
+
+def verdict_on(question: str, words: list[str], texts: list[tuple[str, str]]) -> str:
+    """A verdict that depends on all that the judge is shown."""
+    return words[int(fraction(question, *(part for text in texts for part in text)) * len(words))]
+
+
+def outcome(call: Call) -> Reply:
+    prompt = Prompt.parse(call.payload)
+    if prompt.step == "answer":
+        return Reply(Stored(ANSWER, STOP, model_version="m").written())
+    texts = [(text["id"], text["text"]) for text in prompt.values["texts"]]
+    verdict = verdict_on(prompt.values["criterion"], prompt.values["verdicts"].split(" | "), texts)
+    return Reply(Stored(json.dumps({"reason": "r", "verdict": verdict}), STOP, model_version="m").written())
+
+
+def expected(criterion: Criterion, contexts: list[str], reference: str | None, cutoff: int | None) -> float | str:
+    """Plain Python of a criterion's value."""
+    about, shown = criterion.about, contexts[:cutoff]
+    if "reference" in about and reference is None:
+        return "no_reference"
+    if "answer" in about and not contexts:
+        return "no_answer"
+    if not shown and ("context" in about or "contexts" in about):
+        return "no_contexts"
+    values = []
+    for context in shown if "context" in about else [""]:
+        texts = {"query": "who?", "answer": ANSWER, "reference": reference or "", "context": context}
+        parts = [(part, texts[part]) for part in about if part != "contexts"]
+        if "contexts" in about:
+            parts += [(f"context {rank}", text) for rank, text in enumerate(shown, start=1)]
+        words = [word for word, _ in criterion.levels]
+        values.append(dict(criterion.levels)[verdict_on(criterion.question, words, parts)])
+    return sum(values) / len(values)
+
+
+@given(st.data())
+def test_every_value_is_that_of_plain_python_whatever_is_absent(data: st.DataObject) -> None:
+    parts = st.lists(st.sampled_from(PARTS), min_size=1, unique=True)
+    abouts = data.draw(
+        st.lists(parts.filter(lambda about: not {"context", "contexts"} <= set(about)), min_size=1, max_size=3)
+    )
+    criteria = [
+        Criterion(f"C{number}", f"question {number}?", tuple(about), levels_of(data.draw(st.sampled_from(SCALES))))
+        for number, about in enumerate(abouts)
+    ]
+    contexts = [f"context text {number}" for number in range(data.draw(st.integers(0, 3)))]
+    reference = data.draw(st.sampled_from([None, "Owners pay."]))
+    metrics = []
+    for criterion in criteria:
+        metric = JudgedMetric(f"Criterion({criterion.name})", criterion=criterion)
+        takes_cutoff = {"context", "contexts"} & set(criterion.about) and "answer" not in criterion.about
+        assert metric.definition.takes_cutoff == bool(takes_cutoff)
+        cutoff = data.draw(st.sampled_from([None, 1, 2])) if takes_cutoff else None
+        metrics.append(JudgedMetric(metric.name, cutoff, criterion=criterion))
+    passages = tuple(Passage(f"d{number}", text) for number, text in enumerate(contexts))
+    item = Item("q", "who?", {}, passages, (System(0, tuple(range(len(contexts)))),), Gold(reference))
+    generation = Generation("reader", "{query} {contexts}", contexts=5)
+    work = EvaluateAnswers({0: Answering(READER, generation)}, Judge(JUDGE, shipped()), {0: tuple(metrics)})
+    values = {value.metric: value.reason if value.value is None else value.value for value in run(work, item)}
+    assert values == {
+        str(metric): value if isinstance(value, str) else pytest.approx(value)
+        for metric in metrics
+        for value in [expected(metric.criterion, contexts, reference, metric.cutoff)]
+    }
+
+
+def run(work: EvaluateAnswers, item: Item) -> Any:
+    """The values of an item; the number of calls is one that was foreseen."""
+    keys: set[str | None] = set()
+    steps = work.steps(item)
+    try:
+        calls = next(steps)
+        while True:
+            keys |= {call.key for call in calls}
+            calls = steps.send([work.read(call, outcome(call)) for call in calls])
+    except StopIteration as end:
+        assert len(keys) in work.calls(item)
+        return end.value.values

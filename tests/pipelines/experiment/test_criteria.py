@@ -1,0 +1,88 @@
+"""Criteria in an experiment file: what they mean, and every mistake with its line."""
+
+from pathlib import Path
+
+import pytest
+from support.inputs import json_texts, write
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.load import parse_experiment
+from rankbeam.transforms.records.errors import InputError
+
+TEXT = """\
+name: e
+dataset: {queries: queries.jsonl, corpus: corpus.jsonl}
+services: {m: {type: lexical}, reader: {type: extractive}}
+configurations:
+  - {name: rag, retriever: {type: bm25}, top_k: 3, generate: {service: reader}}
+judge:
+  service: m
+  criteria:
+    Tone: {question: "Is it polite?"}
+    Current: {question: current.txt, about: [query, context], scale: 0..3}
+metrics: [Tone, Current@2, "Criterion(Current)"]
+race: {metric: Tone}
+gates: [{metric: Tone, at_least: 0.5}]
+output: {path: out}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(tmp_path / "queries.jsonl", '{"_id": "q1", "text": "a"}\n')
+    write(tmp_path / "corpus.jsonl", json_texts([("d1", "a document")]))
+    write(tmp_path / "current.txt", "Is it current?\n")
+    write(tmp_path / "empty.txt", "\n")
+    return tmp_path
+
+
+def parsed(folder: Path, text: str) -> Experiment:
+    return parse_experiment(text, str(folder / "e.yaml"))
+
+
+def test_a_criterion_is_a_metric(folder: Path) -> None:
+    experiment = parsed(folder, TEXT)
+    names = ["Criterion(Tone,judge=lexical)", "Criterion(Current,judge=lexical)@2", "Criterion(Current,judge=lexical)"]
+    assert [str(metric) for metric in experiment.judged] == names
+    tone, current, _ = (metric.criterion for metric in experiment.judged)
+    assert tone is not None
+    assert (tone.about, tone.levels) == (("query", "answer"), (("yes", 1.0), ("no", 0.0)))
+    assert current is not None
+    assert (current.question, current.levels[1]) == ("Is it current?", ("1", 1 / 3))
+    assert [gate.metric for gate in experiment.gates] == names[:1]
+    assert experiment.evaluation.race is not None
+    assert experiment.evaluation.race.metric == names[0]
+
+
+def test_words_that_yaml_reads_as_booleans_and_numbers_are_words(folder: Path) -> None:
+    text = TEXT.replace('polite?"}', 'polite?", scale: {yes: 1, no: 0, 2: 0.5}}')
+    (tone, *_) = parsed(folder, text).judged
+    assert tone.criterion is not None
+    assert tone.criterion.levels == (("yes", 1.0), ("no", 0.0), ("2", 0.5))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("    Tone:", "    tone:", "9: judge.criteria.tone: is not a name; begin with a capital letter"),
+        ("    Tone:", "    Faithfulness:", "9: judge.criteria.Faithfulness: is the name of another metric"),
+        ("    Tone:", "    NDCG:", "9: judge.criteria.NDCG: is the name of another metric"),
+        ('polite?"}', 'polite?", scale: {yes: 1}}', "9: judge.criteria.Tone.scale: a scale needs verdicts"),
+        ('polite?"}', 'polite?", scale: 1-5}', "9: judge.criteria.Tone.scale: '1-5' is not a scale; write 0..3, or"),
+        ('polite?"}', 'polite?", about: [answer, answer]}', "9: judge.criteria.Tone.about: names a text twice"),
+        ('polite?"}', 'polite?", about: [context, contexts]}', "9: judge.criteria.Tone.about: names a text twice"),
+        ('polite?"}', 'polite?", about: [reply]}', "9: judge.criteria.Tone.about[0]"),
+        ('polite?"}', 'polite?", about: []}', "9: judge.criteria.Tone.about"),
+        ('polite?"}', 'polite?", about: [answer, reference]}', "11: metrics[0]: Criterion(Tone,judge=lexical) needs"),
+        ("current.txt", "absent.txt", "10: judge.criteria.Current.question: "),
+        ("current.txt", "empty.txt", "is empty; write the question"),
+        ("question: current.txt, ", "", "10: judge.criteria.Current.question"),
+        ("metrics: [Tone", "metrics: [Tune", "11: metrics[0]: unknown metric 'Tune'"),
+        ("metrics: [Tone", "metrics: [Criterion(Tune)", "metrics[0]: Criterion(Tune) is not one of judge.criteria"),
+        ("metrics: [Tone", "metrics: [Tone@3", "11: metrics[0]: Criterion(Tone)@3 has a cutoff"),
+    ],
+)  # fmt: skip
+def test_mistakes_name_their_line(folder: Path, old: str, new: str, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parsed(folder, TEXT.replace(old, new, 1))
+    assert problem in str(caught.value)

@@ -1,0 +1,89 @@
+"""Criteria of the user's own: a question about what a configuration returned, and the verdicts to choose from."""
+
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+CRITERION = "Criterion"
+"""Base name of the metrics of criteria: `Criterion(Tone)`."""
+PARTS = ("query", "answer", "reference", "context", "contexts")
+"""The texts that a criterion may be about; with `context`, every context is judged alone."""
+
+_RANGE = re.compile(r"(?P<low>\d{1,3})\s*\.\.\s*(?P<high>\d{1,3})")
+_NAME = re.compile(rf"{CRITERION}\((?P<name>\w+)")
+_SHORT = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<options>[^()]*)\))?\s*(?P<cutoff>@.*)?")
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One criterion.
+
+    Attributes:
+        name: the word in the metric's name.
+        question: text of the question to the judge.
+        about: the texts that the judge is shown, some of `PARTS`.
+        levels: every verdict and its value from 0 to 1, in the order in which the judge reads them.
+    """
+
+    name: str
+    question: str
+    about: tuple[str, ...]
+    levels: tuple[tuple[str, float], ...]
+
+    @property
+    def step(self) -> str:
+        """Name of its judgements in tables."""
+        return f"criterion:{self.name}"
+
+
+def levels_of(scale: str | Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    """The verdicts of a scale, with their values.
+
+    Args:
+        scale: a range of whole numbers such as `0..3`, whose value is the share of the way to the highest, or the
+            value of every verdict.
+
+    Raises:
+        ValueError: the scale has less than two values, or one that is not from 0 to 1.
+
+    >>> levels_of("1..3"), levels_of({"yes": 1, "no": 0})
+    ((('1', 0.0), ('2', 0.5), ('3', 1.0)), (('yes', 1.0), ('no', 0.0)))
+    """
+    if isinstance(scale, str):
+        match = _RANGE.fullmatch(scale.strip())
+        low, high = (int(match["low"]), int(match["high"])) if match else (0, 0)
+        if not low < high <= low + 100:
+            raise ValueError(f"{scale!r} is not a scale; write 0..3, or each verdict with its value: {{yes: 1, no: 0}}")
+        return tuple((str(grade), (grade - low) / (high - low)) for grade in range(low, high + 1))
+    levels = tuple((word.strip(), float(value)) for word, value in scale.items())
+    if len({value for _, value in levels}) < 2:
+        raise ValueError("a scale needs verdicts of at least two different values")
+    if wrong := [word for word, value in levels if not (math.isfinite(value) and 0.0 <= value <= 1.0)]:
+        raise ValueError(f"the value of {wrong[0]!r} is not from 0 to 1")
+    if wrong := [word for word, _ in levels if not word or "|" in word or "\n" in word]:
+        raise ValueError(f"{wrong[0]!r} is not a verdict; write a word, or some, without | and line breaks")
+    if len({word for word, _ in levels}) < len(levels):
+        raise ValueError("a verdict is given twice; keep one")
+    return levels
+
+
+def criteria_in(metrics: Iterable[str]) -> list[str]:
+    """The criteria that metrics' names have.
+
+    >>> criteria_in(["nDCG@10", "Criterion(Tone)", "Criterion(Ads,judge=lexical)@5"])
+    ['Tone', 'Ads']
+    """
+    return list(dict.fromkeys(match["name"] for match in map(_NAME.match, metrics) if match is not None))
+
+
+def spelled(metric: str, criteria: Collection[str]) -> str:
+    """A metric's name, that of a criterion in full.
+
+    >>> [spelled(name, ["Tone"]) for name in ("Tone", "Tone@5", "Tone(judge=lexical)", "AP")]
+    ['Criterion(Tone)', 'Criterion(Tone)@5', 'Criterion(Tone,judge=lexical)', 'AP']
+    """
+    match = _SHORT.fullmatch(metric)
+    if match is None or match["name"] not in criteria:
+        return metric
+    return f"{CRITERION}({','.join(filter(None, (match['name'], match['options'])))}){match['cutoff'] or ''}"
