@@ -25,6 +25,7 @@ GUIDES: Mapping[str, str] = {
     "schema": "experiment",
     "score": "from-trec_eval",
     "status": "cloud",
+    "traces": "traces",
     "validate": "experiment",
     "warehouse": "cloud",
     "worst": "report",

@@ -1,0 +1,1 @@
+"""Traces of production as a dataset: questions, answers, and an experiment that judges them."""

@@ -1,0 +1,160 @@
+"""Collect the turns of traces into a folder: queries, answers, and an experiment over them."""
+
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+import yaml
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+from rankbeam.pipelines.run.evaluate import on_this_machine, quiet_beam, refusals
+from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn
+from rankbeam.transforms.clients.storage import files, matching
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.traces import (
+    DUPLICATES,
+    FAILED,
+    OUTSIDE,
+    TRACES,
+    TURNS,
+    Choice,
+    WriteTurns,
+    day_of,
+    turn_in,
+)
+
+_BUCKET_BYTES = 16 << 20
+_COUNTS = "counts.json"
+_MOST_BUCKETS = 4096
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Counts and properties of a source.
+
+    Attributes:
+        counts: traces, turns, and those without a turn by their reason.
+        has_contexts: some turn has contexts with texts.
+        configurations: names of the systems that answered.
+    """
+
+    counts: Mapping[str, int]
+    has_contexts: bool
+    configurations: tuple[str, ...]
+    in_conversations: bool
+
+    def as_text(self) -> str:
+        """The counts in one line each."""
+        turns = self.counts.get(TURNS, 0)
+        parts = [f"{turns:,} of {self.counts.get(TRACES, 0):,} traces are questions with what became of them"]
+        known = (FAILED, OUTSIDE, DUPLICATES, *(reason.value for reason in Skipped))
+        parts += [f"  {self.counts[name]:,} {name}" for name in known if self.counts.get(name)]
+        return "\n".join(parts)
+
+
+def collect(source: str, output: str, naming: Naming, choice: Choice, service: Mapping[str, Any]) -> Collected:
+    """Read spans of a file, folder or pattern; write `queries.jsonl`, `answers.jsonl` and `experiment.yaml`.
+
+    Raises:
+        InputError: a row is not a span, or no trace has a question, or none has an answer.
+    """
+    if not files.is_local(output):
+        raise InputError("is not a folder of this machine; write there, and copy the files", path=output)
+    folder = Path(output)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".turns-") as parts:
+        _run(source, parts, naming, choice)
+        collected = _written(Path(parts), folder, choice)
+    if not collected.counts.get(TURNS):
+        raise InputError(f"holds no question: {collected.as_text()}", path=source)
+    if collected.counts[FAILED] == collected.counts[TURNS]:
+        raise InputError("holds no answer; name the answer in outputs that are JSON with --answer PATH", path=source)
+    experiment = yaml.safe_dump(experiment_of(folder.name, collected, service), sort_keys=False, allow_unicode=True)
+    (folder / "experiment.yaml").write_text(experiment, encoding="utf-8")
+    return collected
+
+
+def experiment_of(name: str, collected: Collected, service: Mapping[str, Any]) -> dict[str, Any]:
+    """The experiment that judges what was collected, by metrics that need no reference answer."""
+    several = len(collected.configurations) > 1
+    return {
+        "name": name,
+        "dataset": {"queries": "queries.jsonl"},
+        "services": {"judge": dict(service)},
+        "configurations": [{"name": "production", "answers": {"type": "replay", "path": "answers.jsonl"}}],
+        "judge": {"service": "judge"},
+        "metrics": ["AnswerRelevance", *(["Faithfulness"] if collected.has_contexts else [])],
+        "slices": ["configuration"] if several else [],
+        **({"statistics": {"cluster": "conversation"}} if collected.in_conversations else {}),
+        "output": {"path": "out"},
+    }
+
+
+def _run(source: str, folder: str, naming: Naming, choice: Choice) -> None:
+    size = sum(bytes_ for _, bytes_, _ in matching.version(source))
+    buckets = min(_MOST_BUCKETS, 1 + size // _BUCKET_BYTES)
+    options = PipelineOptions(["--runner=FnApiRunner"])
+    with on_this_machine(options), quiet_beam(), refusals(), beam.Pipeline(FnApiRunner(), options) as pipeline:
+        counts = pipeline | "Turns" >> WriteTurns(matching.expand(source), folder, buckets, naming, choice)
+        _ = counts | "WriteCounts" >> beam.Map(_write_counts, files.join(folder, _COUNTS))
+
+
+def _write_counts(counts: Mapping[str, int], path: str) -> None:
+    files.write(path, json.dumps(dict(counts)).encode())
+
+
+def _turns(parts: Path) -> Iterator[Turn]:
+    for path in sorted(parts.glob("turns-*.jsonl")):
+        with path.open(encoding="utf-8") as lines:
+            yield from map(turn_in, lines)
+
+
+def _written(parts: Path, folder: Path, choice: Choice) -> Collected:
+    """Write the turns as queries and answers; files of an earlier collection are replaced at once."""
+    counts = Counter(json.loads((parts / _COUNTS).read_text(encoding="utf-8")))
+    turns: Iterator[Turn] | list[Turn] = _turns(parts)
+    if choice.sample is not None:
+        turns = choice.chosen(turns)
+    systems: dict[str, None] = {}
+    conversations: Counter[str] = Counter()
+    has_contexts = False
+    queries, answers = parts / "queries.jsonl", parts / "answers.jsonl"
+    with queries.open("w", encoding="utf-8") as query_lines, answers.open("w", encoding="utf-8") as answer_lines:
+        for turn in turns:
+            counts[TURNS] += 1
+            query_lines.write(json.dumps(_query(turn), ensure_ascii=False) + "\n")
+            systems |= {turn.configuration or "": None}
+            conversations.update([] if turn.conversation is None else [turn.conversation])
+            if turn.answer is None:
+                counts[FAILED] += 1
+                continue
+            has_contexts = has_contexts or any(text for _, text in turn.contexts or ())
+            answer_lines.write(json.dumps(_answer(turn), ensure_ascii=False) + "\n")
+    skipped = sum(counts[reason.value] for reason in Skipped)
+    counts[OUTSIDE] = counts[TRACES] - skipped - counts[TURNS]
+    for path in (queries, answers):
+        shutil.move(path, folder / path.name)
+    in_conversations = any(count > 1 for count in conversations.values())
+    return Collected(counts, has_contexts, tuple(systems), in_conversations)
+
+
+def _query(turn: Turn) -> dict[str, Any]:
+    known = {"configuration": turn.configuration, "conversation": turn.conversation or turn.trace_id}
+    known |= {"day": day_of(turn), "model": turn.model}
+    attributes = {name: value for name, value in known.items() if value is not None}
+    return {"_id": turn.trace_id, "text": turn.question, "metadata": attributes}
+
+
+def _answer(turn: Turn) -> dict[str, Any]:
+    texts = [{"doc_id": name, "text": text} for name, text in turn.contexts or () if text is not None]
+    complete = turn.contexts is not None and len(texts) == len(turn.contexts)
+    contexts = {"contexts": texts} if complete else {}
+    used = {"seconds": round(turn.seconds, 6), "tokens": dict(turn.tokens), "span_id": turn.span_id}
+    return {"query_id": turn.trace_id, "answer": turn.answer, **contexts, **used}

@@ -1,0 +1,142 @@
+"""Turns of traces: every format, any order, and whatever is absent, against plain Python."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.traces import START, attributes, message, otlp, phoenix, span
+
+from rankbeam.transforms.clients.formats.traces.spans import DETAILS, Span, spans_of
+from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn, turn_of
+
+NEWEST = START + 10
+
+
+def turn(*rows: dict[str, Any], newest_s: float = NEWEST, naming: Naming | None = None) -> Turn | Skipped:
+    return turn_of([one for row in rows for one in spans_of(row)], newest_s, naming or Naming())
+
+
+def known(*rows: dict[str, Any], **more: Any) -> Turn:
+    result = turn(*rows, **more)
+    assert isinstance(result, Turn)
+    return result
+
+
+def test_messages_of_the_genai_conventions() -> None:
+    root = span("t", 0, 0, {"gen_ai.input.messages": message("user", "Who?"), "gen_ai.conversation.id": "c"})
+    documents = [{"id": "d1", "content": "one"}, {"id": "d2"}]
+    search = span("t", 1, 0, {"gen_ai.retrieval.documents": documents})
+    chat = span("t", 2, 1, {
+        "gen_ai.operation.name": "chat", "gen_ai.output.messages": message("assistant", "Ann."),
+        "gen_ai.response.model": "m", "gen_ai.usage.input_tokens": 7,
+    })  # fmt: skip
+    whole = known(otlp(root, search, chat, **{"service.version": "v1"}))
+    assert (whole.question, whole.answer, whole.conversation, whole.configuration) == ("Who?", "Ann.", "c", "v1")
+    assert whole.contexts == (("d1", "one"), ("d2", None))
+    assert (whole.model, whole.tokens, whole.seconds) == ("m", {"input": 7, "output": 0}, 1.0)
+
+
+def test_messages_in_log_events_and_under_older_names() -> None:
+    root = span("t", 0, 0, {})
+    chat = span("t", 1, 0, {"gen_ai.operation.name": "chat", "gen_ai.completion.0.content": "Old.",
+                            "gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "How?"})  # fmt: skip
+    whole = known(otlp(root, chat))
+    assert (whole.question, whole.answer) == ("How?", "Old.")
+    record = {
+        "traceId": "t", "spanId": "t-2", "eventName": DETAILS, "timeUnixNano": str(START * 10**9),
+        "attributes": attributes({"gen_ai.output.messages": message("assistant", "New.")}),
+    }  # fmt: skip
+    last = span("t", 2, 5, {"gen_ai.operation.name": "chat"})
+    logs = {"resourceLogs": [{"scopeLogs": [{"logRecords": [record, {"eventName": "other"}]}]}]}
+    assert known(logs, otlp(root, chat, last)).answer == "New."
+
+
+def test_a_trace_of_langfuse() -> None:
+    trace = {
+        "id": "t", "timestamp": "2025-11-24T16:00:00.000Z", "input": "Who?", "output": "Ann.", "sessionId": "s",
+        "observations": [
+            {"id": "o1", "type": "RETRIEVER", "startTime": "2025-11-24T16:00:00.100Z", "input": "who",
+             "endTime": "2025-11-24T16:00:01Z", "output": [{"id": "d1", "pageContent": "one"}, "two"]},
+            {"id": "o2", "type": "GENERATION", "startTime": "2025-11-24T16:00:01Z", "endTime": None, "model": "m"},
+        ],
+    }  # fmt: skip
+    whole = known(trace)
+    assert (whole.question, whole.answer, whole.conversation, whole.model) == ("Who?", "Ann.", "s", "m")
+    assert whole.contexts == (("d1", "one"), (None, "two"))
+    assert whole.seconds == 1.0
+
+
+def test_json_needs_a_path() -> None:
+    row = otlp(span("t", 0, 0, {"input.value": '{"q": {"text": "Who?"}}', "output.value": '{"reply": "Ann."}'}))
+    assert turn(row) is Skipped.JSON_QUESTION
+    assert known(row, naming=Naming("q.text")).answer is None
+    assert known(row, naming=Naming("q.text", "reply")).answer == "Ann."
+    assert turn(row, naming=Naming("q.other")) is Skipped.NO_QUESTION
+    assert known(otlp(span("t", 0, 0, {"input.value": "[is this JSON?"}))).question == "[is this JSON?"
+
+
+@pytest.mark.parametrize(("newest_s", "reason"), [(START + 3602, Skipped.UNFINISHED), (START + 100, Skipped.LATER)])
+def test_a_trace_without_a_root_is_unfinished_or_left_for_later(newest_s: float, reason: Skipped) -> None:
+    assert turn(otlp(span("t", 1, 0, {"input.value": "Who?"})), newest_s=newest_s) is reason
+
+
+def test_what_a_reranker_returned_counts() -> None:
+    documents = {"retrieval.documents.0.document.id": "d1", "retrieval.documents.1.document.id": "d2"}
+    first = span("t", 1, 0, documents)
+    second = span("t", 2, 1, {"reranker.output_documents": [{"document.id": "d2", "document.content": "two"}]})
+    root = span("t", 0, 0, {"input.value": "Who?"})
+    assert known(otlp(root, second, first)).contexts == (("d2", "two"),)
+    assert known(otlp(root, first)).contexts == (("d1", None), ("d2", None))
+
+
+DOCUMENTS = st.lists(
+    st.fixed_dictionaries(
+        {}, optional={"document.id": st.sampled_from("abc"), "document.content": st.sampled_from(["x", "y"])}
+    ),
+    max_size=3,
+)
+
+
+@given(st.data())
+def test_any_order_format_and_absence_against_plain_python(data: st.DataObject) -> None:
+    texts = st.sampled_from([None, "Who?", "  ", "A text"])
+    question, answer, session, failed = (data.draw(texts), data.draw(texts), data.draw(texts), data.draw(st.booleans()))
+    retrievals = data.draw(st.lists(DOCUMENTS, max_size=3))
+    status = {"status": {"code": 2}} if failed else {}
+    rows = [span("t", 0, 0, {"input.value": question, "output.value": answer, "session.id": session}, **status)]
+    for place, documents in enumerate(retrievals, start=1):
+        rows.append(span("t", place, place, {"openinference.span.kind": "RETRIEVER", "retrieval.documents": documents}))
+    twice = data.draw(st.lists(st.sampled_from(rows), max_size=2))
+    order = data.draw(st.permutations([*rows, *twice]))
+    as_rows = [phoenix(row) for row in order] if data.draw(st.booleans()) else [otlp(row) for row in order]
+    result = turn(*json.loads(json.dumps(as_rows)))
+    if question is None or not question.strip():
+        assert result is Skipped.NO_QUESTION
+        return
+    assert isinstance(result, Turn)
+    expected = None if answer is None or failed else answer.strip() or None
+    assert (result.question, result.answer, result.duplicates) == (question.strip(), expected, len(twice))
+    assert result.conversation == session
+    assert result.contexts == (documents_of(retrievals) if retrievals else None)
+
+
+def documents_of(retrievals: list[list[dict[str, str]]]) -> tuple[tuple[str | None, str | None], ...]:
+    """Each document once: by its id, else by its text; a later one may have the text."""
+    distinct: list[list[str | None]] = []
+    for documents in retrievals:
+        for document in documents:
+            name, text = document.get("document.id"), document.get("document.content")
+            same = [one for one in distinct if one[0] == name and (name is not None or one[1] == text)]
+            if not same:
+                distinct.append([name, text])
+            elif same[0][1] is None:
+                same[0][1] = text
+    return tuple((name, text) for name, text in distinct)
+
+
+def test_a_span_needs_its_ids() -> None:
+    with pytest.raises(KeyError, match="trace_id"):
+        list(spans_of({"name": "x", "span_id": "s"}))
+    assert next(spans_of({"trace_id": "t", "span_id": "s"})) == Span("t", "s", "", "", 0.0, 0.0, False, {})

@@ -1,0 +1,103 @@
+"""`rankbeam traces`: from files of spans to an experiment, and what is counted or refused on the way."""
+
+import json
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import rankbeam
+from support.traces import otlp, phoenix, span
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.formats.traces.turns import Turn
+from rankbeam.transforms.traces import Choice
+
+DAY = 86_400
+
+
+def trace(number: int, second: int = 0) -> list[dict[str, Any]]:
+    texts = {"input.value": f"Who pays invoice {number}, ann@x.org?", "output.value": f"Owners pay invoice {number}."}
+    documents = [{"document.id": "d1", "document.content": "Owners pay invoices."}]
+    name = f"{number:032x}"
+    return [
+        span(name, 0, second, {**texts, "session.id": f"s{number // 2}"}),
+        span(name, 1, second, {"openinference.span.kind": "RETRIEVER", "retrieval.documents": documents}),
+    ]
+
+
+def written(folder: Path, name: str, rows: Iterable[dict[str, Any]]) -> str:
+    (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return str(folder / name)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_spans_of_two_files_become_an_experiment_that_runs(tmp_path: Path) -> None:
+    spans = [one for number in range(12) for one in trace(number, number)]
+    spans += spans[:1]  # twice
+    spans += [span("open", 1, 5, {"input.value": "x"}), span("blank", 0, 5, {"input.value": " "})]
+    random.Random(7).shuffle(spans)
+    written(tmp_path, "a.jsonl", [otlp(*spans[:9], **{"service.version": "v1"})])
+    written(tmp_path, "b.jsonl", map(phoenix, spans[9:]))
+    done = rankbeam("traces", str(tmp_path / "*.jsonl"), "--output", str(tmp_path / "out"))
+    assert done.status == 0, done.stderr
+    assert done.stdout.splitlines()[:4] == [
+        "12 of 14 traces are questions with what became of them", "  1 spans that occur twice",
+        "  1 still running: left for the next time", "  1 without a question",
+    ]  # fmt: skip
+    evaluated = rankbeam("evaluate", str(tmp_path / "out" / "experiment.yaml"), "--run-id", "r")
+    assert evaluated.status == 0, evaluated.stderr
+    results = Results(str(tmp_path / "out" / "out"), "r")
+    values = [value for row in results.table("query_metrics").to_pylist() for value in row["metrics"]]
+    assert len(values) == 24
+    assert {value["value"] for value in values if value["metric"].startswith("Faithfulness")} == {1.0}
+
+
+def test_a_sample_is_the_same_each_time_and_texts_are_redacted(tmp_path: Path) -> None:
+    rows = [one for number in range(40) for one in trace(number, DAY * (number % 2))]
+    source = written(tmp_path, "spans.jsonl", [otlp(one) for one in rows])
+    drawn = []
+    for place, more in enumerate([["--sample", "5"], ["--sample", "5"], ["--sample", "5", "--per-day"]]):
+        out = tmp_path / str(place)
+        done = rankbeam("traces", source, "--output", str(out), "--redact", r"\S+@\S+", *more)
+        assert done.status == 0, done.stderr
+        drawn.append([query["_id"] for query in read(out / "queries.jsonl")])
+        assert {query["text"].partition(", ")[2] for query in read(out / "queries.jsonl")} == {"[redacted]"}
+        assert "30 not drawn" in done.stdout or "35 not drawn" in done.stdout
+    assert drawn[0] == drawn[1]
+    assert (len(drawn[0]), len(drawn[2])) == (5, 10)
+
+
+def test_a_sample_of_samples_is_the_sample_of_all() -> None:
+    turns = [Turn(f"t{number}", "s", number * DAY / 4, "q", None, None, 1.0) for number in range(50)]
+    for choice in (Choice(7), Choice(3, per_day=True), Choice()):
+        parts = [choice.chosen(turns[place::4]) for place in range(4)]
+        assert choice.chosen([turn for part in parts for turn in part]) == choice.chosen(turns)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "problem"),
+    [
+        ([{"question": "Who?"}], [], "spans.jsonl:1: is not a span: KeyError 'trace_id'; expected"),
+        ([otlp(span("t", 0, 0, {}))], [], "holds no question: 0 of 1 traces"),
+        ([otlp(span("t", 0, 0, {"input.value": '{"q": "x"}'}))], [], "name the question with --question PATH"),
+        ([otlp(span("t", 0, 0, {"input.value": "x"}))], [], "holds no answer; name the answer in outputs"),
+        ([{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "t"}]}]}]}], [], "is not a span: KeyError 'spanId'"),
+        ([], ["--redact", "("], "is not a regular expression"),
+        ([], ["--per-day"], "--per-day belongs to --sample N"),
+        ([], ["--question", "a["], "--question 'a[' is not valid JMESPath"),
+        ([], ["--service", "gpt"], "--service: unknown type 'gpt'"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_refused(
+    rows: list[dict[str, Any]], options: list[str], problem: str, tmp_path: Path
+) -> None:
+    source = written(tmp_path, "spans.jsonl", rows or [otlp(*trace(1))])
+    done = rankbeam("traces", source, "--output", str(tmp_path / "out"), *options)
+    assert done.status == 2
+    assert problem in done.stderr
+    assert not (tmp_path / "out" / "experiment.yaml").exists()

@@ -1,0 +1,238 @@
+"""Spans in one form, from OTLP JSON, rows of flattened spans (Phoenix), and traces of Langfuse.
+
+OTLP JSON: `resourceSpans` → `scopeSpans` → `spans`, and `resourceLogs` → `scopeLogs` → `logRecords`, one such object a
+line or one a file; attributes are lists of `{key, value: {stringValue: …}}`.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from rankbeam.transforms.clients.formats import json_lines
+from rankbeam.transforms.clients.formats.cases.objects import Shape, rows_in, shape_of
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import shortened
+
+DETAILS = "gen_ai.client.inference.operation.details"
+"""The log event that holds the messages of an inference where its span does not."""
+_ERROR = ("ERROR", "STATUS_CODE_ERROR", 2, "2")
+_NANOSECONDS = 1e9
+_PREFIX = "attributes."
+
+
+@dataclass(frozen=True)
+class Span:
+    """One span, or a log event that belongs to one.
+
+    Attributes:
+        trace_id: id of the trace.
+        span_id: id of the span.
+        parent_id: id of the parent; empty for a root. None for a log event, whose attributes belong to the span.
+        start_s, end_s: seconds since 1970.
+        has_failed: the status is an error.
+        attributes: with dotted names; nested objects are flattened, lists stay.
+    """
+
+    trace_id: str
+    span_id: str
+    parent_id: str | None
+    name: str
+    start_s: float
+    end_s: float
+    has_failed: bool
+    attributes: Mapping[str, Any]
+
+
+def read_spans(path: str) -> Iterator[Span]:
+    """Read all spans of a file.
+
+    Raises:
+        InputError: a row is neither a span nor a trace.
+    """
+    for line, row in _objects(path):
+        try:
+            yield from spans_of(row)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            keys = shortened(", ".join(map(str, row)), 200)
+            problem = (
+                f"is not a span: {type(error).__name__} {error}; expected OTLP JSON, spans of Phoenix, or traces of"
+            )
+            raise InputError(f"{problem} Langfuse; its keys: {keys}", path=path, line=line) from error
+
+
+def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
+    """The spans of one object: an export of OTLP, a flattened span, or a trace of Langfuse."""
+    if "resourceSpans" in row or "resourceLogs" in row:
+        yield from _of_otlp(row)
+    elif isinstance(row.get("observations"), list):
+        yield from _of_langfuse(row)
+    else:
+        yield _flat(row)
+
+
+def attribute_values(attributes: Any) -> dict[str, Any]:
+    """The attributes of OTLP, or a mapping, under dotted names.
+
+    >>> attribute_values([{"key": "n", "value": {"intValue": "3"}}]), attribute_values({"a": {"b": 1}})
+    ({'n': 3}, {'a.b': 1})
+    """
+    if isinstance(attributes, Mapping):
+        return dict(_flattened("", attributes))
+    return dict(_flattened("", {entry["key"]: _typed(entry.get("value")) for entry in attributes or ()}))
+
+
+def seconds_of(value: Any) -> float:
+    """A time in seconds: nanoseconds since 1970, as OTLP writes them, or ISO 8601.
+
+    >>> seconds_of("1700000000500000000"), seconds_of("2023-11-14T22:13:20Z")
+    (1700000000.5, 1700000000.0)
+    """
+    if value is None or value == "":
+        return 0.0
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    if isinstance(value, int) or re.fullmatch(r"\d+", str(value)):
+        return int(value) / _NANOSECONDS
+    return seconds_of(datetime.fromisoformat(str(value)))
+
+
+def _objects(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The objects of a file; an export of OTLP may be one object over several lines."""
+    if shape_of(path) is Shape.DOCUMENT:
+        try:
+            value = json.loads(files.read_all(path))
+        except ValueError as error:
+            raise InputError(f"is not JSON ({error})", path=path) from error
+        if isinstance(value, dict) and ("resourceSpans" in value or "resourceLogs" in value):
+            yield 1, value
+            return
+    if shape_of(path) is Shape.LINES:
+        for line, text in json_lines.numbered(path):
+            value = json_lines.parsed(path, line, text)
+            if not isinstance(value, dict):
+                raise InputError("expected an object", path=path, line=line)
+            yield line, value
+    else:
+        yield from rows_in(path)
+
+
+def _of_otlp(row: Mapping[str, Any]) -> Iterator[Span]:
+    for resource in row.get("resourceSpans") or ():
+        shared = attribute_values((resource.get("resource") or {}).get("attributes"))
+        for scope in resource.get("scopeSpans") or ():
+            for span in scope.get("spans") or ():
+                own = attribute_values(span.get("attributes"))
+                yield Span(
+                    span["traceId"],
+                    span["spanId"],
+                    span.get("parentSpanId") or "",
+                    span.get("name") or "",
+                    seconds_of(span.get("startTimeUnixNano")),
+                    seconds_of(span.get("endTimeUnixNano")),
+                    (span.get("status") or {}).get("code") in _ERROR or "error.type" in own,
+                    {**shared, **own},
+                )
+    for resource in row.get("resourceLogs") or ():
+        for scope in resource.get("scopeLogs") or ():
+            for record in scope.get("logRecords") or ():
+                own = attribute_values(record.get("attributes"))
+                named = record.get("eventName") or own.get("event.name")
+                if named == DETAILS and record.get("traceId") and record.get("spanId"):
+                    at = seconds_of(record.get("timeUnixNano"))
+                    yield Span(record["traceId"], record["spanId"], None, DETAILS, at, at, False, own)
+
+
+def _flat(row: Mapping[str, Any]) -> Span:
+    """A span as a row: names such as `context.trace_id`, `trace_id` or `traceId`, attributes nested or as columns."""
+    flat = dict(_flattened("", row))
+    first = lambda *names: next((flat[name] for name in names if flat.get(name) not in (None, "")), None)  # noqa: E731
+    trace_id = first("context.trace_id", "trace_id", "traceId")
+    span_id = first("context.span_id", "span_id", "spanId", "id")
+    if trace_id is None or span_id is None:
+        raise KeyError("trace_id" if trace_id is None else "span_id")
+    listed = row.get("attributes")
+    own = attribute_values(listed) if isinstance(listed, list) else {}
+    own |= {name.removeprefix(_PREFIX): value for name, value in flat.items() if name.startswith(_PREFIX)}
+    kind = first("span_kind")
+    own |= {"openinference.span.kind": kind} if kind is not None and "openinference.span.kind" not in own else {}
+    return Span(
+        str(trace_id),
+        str(span_id),
+        str(first("parent_id", "parentSpanId", "parent_span_id") or ""),
+        str(first("name") or ""),
+        seconds_of(first("start_time", "startTime", "startTimeUnixNano")),
+        seconds_of(first("end_time", "endTime", "endTimeUnixNano")),
+        first("status_code", "status.code", "status.status_code") in _ERROR or "error.type" in own,
+        own,
+    )
+
+
+def _of_langfuse(row: Mapping[str, Any]) -> Iterator[Span]:
+    """A trace with its observations; the trace is the root."""
+    start = seconds_of(row.get("timestamp") or row.get("createdAt"))
+    root = {"input.value": row.get("input"), "output.value": row.get("output"), "session.id": row.get("sessionId")}
+    root |= {"service.version": row.get("release") or row.get("version")}
+    known = {name: value for name, value in root.items() if value is not None}
+    ends = [start]
+    for entry in row["observations"]:
+        begun, ended = seconds_of(entry.get("startTime")), seconds_of(entry.get("endTime"))
+        ends.append(ended)
+        own = {"openinference.span.kind": _KINDS.get(str(entry.get("type")).upper(), "CHAIN")}
+        own |= {"input.value": entry.get("input"), "output.value": entry.get("output")}
+        own |= {"retrieval.documents": entry.get("output")} if own["openinference.span.kind"] == "RETRIEVER" else {}
+        own |= {"llm.model_name": entry["model"]} if entry.get("model") else {}
+        failed = entry.get("level") == "ERROR"
+        yield Span(row["id"], entry["id"], entry.get("parentObservationId") or row["id"], entry.get("name") or "",
+                   begun, ended, failed, own)  # fmt: skip
+    yield Span(row["id"], row["id"], "", row.get("name") or "", start, max(ends), False, known)
+
+
+_KINDS = {"RETRIEVER": "RETRIEVER", "GENERATION": "LLM"}
+
+
+def _typed(value: Any) -> Any:
+    """A value of OTLP."""
+    if not isinstance(value, Mapping):
+        return value
+    if "arrayValue" in value:
+        return [_typed(entry) for entry in (value["arrayValue"] or {}).get("values") or ()]
+    if "kvlistValue" in value:
+        return {entry["key"]: _typed(entry.get("value")) for entry in (value["kvlistValue"] or {}).get("values") or ()}
+    if "intValue" in value:
+        return int(value["intValue"])
+    return next(iter(value.values()), None)
+
+
+def _flattened(prefix: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, inner in value.items():
+        if isinstance(inner, Mapping):
+            yield from _flattened(f"{prefix}{name}.", inner)
+        else:
+            yield f"{prefix}{name}", inner
+
+
+def listed(attributes: Mapping[str, Any], name: str) -> Sequence[Any]:
+    """A list of objects: as one attribute, as JSON, or as attributes `NAME.0.KEY`, as OpenInference flattens them.
+
+    >>> listed({"docs.0.id": "a", "docs.1.id": "b", "docs.1.text": "t"}, "docs")
+    [{'id': 'a'}, {'id': 'b', 'text': 't'}]
+    """
+    value = attributes.get(name)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            value = None
+    if isinstance(value, list):
+        return [dict(_flattened("", entry)) if isinstance(entry, Mapping) else entry for entry in value]
+    entries: dict[int, dict[str, Any]] = {}
+    for key, inner in attributes.items():
+        if key.startswith(f"{name}."):
+            number, _, rest = key.removeprefix(f"{name}.").partition(".")
+            if number.isdecimal() and rest:
+                entries.setdefault(int(number), {})[rest] = inner
+    return [entries[number] for number in sorted(entries)]

@@ -1,0 +1,225 @@
+"""Turns of traces: the question, what was retrieved, and the answer, from the spans of one trace."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from rankbeam.transforms.clients.formats.cases.paths import value_at
+from rankbeam.transforms.clients.formats.traces.spans import Span, listed
+
+UNFINISHED_S = 3600
+"""A trace without a root is unfinished if its last span is so much older than the newest span of the source."""
+_INFERENCES = ("chat", "generate_content", "text_completion")
+_KIND = "openinference.span.kind"
+
+
+class Skipped(StrEnum):
+    """Reasons why a trace is not a turn."""
+
+    UNFINISHED = "unfinished: no root span"
+    LATER = "still running: left for the next time"
+    NO_QUESTION = "without a question"
+    JSON_QUESTION = "whose input is JSON: name the question with --question PATH"
+
+
+@dataclass(frozen=True)
+class Naming:
+    """Names and paths that differ between systems.
+
+    Attributes:
+        question, answer: JMESPaths into inputs and outputs that are JSON.
+        configuration: attribute that names the configuration.
+    """
+
+    question: str | None = None
+    answer: str | None = None
+    configuration: str = "service.version"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One question to a system, and what became of it.
+
+    Attributes:
+        contexts: id and text of what was retrieved, each None where the trace does not say; None without a retrieval.
+        answer: None where the system failed or said nothing.
+        duplicates: spans that the source has twice.
+    """
+
+    trace_id: str
+    span_id: str
+    start_s: float
+    question: str
+    answer: str | None
+    contexts: tuple[tuple[str | None, str | None], ...] | None
+    seconds: float
+    conversation: str | None = None
+    configuration: str | None = None
+    model: str | None = None
+    tokens: Mapping[str, int] = field(default_factory=dict)
+    duplicates: int = 0
+
+
+def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Skipped:
+    """The turn of a trace, or why it has none; spans may come in any order, and twice.
+
+    Args:
+        spans: all of one trace, with its log events.
+        newest_s: end of the newest span of the source.
+        naming: paths in JSON, and the attribute of the configuration.
+    """
+    merged = _merged(spans)
+    duplicates = sum(span.parent_id is not None for span in spans) - len(merged)
+    roots = [span for span in merged if not span.parent_id]
+    if not roots:
+        age = newest_s - max((span.end_s for span in merged), default=newest_s)
+        return Skipped.UNFINISHED if age > UNFINISHED_S else Skipped.LATER
+    root = roots[0]
+    inferences = [span for span in merged if _is_inference(span)]
+    question = _question(root, inferences, naming)
+    if question is None or isinstance(question, Skipped):
+        return question or Skipped.NO_QUESTION
+    last = inferences[-1] if inferences else root
+    return Turn(
+        root.trace_id,
+        root.span_id,
+        root.start_s,
+        question,
+        None if root.has_failed else _answer(root, last, naming),
+        _contexts(merged),
+        max(0.0, root.end_s - root.start_s),
+        _word(merged, "gen_ai.conversation.id", "session.id"),
+        _word([root, *merged], naming.configuration),
+        _word(reversed(merged), "gen_ai.response.model", "llm.model_name", "gen_ai.request.model"),
+        {name: sum(_number(span, *keys) for span in inferences) for name, keys in _TOKENS.items()},
+        duplicates,
+    )
+
+
+_TOKENS = {
+    "input": ("gen_ai.usage.input_tokens", "llm.token_count.prompt", "gen_ai.usage.prompt_tokens"),
+    "output": ("gen_ai.usage.output_tokens", "llm.token_count.completion", "gen_ai.usage.completion_tokens"),
+}
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """The spans by time, each once, with the attributes of their log events."""
+    by_id: dict[str, Span] = {}
+    events = [span for span in spans if span.parent_id is None]
+    for span in spans:
+        if span.parent_id is not None:
+            by_id.setdefault(span.span_id, span)
+    for event in events:
+        owner = by_id.get(event.span_id)
+        if owner is not None:
+            by_id[owner.span_id] = replace(owner, attributes={**event.attributes, **owner.attributes})
+    return sorted(by_id.values(), key=lambda span: (span.start_s, span.span_id))
+
+
+def _is_inference(span: Span) -> bool:
+    kind = str(span.attributes.get(_KIND, "")).upper()
+    return kind == "LLM" or span.attributes.get("gen_ai.operation.name") in _INFERENCES
+
+
+def _question(root: Span, inferences: Sequence[Span], naming: Naming) -> str | Skipped | None:
+    for span in (root, *inferences[:1]):
+        if (text := _last_of(_messages(span, "gen_ai.input.messages", "gen_ai.prompt"), "user")) is not None:
+            return text
+    return _text(root.attributes.get("input.value"), naming.question, Skipped.JSON_QUESTION)
+
+
+def _answer(root: Span, last: Span, naming: Naming) -> str | None:
+    for span in (last, root):
+        if (text := _last_of(_messages(span, "gen_ai.output.messages", "gen_ai.completion"), None)) is not None:
+            return text
+    text = _text(root.attributes.get("output.value"), naming.answer, None)
+    return text if isinstance(text, str) else None
+
+
+def _messages(span: Span, name: str, old: str) -> list[tuple[str, str]]:
+    """Role and text of messages; those of older versions are `gen_ai.prompt.0.content`."""
+    messages = []
+    for message in listed(span.attributes, name) or listed(span.attributes, old):
+        if isinstance(message, Mapping):
+            parts = message.get("parts")
+            texts = [str(part.get("content") or part.get("text") or "") for part in parts or () if _is_text(part)]
+            content = "\n".join(filter(None, texts)) if parts is not None else str(message.get("content") or "")
+            messages.append((str(message.get("role") or ""), content))
+    return messages
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type", "text") == "text"
+
+
+def _last_of(messages: Sequence[tuple[str, str]], role: str | None) -> str | None:
+    return next((text for name, text in reversed(messages) if role in (None, name) and text.strip()), None)
+
+
+def _text(value: Any, path: str | None, refused: Skipped | None) -> str | Skipped | None:
+    """A text; of JSON, what is at the path, and never the JSON itself."""
+    if isinstance(value, str):
+        content = value.strip()
+        if content[:1] in ("{", "["):
+            try:
+                value = json.loads(content)
+            except ValueError:
+                return content
+        else:
+            return content or None
+    if value is None:
+        return None
+    if isinstance(value, int | float):
+        return str(value)
+    if path is None:
+        return refused
+    inner = value_at({"value": value}, f"value.{path}") if isinstance(value, Mapping) else None
+    return inner if isinstance(inner, str) and inner.strip() else None
+
+
+def _contexts(spans: Sequence[Span]) -> tuple[tuple[str | None, str | None], ...] | None:
+    """The results of all retrievals by time, each document once; those of a reranker, if there is one, instead."""
+    retrieved = [
+        documents for span in spans if (documents := _documents(span, "reranker.output_documents")) is not None
+    ]
+    if not retrieved:
+        names = ("retrieval.documents", "gen_ai.retrieval.documents")
+        retrieved = [documents for span in spans for name in names if (documents := _documents(span, name)) is not None]
+    if not retrieved:
+        return None
+    by_name: dict[tuple[str | None, str | None], tuple[str | None, str | None]] = {}
+    for document in (document for documents in retrieved for document in documents):
+        name, text = document
+        place = (name, None if name is not None else text)
+        if by_name.setdefault(place, document)[1] is None:
+            by_name[place] = document  # a later retrieval may have the text
+    return tuple(by_name.values())
+
+
+def _documents(span: Span, name: str) -> list[tuple[str | None, str | None]] | None:
+    entries = listed(span.attributes, name)
+    if not entries:
+        is_retriever = name == "retrieval.documents" and str(span.attributes.get(_KIND, "")).upper() == "RETRIEVER"
+        return [] if is_retriever or name in span.attributes else None
+    return [_document(entry) for entry in entries]
+
+
+def _document(entry: Any) -> tuple[str | None, str | None]:
+    if not isinstance(entry, Mapping):
+        return None, str(entry)
+    first = lambda *names: next((str(entry[name]) for name in names if entry.get(name) not in (None, "")), None)  # noqa: E731
+    return first("document.id", "id", "doc_id", "metadata.id"), first(
+        "document.content", "content", "text", "page_content", "pageContent"
+    )
+
+
+def _word(spans: Iterable[Span], *names: str) -> str | None:
+    values: Iterator[Any] = (span.attributes.get(name) for span in spans for name in names)
+    return next((str(value) for value in values if value not in (None, "")), None)
+
+
+def _number(span: Span, *names: str) -> int:
+    value = next((span.attributes[name] for name in names if span.attributes.get(name) is not None), 0)
+    return int(value) if isinstance(value, int | float) or str(value).isdecimal() else 0

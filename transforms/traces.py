@@ -1,0 +1,173 @@
+"""Turns of traces, from files of spans: spans are grouped by their trace, a bucket of traces at a time."""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from heapq import nsmallest
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+
+from rankbeam.transforms.clients.formats.traces.spans import Span, read_spans
+from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn, turn_of
+from rankbeam.transforms.clients.storage import batches, files
+from rankbeam.transforms.kernels.hashing import hash_string
+
+batches.register()
+
+TRACES, TURNS, DUPLICATES = "traces", "turns", "spans that occur twice"
+FAILED, OUTSIDE = "without an answer", "not drawn"
+"""Names of counts, besides those of `Skipped`."""
+REDACTED = "[redacted]"
+
+_SPANS = pa.schema([("trace_id", pa.string()), ("span", pa.string())])
+_FLUSH_BYTES = 16 << 20
+_NEWEST = "newest"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The sample of turns, and texts to hide.
+
+    Attributes:
+        sample: most turns, chosen by a hash of the trace's id; None for all.
+        per_day: the sample is of each day (UTC).
+        redact: patterns whose matches are replaced in all texts.
+    """
+
+    sample: int | None = None
+    per_day: bool = False
+    redact: tuple[str, ...] = ()
+
+    def chosen(self, turns: Iterable[Turn]) -> list[Turn]:
+        """The sample of some turns, by time; equal for any order, and a sample of samples is the sample of all."""
+        groups: defaultdict[str, list[Turn]] = defaultdict(list)
+        for turn in turns:
+            groups[day_of(turn) if self.per_day else ""].append(turn)
+        sample = [turn for group in groups.values() for turn in self._drawn(group)]
+        return sorted(sample, key=lambda turn: (turn.start_s, turn.trace_id))
+
+    def hidden(self, turn: Turn) -> Turn:
+        """The turn with what the patterns match replaced."""
+        if not self.redact:
+            return turn
+        hide = lambda text: None if text is None else re.sub("|".join(self.redact), REDACTED, text)  # noqa: E731
+        contexts = None if turn.contexts is None else tuple((name, hide(text)) for name, text in turn.contexts)
+        return replace(turn, question=hide(turn.question) or "", answer=hide(turn.answer), contexts=contexts)
+
+    def _drawn(self, group: Sequence[Turn]) -> Sequence[Turn]:
+        if self.sample is None:
+            return group
+        return nsmallest(self.sample, group, key=lambda turn: (hash_string(turn.trace_id), turn.trace_id))
+
+
+def day_of(turn: Turn) -> str:
+    """The day of a turn (UTC), such as 2026-11-23."""
+    return datetime.fromtimestamp(turn.start_s, UTC).date().isoformat()
+
+
+@dataclass
+class WriteTurns(beam.PTransform):
+    """Read spans, and write the turns of every bucket of traces to a file in a folder; returns the counts."""
+
+    paths: Sequence[str]
+    folder: str
+    buckets: int
+    naming: Naming = field(default_factory=Naming)
+    choice: Choice = field(default_factory=Choice)
+
+    def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[Mapping[str, int]]:
+        """Add the steps."""
+        files_ = pbegin | "Files" >> beam.Create(list(self.paths), reshuffle=len(self.paths) > 1)
+        read = files_ | "ReadSpans" >> beam.ParDo(ReadSpansFn(self.buckets)).with_outputs(_NEWEST, main="spans")
+        newest = read[_NEWEST] | "Newest" >> beam.CombineGlobally(latest)
+        return (
+            read["spans"]
+            | "ByBucket" >> beam.GroupByKey()
+            | "WriteTurns"
+            >> beam.Map(write_turns, beam.pvalue.AsSingleton(newest), self.folder, self.naming, self.choice)
+            | "Count" >> beam.CombineGlobally(merged_counts)
+        )
+
+
+class ReadSpansFn(beam.DoFn):
+    """Reads files of spans, and divides the spans by the bucket of their trace."""
+
+    def __init__(self, buckets: int) -> None:
+        self._buckets = buckets
+
+    def process(self, path: str) -> Iterator[Any]:
+        """Yield batches of spans by bucket, and the end of the newest span."""
+        waiting: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)
+        waiting_bytes, newest = 0, 0.0
+        for span in read_spans(path):
+            text = json.dumps(vars(span), default=str)
+            waiting[hash_string(span.trace_id) % self._buckets].append((span.trace_id, text))
+            waiting_bytes += len(text)
+            newest = max(newest, span.end_s)
+            if waiting_bytes >= _FLUSH_BYTES:
+                yield from _flushed(waiting)
+                waiting_bytes = 0
+        yield from _flushed(waiting)
+        yield beam.pvalue.TaggedOutput(_NEWEST, newest)
+
+
+def _flushed(waiting: dict[int, list[tuple[str, str]]]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    for bucket, rows in waiting.items():
+        names, spans = zip(*rows, strict=True)
+        yield bucket, pa.RecordBatch.from_arrays([pa.array(names), pa.array(spans)], schema=_SPANS)
+    waiting.clear()
+
+
+def latest(ends: Iterable[float]) -> float:
+    """The latest of some times; 0 without any."""
+    return max(ends, default=0.0)
+
+
+def merged_counts(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+    """The sums of counts."""
+    total: Counter[str] = Counter()
+    for one in counts:
+        total.update(one)
+    return dict(total)
+
+
+def write_turns(
+    element: tuple[int, Iterable[pa.RecordBatch]], newest_s: float, folder: str, naming: Naming, choice: Choice
+) -> Mapping[str, int]:
+    """Write the turns of a bucket as JSON lines, and count its traces."""
+    bucket, parts = element
+    traces: defaultdict[str, list[Span]] = defaultdict(list)
+    for part in parts:
+        for text in part.column("span"):
+            span = Span(**json.loads(text.as_py()))
+            traces[span.trace_id].append(span)
+    counts: Counter[str] = Counter({TRACES: len(traces)})
+    turns = []
+    for spans in traces.values():
+        turn = turn_of(spans, newest_s, naming)
+        if isinstance(turn, Skipped):
+            counts[turn.value] += 1
+        else:
+            counts[DUPLICATES] += turn.duplicates
+            turns.append(turn)
+    sample = [choice.hidden(turn) for turn in choice.chosen(turns)]
+    lines = "".join(json.dumps(asdict(turn), ensure_ascii=False) + "\n" for turn in sample)
+    files.write(part_path(folder, bucket), lines.encode("utf-8", "replace"))
+    return counts
+
+
+def part_path(folder: str, bucket: int) -> str:
+    """The file of a bucket's turns."""
+    return files.join(folder, f"turns-{bucket:05}.jsonl")
+
+
+def turn_in(line: str) -> Turn:
+    """A turn of such a file."""
+    value = json.loads(line)
+    contexts = value.pop("contexts")
+    return Turn(contexts=None if contexts is None else tuple(map(tuple, contexts)), **value)
