@@ -82,11 +82,11 @@ def test_a_sample_of_samples_is_the_sample_of_all() -> None:
 @pytest.mark.parametrize(
     ("rows", "options", "problem"),
     [
-        ([{"question": "Who?"}], [], "spans.jsonl:1: is not a span: KeyError 'trace_id'; expected"),
+        ([{"question": "Who?"}], [], "spans.jsonl:1: is not a span: KeyError 'trace_id'; write OTLP"),
         ([otlp(span("t", 0, 0, {}))], [], "holds no question: 0 of 1 traces"),
         ([otlp(span("t", 0, 0, {"input.value": '{"q": "x"}'}))], [], "name the question with --question PATH"),
         ([otlp(span("t", 0, 0, {"input.value": "x"}))], [], "holds no answer; name the answer in outputs"),
-        ([{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "t"}]}]}]}], [], "is not a span: KeyError 'spanId'"),
+        ([{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "t"}]}]}]}], [], "not a span: KeyError 'spanId'"),
         ([], ["--redact", "("], "is not a regular expression"),
         ([], ["--per-day"], "--per-day belongs to --sample N"),
         ([], ["--question", "a["], "--question 'a[' is not valid JMESPath"),

@@ -58,9 +58,7 @@ def read_spans(path: str) -> Iterator[Span]:
             yield from spans_of(row)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             keys = shortened(", ".join(map(str, row)), 200)
-            problem = (
-                f"is not a span: {type(error).__name__} {error}; expected OTLP JSON, spans of Phoenix, or traces of"
-            )
+            problem = f"is not a span: {type(error).__name__} {error}; write OTLP JSON, spans of Phoenix or traces of"
             raise InputError(f"{problem} Langfuse; its keys: {keys}", path=path, line=line) from error
 
 

@@ -180,7 +180,7 @@ def _text(value: Any, path: str | None, refused: Skipped | None) -> str | Skippe
 
 
 def _contexts(spans: Sequence[Span]) -> tuple[tuple[str | None, str | None], ...] | None:
-    """The results of all retrievals by time, each document once; those of a reranker, if there is one, instead."""
+    """The results of all retrievals by time, each document once; with a reranker, its results."""
     retrieved = [
         documents for span in spans if (documents := _documents(span, "reranker.output_documents")) is not None
     ]
