@@ -63,6 +63,9 @@ def judge(
 @click.argument("folder", metavar="DIR")
 @click.option("--like", "like", required=True, metavar="FILE", help="The file whose rows were evaluated.")
 @click.option("--output", required=True, metavar="NEW", help="The copy; it must not exist.")
+@click.option(
+    "--events", is_flag=True, help="Write events of OpenTelemetry instead of a copy: gen_ai.evaluation.result."
+)
 @click.option("--configuration", metavar="NAME", help="Whose results; by default that which replays FILE.")
 @_column
 @click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
@@ -71,6 +74,7 @@ def export(
     folder: str,
     like: str,
     output: str,
+    events: bool,
     configuration: str | None,
     columns: tuple[str, ...],
     run_id: str | None,
@@ -78,21 +82,24 @@ def export(
 ) -> None:
     """Write a copy of FILE with the results in DIR: a column for each metric, and one for the status.
 
-    Rows keep their order, and FILE itself is never changed.
+    Rows keep their order, and FILE itself is never changed. With --events, scores become events of the traces in FILE,
+    which `rankbeam traces` wrote.
 
     \b
-    Example:
+    Examples:
       rankbeam export out/ragas --like ragas.jsonl --output judged.jsonl
+      rankbeam export production/out --like production/answers.jsonl --output scores.jsonl --events
     """
     with messages():
         from rankbeam.pipelines.results.find import find_run
         from rankbeam.pipelines.show.copies import written
+        from rankbeam.pipelines.show.events import write_events
         from rankbeam.pipelines.start.cases import columns_of
         from rankbeam.transforms.clients.formats.cases.source import CaseSource
 
         results = find_run(folder, run_id, experiment_name)
         source = CaseSource(like, columns_of(columns), flatten=True)
-        copied = written(results, source, output, configuration)
+        copied = (write_events if events else written)(results, source, output, configuration)
         if copied.unmatched:
             warn(f"{copied.unmatched:,} of {copied.rows:,} rows were not evaluated in {results.named}")
         click.echo(output)

@@ -5,7 +5,7 @@ nearest valid name.
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.judge.metrics import notes, parse_all
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.errors import InputError, InputErrors
-from rankbeam.transforms.records.judging.criteria import Criterion, spelled
+from rankbeam.transforms.records.judging.criteria import Criterion, criteria_in, spelled
 from rankbeam.transforms.records.metrics import other_tools
 from rankbeam.transforms.records.metrics.dialects import Dialect, parse_dialect
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
@@ -83,7 +83,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     model = _validated(located, problems)
     given_criteria = None if model.judge is None else model.judge.criteria
     criteria = criteria_of(located, given_criteria, files.parent(path or ""), problems)
-    metrics = _metrics(located, model, criteria, problems)
+    metrics = _metrics(located, model, criteria, list(given_criteria or ()), problems)
     dialects = _dialects(located, model, problems)
     services = services_of(located, model.services, problems)
     given = model.configurations or ()
@@ -213,19 +213,30 @@ def _validated(located: Located, problems: list[InputError]) -> ExperimentModel:
 
 
 def _metrics(
-    located: Located, model: ExperimentModel, criteria: Mapping[str, Criterion], problems: list[InputError]
+    located: Located,
+    model: ExperimentModel,
+    criteria: Mapping[str, Criterion],
+    names: Sequence[str],
+    problems: list[InputError],
 ) -> dict[AnyMetric, int]:
     """Every metric once, with the position that it has first."""
     metrics: dict[AnyMetric, int] = {}
     for i, name in enumerate(model.metrics or ()):
         try:
-            parsed = [with_criterion(metric, criteria) for metric in parse_all([spelled(name, criteria)])]
+            named = [metric for metric in parse_all([spelled(name, names)]) if not _is_invalid(metric, criteria, names)]
+            parsed = [with_criterion(metric, criteria) for metric in named]
         except InputError as error:
-            problems.append(located.error(("metrics", i), error.problem))
+            also = f"; criteria of judge: {', '.join(names)}" if names and "unknown metric" in error.problem else ""
+            problems.append(located.error(("metrics", i), f"{error.problem}{also}"))
         else:
             for metric in parsed:
                 metrics.setdefault(metric, i)
     return metrics
+
+
+def _is_invalid(metric: AnyMetric, criteria: Mapping[str, Criterion], names: Sequence[str]) -> bool:
+    """Return whether a metric is a criterion that was reported already."""
+    return any(name in names and name not in criteria for name in criteria_in([str(metric)]))
 
 
 def _dialects(located: Located, model: ExperimentModel, problems: list[InputError]) -> list[Dialect]:

@@ -27,6 +27,7 @@ from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.quality_rows import QualityRows
 from rankbeam.transforms.judge.quality_warnings import self_preference
 from rankbeam.transforms.judge.rows import Answerer, Rows
+from rankbeam.transforms.judge.steps.criterion import CriterionStep, template_of
 from rankbeam.transforms.judge.templates import templates
 from rankbeam.transforms.judge.work import STAGE, EvaluateAnswers
 from rankbeam.transforms.read import Dataset
@@ -129,7 +130,10 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
         return EvaluateAnswers(answering, None, metrics)
     embedder = None if judging.embeddings is None else _model(services[judging.embeddings])
     judge = _model(services[judging.service])
-    asking = Judge(judge, templates(judging.prompts), embedder, judging.max_output_tokens)
+    prompts = dict(templates(judging.prompts))
+    criteria = [metric.criterion for metric in experiment.judged if metric.criterion is not None]
+    prompts |= {criterion.step: template_of(criterion, prompts[CriterionStep.name]) for criterion in criteria}
+    asking = Judge(judge, prompts, embedder, judging.max_output_tokens)
     labels = NO_LABELS if judging.labels is None else read_labels(judging.labels)
     return EvaluateAnswers(answering, asking, metrics, judging.samples, judging.repeat_share, labels)
 

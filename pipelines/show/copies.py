@@ -27,7 +27,7 @@ class Copied:
 
 def written(results: Results, source: CaseSource, new: str, configuration: str | None) -> Copied:
     """Write a copy of a file with the results of its rows."""
-    by_config = dict(_config_ids(results, source.path, configuration))
+    by_config = dict(config_ids(results, source.path, configuration))
     metrics = results.metrics
     names = [*metrics, STATUS]
     values = {(config_id, query_id): row for config_id, query_id, row in _values(results, {*by_config.values()})}
@@ -43,7 +43,7 @@ def written(results: Results, source: CaseSource, new: str, configuration: str |
     return Copied(write_copy(source, new, names, values_of), missed)
 
 
-def _config_ids(results: Results, path: str, target: str | None) -> Iterator[tuple[str | None, str]]:
+def config_ids(results: Results, path: str, target: str | None) -> Iterator[tuple[str | None, str]]:
     """By the `config` of a row, None for any, the configuration whose results it gets."""
     names = [row["name"] for row in results.configurations]
     if target is not None and target not in names:

@@ -19,7 +19,7 @@ VALUES: dict[str, Any] = {
     "query": "who?", "text": "Owners pay. It snows.", "evidence": "Owners\npay.", "context": "Owners pay.",
     "answer": "Owners pay. Members do not.", "claims": {str(number): f"claim\n{number}" for number in range(5)},
     "nuggets": {"0": "Owners pay.", "1": "Members pay."}, "sentences": ["Owners pay.", "It snows."],
-    "criterion": "Is it polite?", "verdicts": "yes | no",
+    "criterion": "Is it polite?", "examples": "", "verdicts": "yes | no",
     "texts": [{"id": "query", "text": "Who can pay?"}, {"id": "answer", "text": "Only owners can pay."}],
 }  # fmt: skip
 

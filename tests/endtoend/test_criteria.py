@@ -65,6 +65,10 @@ def test_a_criterion_is_a_metric_and_only_what_is_asked_differently_is_paid_agai
     reworded = CRITERIA | {"Tone": {"question": "Is it rude?"}}
     _, again = evaluated(tmp_path, server, "r3", reworded, "Tone", "Current", "Current@1")
     assert len(tone) <= again <= 3 * len(tone)
+    tables = [Results(str(tmp_path / "out"), run).table("judge_quality").to_pylist() for run in ("r1", "r3")]
+    hashes = [{row["step"]: row["prompt_hash"] for row in rows} for rows in tables]
+    assert hashes[0]["criterion:Tone"] != hashes[1]["criterion:Tone"]
+    assert hashes[0]["criterion:Current"] == hashes[1]["criterion:Current"] != hashes[0]["criterion:Tone"]
 
 
 def test_results_are_read_without_the_experiment(tmp_path: Path, server: Standin) -> None:

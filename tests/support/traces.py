@@ -67,4 +67,4 @@ def untyped(value: dict[str, Any]) -> Any:
         return [untyped(entry) for entry in value["arrayValue"]["values"]]
     if "kvlistValue" in value:
         return {entry["key"]: untyped(entry["value"]) for entry in value["kvlistValue"]["values"]}
-    return int(value["intValue"]) if "intValue" in value else value["stringValue"]
+    return int(value["intValue"]) if "intValue" in value else next(iter(value.values()))

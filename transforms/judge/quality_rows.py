@@ -35,8 +35,7 @@ class QualityRows:
         return pa.Table.from_pylist(rows, tables.own_columns(JUDGE_QUALITY))
 
     def _row(self, step: str, counted: StepQuality, earlier: Earlier | None) -> Row:
-        versions, tokens = sorted(counted.versions.items()), counted.tokens
-        template = self.templates.get(step.partition(":")[0])
+        versions, tokens, template = sorted(counted.versions.items()), counted.tokens, self.templates.get(step)
         return {
             "step": step,
             "judge": self.judge.label,

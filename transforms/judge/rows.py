@@ -165,7 +165,7 @@ class Rows:
         }
 
     def _judge(self, judgement: Judgement) -> Row:
-        template = self.templates.get(step_named(judgement.step).name)
+        template = self.templates.get(judgement.step)
         return {
             "judge": None if self.judge is None else self.judge.label,
             "model_version": judgement.model_version,

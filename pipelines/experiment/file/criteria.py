@@ -1,17 +1,21 @@
 """`criteria:` of `judge:`: questions of the user's own about what configurations return."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.keys import Section, Word
+from rankbeam.transforms.clients.formats import json_lines
+from rankbeam.transforms.clients.formats.values import as_text
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.metrics import is_judged
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.criteria import Criterion, levels_of
 from rankbeam.transforms.records.metrics.definitions import metric_names
+from rankbeam.transforms.records.suggestions import did_you_mean
 
 Part = Literal["query", "answer", "reference", "context", "contexts"]
 _TEXT_FILE = ".txt"
@@ -27,22 +31,26 @@ class CriterionModel(Section):
             and the value is the mean over contexts).
         scale: verdicts to choose from: a range of grades such as `0..3`, whose value is the share of the way to the
             highest, or a mapping of each verdict to its value from 0 to 1.
+        examples: JSON lines with right verdicts that the judge is shown: the texts of `about`, `verdict` and `reason`.
     """
 
     question: Word
     about: Annotated[list[Part], Field(min_length=1)] = Field(default=["query", "answer"])
     scale: str | dict[str, float] = Field(default={"yes": 1.0, "no": 0.0})
+    examples: Word | None = None
 
 
 def criteria_of(
     located: Located, models: Mapping[str, CriterionModel] | None, folder: str, problems: list[InputError]
 ) -> dict[str, Criterion]:
     """The valid criteria of an experiment, by name."""
-    criteria = {}
+    criteria: dict[str, Criterion] = {}
     for name, model in (models or {}).items():
         place = ("judge", "criteria", name)
         if not name.isidentifier() or not name[0].isupper():
             problems.append(located.error(place, "is not a name; begin with a capital letter, such as Tone"))
+        elif name.lower() in {known.lower() for known in criteria}:
+            problems.append(located.error(place, "differs from another criterion in its case alone; rename one"))
         elif is_judged(name) or name.lower() in {known.lower() for known in metric_names()}:
             problems.append(located.error(place, f"is the name of another metric; choose one that is not {name}"))
         else:
@@ -59,11 +67,48 @@ def criteria_of(
             except InputError as error:
                 problems.append(located.error((*place, "question"), str(error)))
                 continue
-            criteria[name] = Criterion(name, question, tuple(model.about), levels)
+            criterion = Criterion(name, question, tuple(model.about), levels)
+            try:
+                criteria[name] = replace(criterion, examples=_examples(model.examples, folder, criterion))
+            except InputError as error:
+                problems.append(located.error((*place, "examples"), str(error)))
     return criteria
 
 
+def _examples(named: str | None, folder: str, criterion: Criterion) -> str:
+    """The examples of a file as the judge reads them.
+
+    Raises:
+        InputError: a line is not an example of this criterion.
+    """
+    if named is None:
+        return ""
+    path, verdicts = files.below(folder, named), [word for word, _ in criterion.levels]
+    parts = []
+    for line, text in json_lines.numbered(path):
+        row = json_lines.parsed(path, line, text)
+        stated = row if isinstance(row, dict) else {}
+        if stated.keys() != {*criterion.about, "verdict", "reason"}:
+            keys = ", ".join((*criterion.about, "verdict", "reason"))
+            raise InputError(f"expected an object with {keys}", path=path, line=line)
+        if (verdict := as_text(stated["verdict"])) not in verdicts:
+            hint = did_you_mean(verdict, verdicts)
+            raise InputError(f"verdict {verdict!r} is not on the scale; {hint}", path=path, line=line)
+        contexts = stated.get("contexts", [])
+        numbered = [(f"context {rank}", entry) for rank, entry in enumerate(contexts, start=1)]
+        shown = [*((part, stated[part]) for part in criterion.about if part != "contexts"), *numbered]
+        if not isinstance(contexts, list) or not all(isinstance(entry, str) for _, entry in shown):
+            raise InputError("texts are strings, and contexts are a list of strings", path=path, line=line)
+        lines = [*(f"({part}) {entry}" for part, entry in shown), f"reason: {stated['reason']}", f"verdict: {verdict}"]
+        parts.append("\n".join(lines))
+    if not parts:
+        raise InputError("holds no example", path=path)
+    return "\n\n".join(("\nExamples of right verdicts on other texts:", *parts)) + "\n"
+
+
 def _question(text: str, folder: str) -> str:
+    if not text.strip():
+        raise InputError("is blank; write the question")
     if not text.endswith(_TEXT_FILE) or "\n" in text or " " in text:
         return text.strip()
     path = files.below(folder, text)

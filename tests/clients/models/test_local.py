@@ -37,7 +37,7 @@ VALUES: dict[str, Any] = {
     "context": "Only owners can pay invoices.", "answer": "Owners can pay an invoice [1].",
     "claims": {"0": "Owners pay.", "1": "Snow falls on members."}, "nuggets": {"0": "Owners pay."},
     "sentences": ["Only owners can pay.", "It rains."],
-    "criterion": "Is it polite?",
+    "criterion": "Is it polite?", "examples": "",
     "verdicts": "yes | no",
     "texts": [{"id": "query", "text": "Who can pay?"}, {"id": "answer", "text": "Only owners can pay."}],
 }  # fmt: skip

@@ -61,6 +61,46 @@ def test_words_that_yaml_reads_as_booleans_and_numbers_are_words(folder: Path) -
     assert tone.criterion.levels == (("yes", 1.0), ("no", 0.0), ("2", 0.5))
 
 
+def test_examples_are_part_of_the_prompt(folder: Path) -> None:
+    lines = '{"query": "who?", "context": "Ann, in 2019.", "verdict": 1, "reason": "an old year"}\n'
+    write(folder / "examples.jsonl", lines)
+    experiment = parsed(folder, TEXT.replace("scale: 0..3}", "scale: 0..3, examples: examples.jsonl}"))
+    tone, current, _ = (metric.criterion for metric in experiment.judged)
+    assert tone is not None
+    assert current is not None
+    assert tone.examples == ""
+    expected = "(query) who?\n(context) Ann, in 2019.\nreason: an old year\nverdict: 1\n"
+    assert current.examples == f"\nExamples of right verdicts on other texts:\n\n{expected}"
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (
+            '{"query": "a", "verdict": 1, "reason": ""}',
+            "examples.jsonl:1: expected an object with query, context",
+        ),
+        ('{"query": "a", "context": "b", "verdict": 7, "reason": ""}', "verdict '7' is not on the scale"),
+        ('{"query": "a", "context": ["b"], "verdict": 1, "reason": ""}', "texts are strings"),
+        ("[]", "expected an object with"),
+    ],
+)
+def test_what_is_not_an_example_is_refused(folder: Path, line: str, problem: str) -> None:
+    write(folder / "examples.jsonl", f"{line}\n")
+    with pytest.raises(InputError) as caught:
+        parsed(folder, TEXT.replace("scale: 0..3}", "scale: 0..3, examples: examples.jsonl}"))
+    assert "10: judge.criteria.Current.examples: " in str(caught.value)
+    assert problem in str(caught.value)
+
+
+def test_an_invalid_criterion_is_reported_once(folder: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        parsed(folder, TEXT.replace("Is it polite?", "  ").replace("race: {metric: Tone}\n", "").replace(
+            "gates: [{metric: Tone, at_least: 0.5}]\n", ""
+        ))  # fmt: skip
+    assert str(caught.value).endswith("9: judge.criteria.Tone.question: is blank; write the question")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
@@ -77,7 +117,8 @@ def test_words_that_yaml_reads_as_booleans_and_numbers_are_words(folder: Path) -
         ("current.txt", "absent.txt", "10: judge.criteria.Current.question: "),
         ("current.txt", "empty.txt", "is empty; write the question"),
         ("question: current.txt, ", "", "10: judge.criteria.Current.question"),
-        ("metrics: [Tone", "metrics: [Tune", "11: metrics[0]: unknown metric 'Tune'"),
+        ("metrics: [Tone", "metrics: [Tune", "criteria of judge: Tone, Current"),
+        ("    Current:", "    TONE:", "10: judge.criteria.TONE: differs from another criterion in its case alone"),
         ("metrics: [Tone", "metrics: [Criterion(Tune)", "metrics[0]: Criterion(Tune) is not one of judge.criteria"),
         ("metrics: [Tone", "metrics: [Tone@3", "11: metrics[0]: Criterion(Tone)@3 has a cutoff"),
     ],

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from support.cli import rankbeam
-from support.traces import otlp, phoenix, span
+from support.traces import otlp, phoenix, span, untyped
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats.traces.turns import Turn
@@ -77,6 +77,33 @@ def test_a_sample_of_samples_is_the_sample_of_all() -> None:
     for choice in (Choice(7), Choice(3, per_day=True), Choice()):
         parts = [choice.chosen(turns[place::4]) for place in range(4)]
         assert choice.chosen([turn for part in parts for turn in part]) == choice.chosen(turns)
+
+
+def test_scores_go_back_as_events_of_the_traces(tmp_path: Path) -> None:
+    rows = [one for number in range(3) for one in trace(number)]
+    rows[2]["attributes"] = rows[2]["attributes"][:1]  # a trace without an answer
+    rows[0]["spanId"], rows[1]["parentSpanId"] = "a" * 16, "a" * 16
+    source = written(tmp_path, "spans.jsonl", [otlp(*rows)])
+    out, new = str(tmp_path / "out"), str(tmp_path / "scores.jsonl")
+    assert rankbeam("traces", source, "--output", out).status == 0
+    assert rankbeam("evaluate", f"{out}/experiment.yaml").status == 3  # one of three queries has no answer
+    arguments = ["export", f"{out}/out", "--like", f"{out}/answers.jsonl", "--output", new, "--events"]
+    assert rankbeam(*arguments).status == 0
+    records = [
+        record
+        for export in read(Path(new))
+        for resource in export["resourceLogs"]
+        for scope in resource["scopeLogs"]
+        for record in scope["logRecords"]
+    ]
+    assert [record["traceId"][-1] for record in records] == ["0", "0", "2", "2"]
+    assert [record.get("spanId") for record in records] == ["a" * 16] * 2 + [None] * 2
+    assert {record["eventName"] for record in records} == {"gen_ai.evaluation.result"}
+    values = [{entry["key"]: untyped(entry["value"]) for entry in record["attributes"]} for record in records]
+    scores = {value["gen_ai.evaluation.name"]: value["gen_ai.evaluation.score.value"] for value in values}
+    assert scores["Faithfulness(judge=lexical)"] == 1.0
+    assert {value["gen_ai.evaluation.score.label"] for value in values} == {"ok"}
+    assert "exists already" in rankbeam(*arguments).stderr
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from rankbeam.transforms.judge.steps.reading import offline_reason
 from rankbeam.transforms.kernels.judged import Undefined
+from rankbeam.transforms.records.calls.template import Template
 from rankbeam.transforms.records.forms import TEXT, Form, malformed, object_of, parsed
 from rankbeam.transforms.records.judging.criteria import Criterion
 from rankbeam.transforms.records.judging.steps import (
@@ -80,21 +81,29 @@ def _question(criterion: Criterion, case: JudgedCase, context: str | None) -> Ju
     if "contexts" in criterion.about:
         texts += [{"id": f"context {rank}", "text": text} for rank, text in enumerate(case.contexts, start=1)]
     judged = next((of_case[part] for part in ("context", "answer", "reference") if part in criterion.about), None)
-    verdicts = _BETWEEN.join(word for word, _ in criterion.levels)
-    return JudgeQuestion(criterion.step, (judged or case.query, criterion.question, verdicts, json.dumps(texts)))
+    return JudgeQuestion(criterion.step, (judged or case.query, *_instructions(criterion), json.dumps(texts)))
+
+
+def _instructions(criterion: Criterion) -> tuple[str, str, str]:
+    return criterion.question, _BETWEEN.join(word for word, _ in criterion.levels), criterion.examples
+
+
+def template_of(criterion: Criterion, template: Template) -> Template:
+    """The template with the criterion's own words, whose hash tells criteria apart in tables; it is never filled in."""
+    return replace(template, text="\n".join((template.text, *_instructions(criterion), *criterion.about)))
 
 
 class CriterionStep(JudgeStep):
     """Judge one aspect."""
 
     name = "criterion"
-    variables = ("criterion", "verdicts", "texts")
+    variables = ("criterion", "verdicts", "examples", "texts")
     judges = True
 
     def values(self, question: JudgeQuestion, query: str) -> dict[str, Any]:  # noqa: ARG002
-        """The aspect, the verdicts to choose from, and the texts with their names."""
-        _, criterion, verdicts, texts = question.texts
-        return {"criterion": criterion, "verdicts": verdicts, "texts": json.loads(texts)}
+        """The aspect, the verdicts to choose from, examples of right ones, and the texts with their names."""
+        _, criterion, verdicts, examples, texts = question.texts
+        return {"criterion": criterion, "verdicts": verdicts, "examples": examples, "texts": json.loads(texts)}
 
     def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """A reason and one of the verdicts."""

@@ -24,12 +24,14 @@ class Criterion:
         question: text of the question to the judge.
         about: the texts that the judge is shown, some of `PARTS`.
         levels: every verdict and its value from 0 to 1, in the order in which the judge reads them.
+        examples: right verdicts, as the judge reads them; empty for none.
     """
 
     name: str
     question: str
     about: tuple[str, ...]
     levels: tuple[tuple[str, float], ...]
+    examples: str = ""
 
     @property
     def step(self) -> str:
