@@ -20,7 +20,7 @@ from rankbeam.transforms.kernels.hashing import hash_string
 batches.register()
 
 TRACES, TURNS, DUPLICATES = "traces", "turns", "spans that occur twice"
-FAILED, OUTSIDE = "without an answer", "not drawn"
+FAILED, OUTSIDE, CUT = "without an answer", "not drawn", "with truncated documents, whose contexts are not given"
 """Names of counts, besides those of `Skipped`."""
 REDACTED = "[redacted]"
 
@@ -154,6 +154,7 @@ def write_turns(
             counts[turn.value] += 1
         else:
             counts[DUPLICATES] += turn.duplicates
+            counts[CUT] += turn.is_cut
             turns.append(turn)
     sample = [choice.hidden(turn) for turn in choice.chosen(turns)]
     lines = "".join(json.dumps(asdict(turn), ensure_ascii=False) + "\n" for turn in sample)

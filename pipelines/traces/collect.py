@@ -19,6 +19,7 @@ from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Tu
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.traces import (
+    CUT,
     DUPLICATES,
     FAILED,
     OUTSIDE,
@@ -54,7 +55,7 @@ class Collected:
         """The counts in one line each."""
         turns = self.counts.get(TURNS, 0)
         parts = [f"{turns:,} of {self.counts.get(TRACES, 0):,} traces are questions with what became of them"]
-        known = (FAILED, OUTSIDE, DUPLICATES, *(reason.value for reason in Skipped))
+        known = (FAILED, OUTSIDE, DUPLICATES, CUT, *(reason.value for reason in Skipped))
         parts += [f"  {self.counts[name]:,} {name}" for name in known if self.counts.get(name)]
         return "\n".join(parts)
 

@@ -95,6 +95,9 @@ def layout_of(source: CaseSource, head: Sequence[Row]) -> Layout:
         if name not in known:
             hint = did_you_mean(path, keys)
             raise InputError(f"columns: no row has {path!r}, which is to be the {name}; {hint}", path=source.path)
+    if "resourceSpans" in keys:
+        problem = f"holds spans of traces; first run: rankbeam traces {source.path} --output DIR"
+        raise InputError(problem, path=source.path, line=head[0][0])
     if "question" not in known and "id" not in known:
         named = shortened(", ".join(_shown_keys(tool, values)), 300)
         problem = f"no key of these rows is known as the question; name it: columns: {{question: KEY}}; keys: {named}"

@@ -13,6 +13,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.cases.objects import Shape, rows_in, shape_of
+from rankbeam.transforms.clients.formats.cases.paths import structured
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
@@ -209,22 +210,31 @@ def _flattened(prefix: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any
     for name, inner in value.items():
         if isinstance(inner, Mapping):
             yield from _flattened(f"{prefix}{name}.", inner)
-        else:
+        elif inner is not None:  # tables of spans have a cell for each attribute of any span
             yield f"{prefix}{name}", inner
 
 
+def is_cut(attributes: Mapping[str, Any], name: str) -> bool:
+    """Return whether a list lost its end or an entry when it was exported.
+
+    >>> is_cut({"docs": '[{"id": "a"}, {"i'}, "docs"), is_cut({"docs.0.id": "a", "docs.2.id": "c"}, "docs")
+    (True, True)
+    """
+    value = structured(attributes.get(name))
+    if value is not None:
+        return not isinstance(value, list)
+    numbers = {key.removeprefix(f"{name}.").partition(".")[0] for key in attributes if key.startswith(f"{name}.")}
+    places = {int(number) for number in numbers if number.isdecimal()}
+    return bool(places) and len(places) <= max(places)
+
+
 def listed(attributes: Mapping[str, Any], name: str) -> Sequence[Any]:
-    """A list of objects: as one attribute, as JSON, or as attributes `NAME.0.KEY`, as OpenInference flattens them.
+    """A list of objects: one attribute, JSON, a Python literal, or OpenInference's attributes `NAME.0.KEY`.
 
     >>> listed({"docs.0.id": "a", "docs.1.id": "b", "docs.1.text": "t"}, "docs")
     [{'id': 'a'}, {'id': 'b', 'text': 't'}]
     """
-    value = attributes.get(name)
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            value = None
+    value = structured(attributes.get(name))
     if isinstance(value, list):
         return [dict(_flattened("", entry)) if isinstance(entry, Mapping) else entry for entry in value]
     entries: dict[int, dict[str, Any]] = {}

@@ -7,12 +7,14 @@ from enum import StrEnum
 from typing import Any
 
 from rankbeam.transforms.clients.formats.cases.paths import value_at
-from rankbeam.transforms.clients.formats.traces.spans import Span, listed
+from rankbeam.transforms.clients.formats.traces.spans import Span, is_cut, listed
 
 UNFINISHED_S = 3600
 """A trace without a root is unfinished if its last span is so much older than the newest span of the source."""
 _INFERENCES = ("chat", "generate_content", "text_completion")
 _KIND = "openinference.span.kind"
+_RERANKED, _RETRIEVED = "reranker.output_documents", ("retrieval.documents", "gen_ai.retrieval.documents")
+_DOCUMENTS = (_RERANKED, *_RETRIEVED)
 
 
 class Skipped(StrEnum):
@@ -46,6 +48,7 @@ class Turn:
         contexts: id and text of what was retrieved, each None where the trace does not say; None without a retrieval.
         answer: None where the system failed or said nothing.
         duplicates: spans that the source has twice.
+        is_cut: the documents were truncated, so that the contexts are not known.
     """
 
     trace_id: str
@@ -60,6 +63,7 @@ class Turn:
     model: str | None = None
     tokens: Mapping[str, int] = field(default_factory=dict)
     duplicates: int = 0
+    is_cut: bool = False
 
 
 def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Skipped:
@@ -82,19 +86,21 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
     if question is None or isinstance(question, Skipped):
         return question or Skipped.NO_QUESTION
     last = inferences[-1] if inferences else root
+    cut = any(is_cut(span.attributes, name) for span in merged for name in _DOCUMENTS)
     return Turn(
         root.trace_id,
         root.span_id,
         root.start_s,
         question,
         None if root.has_failed else _answer(root, last, naming),
-        _contexts(merged),
+        None if cut else _contexts(merged),
         max(0.0, root.end_s - root.start_s),
         _word(merged, "gen_ai.conversation.id", "session.id"),
         _word([root, *merged], naming.configuration),
         _word(reversed(merged), "gen_ai.response.model", "llm.model_name", "gen_ai.request.model"),
         {name: sum(_number(span, *keys) for span in inferences) for name, keys in _TOKENS.items()},
         duplicates,
+        cut,
     )
 
 
@@ -105,12 +111,12 @@ _TOKENS = {
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
-    """The spans by time, each once, with the attributes of their log events."""
+    """The spans by time, each once (as it ended last), with the attributes of their log events."""
     by_id: dict[str, Span] = {}
     events = [span for span in spans if span.parent_id is None]
-    for span in spans:
+    for span in sorted(spans, key=lambda span: (span.end_s, json.dumps(vars(span), sort_keys=True, default=str))):
         if span.parent_id is not None:
-            by_id.setdefault(span.span_id, span)
+            by_id[span.span_id] = span
     for event in events:
         owner = by_id.get(event.span_id)
         if owner is not None:
@@ -181,12 +187,11 @@ def _text(value: Any, path: str | None, refused: Skipped | None) -> str | Skippe
 
 def _contexts(spans: Sequence[Span]) -> tuple[tuple[str | None, str | None], ...] | None:
     """The results of all retrievals by time, each document once; with a reranker, its results."""
-    retrieved = [
-        documents for span in spans if (documents := _documents(span, "reranker.output_documents")) is not None
-    ]
+    retrieved = [documents for span in spans if (documents := _documents(span, _RERANKED)) is not None]
     if not retrieved:
-        names = ("retrieval.documents", "gen_ai.retrieval.documents")
-        retrieved = [documents for span in spans for name in names if (documents := _documents(span, name)) is not None]
+        retrieved = [
+            documents for span in spans for name in _RETRIEVED if (documents := _documents(span, name)) is not None
+        ]
     if not retrieved:
         return None
     by_name: dict[tuple[str | None, str | None], tuple[str | None, str | None]] = {}

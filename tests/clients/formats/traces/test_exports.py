@@ -1,0 +1,87 @@
+"""Exports with null cells, truncated lists and several versions of a span."""
+
+import csv
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.traces import START, otlp, span
+
+from rankbeam.transforms.clients.formats.cases.read import read_cases
+from rankbeam.transforms.clients.formats.cases.source import CaseSource
+from rankbeam.transforms.clients.formats.traces.spans import Span, read_spans, spans_of
+from rankbeam.transforms.clients.formats.traces.turns import Naming, Turn, turn_of
+from rankbeam.transforms.records.errors import InputError
+
+ROOT = {"input.value": "Who?", "output.value": "Ann."}
+
+
+def turn(spans: list[Span]) -> Turn:
+    result = turn_of(spans, START + 10, Naming())
+    assert isinstance(result, Turn)
+    return result
+
+
+def columns(documents: Any) -> dict[str, list[Any]]:
+    return {
+        "context.trace_id": ["t", "t"], "context.span_id": ["a", "b"], "parent_id": [None, "a"],
+        "start_time": ["2026-11-20T10:00:00Z"] * 2, "end_time": ["2026-11-20T10:00:01Z"] * 2,
+        "attributes.input.value": ["Who?", None], "attributes.output.value": ["Ann.", None],
+        "attributes.error.type": [None, None], "attributes.reranker.output_documents": [None, None],
+        "attributes.retrieval.documents": [None, documents],
+    }  # fmt: skip
+
+
+def test_null_cells_of_parquet_are_absent_attributes(tmp_path: Path) -> None:
+    documents = [{"document.id": "d1", "document.content": "one"}]
+    pq.write_table(pa.table(columns(documents)), tmp_path / "spans.parquet")
+    whole = turn(list(read_spans(str(tmp_path / "spans.parquet"))))
+    assert (whole.answer, whole.contexts) == ("Ann.", (("d1", "one"),))
+    pq.write_table(pa.table(columns(None)), tmp_path / "bare.parquet")
+    assert turn(list(read_spans(str(tmp_path / "bare.parquet")))).contexts is None
+
+
+def test_lists_in_csv_are_python_literals(tmp_path: Path) -> None:
+    table = columns("[{'document.id': 'd1', 'document.content': \"it's one\"}]")
+    with (tmp_path / "spans.csv").open("w", newline="") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(table)
+        writer.writerows(zip(*table.values(), strict=True))
+    whole = turn(list(read_spans(str(tmp_path / "spans.csv"))))
+    assert (whole.answer, whole.contexts) == ("Ann.", (("d1", "it's one"),))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"gen_ai.retrieval.documents": '[{"id": "d1", "content": "one"}, {"id": "d'},
+        {f"retrieval.documents.{rank}.document.content": "text" for rank in (0, 2)},
+    ],
+)
+def test_truncated_documents_are_not_the_contexts(values: dict[str, Any]) -> None:
+    whole = turn(list(spans_of(otlp(span("t", 0, 0, ROOT), span("t", 1, 0, values)))))
+    assert whole.is_cut
+    assert whole.contexts is None
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.randoms(use_true_random=False))
+def test_of_several_versions_of_a_span_the_one_that_ended_last_counts(ends: list[int], order: random.Random) -> None:
+    versions = []
+    for end in ends:
+        nanoseconds = str((START + end) * 1_000_000_000)
+        versions.append({**span("t", 0, 0, {**ROOT, "output.value": f"at {end}"}), "endTimeUnixNano": nanoseconds})
+    order.shuffle(versions)
+    whole = turn(list(spans_of(otlp(*versions))))
+    assert (whole.answer, whole.duplicates) == (f"at {max(ends)}", len(ends) - 1)
+
+
+def test_judging_a_file_of_spans_names_the_command(tmp_path: Path) -> None:
+    (tmp_path / "spans.jsonl").write_text(json.dumps(otlp(span("t", 0, 0, ROOT))) + "\n{}\n")
+    with pytest.raises(InputError, match="first run: rankbeam traces"):
+        list(read_cases(CaseSource(str(tmp_path / "spans.jsonl"))))
