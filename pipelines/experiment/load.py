@@ -18,7 +18,7 @@ from rankbeam.pipelines.experiment import dataset_checks, needs
 from rankbeam.pipelines.experiment.dataset_checks import missing_inputs, unknown_systems, wrong_inputs
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, corpora_of, named_by, unused
-from rankbeam.pipelines.experiment.file.criteria import criteria_of
+from rankbeam.pipelines.experiment.file.criteria import criteria_of, unused_criteria
 from rankbeam.pipelines.experiment.file.datasets import with_cases, with_documents, with_files, with_public_files
 from rankbeam.pipelines.experiment.file.labels import labels_of, wrong_labels
 from rankbeam.pipelines.experiment.file.models import ExperimentModel, StatisticsModel
@@ -81,9 +81,9 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     located = with_public_files(with_files(located, folder, problems), problems)
     located = with_documents(located, folder, problems, case_notes)
     model = _validated(located, problems)
-    given_criteria = None if model.judge is None else model.judge.criteria
+    given_criteria = {} if model.judge is None else model.judge.criteria or {}
     criteria = criteria_of(located, given_criteria, files.parent(path or ""), problems)
-    metrics = _metrics(located, model, criteria, list(given_criteria or ()), problems)
+    metrics = _metrics(located, model, criteria, list(given_criteria), problems)
     dialects = _dialects(located, model, problems)
     services = services_of(located, model.services, problems)
     given = model.configurations or ()
@@ -169,6 +169,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
                 *other_tools.notes(model.metrics or ()),
                 *needs.notes(model, metrics),
                 *unused(located, corpora, searched),
+                *unused_criteria(located, criteria, metrics),
                 *dict.fromkeys(note for entry in expanded.cells for note in _of_application(entry.retriever)),
                 *(note for name in sorted(used) for note in services.valid[name].parameters.warnings()),
                 *(note for name in sorted(embedders) for note in missing_roles(services.valid[name].parameters)),

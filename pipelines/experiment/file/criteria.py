@@ -1,20 +1,21 @@
 """`criteria:` of `judge:`: questions of the user's own about what configurations return."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.keys import Section, Word
 from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.values import as_text
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.judge.metrics import is_judged
+from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.judging.criteria import Criterion, levels_of
+from rankbeam.transforms.records.judging.criteria import Criterion, criteria_in, levels_of
 from rankbeam.transforms.records.metrics.definitions import metric_names
+from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 Part = Literal["query", "answer", "reference", "context", "contexts"]
@@ -39,14 +40,23 @@ class CriterionModel(Section):
     scale: str | dict[str, float] = Field(default={"yes": 1.0, "no": 0.0})
     examples: Word | None = None
 
+    @field_validator("scale", mode="before")
+    @classmethod
+    def _is_a_scale(cls, scale: Any) -> Any:
+        if not isinstance(scale, str | Mapping):
+            raise ValueError("is not a scale; write 0..3, or each verdict with its value: {yes: 1, no: 0}")
+        return scale
+
 
 def criteria_of(
-    located: Located, models: Mapping[str, CriterionModel] | None, folder: str, problems: list[InputError]
+    located: Located, models: Mapping[str, CriterionModel], folder: str, problems: list[InputError]
 ) -> dict[str, Criterion]:
     """The valid criteria of an experiment, by name."""
     criteria: dict[str, Criterion] = {}
-    for name, model in (models or {}).items():
+    for name, model in models.items():
         place = ("judge", "criteria", name)
+        if not (model.question and model.about):
+            continue  # reported already
         if not name.isidentifier() or not name[0].isupper():
             problems.append(located.error(place, "is not a name; begin with a capital letter, such as Tone"))
         elif name.lower() in {known.lower() for known in criteria}:
@@ -104,6 +114,16 @@ def _examples(named: str | None, folder: str, criterion: Criterion) -> str:
     if not parts:
         raise InputError("holds no example", path=path)
     return "\n\n".join(("\nExamples of right verdicts on other texts:", *parts)) + "\n"
+
+
+def unused_criteria(
+    located: Located, criteria: Mapping[str, Criterion], metrics: Iterable[Metric | JudgedMetric]
+) -> Iterator[str]:
+    """Warnings of criteria that are in no metric."""
+    used = criteria_in(map(str, metrics))
+    for name in criteria:
+        if name not in used:
+            yield str(located.error(("judge", "criteria", name), "is not one of the metrics, so it is not judged"))
 
 
 def _question(text: str, folder: str) -> str:

@@ -69,4 +69,4 @@ class JudgeModel(Section):
     max_output_tokens: Count = 4096
     strict_version: bool = False
     labels: Word | None = None
-    criteria: dict[str, CriterionModel] | None = None
+    criteria: dict[str, CriterionModel] = Field(default={})

@@ -93,6 +93,12 @@ def test_what_is_not_an_example_is_refused(folder: Path, line: str, problem: str
     assert problem in str(caught.value)
 
 
+def test_a_criterion_that_is_in_no_metric_is_warned_of(folder: Path) -> None:
+    experiment = parsed(folder, TEXT.replace('Current@2, "Criterion(Current)"', "AnswerRelevance"))
+    (note,) = experiment.evaluation.notes
+    assert note.endswith("10: judge.criteria.Current: is not one of the metrics, so it is not judged")
+
+
 def test_an_invalid_criterion_is_reported_once(folder: Path) -> None:
     with pytest.raises(InputError) as caught:
         parsed(folder, TEXT.replace("Is it polite?", "  ").replace("race: {metric: Tone}\n", "").replace(
@@ -114,6 +120,8 @@ def test_an_invalid_criterion_is_reported_once(folder: Path) -> None:
         ('polite?"}', 'polite?", about: [reply]}', "9: judge.criteria.Tone.about[0]"),
         ('polite?"}', 'polite?", about: []}', "9: judge.criteria.Tone.about"),
         ('polite?"}', 'polite?", about: [answer, reference]}', "11: metrics[0]: Criterion(Tone,judge=lexical) needs"),
+        ('polite?"}', 'polite?", scale: 3}', "9: judge.criteria.Tone.scale: is not a scale; write 0..3"),
+        ('polite?"}', 'polite?", abuot: [answer]}', "9: judge.criteria.Tone.abuot: unknown key; did you mean 'about'?"),
         ("current.txt", "absent.txt", "10: judge.criteria.Current.question: "),
         ("current.txt", "empty.txt", "is empty; write the question"),
         ("question: current.txt, ", "", "10: judge.criteria.Current.question"),
