@@ -103,7 +103,7 @@ class Experiment:
         """The corpora that a service builds, each once."""
         corpora = (source.retriever.corpus for source in self.sources)
         return tuple(
-            dict.fromkeys(corpus for corpus in corpora if corpus is not None and corpus.parameters.searched(""))
+            dict.fromkeys(corpus for corpus in corpora if corpus is not None and corpus.parameters.service_corpus(""))
         )
 
     def searching(self, found: Mapping[Corpus, tuple[str, str]]) -> "Experiment":

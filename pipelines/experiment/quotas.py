@@ -222,7 +222,7 @@ def corpus_quotas_of(located: Located, given: Mapping[str, Any], problems: list[
 def unpriced_imports(located: Located, sources: Iterable[PlannedSource], quotas: CorpusQuotas) -> Iterator[InputError]:
     """Imports whose embeddings have no price, so that a limit of cost cannot be kept."""
     corpora = (source.retriever.corpus for source in sources)
-    is_served = any(corpus is not None and corpus.parameters.searched("") for corpus in corpora)
+    is_served = any(corpus is not None and corpus.parameters.service_corpus("") for corpus in corpora)
     if is_served and quotas.imports.price_per_million is None:
         price = f"quotas: {{{IMPORT}: {{price_per_million: …}}}}"
         yield located.error(("max_cost",), f"needs the price of every call, of embeddings too; give {price}")

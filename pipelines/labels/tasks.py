@@ -73,7 +73,7 @@ _FACTS = b"rankbeam.labels"
 
 def indexes(output: str) -> list[str]:
     """The index of every task file of an output folder, in order."""
-    return sorted(matching.found(files.join(matching.escaped(output), FOLDER, "tasks-*.parquet")))
+    return sorted(matching.matches(files.join(matching.escaped(output), FOLDER, "tasks-*.parquet")))
 
 
 def read_index(path: str) -> tuple[list[LabelTask], Drawing]:

@@ -15,8 +15,8 @@ from rankbeam.pipelines.run.corpora import needed, needless_in, refusing, unstag
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.clients.corpora.rag_engine.about import RUN
+from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import DATA_QUOTA, CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
-from rankbeam.transforms.clients.corpora.rag_engine.site import DATA_QUOTA, Site
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.quota import Quota
@@ -39,10 +39,10 @@ class CorpusLocation:
     is_named: bool = True
 
     @contextmanager
-    def site(self) -> Iterator[Site]:
+    def site(self) -> Iterator[CorpusClient]:
         """The corpora there; nothing that is done to them is kept in a ledger."""
         with tempfile.TemporaryDirectory(prefix="rankbeam-corpora-") as folder, refusing():
-            yield Site(self.api, Ledger(folder), self.quota)
+            yield CorpusClient(self.api, Ledger(folder), self.quota)
 
     def corpora(self) -> tuple[Existing, ...]:
         """All corpora there that rankbeam made."""

@@ -21,7 +21,7 @@ def save(output: str, run_id: str, record: Mapping[str, Any]) -> None:
 
 def find(output: str, run_id: str | None = None) -> dict[str, Any]:
     """The record of a run's job."""
-    if not (paths := matching.found(_path(matching.escaped(output), "*"))):
+    if not (paths := matching.matches(_path(matching.escaped(output), "*"))):
         raise InputError("holds no submitted job (no jobs/*.json)", path=output)
     by_run = {path.replace("\\", "/").rpartition("/")[2].removesuffix(".json"): path for path in paths}
     if run_id is None:

@@ -17,10 +17,10 @@ from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.clients.corpora.rag_engine.about import RUN
 from rankbeam.transforms.clients.corpora.rag_engine.build import Builder, Request
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant
+from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.results import Problem
-from rankbeam.transforms.clients.corpora.rag_engine.site import Site
 from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments, read_documents
 from rankbeam.transforms.clients.corpora.rag_engine.uses import Needless, Uses
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
@@ -173,10 +173,10 @@ def documents_of(experiment: Experiment, titled: bool) -> StagedDocuments:
     return read_documents(experiment.corpus, titled=titled)
 
 
-def site_of(experiment: Experiment, api: DataApi, execution: Run | None = None) -> Site:
+def site_of(experiment: Experiment, api: DataApi, execution: Run | None = None) -> CorpusClient:
     """The corpora of one project and region, at the pace of the experiment's quota."""
     owner = Owner() if execution is None else owner_of(experiment, execution)
-    return Site(api, Ledger(experiment.ledger, owner), experiment.corpus_quotas.data)
+    return CorpusClient(api, Ledger(experiment.ledger, owner), experiment.corpus_quotas.data)
 
 
 def existing(experiment: Experiment, each: NeededCorpora, documents: StagedDocuments) -> dict[Corpus, Existing]:

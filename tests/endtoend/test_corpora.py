@@ -18,9 +18,9 @@ from support.standins import Standin
 
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
+from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
-from rankbeam.transforms.clients.corpora.rag_engine.site import Site
 from rankbeam.transforms.clients.corpora.rag_engine.work import NeededCorpus
 from rankbeam.transforms.clients.ledger import Ledger
 
@@ -91,7 +91,7 @@ def test_a_corpus_that_says_it_is_complete_and_is_empty_is_filled(tmp_path: Path
     about = json.loads(before["description"])
     del about["rankbeam"]
     parameters = RagEngineCorpus(location=rag.LOCATION, staging=rag.STAGING, embedding_model="text-embedding-005")
-    site = Site(DataApi(rag.LOCATION, server.url), Ledger(str(tmp_path / "other")))
+    site = CorpusClient(DataApi(rag.LOCATION, server.url), Ledger(str(tmp_path / "other")))
     site.create([NeededCorpus(About(**about), parameters.vector_database())])
     assert [each["files"] for each in there(server)] == [0]
 

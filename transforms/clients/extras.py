@@ -26,7 +26,7 @@ def missing(module: str, extra: str, service: str) -> str | None:
     "the library of Vertex AI Search is not installed: pip install 'rankbeam[search]'"
     """
     try:
-        found = find_spec(module)
+        spec = find_spec(module)
     except ModuleNotFoundError:  # of a package that the module would be in
-        found = None
-    return None if found else f"the library of {service} is not installed: pip install 'rankbeam[{extra}]'"
+        spec = None
+    return None if spec else f"the library of {service} is not installed: pip install 'rankbeam[{extra}]'"

@@ -13,7 +13,7 @@ class Parameters(BaseModel):
     A subclass is a pydantic model; its fields are the parameters. Unknown keys are refused.
 
     Attributes:
-        operational: parameters that change nothing about an answer; they are no part of a configuration's identity.
+        operational: parameters that never change an answer; a configuration's identity leaves them out.
         added: parameters that the first release of this type did not have. They are part of a configuration's identity
             only where they differ from their default, so that configurations without them keep their `config_id`.
         referring: parameters that keep `${env:…}` and `${secret:…}`, because the component resolves them itself. In all
@@ -50,9 +50,9 @@ class Parameters(BaseModel):
         >>> First().decisive(), First(suffix="x").decisive()
         ({'prefix': ''}, {'prefix': '', 'suffix': 'x'})
         """
-        given = self.model_dump(mode="json", exclude=set(self.operational))
+        values = self.model_dump(mode="json", exclude=set(self.operational))
         changed = self.model_dump(mode="json", include=set(self.added), exclude_defaults=True)
-        return {name: value for name, value in given.items() if name not in self.added or name in changed}
+        return {name: value for name, value in values.items() if name not in self.added or name in changed}
 
     def inputs(self) -> dict[str, str]:
         """Files of its own that must exist: the parameter's name and the path."""
@@ -63,7 +63,7 @@ class Parameters(BaseModel):
         return {}
 
     def unset(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
-        """What `resolved` needs of this machine and does not have: the place below the component, and the reason."""
+        """The values that `resolved` needs and this machine lacks: their place below the component, and the reason."""
         return ()
 
     def resolved(self, folder: str) -> Self:  # noqa: ARG002  for subclasses that have paths

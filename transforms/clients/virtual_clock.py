@@ -144,7 +144,7 @@ class _Condition(threading.Condition):
 
 
 class _Selector(selectors.DefaultSelector):
-    """Where the loop would wait for its next timer, time advances to it."""
+    """Advances time to the next timer, for which the loop would wait."""
 
     def __init__(self, shared: _Time) -> None:
         super().__init__()

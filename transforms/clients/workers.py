@@ -50,10 +50,10 @@ class Ahead(Generic[Result]):
     def __iter__(self) -> Iterator[Result]:
         """Yield the items, and raise the error that ended them."""
         try:
-            while made := self._waiting.popleft().result():
+            while results := self._waiting.popleft().result():
                 if len(self._waiting) < self._ready:
                     self._waiting.append(self._next())
-                yield made.pop()
+                yield results.pop()
         finally:
             self.close()
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from rankbeam.transforms.clients.calls.alone import Alone
+from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
-from rankbeam.transforms.clients.corpora.rag_engine.site import Site
 from rankbeam.transforms.clients.corpora.vertex_search.answers import ListedDocument
 from rankbeam.transforms.clients.corpora.vertex_search.documents_api import DOCUMENTS_QUOTA, SERVICE, DocumentsApi
 from rankbeam.transforms.clients.corpora.vertex_search.work import ListChunks, ListDocuments
@@ -92,7 +92,7 @@ class RagFiles:
 
     def gather(self, ledger: Ledger) -> Gathered:
         """As `Origin`."""
-        site = Site(DataApi(self.place.partition("/ragCorpora/")[0], self.api_endpoint), ledger)
+        site = CorpusClient(DataApi(self.place.partition("/ragCorpora/")[0], self.api_endpoint), ledger)
         with _refused(self.place):
             listed = site.files(self.place)
             named = {file.uri or file.name: self.doc_id.of(file.uri, file.name, "") for file in listed}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rankbeam.transforms.clients.models.base import Said
+from rankbeam.transforms.clients.models.base import Completion
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt, split_template, variables_of
@@ -76,7 +76,7 @@ class Answering:
     def read(self, reply: Reply) -> "AnswerText":
         """What the model says."""
         given = self.model.read(reply.answer)
-        if not isinstance(given, Said):
+        if not isinstance(given, Completion):
             raise CallError(FailureKind.INVALID, f"{self.model.name} embeds texts, and answers no query")
         return AnswerText(given.text, given.model_version, reply.tokens)
 

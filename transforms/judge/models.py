@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, Said
+from rankbeam.transforms.clients.models.base import Completion, Embedding, ModelParameters
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
 
@@ -25,6 +25,6 @@ class Model:
         """The call that asks a prompt."""
         return Call(self.name, self.parameters.key(self.kind, prompt), prompt.payload(), step=prompt.step)
 
-    def read(self, answer: str) -> Said | Embedding:
+    def read(self, answer: str) -> Completion | Embedding:
         """What the model says."""
         return self.parameters.read(answer)

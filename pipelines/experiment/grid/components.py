@@ -44,7 +44,7 @@ class Retrieving:
         """Bind the corpus of a service that it searches, if it searches one."""
         if self.corpus is None:
             return self
-        searched = self.corpus.parameters.searched(identity or content_key(self.corpus.decisive()), resource)
+        searched = self.corpus.parameters.service_corpus(identity or content_key(self.corpus.decisive()), resource)
         return self if searched is None else replace(self, parameters=self.parameters.searching(searched))
 
     def on(self, day: str) -> "Retrieving":

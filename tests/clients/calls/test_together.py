@@ -57,7 +57,7 @@ class Service:
         if callable(self.script):
             self.script(texts, len(self.requests))
         used = Tokens(sum(map(tokens, texts)))
-        return reply_of(self.vectors.each([embedding(text) for text in texts], texts, used), texts, used, "m")
+        return reply_of(self.vectors.read([embedding(text) for text in texts], texts, used), texts, used, "m")
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -17,10 +17,10 @@ from support.standins.rag_state import Behaviour, RagState
 from rankbeam.transforms.clients.corpora.rag_engine.about import RUN, About
 from rankbeam.transforms.clients.corpora.rag_engine.answers import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, holder_of, user_of
+from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filling, ImportFiles, Track, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.operations import STUCK_S, awaited
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
-from rankbeam.transforms.clients.corpora.rag_engine.site import Site
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedFolder
 from rankbeam.transforms.clients.corpora.rag_engine.work import CreateCorpus, NeededCorpus
 from rankbeam.transforms.clients.ledger import Ledger
@@ -157,7 +157,7 @@ def test_a_claim_of_another_release_is_none() -> None:
 def test_a_corpus_is_deleted_by_the_last_run_that_needs_it(tmp_path: Path) -> None:
     with VirtualClock() as clock:
         there = state({})
-        site = Site(MemoryApi(LOCATION, state=there), Ledger(str(tmp_path)), Quota(60), clock)
+        site = CorpusClient(MemoryApi(LOCATION, state=there), Ledger(str(tmp_path)), Quota(60), clock)
         first, second, killed = elsewhere("first"), elsewhere("second"), claimant("killed", NOW)
         killed = replace(killed, machine=first.machine, pid_started="long ago")
         own = replace(ABOUT, keep=RUN, users=user_of(first) | user_of(killed))

@@ -14,9 +14,9 @@ from support.standins.rag_state import RagState
 from rankbeam.transforms.clients.corpora.rag_engine.about import About, about
 from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant
+from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
-from rankbeam.transforms.clients.corpora.rag_engine.site import Site
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedFolder
 from rankbeam.transforms.clients.corpora.rag_engine.work import NeededCorpus
 from rankbeam.transforms.clients.ledger import Ledger
@@ -62,8 +62,8 @@ def wanted(*numbers: int) -> list[NeededCorpus]:
     return [NeededCorpus(claiming(own(number)), PARAMETERS.vector_database()) for number in numbers]
 
 
-def site(api: MemoryApi, folder: Path, clock: VirtualClock) -> Site:
-    return Site(api, Ledger(str(folder)), Quota(60), clock)
+def site(api: MemoryApi, folder: Path, clock: VirtualClock) -> CorpusClient:
+    return CorpusClient(api, Ledger(str(folder)), Quota(60), clock)
 
 
 def filled(api: MemoryApi, folder: Path, clock: VirtualClock, resources: Sequence[str], **changes: Any) -> list[Filled]:

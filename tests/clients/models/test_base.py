@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rankbeam.transforms.clients.models.attempts import ModelAttempts
-from rankbeam.transforms.clients.models.base import ModelParameters, Said, Stored, prompt_of, read_answer
+from rankbeam.transforms.clients.models.base import Completion, ModelParameters, Stored, prompt_of, read_answer
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
@@ -32,7 +32,7 @@ def test_a_name_that_may_mean_another_model_tomorrow_is_refused_unless_allowed(n
 def test_halves_of_characters_are_not_kept() -> None:
     written = Stored("a\ud83d b", "stop").written()
     assert written.encode()
-    assert read_answer(written) == Said("a� b", "")
+    assert read_answer(written) == Completion("a� b", "")
 
 
 @pytest.mark.parametrize("answer", ["", "[]", '{"text": 1, "finish": "stop"}', '{"finish": "stop"}'])

@@ -11,7 +11,7 @@ from support.asked import bodies, outcome, question, replies, requests, support
 from support.standins import Standin
 from support.standins.models import embedding
 
-from rankbeam.transforms.clients.models.base import Embedding, Said
+from rankbeam.transforms.clients.models.base import Completion, Embedding
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
@@ -254,4 +254,4 @@ def test_identity_is_what_decides_an_answer() -> None:
     assert Gemini(model="x-latest", api_key="${env:K}", allow_alias=True).identity("gemini") == {
         "type": "gemini", "model": "x-latest",
     }  # fmt: skip
-    assert isinstance(model.read('{"text":"a","finish":"stop","block":null,"model_version":"v"}'), Said)
+    assert isinstance(model.read('{"text":"a","finish":"stop","block":null,"model_version":"v"}'), Completion)

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import spearmanr
 from support.data import REPOSITORY
 
-from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, Said
+from rankbeam.transforms.clients.models.base import Completion, Embedding, ModelParameters
 from rankbeam.transforms.clients.models.extractive import NO_ANSWER, Extractive
 from rankbeam.transforms.clients.models.hashed import Hashed
 from rankbeam.transforms.clients.models.lexical import Lexical
@@ -60,7 +60,7 @@ def judge(step: str, **values: Any) -> Any:
     """The lexical judge's answer to a step, as a judge's answer is read."""
     asked = {name: VALUES[name] for name in VARIABLES[step]} | values
     answer = said(Lexical(), shipped()[step].prompt(asked))
-    assert isinstance(answer, Said)
+    assert isinstance(answer, Completion)
     return step_named(step).read(asked, answer.text)
 
 

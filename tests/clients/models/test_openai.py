@@ -11,7 +11,7 @@ from support.asked import bodies, outcome, question, replies, requests, support
 from support.standins import Faults, Standin, serve
 from support.standins.models import embedding
 
-from rankbeam.transforms.clients.models.base import Embedding, Said
+from rankbeam.transforms.clients.models.base import Completion, Embedding
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.models.openai_connection import OpenAiConnection
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
@@ -54,7 +54,7 @@ def test_a_schema_is_asked_for_and_tokens_are_counted(openai: Standin, monkeypat
 def test_prose_is_asked_for_without_a_form(openai: Standin) -> None:
     model = local(openai, limit_name="max_completion_tokens")
     found = outcome(model, Prompt("answer", {"query": "plain"}, user="{query}", seed=None, max_output_tokens=9))
-    assert isinstance(found, Said)
+    assert isinstance(found, Completion)
     (body,) = bodies(openai, "plain")
     assert set(body) == {"model", "messages", "temperature", "max_completion_tokens"}
     assert len(body["messages"]) == 1
@@ -104,7 +104,7 @@ def test_an_answer_of_a_wrong_form_is_malformed(openai: Standin, fault: str) -> 
 
 
 def test_a_refusal_is_an_answer_unless_a_form_was_asked_for(openai: Standin) -> None:
-    assert outcome(local(openai), question("fault=refusal")) == Said("I cannot help with that.", "m-001-v7")
+    assert outcome(local(openai), question("fault=refusal")) == Completion("I cannot help with that.", "m-001-v7")
     problem = outcome(local(openai), support("fault=refusal"))
     assert problem.kind is K.BLOCKED
     assert "refusal: I cannot help" in problem.message

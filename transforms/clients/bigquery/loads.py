@@ -48,9 +48,9 @@ class RunFiles:
 def find_run(run_id: str, folders: Mapping[str, str]) -> RunFiles:
     """The files of a finished run."""
     parts = {name: _parts(name, folder) for name, folder in folders.items()}
-    wanted = ["run_id", "experiment", "started_at", "finished_at"]
+    names = ["run_id", "experiment", "started_at", "finished_at"]
     with parquet.open_file(parts["runs"][0][0]) as file:
-        row = file.read(wanted).to_pylist()[0]
+        row = file.read(names).to_pylist()[0]
     if row["run_id"] != run_id:
         raise InputError(f"holds the run {row['run_id']!r}, not {run_id!r}", path=folders["runs"])
     return RunFiles(**row, parts=parts)
@@ -95,9 +95,9 @@ class _Load:
         staging = tables.stage(self._session, self._staging, self._columns)
         while self._parts:
             job_id = next(self._ids)
-            found = self._session.job(job_id)
-            self._job = found or self._submit(job_id)
-            if found is None or found.state != "DONE" or (not found.error_result and _is_in(staging, found)):
+            job = self._session.job(job_id)
+            self._job = job or self._submit(job_id)
+            if job is None or job.state != "DONE" or (not job.error_result and _is_in(staging, job)):
                 return
 
     def finish(self) -> None:
@@ -150,17 +150,17 @@ def uris_of(paths: list[str]) -> list[str]:
 def _parts(table: str, folder: str) -> tuple[tuple[str, int], ...]:
     """The parts of a table, all of them; none where the run is older than the table."""
     try:
-        found = [(path.replace("\\", "/"), size) for path, size, _ in matching.version(folder)]
+        sizes = [(path.replace("\\", "/"), size) for path, size, _ in matching.version(folder)]
     except InputError:
         if table in schemas.ADDED:
             return ()
         raise
-    names = [_PART.fullmatch(path.rpartition("/")[2]) for path, _ in found]
-    wanted = max((int(name[2]) for name in names if name), default=0)
-    if [int(name[1]) if name and int(name[2]) == wanted else None for name in names] != list(range(wanted)):
-        problem = f"holds {len(found)} files that are not the {wanted} parts of one table; run the experiment again"
+    names = [_PART.fullmatch(path.rpartition("/")[2]) for path, _ in sizes]
+    count = max((int(name[2]) for name in names if name), default=0)
+    if [int(name[1]) if name and int(name[2]) == count else None for name in names] != list(range(count)):
+        problem = f"holds {len(sizes)} files that are not the {count} parts of one table; run the experiment again"
         raise InputError(problem, path=folder)
-    return tuple(found)
+    return tuple(sizes)
 
 
 def _is_in(staging: Any, job: Any) -> bool:

@@ -18,7 +18,7 @@ class QueryModel(BaseModel):
 
     Attributes:
         query: GoogleSQL, one SELECT; its columns are named as those of a table are.
-        project: where it runs, and which pays for it.
+        project: the project that runs and pays for the query.
         parameters: values for `@name` in the query: texts, whole numbers, fractions, truth values, or lists of one of
             these. They are sent beside the query and never become part of it.
     """
@@ -40,8 +40,8 @@ def _path_of(value: Any) -> Any:
         raise ValueError("; ".join(_explained(dict(detail)) for detail in error.errors())) from None
     except InputError as error:
         raise ValueError(f"{value['project']!r} is not a Google Cloud project") from error
-    for name, given in model.parameters.items():
-        if isinstance(given, list) and len({type(each) for each in given}) != 1:
+    for name, argument in model.parameters.items():
+        if isinstance(argument, list) and len({type(item) for item in argument}) != 1:
             raise ValueError(f"parameter {name!r} is a list, and needs values of one type, at least one")
     return TableSource(project=model.project, query=model.query, parameters=model.parameters).path
 
@@ -56,12 +56,12 @@ def _explained(error: dict[str, Any]) -> str:
     return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}"
 
 
-def _as_given(path: str) -> str | dict[str, Any]:
+def _serialized(path: str) -> str | dict[str, Any]:
     if not is_table(path) or (source := TableSource.parse(path)).table is not None:
         return path
-    given: dict[str, Any] = {"query": source.query, "project": source.project}
-    return given | ({"parameters": source.parameters} if source.parameters else {})
+    fields: dict[str, Any] = {"query": source.query, "project": source.project}
+    return fields | ({"parameters": source.parameters} if source.parameters else {})
 
 
-Location = Annotated[str, BeforeValidator(_path_of), PlainSerializer(_as_given), Field(min_length=1)]
+Location = Annotated[str, BeforeValidator(_path_of), PlainSerializer(_serialized), Field(min_length=1)]
 """A field that takes a path or, as a mapping, a query; it holds, either way, one text."""

@@ -63,7 +63,7 @@ class TableName:
 
     @property
     def quoted(self) -> str:
-        """As it stands in GoogleSQL."""
+        """The name as GoogleSQL writes it."""
         return f"`{self}`"
 
     def __str__(self) -> str:

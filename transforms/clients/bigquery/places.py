@@ -61,7 +61,7 @@ def _continent(place: str) -> str:
 
 
 def _bucket(output: str, name: str) -> Any | None:
-    """The bucket; None where there is none, or where its metadata may not be read."""
+    """The bucket; None if it is missing or its metadata may not be read."""
     from apache_beam.io.gcp.gcsio import GcsIO
 
     gcs.prepare(output)

@@ -60,21 +60,21 @@ def statements(dataset: DatasetName, key: str, replaced: Collection[str]) -> str
     )
 
 
-class _Held(NamedTuple):
+class _RunRows(NamedTuple):
     """Rows of a run_id in the dataset."""
 
     tables: frozenset[str]
     execution: str
 
 
-def _held(session: Session, run: RunFiles) -> _Held:
+def _run_rows(session: Session, run: RunFiles) -> _RunRows:
     tables_of_all = " UNION ALL ".join(
         f"SELECT run_id, started_at, '{name}' AS name FROM {session.dataset.table(name).quoted}"  # noqa: S608  names are checked
         for name in _NAMES
     )
     query = f"SELECT name, MAX(started_at) AS began FROM ({tables_of_all}) WHERE run_id = @run_id GROUP BY name"  # noqa: S608
     began = {row["name"]: row["began"] for row in session.rows(query, parameters(run, "run_id"))}
-    return _Held(frozenset(began), began["runs"].isoformat() if "runs" in began else "")
+    return _RunRows(frozenset(began), began["runs"].isoformat() if "runs" in began else "")
 
 
 def _delete(table: TableName) -> str:
@@ -107,19 +107,19 @@ def _load(session: Session, run: RunFiles) -> None:
 
 def _publish(session: Session, run: RunFiles, key: str) -> None:
     """Run the script, once no other job publishes the run_id."""
-    held, series, number = None, "", 0
+    rows, series, number = None, "", 0
     conflicts = 0
     while True:
-        before, held = held, _held(session, run)
-        if before is None or before.execution != held.execution:
-            series = f"rankbeam_publish_{loads.key_of(str(session.dataset), run.run_id, held.execution)}"
+        before, rows = rows, _run_rows(session, run)
+        if before is None or before.execution != rows.execution:
+            series = f"rankbeam_publish_{loads.key_of(str(session.dataset), run.run_id, rows.execution)}"
             number = max(0, _jobs_before(session, series) - 1)  # the last one may be running
         job = session.job(f"{series}_{number}")
         number += 1
         if job is not None and job.state == "DONE":
             continue  # it failed, or this execution was published again since
-        # What is held stays so until the job begins: a change needs the job of this number.
-        script = job.query if job else statements(session.dataset, key, held.tables)
+        # These rows stay until the job begins: a change needs the job of this number.
+        script = job.query if job else statements(session.dataset, key, rows.tables)
         job = _ended(session, job or session.query(f"{series}_{number - 1}", script, parameters(run)))
         if loads.staging_name(key, "runs") not in job.query:
             continue  # it published another execution

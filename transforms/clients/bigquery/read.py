@@ -46,7 +46,7 @@ def _open(source: TableSource, columns: Sequence[str], most: int) -> list[str]:
     from google.cloud.bigquery_storage_v1 import types
 
     table = stored(source, columns)
-    wanted = types.ReadSession(
+    request = types.ReadSession(
         table=table.resource,
         data_format=types.DataFormat.ARROW,
         read_options=types.ReadSession.TableReadOptions(
@@ -58,7 +58,7 @@ def _open(source: TableSource, columns: Sequence[str], most: int) -> list[str]:
     )
     with refusals(source), _client() as client:
         session = client.create_read_session(
-            parent=f"projects/{table.project}", read_session=wanted, max_stream_count=most
+            parent=f"projects/{table.project}", read_session=request, max_stream_count=most
         )
     return [stream.name for stream in session.streams]
 

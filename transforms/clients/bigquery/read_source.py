@@ -53,8 +53,8 @@ class TableSource:
         if self.table is not None and self.stream is None:
             return f"{SCHEME}{self.table}"
         unset = {item.name: item.default for item in fields(self)}
-        given = {name: value for name, value in asdict(self).items() if value != unset[name] and value != {}}
-        return SCHEME + json.dumps(given, ensure_ascii=False, sort_keys=True)
+        values = {name: value for name, value in asdict(self).items() if value != unset[name] and value != {}}
+        return SCHEME + json.dumps(values, ensure_ascii=False, sort_keys=True)
 
     @property
     def job_id(self) -> str | None:

@@ -117,8 +117,8 @@ def _near(source: TableSource) -> str:
 
 def _select(source: TableSource, columns: Sequence[str]) -> str:
     """A query of a view; it contains only checked names."""
-    wanted = ", ".join(f"`{name}`" for name in columns) if columns else "*"
-    return f"SELECT {wanted} FROM {TableName.parse(source.table or '').quoted}"  # noqa: S608  as said
+    names = ", ".join(f"`{name}`" for name in columns) if columns else "*"
+    return f"SELECT {names} FROM {TableName.parse(source.table or '').quoted}"  # noqa: S608  as said
 
 
 def _table(source: TableSource, patience: Patience) -> Any:
@@ -179,16 +179,16 @@ def _parameters(source: TableSource) -> list[Any]:
 def _client(source: TableSource) -> Any:
     from google.cloud import bigquery
 
-    found, own = _sign_in()
+    credentials, own = _sign_in()
     project = source.project or own or TableName.parse(source.table or "").dataset.project
-    return bigquery.Client(project=project, credentials=found)
+    return bigquery.Client(project=project, credentials=credentials)
 
 
 def _sign_in() -> tuple[Any, str | None]:
-    found = _sign_in_once(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"))
-    if isinstance(found, str):
-        raise BigQueryError(Trouble.CREDENTIALS, found)
-    return found
+    credentials = _sign_in_once(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"))
+    if isinstance(credentials, str):
+        raise BigQueryError(Trouble.CREDENTIALS, credentials)
+    return credentials
 
 
 @cache
@@ -198,7 +198,7 @@ def _sign_in_once(_file: str | None) -> tuple[Any, str | None] | str:
     from google.auth.exceptions import GoogleAuthError
 
     try:
-        found: tuple[Any, str | None] = google.auth.default(["https://www.googleapis.com/auth/cloud-platform"])
+        credentials: tuple[Any, str | None] = google.auth.default(["https://www.googleapis.com/auth/cloud-platform"])
     except GoogleAuthError as error:
         return str(error)
-    return found
+    return credentials

@@ -45,8 +45,8 @@ def for_terraform() -> dict[Path, str]:
     }
 
 
-def merged(existing: Sequence[Column], wanted: Sequence[Column]) -> list[Column]:
-    """The columns of an existing table, extended so that it takes rows of the wanted columns, at every depth.
+def merged(existing: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
+    """The columns of an existing table, extended so that it takes rows of these columns, at every depth.
 
     Missing columns follow the table's own, and are NULLABLE; a column that is REQUIRED there and NULLABLE here becomes
     NULLABLE. No column becomes REQUIRED: rows of earlier runs may have no value.
@@ -55,12 +55,12 @@ def merged(existing: Sequence[Column], wanted: Sequence[Column]) -> list[Column]
     [{'name': 'n', 'type': 'STRING', 'mode': 'NULLABLE'}]
     """
     theirs = {_key(column): column for column in existing}
-    ours = {_key(column): column for column in wanted}
-    kept = [_relaxed(column, ours[name]) if name in ours else column for name, column in theirs.items()]
-    return kept + [_nullable(column) for name, column in ours.items() if name not in theirs]
+    ours = {_key(column): column for column in columns}
+    extended = [_relaxed(column, ours[name]) if name in ours else column for name, column in theirs.items()]
+    return extended + [_nullable(column) for name, column in ours.items() if name not in theirs]
 
 
-def differences(existing: Sequence[Column], wanted: Sequence[Column], prefix: str = "") -> Iterator[str]:
+def differences(existing: Sequence[Column], columns: Sequence[Column], prefix: str = "") -> Iterator[str]:
     """The reason why rows of some columns do not fit into an existing table, not even when columns are added.
 
     The order of columns is not a difference, nor are columns that allow more than needed, nor REQUIRED ones that
@@ -70,7 +70,7 @@ def differences(existing: Sequence[Column], wanted: Sequence[Column], prefix: st
     ['n is STRING there, and INTEGER here']
     """
     theirs = {_key(column): column for column in existing}
-    ours = {_key(column): column for column in wanted}
+    ours = {_key(column): column for column in columns}
     for name, column in ours.items():
         there = theirs.get(name)
         path = f"{prefix}{column['name']}"
@@ -128,10 +128,10 @@ def _type_of(kind: pa.DataType) -> str:
         "TIMESTAMP": pa.types.is_timestamp,
         "RECORD": pa.types.is_struct,
     }
-    found = next((name for name, test in tests.items() if test(kind)), None)
-    if found is None:
+    name = next((name for name, test in tests.items() if test(kind)), None)
+    if name is None:
         raise TypeError(f"BigQuery has no type for {kind}")
-    return found
+    return name
 
 
 def _key(column: Column) -> str:

@@ -87,7 +87,7 @@ class Session:
         return str(dataset.location)
 
     def table(self, name: str) -> Any | None:
-        """A table; None where there is none."""
+        """A table; None if it does not exist."""
         return self._unless_missing(
             lambda: self.client.get_table(str(self.dataset.table(name)), retry=None, timeout=_REQUEST_S)
         )
@@ -111,8 +111,8 @@ class Session:
         self._call(lambda: self.client.delete_table(reference, retry=None, timeout=_REQUEST_S, not_found_ok=True))
 
     def job(self, job_id: str) -> Any | None:
-        """A job; None where there is none."""
-        return self._unless_missing(lambda: self._found(job_id))
+        """A job; None if it does not exist."""
+        return self._unless_missing(lambda: self._refreshed(job_id))
 
     def query(self, job_id: str, statements: str, config: Any) -> Any:
         """Begin a job of statements, or find the one of that id."""
@@ -155,10 +155,10 @@ class Session:
         job_id, polls = job.job_id, self.patience.polls()
         while job.state != "DONE":
             self.patience.sleep(next(polls))
-            job = self._call(lambda: self._found(job_id))
+            job = self._call(lambda: self._refreshed(job_id))
         return job
 
-    def _found(self, job_id: str) -> Any:
+    def _refreshed(self, job_id: str) -> Any:
         return self.client.get_job(job_id, location=self.location, retry=None, timeout=_REQUEST_S)
 
     def _begun(self, job_id: str, begin: Callable[[], Any]) -> Any:

@@ -12,7 +12,7 @@ from rankbeam.transforms.clients.bigquery.session import IMPATIENT, Patience, Se
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 
-_KEPT = timedelta(days=1)  # longer than a load job may wait and run
+_STAGING_EXPIRY = timedelta(days=1)  # longer than a load job may wait and run
 
 
 def destination(name: str, patience: Patience = IMPATIENT) -> DatasetName:
@@ -24,8 +24,8 @@ def destination(name: str, patience: Patience = IMPATIENT) -> DatasetName:
         problems = [
             problem
             for name in tables.TABLES
-            if (found := session.table(name)) is not None
-            for problem in _problems(name, found)
+            if (table := session.table(name)) is not None
+            for problem in _problems(name, table)
         ]
     except BigQueryError as error:
         raise InputError(f"{dataset}: {error.advice(dataset)}") from error
@@ -36,20 +36,20 @@ def destination(name: str, patience: Patience = IMPATIENT) -> DatasetName:
 
 def ensure(session: Session, name: str) -> list[Column]:
     """Make a table, or extend an existing one to take our rows (`schemas.merged`); returns its columns."""
-    wanted = schemas.columns_of(tables.TABLES[name])
+    required = schemas.columns_of(tables.TABLES[name])
     for _ in range(session.patience.conflicts):
-        found = session.table(name)
-        if found is None:
-            found = session.create(_new(session, name, wanted))
-        if problems := list(_problems(name, found)):
+        table = session.table(name)
+        if table is None:
+            table = session.create(_new(session, name, required))
+        if problems := list(_problems(name, table)):
             raise BigQueryError(Trouble.REFUSED, _not_fitting(session.dataset, problems))
-        existing = _columns(found)
-        columns = schemas.merged(existing, wanted)
+        existing = _columns(table)
+        columns = schemas.merged(existing, required)
         if columns == existing:
             return columns
-        found.schema = columns
+        table.schema = columns
         try:
-            session.update(found, ["schema"])
+            session.update(table, ["schema"])
         except BigQueryError as error:
             if error.trouble is not Trouble.CHANGED:
                 raise
@@ -63,7 +63,7 @@ def stage(session: Session, name: str, columns: list[Column]) -> Any:
     from google.cloud import bigquery
 
     table = bigquery.Table(str(session.dataset.table(name)), columns)
-    table.expires = datetime.now(UTC) + _KEPT
+    table.expires = datetime.now(UTC) + _STAGING_EXPIRY
     return session.create(table)
 
 
@@ -76,19 +76,19 @@ def _new(session: Session, name: str, columns: list[Column]) -> Any:
     return table
 
 
-def _problems(name: str, found: Any) -> Iterator[str]:
+def _problems(name: str, table: Any) -> Iterator[str]:
     """The reason why rows cannot be written to an existing table."""
-    if found.table_type != "TABLE":
-        yield f"{name} is a {found.table_type}, not a table"
+    if table.table_type != "TABLE":
+        yield f"{name} is a {table.table_type}, not a table"
         return
-    if found.require_partition_filter:
+    if table.require_partition_filter:
         yield f"{name} requires a partition filter; remove it: bq update --norequire_partition_filter"
-    for difference in schemas.differences(_columns(found), schemas.columns_of(tables.TABLES[name])):
+    for difference in schemas.differences(_columns(table), schemas.columns_of(tables.TABLES[name])):
         yield f"{name}.{difference}"
 
 
-def _columns(found: Any) -> list[Column]:
-    return [field.to_api_repr() for field in found.schema]
+def _columns(table: Any) -> list[Column]:
+    return [field.to_api_repr() for field in table.schema]
 
 
 def _not_fitting(dataset: DatasetName, problems: list[str]) -> str:

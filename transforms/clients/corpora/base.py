@@ -22,7 +22,7 @@ class CorpusParameters(Parameters):
     Attributes:
         chunk_size: maximum size of a chunk, in the type's units.
         chunk_overlap: maximum overlap of a chunk with the previous one; less than `chunk_size`.
-        needs: the files of the dataset that it is made of.
+        needs: files of the dataset that the corpus is made of.
     """
 
     chunk_size: Annotated[int, Field(ge=1, le=MOST_UNITS)] = 512
@@ -48,15 +48,15 @@ class CorpusParameters(Parameters):
 
     @property
     def chunking(self) -> Chunker | None:
-        """How documents are cut on this machine; None where a service does that."""
+        """The chunker that cuts documents on this machine; None if a service cuts them."""
         return None
 
-    def searched(self, identity: str, resource: str = "") -> Searched | None:  # noqa: ARG002  for types that a service builds
-        """The corpus as retrievers search it that call a service; None where none does.
+    def service_corpus(self, identity: str, resource: str = "") -> Searched | None:  # noqa: ARG002  for types that a service builds
+        """The corpus as retrievers that call a service search it; None if no service holds it.
 
         Args:
-            identity: of the corpus.
-            resource: its name at the service; "" as long as it is not built.
+            identity: identity of the corpus.
+            resource: name at the service; "" until it is built.
         """
         return None
 

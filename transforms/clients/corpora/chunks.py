@@ -26,7 +26,7 @@ class Chunks(CorpusParameters):
 
     @property
     def chunking(self) -> Chunking:
-        """How documents are cut."""
+        """The chunker of documents."""
         return Chunking(self.by, self.chunk_size, self.chunk_overlap, self.longer)
 
     def described(self) -> str:

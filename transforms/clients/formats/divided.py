@@ -38,15 +38,15 @@ class Divided:
     pieces: list[tuple[int, pa.RecordBatch | Spilled]]
 
 
-def parts_of(given: Iterable[pa.RecordBatch], buckets: int) -> Iterator[FilePart]:
+def parts_of(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[FilePart]:
     """Combine batches that are too small to be divided."""
     enough_rows = _ROWS * min(buckets, _MOST_BUCKETS)
     enough_bytes = min(max(_LEAST_BYTES, _BYTES * buckets), _MOST_BYTES)
     rows, pending = 0, list[pa.RecordBatch]()
-    for batch in given:
+    for batch in batches:
         rows += batch.num_rows
         pending.append(_without_lines(batch))
-        if rows >= enough_rows or sum(each.nbytes for each in pending) >= enough_bytes:
+        if rows >= enough_rows or sum(one.nbytes for one in pending) >= enough_bytes:
             yield FilePart(rows, _together(pending))
             rows, pending = 0, []
     if pending:
@@ -67,10 +67,10 @@ def divided(part: FilePart, buckets: int) -> Divided:
     return Divided(part.rows, [(bucket, spilled(piece)) for bucket, piece in divide(part.batch, buckets)])
 
 
-def in_parts(given: Iterable[pa.RecordBatch], buckets: int) -> Iterator[Divided]:
+def in_parts(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[Divided]:
     """Divide a file's rows, a large part of it at a time, in threads of their own."""
     workers: Workers[Divided] = Workers()
-    for part in ahead(parts_of(given, buckets)):
+    for part in ahead(parts_of(batches, buckets)):
         yield from workers.submit(divided, part, buckets)
     yield from workers.finish()
 
@@ -91,6 +91,6 @@ def divide(part: pa.RecordBatch, buckets: int) -> Iterator[tuple[int, pa.RecordB
     bucket = hashing.buckets(part.column("query_id"), buckets)
     offsets = offsets_of(np.sort(bucket), buckets)
     ordered = part.take(pa.array(stable_order(bucket, buckets)))
-    for found in np.flatnonzero(np.diff(offsets)).tolist():
-        piece = ordered.slice(offsets[found], offsets[found + 1] - offsets[found])
-        yield found, piece if isinstance(piece, pa.RecordBatch) else piece.combine_chunks().to_batches()[0]
+    for number in np.flatnonzero(np.diff(offsets)).tolist():
+        piece = ordered.slice(offsets[number], offsets[number + 1] - offsets[number])
+        yield number, piece if isinstance(piece, pa.RecordBatch) else piece.combine_chunks().to_batches()[0]

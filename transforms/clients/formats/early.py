@@ -61,7 +61,7 @@ def is_begun(file: File) -> bool:
 
 
 def buckets() -> int | None:
-    """Into how many buckets files are divided that are being read; None where there is none."""
+    """The number of buckets of the files that are being read; None if no file is."""
     return next((reading.buckets for reading in _begun.values()), None)
 
 

@@ -45,15 +45,15 @@ class _Evidence(BaseModel):
             raise ValueError(f"the span [{self.start}, {self.end}) is empty; end is the position behind the last one")
         if len(self.quote) != self.end - self.start:
             problem = f"the quote has {len(self.quote):,} characters, the span {self.end - self.start:,}"
-            raise ValueError(f"{problem}; both count code points of the document's text")
+            raise ValueError(f"{problem}; both are numbers of code points of the document's text")
         return self
 
 
 def read_evidence(path: str) -> Iterator[pa.RecordBatch]:
     """Read evidence as judgements, whose documents are spans."""
     rows = (
-        {"query_id": given.query_id, "doc_id": _id_of(given), "grade": given.grade, "line": line}
-        for line, given in _lines(path)
+        {"query_id": evidence.query_id, "doc_id": _id_of(evidence), "grade": evidence.grade, "line": line}
+        for line, evidence in _lines(path)
     )
     while part := list(islice(rows, _BATCH_ROWS)):
         yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(columns.QRELS))
@@ -61,17 +61,17 @@ def read_evidence(path: str) -> Iterator[pa.RecordBatch]:
 
 def refuse_misquoted(pattern: str, corpus: str) -> None:
     """Compare every quote with the text of its document."""
-    wanted: defaultdict[str, list[tuple[str, int, _Evidence]]] = defaultdict(list)
+    by_document: defaultdict[str, list[tuple[str, int, _Evidence]]] = defaultdict(list)
     for path in sources.expand(pattern):
-        for line, given in _lines(path):
-            wanted[given.doc_id].append((path, line, given))
+        for line, evidence in _lines(path):
+            by_document[evidence.doc_id].append((path, line, evidence))
     problems = {}
     for path in sources.expand(corpus):
         for entry in texts.read_entries(path, "corpus"):
-            for place, line, given in wanted.pop(entry.id, ()):
-                if (there := entry.text[given.start : given.end]) != given.quote:
-                    problems[place, line] = _misquoted(given, there, entry.text.find(given.quote))
-    for doc_id, some in wanted.items():
+            for place, line, evidence in by_document.pop(entry.id, ()):
+                if (there := entry.text[evidence.start : evidence.end]) != evidence.quote:
+                    problems[place, line] = _misquoted(evidence, there, entry.text.find(evidence.quote))
+    for doc_id, some in by_document.items():
         for place, line, _ in some:
             problems[place, line] = f"document {shortened(repr(doc_id))} is not in the corpus {shown(corpus)}"
     if problems:
@@ -80,21 +80,21 @@ def refuse_misquoted(pattern: str, corpus: str) -> None:
         raise InputError(problems[place, line] + also, path=shown(place), line=line)
 
 
-def _misquoted(given: _Evidence, there: str, found: int) -> str:
-    quote, text = (shortened(repr(words), _MOST_SHOWN) for words in (given.quote, there))
-    problem = f"text[{given.start}:{given.end}] of document {given.doc_id!r} is {text}, not the quote {quote}"
+def _misquoted(evidence: _Evidence, there: str, position: int) -> str:
+    quote, text = (shortened(repr(words), _MOST_SHOWN) for words in (evidence.quote, there))
+    problem = f"text[{evidence.start}:{evidence.end}] of document {evidence.doc_id!r} is {text}, not the quote {quote}"
     advice = "; spans count code points of the text as the corpus has it, without the title"
-    return problem + (f"; the quote begins at {found}" if found >= 0 else advice)
+    return problem + (f"; the quote begins at {position}" if position >= 0 else advice)
 
 
 def _lines(path: str) -> Iterator[tuple[int, _Evidence]]:
     """Every line or row with its number from 1."""
-    for line, given in _given(path):
-        ids = {name: json_id(shown(path), line, getattr(given, name)) for name in ("query_id", "doc_id")}
-        yield line, given.model_copy(update=ids)
+    for line, evidence in _entries(path):
+        ids = {name: json_id(shown(path), line, getattr(evidence, name)) for name in ("query_id", "doc_id")}
+        yield line, evidence.model_copy(update=ids)
 
 
-def _given(path: str) -> Iterator[tuple[int, _Evidence]]:
+def _entries(path: str) -> Iterator[tuple[int, _Evidence]]:
     form = recognise(path, ROLE)
     if form is Format.JSON_LINES:
         for line, text in json_lines.numbered(path):
@@ -115,5 +115,5 @@ def _rows_of_table(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
                 yield row, {ours: values[theirs] for ours, theirs in names.items()}
 
 
-def _id_of(given: _Evidence) -> str:
-    return evidence_id(given.doc_id, given.start, given.end, given.group)
+def _id_of(evidence: _Evidence) -> str:
+    return evidence_id(evidence.doc_id, evidence.start, evidence.end, evidence.group)

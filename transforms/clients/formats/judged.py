@@ -32,16 +32,16 @@ def judge(
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
     """Join the queries and the judgements of one bucket."""
     judgements = pa.Table.from_batches(qrels, columns.QRELS).combine_chunks()
-    given = pa.Table.from_batches(queries or [], columns.QUERIES).combine_chunks()
+    table = pa.Table.from_batches(queries or [], columns.QUERIES).combine_chunks()
     judged_ids = pc.unique(judgements["query_id"])
     if queries is None:
         ids = judged_ids.take(pc.sort_indices(judged_ids))
         nulls = [pa.nulls(len(ids), field.type) for field in columns.QUERIES if field.name != "query_id"]
         known = pa.Table.from_arrays([ids, *nulls], schema=columns.QUERIES)
     else:
-        _refuse_repeated_queries(given)
-        is_asked = pc.is_in(given["query_id"], value_set=judged_ids)
-        known = (given if everyone else given.filter(is_asked)).sort_by("query_id")
+        _refuse_repeated_queries(table)
+        is_asked = pc.is_in(table["query_id"], value_set=judged_ids)
+        known = (table if everyone else table.filter(is_asked)).sort_by("query_id")
     ids = _flat(known["query_id"])
     positions = pc.index_in(judgements["query_id"], value_set=ids)
     unknown = pc.unique(judgements["query_id"].filter(positions.is_null()))
@@ -62,7 +62,7 @@ def judge(
     joined = pa.RecordBatch.from_arrays(
         [*(_flat(known[name]) for name in columns.QUERIES.names), lists], schema=columns.JUDGED_QUERIES
     )
-    unjudged = given["query_id"].filter(pc.invert(pc.is_in(given["query_id"], value_set=judged_ids)))
+    unjudged = table["query_id"].filter(pc.invert(pc.is_in(table["query_id"], value_set=judged_ids)))
     is_judged = np.asarray(lists.is_valid())
     has_relevant = np.zeros(len(ids), bool)
     has_relevant[position[grade.to_numpy() > 0]] = True
@@ -70,7 +70,7 @@ def judge(
     query_hash = hashing.hash_strings(ids)
     grade_bits = grade.to_numpy().view(np.uint64)
     summary = DatasetSummary(
-        queries=None if queries is None else given.num_rows,
+        queries=None if queries is None else table.num_rows,
         judged=len(ids) - lists.null_count,
         judgements=judgements.num_rows,
         repeated=repeated,
@@ -127,11 +127,11 @@ class TooHigh(Conflict):
         return _at_last(problem, qrels, reader, {"query_id": self.query_id, "doc_id": self.doc_id or ""})
 
 
-def _at_last(problem: str, pattern: str, reader: Reader, wanted: dict[str, str]) -> InputError:
+def _at_last(problem: str, pattern: str, reader: Reader, values: dict[str, str]) -> InputError:
     places = []
     for path in sources.expand(pattern):
         for batch in reader(path):
-            is_wanted = np.logical_and.reduce([_numpy(pc.equal(batch[name], value)) for name, value in wanted.items()])
+            is_wanted = np.logical_and.reduce([_numpy(pc.equal(batch[name], value)) for name, value in values.items()])
             places += [(shown(path), line) for line in batch["line"].filter(pa.array(is_wanted)).to_pylist()]
     return repeated_at(problem, places)
 
@@ -145,8 +145,8 @@ def _refuse_too_high(
         raise TooHigh(ids[position[row]].as_py(), doc_id[row].as_py(), float(grades[row]), highest)
 
 
-def _refuse_repeated_queries(given: pa.Table) -> None:
-    counts = pc.value_counts(given["query_id"])
+def _refuse_repeated_queries(queries: pa.Table) -> None:
+    counts = pc.value_counts(queries["query_id"])
     repeated = counts.filter(pc.greater(counts.field("counts"), 1))
     if len(repeated):
         raise Conflict(min(repeated.field("values").to_pylist()), None)

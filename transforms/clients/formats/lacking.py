@@ -32,9 +32,9 @@ def lacking(judgements: Judgements | None, corpus: HashArray) -> Iterator[str]:
     """
     if judgements is None or is_table(judgements.qrels):
         return
-    asked = _asked(judgements.queries)
+    queries = _query_hashes(judgements.queries)
     relevant, missing, examples = _NONE, _NONE, set[str]()
-    for doc_ids in _relevant(judgements.qrels, asked):
+    for doc_ids in _relevant(judgements.qrels, queries):
         hashes = hashing.hash_strings(doc_ids)
         is_missing = ~_among(hashes, corpus)
         relevant, missing = np.union1d(relevant, hashes), np.union1d(missing, hashes[is_missing])
@@ -47,18 +47,18 @@ def lacking(judgements: Judgements | None, corpus: HashArray) -> Iterator[str]:
         )
 
 
-def _relevant(qrels: str, asked: HashArray | None) -> Iterator[StringArray]:
+def _relevant(qrels: str, queries: HashArray | None) -> Iterator[StringArray]:
     """The documents that judgements of queries that are asked call relevant."""
     for path in sources.expand(qrels):
         for batch in rows.read_qrels(path):
-            kept = pc.greater(batch["grade"], 0.0)
-            if asked is not None:
-                kept = pc.and_(kept, pa.array(_among(hashing.hash_strings(batch["query_id"]), asked)))
-            yield batch["doc_id"].filter(kept)
+            is_relevant = pc.greater(batch["grade"], 0.0)
+            if queries is not None:
+                is_relevant = pc.and_(is_relevant, pa.array(_among(hashing.hash_strings(batch["query_id"]), queries)))
+            yield batch["doc_id"].filter(is_relevant)
 
 
-def _asked(queries: str | None) -> HashArray | None:
-    """The queries that are asked; None where these are the judged ones, or stand in BigQuery."""
+def _query_hashes(queries: str | None) -> HashArray | None:
+    """The hashes of the queries to ask; None for the judged ones, and for a table of BigQuery."""
     if queries is None or is_table(queries):
         return None
     parts = (hashed(batch["query_id"]) for path in sources.expand(queries) for batch in texts.read_queries(path))

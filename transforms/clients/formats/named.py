@@ -22,11 +22,11 @@ TEXT_NAMES = ("text", "query", "question", "contents", "body")
 _MOST_COLUMNS = 1000
 """Characters of a table's column names in a message."""
 
-Wanted = Mapping[str, Sequence[str]]
+ColumnNames = Mapping[str, Sequence[str]]
 """For each of our column names, the names in common use, preferred ones first."""
 
-TEXTS: Wanted = {"id": ID_NAMES, "text": TEXT_NAMES}
-WANTED: Mapping[str, Wanted] = {
+TEXTS: ColumnNames = {"id": ID_NAMES, "text": TEXT_NAMES}
+COLUMN_NAMES: Mapping[str, ColumnNames] = {
     "qrels": {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "grade": GRADE_NAMES},
     "run": {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "score": SCORE_NAMES},
     "queries": TEXTS,
@@ -40,16 +40,16 @@ WANTED: Mapping[str, Wanted] = {
     },
 }
 """The columns that a table must have, by role."""
-OPTIONAL: Mapping[str, Wanted] = {"evidence": {"group": ("group",), "grade": GRADE_NAMES}}
+OPTIONAL: Mapping[str, ColumnNames] = {"evidence": {"group": ("group",), "grade": GRADE_NAMES}}
 """The columns that are read besides where a table has them, by role."""
 
 
-def find_columns(path: str, columns: Sequence[str], wanted: Wanted, *, any_case: bool = False) -> dict[str, str]:
-    """For each wanted column, its name in a table."""
+def find_columns(path: str, columns: Sequence[str], known: ColumnNames, *, any_case: bool = False) -> dict[str, str]:
+    """For each known column, its name in a table."""
     names = {}
     problems = []
     by_spelling = {name.lower() if any_case else name: name for name in columns}
-    for ours, theirs in wanted.items():
+    for ours, theirs in known.items():
         there = [name for name in theirs if name in by_spelling]
         if not there:
             hint = did_you_mean(ours, columns)
@@ -63,7 +63,7 @@ def find_columns(path: str, columns: Sequence[str], wanted: Wanted, *, any_case:
         raise InputError(
             f"{'; '.join(problems)}; the table has: {shortened(', '.join(columns), _MOST_COLUMNS)}", path=path
         )
-    read = columns if wanted is TEXTS else list(names.values())  # the other columns of texts are read as attributes
+    read = columns if known is TEXTS else list(names.values())  # the other columns of texts are read as attributes
     twice = next((name for name in read if columns.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"has two columns named {shortened(repr(twice))}; keep one", path=path)
@@ -77,11 +77,11 @@ def optional_columns(columns: Sequence[str], role: str, *, any_case: bool = Fals
     {'grade': 'Relevance'}
     """
     by_spelling = {name.lower() if any_case else name: name for name in columns}
-    found = {
+    matches = {
         ours: [by_spelling[name] for name in theirs if name in by_spelling]
         for ours, theirs in OPTIONAL.get(role, {}).items()
     }
-    return {ours: names[0] for ours, names in found.items() if names}
+    return {ours: names[0] for ours, names in matches.items() if names}
 
 
 def mapped(

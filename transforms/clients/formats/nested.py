@@ -55,8 +55,8 @@ def _queries(path: str) -> Iterator[tuple[str, _Pairs]]:
     _refuse_twice(path, value.pairs, "the query")
     for query, pairs in value.pairs:
         if not isinstance(pairs, _Object):
-            found = f"the query {shortened(query)!r} has {shortened(json.dumps(pairs, default=str))}"
-            raise InputError(f"{found}; an object of document id to number was expected", path=path)
+            problem = f"the query {shortened(query)!r} has {shortened(json.dumps(pairs, default=str))}"
+            raise InputError(f"{problem}; an object of document id to number was expected", path=path)
         _refuse_twice(path, pairs.pairs, f"the query {shortened(query)!r}, the document")
         yield query, pairs.pairs
 
@@ -78,9 +78,9 @@ def _refuse_twice(path: str, pairs: _Pairs, what: str) -> None:
 
 def _checked(path: str, query: str, document: str, value: Any, number: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        given = shortened(json.dumps(value, ensure_ascii=False, default=lambda _: "{…}"))
+        written = shortened(json.dumps(value, ensure_ascii=False, default=lambda _: "{…}"))
         where = f"the query {shortened(query)!r}, the document {shortened(document)!r}"
-        raise InputError(f"{where}: the {number} {given} is not a number", path=path)
+        raise InputError(f"{where}: the {number} {written} is not a number", path=path)
     try:
         return float(value)
     except OverflowError:

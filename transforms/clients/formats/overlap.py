@@ -39,17 +39,17 @@ class _Judged:
 
     def has_any(self, kind: str, ids: StringArray) -> bool:
         """Return whether any of the ids is judged."""
-        known, wanted = self.hashes[kind], hashing.hash_strings(ids)
-        return bool((known[np.searchsorted(known, wanted).clip(max=len(known) - 1)] == wanted).any())
+        known, hashes = self.hashes[kind], hashing.hash_strings(ids)
+        return bool((known[np.searchsorted(known, hashes).clip(max=len(known) - 1)] == hashes).any())
 
 
 def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
     """One error for each file that shares no query, or no document, with judgements."""
-    wanted = list(dict.fromkeys(others))
-    judged = _judged(qrels) if wanted else None
+    distinct = list(dict.fromkeys(others))
+    judged = _judged(qrels) if distinct else None
     if judged is None:
         return []
-    checked = [(path, _unmatched(judged, role, path)) for role, path in wanted]
+    checked = [(path, _unmatched(judged, role, path)) for role, path in distinct]
     return [_problem(qrels, path, judged, unmatched) for path, unmatched in checked if unmatched]
 
 
@@ -117,7 +117,7 @@ def _columns(path: str, role: str) -> Iterator[pa.Array]:
         yield from (batch.column(0) for batch in read.batches(source, [tables.column(source, role, "id")]))
     elif form is Format.PARQUET:
         with parquet.open_file(path) as file:
-            name = named.find_columns(path, file.schema_arrow.names, named.WANTED[role])["id"]
+            name = named.find_columns(path, file.schema_arrow.names, named.COLUMN_NAMES[role])["id"]
             yield from (batch.column(0) for batch in file.iter_batches(columns=[name], use_threads=False))
     else:
         entries = texts.read_entries(path, role)

@@ -15,10 +15,12 @@ _BATCH_ROWS, _BATCH_BYTES = 1 << 18, 16 << 20
 _SAMPLE_ROWS = 1 << 10
 
 
-def read(path: str, wanted: named.Wanted, schema: pa.Schema, groups: range | None = None) -> Iterator[pa.RecordBatch]:
+def read(
+    path: str, known: named.ColumnNames, schema: pa.Schema, groups: range | None = None
+) -> Iterator[pa.RecordBatch]:
     """Read some columns of a Parquet file, cast to a schema."""
     with open_file(path) as file:
-        names = named.find_columns(path, file.schema_arrow.names, wanted)
+        names = named.find_columns(path, file.schema_arrow.names, known)
         chosen, rows = list(names.values()), 0
         try:
             size = _batch_rows(file, chosen)
@@ -31,10 +33,10 @@ def read(path: str, wanted: named.Wanted, schema: pa.Schema, groups: range | Non
 
 
 def read_values(path: str, role: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read the wanted columns of a Parquet file, and the optional ones that it has, as Python values."""
+    """Read the columns of a role from a Parquet file, and the optional ones that it has, as Python values."""
     with open_file(path) as file:
         columns = file.schema_arrow.names
-        names = named.find_columns(path, columns, named.WANTED[role]) | named.optional_columns(columns, role)
+        names = named.find_columns(path, columns, named.COLUMN_NAMES[role]) | named.optional_columns(columns, role)
         row = 0
         try:
             for batch in file.iter_batches(_SAMPLE_ROWS, columns=list(names.values()), use_threads=False):
@@ -48,7 +50,7 @@ def read_values(path: str, role: str) -> Iterator[tuple[int, dict[str, Any]]]:
 def check(path: str, role: str) -> None:
     """Refuse a file that lacks a column of its role."""
     with open_file(path) as file:
-        named.find_columns(path, file.schema_arrow.names, named.WANTED[role])
+        named.find_columns(path, file.schema_arrow.names, named.COLUMN_NAMES[role])
 
 
 def has_rows(path: str) -> bool:
@@ -58,7 +60,7 @@ def has_rows(path: str) -> bool:
 
 
 def _batch_rows(file: pq.ParquetFile, names: Sequence[str]) -> int:
-    """How many rows to read at once, from the size of the first ones: ids may have a few bytes or a thousand."""
+    """The rows to read at once, from the size of the first ones: ids may have a few bytes or a thousand."""
     first = next(file.iter_batches(batch_size=_SAMPLE_ROWS, columns=names, use_threads=False), None)
     if first is None or first.num_rows == 0:
         return _BATCH_ROWS

@@ -71,12 +71,12 @@ def _groups(path: str) -> Iterator[Piece]:
     """Neighbouring row groups of about a piece."""
     with open_file(path) as file:
         sizes = [file.metadata.row_group(group).total_byte_size for group in range(file.metadata.num_row_groups)]
-    begin = held = 0
+    begin = total = 0
     for group, size in enumerate(sizes):
-        if held and held + size > PIECE_BYTES:
+        if total and total + size > PIECE_BYTES:
             yield Piece(path, begin, group, is_parquet=True)
-            begin, held = group, 0
-        held += size
+            begin, total = group, 0
+        total += size
     yield Piece(path, begin, len(sizes), is_parquet=True)
 
 

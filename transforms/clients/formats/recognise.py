@@ -44,12 +44,12 @@ def recognise(path: str, role: str) -> Format:
     is_lines = role in _LINES_ONLY
     if is_table(path):
         if is_lines:
-            raise InputError(f"is not {_WANTED[role]}; it is a table")
+            raise InputError(f"is not {_DESCRIPTIONS[role]}; it is a table")
         return Format.BIGQUERY  # `tables.check` checks the columns
     with files.open_raw(path, _HEAD_BYTES) as handle:
         if handle.read(4) == b"PAR1":
             if is_lines:
-                raise InputError(f"is not {_WANTED[role]}; it is Parquet", path=path)
+                raise InputError(f"is not {_DESCRIPTIONS[role]}; it is Parquet", path=path)
             return Format.PARQUET
     head = files.read_head(path)
     first = _first_line(head)
@@ -60,7 +60,7 @@ def recognise(path: str, role: str) -> Format:
         lines.refuse_other_ends(path, head, 0)
     form = _READERS[role](first)
     if form is None:
-        raise InputError(f"is not {_WANTED[role]}; it looks like {_looks_like(first)}", path=path)
+        raise InputError(f"is not {_DESCRIPTIONS[role]}; it looks like {_looks_like(first)}", path=path)
     return form
 
 
@@ -72,8 +72,8 @@ EXPECTED = {
     "answers": "reference answers were",
     "evidence": "evidence was",
 }
-"""What was expected instead of an empty file, by role."""
-_WANTED = {
+"""The content expected instead of an empty file, by role."""
+_DESCRIPTIONS = {
     "queries": "a file of queries: JSON lines with _id and text, lines of id, tab, text, CSV with a header, or Parquet",
     "corpus": "a corpus: JSON lines with _id, title and text, lines of id, tab, text, CSV with a header, or Parquet",
     "qrels": "a file of judgements: TREC (4 columns), BEIR (3 columns, tab separated, with a header), CSV with a "

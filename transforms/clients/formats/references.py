@@ -54,32 +54,32 @@ def read_references(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def _row(path: str, line: int, text: str) -> dict[str, Any]:
-    given = json_lines.validated(path, line, text, _Reference)
-    query_id = json_id(path, line, given.query_id)
-    return {"query_id": query_id, "reference": given.model_dump(exclude={"query_id"}), "line": line}
+    reference = json_lines.validated(path, line, text, _Reference)
+    query_id = json_id(path, line, reference.query_id)
+    return {"query_id": query_id, "reference": reference.model_dump(exclude={"query_id"}), "line": line}
 
 
 def referenced(
     references: References,
-    asked: pa.RecordBatch,
-    given: Mapping[str, Sequence[pa.RecordBatch]],
+    queries: pa.RecordBatch,
+    parts: Mapping[str, Sequence[pa.RecordBatch]],
     summary: DatasetSummary,
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
     """Join the queries of one bucket with their reference answers."""
     if references.path is None:
-        return from_attribute(asked, references.attribute, summary)
-    known = pa.chunked_array([batch["query_id"] for batch in given["queries"]], pa.string())
+        return from_attribute(queries, references.attribute, summary)
+    known = pa.chunked_array([batch["query_id"] for batch in parts["queries"]], pa.string())
     try:
-        return with_references(asked, known, given["references"], summary)
+        return with_references(queries, known, parts["references"], summary)
     except ReferenceConflict as conflict:
         raise conflict.located(references.path) from None
 
 
 def with_references(
-    asked: pa.RecordBatch, known: pa.ChunkedArray, given: Sequence[pa.RecordBatch], summary: DatasetSummary
+    queries: pa.RecordBatch, known: pa.ChunkedArray, references: Sequence[pa.RecordBatch], summary: DatasetSummary
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
     """Join the queries of one bucket with reference answers from a file."""
-    table = pa.Table.from_batches(given, columns.REFERENCES).combine_chunks()
+    table = pa.Table.from_batches(references, columns.REFERENCES).combine_chunks()
     ids = table["query_id"]
     foreign = ids.filter(pc.invert(pc.is_in(ids, value_set=known)))
     if len(foreign):
@@ -88,16 +88,18 @@ def with_references(
     again = counts.filter(pc.greater(counts.field("counts"), 1))
     if len(again):
         raise ReferenceConflict(min(again.field("values").to_pylist()), is_foreign=False)
-    place = pc.index_in(asked["query_id"], value_set=ids)
-    return _joined(asked, _flat(table["reference"].take(place)), summary)
+    place = pc.index_in(queries["query_id"], value_set=ids)
+    return _joined(queries, _flat(table["reference"].take(place)), summary)
 
 
-def from_attribute(asked: pa.RecordBatch, name: str, summary: DatasetSummary) -> tuple[pa.RecordBatch, DatasetSummary]:
+def from_attribute(
+    queries: pa.RecordBatch, name: str, summary: DatasetSummary
+) -> tuple[pa.RecordBatch, DatasetSummary]:
     """Use an attribute of the queries as their reference answers."""
-    attributes = asked["attributes"]
+    attributes = queries["attributes"]
     items, owner = attributes.flatten(), pc.list_parent_indices(attributes)
     is_answer = pc.equal(items.field("name"), name)
-    place = pc.index_in(pa.array(np.arange(asked.num_rows)), value_set=owner.filter(is_answer).cast(pa.int64()))
+    place = pc.index_in(pa.array(np.arange(queries.num_rows)), value_set=owner.filter(is_answer).cast(pa.int64()))
     answers = items.field("value").filter(is_answer).take(place).cast(pa.large_string())
     answers = pc.if_else(pc.equal(pc.utf8_trim_whitespace(answers), ""), None, answers)
     reference = pa.StructArray.from_arrays(
@@ -105,14 +107,14 @@ def from_attribute(asked: pa.RecordBatch, name: str, summary: DatasetSummary) ->
         fields=list(columns.REFERENCE),
         mask=answers.is_null(),
     )
-    kept = pc.invert(is_answer)
-    counts = np.bincount(owner.filter(kept).to_numpy(), minlength=asked.num_rows)
+    is_other = pc.invert(is_answer)
+    counts = np.bincount(owner.filter(is_other).to_numpy(), minlength=queries.num_rows)
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
-    others = pa.ListArray.from_arrays(offsets, items.filter(kept), mask=attributes.is_null())
-    position = asked.schema.get_field_index("attributes")
-    asked = asked.set_column(position, asked.schema.field("attributes"), others.cast(columns.ATTRIBUTES))
+    others = pa.ListArray.from_arrays(offsets, items.filter(is_other), mask=attributes.is_null())
+    position = queries.schema.get_field_index("attributes")
+    queries = queries.set_column(position, queries.schema.field("attributes"), others.cast(columns.ATTRIBUTES))
     names = tuple(attribute for attribute in summary.attributes if attribute != name)
-    return _joined(asked, reference, replace(summary, attributes=names))
+    return _joined(queries, reference, replace(summary, attributes=names))
 
 
 class ReferenceConflict(Exception):
@@ -136,18 +138,18 @@ class ReferenceConflict(Exception):
 
 
 def _joined(
-    asked: pa.RecordBatch, reference: pa.StructArray, summary: DatasetSummary
+    queries: pa.RecordBatch, reference: pa.StructArray, summary: DatasetSummary
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
-    lacking = asked["query_id"].filter(reference.is_null())
-    ids = hashing.hash_strings(asked["query_id"].filter(reference.is_valid()))
-    said = pa.array([repr(sorted(entry.items())) for entry in reference.drop_null().to_pylist()], pa.string())
-    joined = pa.RecordBatch.from_arrays([*asked.columns, reference], schema=columns.REFERENCED_QUERIES)
+    lacking = queries["query_id"].filter(reference.is_null())
+    ids = hashing.hash_strings(queries["query_id"].filter(reference.is_valid()))
+    texts = pa.array([repr(sorted(entry.items())) for entry in reference.drop_null().to_pylist()], pa.string())
+    joined = pa.RecordBatch.from_arrays([*queries.columns, reference], schema=columns.REFERENCED_QUERIES)
     return joined, replace(
         summary,
         referenced=len(ids),
         without_reference=len(lacking),
         without_reference_ids=tuple(sorted(lacking.to_pylist())[:3]),
-        references_hash=int(hashing.combine(ids, hashing.hash_strings(said)).sum(dtype=np.uint64)),
+        references_hash=int(hashing.combine(ids, hashing.hash_strings(texts)).sum(dtype=np.uint64)),
     )
 
 

@@ -87,14 +87,14 @@ def _run(path: str, piece: Piece | None = None) -> Iterator[pa.RecordBatch]:
 
 
 def _read(path: str, kind: _Kind, form: Format, piece: Piece | None) -> Iterator[pa.RecordBatch]:
-    schema, wanted = columns.with_line(kind.schema), named.WANTED[kind.role]
+    schema, names = columns.with_line(kind.schema), named.COLUMN_NAMES[kind.role]
     if form is Format.CASES:
         yield from roles.read_qrels(CaseSource.parse(path))
     elif form is Format.BIGQUERY:
         yield from _finite(path, kind, tables.read_rows(path, kind.role, schema))
     elif form is Format.PARQUET:
         groups = None if piece is None or piece.end is None else range(piece.begin, piece.end)
-        yield from _finite(path, kind, parquet.read(path, wanted, schema, groups))
+        yield from _finite(path, kind, parquet.read(path, names, schema, groups))
     elif form is Format.NESTED:
         yield from _finite(path, kind, nested.read(path, kind.schema))
     elif form is Format.SEPARATED:

@@ -37,7 +37,7 @@ def header(line: str, role: str) -> list[str] | None:
         names = [name.strip() for name in next(csv.reader([line]), [])]
     except csv.Error:  # a long text, or a line end that is none here
         return None
-    return names if all(any(name in names for name in known) for known in named.WANTED[role].values()) else None
+    return names if all(any(name in names for name in known) for known in named.COLUMN_NAMES[role].values()) else None
 
 
 def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
@@ -46,8 +46,8 @@ def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[
     columns = header(first, role)
     if columns is None:
         raise InputError(f"has no header with the columns of {role}", path=path, line=1)
-    names = named.find_columns(path, columns, named.WANTED[role])
-    is_text = named.WANTED[role] is named.TEXTS
+    names = named.find_columns(path, columns, named.COLUMN_NAMES[role])
+    is_text = named.COLUMN_NAMES[role] is named.TEXTS
     chosen = columns if is_text else list(names.values())
     with _refused(path), files.open_text(path) as stream:
         reader = arrow_csv.open_csv(

@@ -55,7 +55,7 @@ def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Ite
 
 
 def column(source: TableSource, role: str, name: str) -> str:
-    """The table's own name of a column; `name` is one of `named.WANTED[role]`."""
+    """The table's own name of a column; `name` is one of `named.COLUMN_NAMES[role]`."""
     from rankbeam.transforms.clients.bigquery import read_tables
 
     return _named(source, read_tables.describe(source).columns, role)[name]
@@ -77,11 +77,11 @@ def _selected(source: TableSource, role: str) -> list[str]:
 
     columns = read_tables.describe(source).columns
     names = _named(source, columns, role) | named.optional_columns(columns, role, any_case=True)
-    return [] if named.WANTED[role] is named.TEXTS else list(names.values())
+    return [] if named.COLUMN_NAMES[role] is named.TEXTS else list(names.values())
 
 
 def _named(source: TableSource, columns: Sequence[str], role: str) -> dict[str, str]:
-    return named.find_columns(str(source), columns, named.WANTED[role], any_case=True)
+    return named.find_columns(str(source), columns, named.COLUMN_NAMES[role], any_case=True)
 
 
 def _with_known_names(batch: pa.RecordBatch) -> pa.RecordBatch:

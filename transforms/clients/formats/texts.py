@@ -139,7 +139,7 @@ def _entry(path: str, name: str, text: str, rest: Mapping[str, Any], line: int) 
 
 def _from_parquet(path: str) -> Iterator[TextEntry]:
     with parquet.open_file(path) as file:
-        names = named.find_columns(path, file.schema_arrow.names, named.WANTED["queries"])
+        names = named.find_columns(path, file.schema_arrow.names, named.COLUMN_NAMES["queries"])
         line = 0
         try:
             for entry in _from_columns(path, file.iter_batches(batch_size=_BATCH_ROWS), names):

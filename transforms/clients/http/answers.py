@@ -56,25 +56,25 @@ class Reader:
         ids, scores, texts = list[Any](), list[Any](), list[Any]()
         find = _finder(self.results)
         columns = zip((ids, scores, texts), (self.id, self.score, self.text), strict=True)
-        wanted = [(values, _each_at(path)) for values, path in columns if path is not None]
+        fields = [(values, _each_at(path)) for values, path in columns if path is not None]
         try:
             for answer in answers:  # one at a time: its values are still in the processor's cache
                 results = find(answer)
                 if type(results) is not list:
                     raise UnexpectedAnswer
                 lengths.append(len(results))
-                for values, at in wanted:
+                for values, at in fields:
                     values += at(results)
-            named, said = pa.array(ids, pa.string()), pa.array(texts, pa.string())
+            named, contents = pa.array(ids, pa.string()), pa.array(texts, pa.string())
         except (LookupError, TypeError, ValueError, CallError) as error:  # nothing there, or a value of another type
             raise UnexpectedAnswer from error
-        if named.null_count or said.null_count or pc.any(pc.equal(named, "")).as_py():
+        if named.null_count or contents.null_count or pc.any(pc.equal(named, "")).as_py():
             raise UnexpectedAnswer
         if not (_are(float, scores) and all(map(math.isfinite, scores))):
             raise UnexpectedAnswer
         numbers = pa.nulls(len(ids), pa.float64()) if self.score is None else pa.array(scores, pa.float64())
-        said = pa.nulls(len(ids), pa.string()) if self.text is None else said
-        return listed([named, numbers, said], lengths, [False] * len(lengths))
+        contents = pa.nulls(len(ids), pa.string()) if self.text is None else contents
+        return listed([named, numbers, contents], lengths, [False] * len(lengths))
 
     def _results(self, answer: Any) -> list[Any]:
         results = _finder(self.results)(answer)
@@ -100,7 +100,7 @@ class Reader:
         return False
 
     def _why_not(self, answer: Any) -> str:
-        """Why an answer without a list of results does not count as an empty ranking."""
+        """The reason that an answer without a list of results does not count as an empty ranking."""
         if self.required:
             return "with results_required: false, an absent list counts as empty"
         if not isinstance(answer, dict):
@@ -175,10 +175,10 @@ def _are(kind: type, values: list[Any]) -> bool:
 def _finder(path: str) -> Find:
     """As `finder`, with the error of a call where a path does not fit an answer."""
     find = finder(path)
-    return find if names_in(path) is not None else partial(_searched, path, find)
+    return find if names_in(path) is not None else partial(_search, path, find)
 
 
-def _searched(path: str, find: Find, answer: Any) -> Any:
+def _search(path: str, find: Find, answer: Any) -> Any:
     try:
         return find(answer)
     except jmespath.exceptions.JMESPathError as error:

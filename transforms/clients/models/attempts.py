@@ -7,7 +7,7 @@ import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
-from rankbeam.transforms.clients.models.base import Said, read_answer
+from rankbeam.transforms.clients.models.base import Completion, read_answer
 from rankbeam.transforms.records.calls.prompt import Prompt, Rendered
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -69,9 +69,9 @@ class ModelAttempts:
         """Look at an answer, so that the next attempt knows what was wrong."""
         name = _name(payload)
         try:
-            found = read_answer(answer)
-            if isinstance(found, Said) and (step := step_of(prompt.step)) is not None:
-                step.read(prompt.values, found.text)
+            content = read_answer(answer)
+            if isinstance(content, Completion) and (step := step_of(prompt.step)) is not None:
+                step.read(prompt.values, content.text)
         except CallError as error:
             before = self._troubles.pop(name, _Trouble())
             truncated = before.truncated or error.kind is FailureKind.TRUNCATED

@@ -41,7 +41,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True)
-class Said:
+class Completion:
     """An answer of a model.
 
     Attributes:
@@ -59,7 +59,7 @@ class Embedding:
 
     Attributes:
         vector: its components.
-        model_version: as of `Said`.
+        model_version: as of `Completion`.
     """
 
     vector: tuple[float, ...]
@@ -97,7 +97,7 @@ class Stored:
 _STORED = TypeAdapter(Stored)
 
 
-def read_answer(answer: str) -> Said | Embedding:
+def read_answer(answer: str) -> Completion | Embedding:
     """The content of an answer.
 
     Raises:
@@ -105,23 +105,23 @@ def read_answer(answer: str) -> Said | Embedding:
             used (`MALFORMED`).
 
     >>> read_answer(Stored("yes", "stop", None, "m-001").written())
-    Said(text='yes', model_version='m-001')
+    Completion(text='yes', model_version='m-001')
     """
-    found = parsed(_STORED, answer)
-    if found.block is not None:
-        raise CallError(FailureKind.BLOCKED, f"the model would not answer: {found.block}")
-    if found.vector is not None:
-        if not found.vector:
+    stored = parsed(_STORED, answer)
+    if stored.block is not None:
+        raise CallError(FailureKind.BLOCKED, f"the model would not answer: {stored.block}")
+    if stored.vector is not None:
+        if not stored.vector:
             raise CallError(FailureKind.MALFORMED, "the embedding has no components")
-        return Embedding(found.vector, found.model_version)
-    if found.finish == MAX_TOKENS:
-        cut = "before it began" if not found.text else "in the middle"
+        return Embedding(stored.vector, stored.model_version)
+    if stored.finish == MAX_TOKENS:
+        cut = "before it began" if not stored.text else "in the middle"
         raise CallError(FailureKind.TRUNCATED, f"the answer reached its limit of tokens {cut}")
-    if found.finish != STOP:
-        raise CallError(FailureKind.MALFORMED, f"the answer ended for another reason than its end: {found.finish}")
-    if found.text is None or not found.text.strip():
+    if stored.finish != STOP:
+        raise CallError(FailureKind.MALFORMED, f"the answer ended for another reason than its end: {stored.finish}")
+    if stored.text is None or not stored.text.strip():
         raise CallError(FailureKind.MALFORMED, "the answer is empty")
-    return Said(found.text, found.model_version)
+    return Completion(stored.text, stored.model_version)
 
 
 class ModelParameters(Parameters):
@@ -161,8 +161,8 @@ class ModelParameters(Parameters):
         >>> [Any(model=name).family for name in ("gemini-x-001", "meta-llama/Llama-3.1-8B", "models/gpt-4o")]
         ['gemini', 'llama', 'gpt']
         """
-        found = _FIRST_WORD.search(self.model.rpartition("/")[2].lower())
-        return found[0] if found else self.model
+        match = _FIRST_WORD.search(self.model.rpartition("/")[2].lower())
+        return match[0] if match else self.model
 
     def scope(self) -> str:
         """Scope of a budget at the service: a project, region and model, or a host and model."""
@@ -195,7 +195,7 @@ class ModelParameters(Parameters):
         """Connect to the service; see `services.Service.connect`."""
         raise NotImplementedError(f"{type(self).__name__} has no connect()")
 
-    def read(self, answer: str) -> Said | Embedding:
+    def read(self, answer: str) -> Completion | Embedding:
         """The content of an answer; see `read_answer`."""
         return read_answer(answer)
 
@@ -219,24 +219,24 @@ def prompt_of(payload: str) -> Prompt:
     """The prompt of a call.
 
     Raises:
-        CallError: the payload is none (`INVALID`).
+        CallError: the payload is not a prompt (`INVALID`).
     """
     try:
         return Prompt.parse(payload)
     except (ValueError, TypeError) as error:
-        raise CallError(FailureKind.INVALID, f"this is no prompt: {error}") from error
+        raise CallError(FailureKind.INVALID, f"the payload is not a prompt: {error}") from error
 
 
 def prompts_of(payload: str) -> list[Prompt]:
     """The prompts of a request: that of a call, or those of several calls that are made together.
 
     Raises:
-        CallError: one of them is none (`INVALID`).
+        CallError: one of them is not a prompt (`INVALID`).
     """
     payloads = json.loads(payload) if payload.startswith("[") else [payload]
     if not payloads:
         raise CallError(FailureKind.INVALID, "there is no prompt")
-    return [prompt_of(each) for each in payloads]
+    return [prompt_of(one) for one in payloads]
 
 
 def embedded_text(prompt: Prompt) -> str:

@@ -43,20 +43,20 @@ def check(prompt: Prompt, language: str) -> dict[str, Any] | None:
 
 
 def _facts(prompt: Prompt, language: str) -> dict[str, Any]:
-    found = []
+    facts = []
     for number, text in sorted(prompt.values["texts"].items()):
         parts = [text[start:end] for start, end in sentences(text)]
         long = [part for part in parts if len(stems(part, language)) >= _LEAST_STEMS]
-        found += [{"text": part, "source": int(number), "quote": part} for part in long[:_FACTS]]
-    return {"facts": found}
+        facts += [{"text": part, "source": int(number), "quote": part} for part in long[:_FACTS]]
+    return {"facts": facts}
 
 
 def _distill(prompt: Prompt, language: str) -> dict[str, Any]:
     """Sentences that share word stems with the facts."""
     known = frozenset[str]().union(*(stems(text, language) for text in prompt.values["facts"].values()))
-    found = {number: stems(text, language) for number, text in prompt.values["sentences"].items()}
+    stemmed = {number: stems(text, language) for number, text in prompt.values["sentences"].items()}
     chosen = [
-        int(number) for number, own in found.items() if len(own) >= _LEAST_STEMS and len(own & known) >= _LEAST_COMMON
+        int(number) for number, own in stemmed.items() if len(own) >= _LEAST_STEMS and len(own & known) >= _LEAST_COMMON
     ]
     return {"sentences": sorted(chosen)[:_FACTS]}
 
@@ -93,11 +93,11 @@ def _closed_book(*_: Any) -> dict[str, Any]:
 
 def _with_gap(sentence: str, wish: str, language: str) -> str:
     """The words around a gap in the place of a long word."""
-    found = _WORD.findall(_OF_TEXT.sub("", sentence))
-    inner = range(min(2, len(found) - 1), max(len(found) - 1, 1))
-    long = [place for place in inner if stems(found[place], language) and len(found[place]) > 4] or list(inner) or [0]
+    words = _WORD.findall(_OF_TEXT.sub("", sentence))
+    inner = range(min(2, len(words) - 1), max(len(words) - 1, 1))
+    long = [place for place in inner if stems(words[place], language) and len(words[place]) > 4] or list(inner) or [0]
     gap = long[_place(f"{wish}{sentence}", len(long))]
-    before, after = found[max(0, gap - _AROUND) : gap], found[gap + 1 : gap + 1 + _AROUND]
+    before, after = words[max(0, gap - _AROUND) : gap], words[gap + 1 : gap + 1 + _AROUND]
     return " ".join([*before, GAP, *after])
 
 
@@ -107,12 +107,14 @@ def _place(wish: str, count: int) -> int:
 
 def _checks(values: Mapping[str, Any], language: str) -> dict[str, Any]:
     quotes, question, answer = (stems(text, language) for text in _texts(values))
-    asked, said = share(question, quotes), share(answer, quotes)
+    of_question, of_answer = share(question, quotes), share(answer, quotes)
     return {
         "standalone": _verdict(len(question) >= 3, f"{len(question)} word stems"),
-        "answerable_from_quotes": _verdict(asked >= _LEAST_SHARE, f"{asked:.0%} of its words in the quotes"),
+        "answerable_from_quotes": _verdict(
+            of_question >= _LEAST_SHARE, f"{of_question:.0%} of its words in the quotes"
+        ),
         "complete": _verdict(bool(answer), f"{len(answer)} word stems"),
-        "only_from_quotes": _verdict(said >= 0.9, f"{said:.0%} of its words in the quotes"),
+        "only_from_quotes": _verdict(of_answer >= 0.9, f"{of_answer:.0%} of its words in the quotes"),
         "natural": _verdict(True, "not judged: counts words only"),
         "harmless": _verdict(True, "not judged: counts words only"),
     }
@@ -120,17 +122,17 @@ def _checks(values: Mapping[str, Any], language: str) -> dict[str, Any]:
 
 def _critic(values: Mapping[str, Any], language: str) -> dict[str, Any]:
     quotes, _, answer = (stems(text, language) for text in _texts(values))
-    said = share(answer, quotes)
-    return {"reason": f"{said:.0%} of its words in the quotes", "verdict": "approve" if said >= 0.9 else "reject"}
+    covered = share(answer, quotes)
+    return {"reason": f"{covered:.0%} of its words in the quotes", "verdict": "approve" if covered >= 0.9 else "reject"}
 
 
 def _derive(values: Mapping[str, Any], language: str) -> dict[str, Any]:
     """The sentences of the quotes that hold at least half of a part of the question."""
     parts = [stems(part, language) for part in values["question"].split(" … ")]
-    found = [quote[start:end] for _, quote in sorted(values["quotes"].items()) for start, end in sentences(quote)]
+    candidates = [quote[start:end] for _, quote in sorted(values["quotes"].items()) for start, end in sentences(quote)]
     chosen = []
     for part in parts:
-        best = max(found, key=lambda one: (share(part, stems(one, language)), -len(one)), default="")
+        best = max(candidates, key=lambda one: (share(part, stems(one, language)), -len(one)), default="")
         if share(part, stems(best, language)) >= _LEAST_SHARE:
             chosen.append(best)
     claims = list(dict.fromkeys(chosen))

@@ -93,13 +93,13 @@ class KeptEmbeddings:
         rest = iter(texts)
         while some := list(islice(rest, _AT_ONCE)):
             calls = [self.model.call(text) for text in some]
-            wanted = {call.key or "": None for call in calls}
-            found = {entry.key: self._vector(entry.answer) for entry in lookup.read(wanted)}
-            yield from (found.get(call.key or "") for call in calls)
+            keys = {call.key or "": None for call in calls}
+            by_key = {entry.key: self._vector(entry.answer) for entry in lookup.read(keys)}
+            yield from (by_key.get(call.key or "") for call in calls)
 
     def _vector(self, answer: str) -> Vector | None:
         try:
-            found = self.model.parameters.read(answer)
+            embedding = self.model.parameters.read(answer)
         except CallError:  # it was refused, for good
             return None
-        return np.array(found.vector, np.float32) if isinstance(found, Embedding) else None
+        return np.array(embedding.vector, np.float32) if isinstance(embedding, Embedding) else None

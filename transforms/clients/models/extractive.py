@@ -43,14 +43,14 @@ class Extractive(LocalModel):
         query, contexts = prompt.values.get("query"), prompt.values.get("contexts")
         if not isinstance(query, str) or not isinstance(contexts, list):
             raise CallError(FailureKind.INVALID, f"extractive answers a query from contexts, not step {prompt.step!r}")
-        wanted, chosen = stems(query, self.language), list[str]()
-        found = [(number, text, stems(text, self.language)) for number, text in _sentences(contexts)]
-        while found and wanted and len(chosen) < self.most_sentences:
-            number, text, words = max(found, key=lambda one: (len(one[2] & wanted), -one[0], -len(one[1])))
-            if not words & wanted:
+        uncovered, chosen = stems(query, self.language), list[str]()
+        candidates = [(number, text, stems(text, self.language)) for number, text in _sentences(contexts)]
+        while candidates and uncovered and len(chosen) < self.most_sentences:
+            number, text, words = max(candidates, key=lambda one: (len(one[2] & uncovered), -one[0], -len(one[1])))
+            if not words & uncovered:
                 break
             chosen.append(_cited(text, number))
-            wanted -= words
+            uncovered -= words
         return Stored(" ".join(chosen) or NO_ANSWER, STOP, model_version=self.model)
 
 

@@ -51,7 +51,7 @@ def missing_roles(parameters: ModelParameters) -> list[str]:
     >>> missing_roles(Any(model="mxbai-embed-large-v1", query_prefix=""))
     []
     """
-    family = next((each for each in FAMILIES if each.name.fullmatch(parameters.model.lower())), None)
+    family = next((known for known in FAMILIES if known.name.fullmatch(parameters.model.lower())), None)
     if family is None:
         return []
     expected = {name: value for name, value in family.settings.items() if name in type(parameters).model_fields}

@@ -1,6 +1,6 @@
 """The `gemini` model: Google's models, on Vertex AI (project and location) or on the Developer API (a key).
 
-How a call is made stands in `gemini_connection`; Google's library is imported where calls are made.
+`gemini_connection` makes the calls; only there is Google's library imported.
 """
 
 import re

@@ -157,7 +157,7 @@ class GeminiConnection(ModelConnection):
             rows = response.embeddings or []
             counts = [getattr(getattr(row, "statistics", None), "token_count", None) for row in rows]
             tokens = self.charges.of(ReportedUsage(sum(counts) if None not in counts else None), "".join(texts))
-            vectors = self.vectors.each([getattr(row, "values", None) for row in rows], texts, tokens)
+            vectors = self.vectors.read([getattr(row, "values", None) for row in rows], texts, tokens)
             return reply_of(vectors, texts, tokens, self.parameters.model)
 
         return await self._sent(send, "".join(texts), timeout_s)
@@ -237,7 +237,7 @@ def _usage(usage: Any) -> ReportedUsage:
 
 def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """A JSON schema in the service's own form, which knows the order of properties."""
-    found: dict[str, Any] = {"type": str(schema["type"]).upper()}
+    translated: dict[str, Any] = {"type": str(schema["type"]).upper()}
     names = {
         "enum": "enum",
         "minimum": "minimum",
@@ -245,13 +245,13 @@ def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
         "minItems": "min_items",
         "maxItems": "max_items",
     }
-    found |= {ours: schema[name] for name, ours in names.items() if name in schema}
+    translated |= {ours: schema[name] for name, ours in names.items() if name in schema}
     if "items" in schema:
-        found["items"] = _schema(schema["items"])
+        translated["items"] = _schema(schema["items"])
     if "properties" in schema:
-        found["properties"] = {name: _schema(child) for name, child in schema["properties"].items()}
-        found["required"], found["property_ordering"] = schema["required"], list(schema["properties"])
-    return found
+        translated["properties"] = {name: _schema(child) for name, child in schema["properties"].items()}
+        translated["required"], translated["property_ordering"] = schema["required"], list(schema["properties"])
+    return translated
 
 
 def _library() -> Any:

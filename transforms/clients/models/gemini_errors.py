@@ -65,8 +65,8 @@ def _headers(error: Any) -> Mapping[str, str]:
 def _details(body: Any) -> Iterator[Mapping[str, Any]]:
     """The typed details of an error's body."""
     error = body.get("error") if isinstance(body, Mapping) else None
-    found = error.get("details") if isinstance(error, Mapping) else None
-    yield from _mappings(found)
+    details = error.get("details") if isinstance(error, Mapping) else None
+    yield from _mappings(details)
 
 
 def _wait_s(error: Any, details: list[Mapping[str, Any]]) -> float | None:
@@ -84,5 +84,5 @@ def _is_daily(details: list[Mapping[str, Any]]) -> bool:
 
 
 def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    """The objects of a list; none of what is no list."""
+    """The objects of a list; empty for any other value."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []

@@ -21,13 +21,13 @@ _LEAST_SECRET = 8  # characters
 
 def places_of(api_key: str | None) -> dict[str, str]:
     """The references in a key, each with its place for messages."""
-    return {found[0]: "api_key" for found in REFERENCE.finditer(api_key or "")}
+    return {match[0]: "api_key" for match in REFERENCE.finditer(api_key or "")}
 
 
 async def resolved(api_key: str | None) -> tuple[str | None, Secrets]:
     """The value of a key on this machine, and what hides it.
 
-    A short value, such as the `EMPTY` of a local server, is no secret, and hiding it would change the words of answers.
+    A short value, such as the `EMPTY` of a local server, is not a secret; hiding it would change the words of answers.
 
     Raises:
         InputError: it has none here.
@@ -36,4 +36,4 @@ async def resolved(api_key: str | None) -> tuple[str | None, Secrets]:
         return None, Secrets({})
     values = (await resolve(places_of(api_key))).values
     hidden = {name: value for name, value in values.items() if len(value) >= _LEAST_SECRET}
-    return REFERENCE.sub(lambda found: values[found[0]], api_key), Secrets(hidden)
+    return REFERENCE.sub(lambda match: values[match[0]], api_key), Secrets(hidden)

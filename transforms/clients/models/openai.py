@@ -1,6 +1,6 @@
 """The `openai` model: any service that is compatible with OpenAI's API, such as vLLM, Ollama, llama.cpp or a gateway.
 
-How a call is made stands in `openai_connection`.
+`openai_connection` makes the calls.
 """
 
 import re

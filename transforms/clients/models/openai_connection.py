@@ -127,7 +127,7 @@ class OpenAiConnection(ModelConnection):
             self.vectors.refused(len(texts))
         body = self._object(response, request)
         tokens, version = self.charges.of(_usage(body), request), self._version(body)
-        vectors = self.vectors.each(_rows(body.get("data")), texts, tokens)
+        vectors = self.vectors.read(_rows(body.get("data")), texts, tokens)
         return reply_of(vectors, texts, tokens, version)
 
     async def _post(self, path: str, body: Mapping[str, Any], request: str, timeout_s: float) -> _Response:
@@ -266,9 +266,9 @@ def _wait_s(headers: Mapping[str, str]) -> float | None:
     milliseconds = headers.get("retry-after-ms", "")
     if re.fullmatch(r"\d{1,9}(\.\d+)?", milliseconds, re.ASCII):
         return float(milliseconds) / 1000
-    found = retry_after_s(headers.get("retry-after"), datetime.now(UTC))
-    if found is not None:
-        return found
+    seconds = retry_after_s(headers.get("retry-after"), datetime.now(UTC))
+    if seconds is not None:
+        return seconds
     spent = [name for name in ("requests", "tokens") if headers.get(f"x-ratelimit-remaining-{name}") == "0"]
     waits = [_seconds(headers.get(f"x-ratelimit-reset-{name}", "")) for name in spent]
     return max((wait for wait in waits if wait is not None), default=None)

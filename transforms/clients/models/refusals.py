@@ -87,9 +87,9 @@ def without_bounds(schema: Mapping[str, Any]) -> dict[str, Any]:
     >>> without_bounds({"type": "array", "maxItems": 2, "items": {"type": "integer", "minimum": 0}})
     {'type': 'array', 'items': {'type': 'integer'}}
     """
-    kept = {name: value for name, value in schema.items() if name not in BOUNDS}
-    if "items" in kept:
-        kept["items"] = without_bounds(kept["items"])
-    if "properties" in kept:
-        kept["properties"] = {name: without_bounds(child) for name, child in kept["properties"].items()}
-    return kept
+    relaxed = {name: value for name, value in schema.items() if name not in BOUNDS}
+    if "items" in relaxed:
+        relaxed["items"] = without_bounds(relaxed["items"])
+    if "properties" in relaxed:
+        relaxed["properties"] = {name: without_bounds(child) for name, child in relaxed["properties"].items()}
+    return relaxed

@@ -36,7 +36,7 @@ def object_of(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise unreadable(error) from None
     if not isinstance(value, dict):
-        raise CallError(FailureKind.MALFORMED, "the answer is no JSON object")
+        raise CallError(FailureKind.MALFORMED, "the answer is not a JSON object")
     return value
 
 
@@ -71,14 +71,14 @@ class Vectors:
     length: int | None
     texts_per_request: int = 1
 
-    def each(self, rows: Any, texts: Sequence[str], tokens: Tokens) -> list[tuple[float, ...]]:
+    def read(self, rows: Any, texts: Sequence[str], tokens: Tokens) -> list[tuple[float, ...]]:
         """The embeddings of a request."""
         if len(texts) == 1:
             return [self.checked(rows[0] if rows else None, texts[0], tokens)]
         if not isinstance(rows, list) or len(rows) != len(texts):
             self.texts_per_request = 1
-            found = len(rows) if isinstance(rows, list) else 0
-            message = f"{self.service} gives {found:,} embeddings for {len(texts):,} texts"
+            count = len(rows) if isinstance(rows, list) else 0
+            message = f"{self.service} gives {count:,} embeddings for {len(texts):,} texts"
             raise CallError(FailureKind.MALFORMED, message, tokens=tokens)
         return [self.checked(row, text, tokens) for row, text in zip(rows, texts, strict=True)]
 

@@ -29,7 +29,7 @@ def fetch(name: str, split: str) -> PublicCollection:
         _download(archive, whole)
     folder = whole / part if part else whole
     if not (folder / "corpus.jsonl").is_file():
-        parts = sorted(each.name for each in whole.iterdir() if each.is_dir() and each.name != "qrels")
+        parts = sorted(path.name for path in whole.iterdir() if path.is_dir() and path.name != "qrels")
         raise InputError(f"{folder} has no corpus.jsonl; name a part of it, as {archive}/NAME: {', '.join(parts)}")
     splits = sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
     if split not in splits:

@@ -15,7 +15,7 @@ _TITLES = ("title", "headline")
 def fetch(name: str, *, with_corpus: bool) -> PublicCollection:
     """The files of a collection, written where they are not kept yet."""
     folder = kept_in("ir_datasets", *name.split("/"))
-    files = {each: folder / each for each in ("judged", "documents")}
+    files = {part: folder / part for part in ("judged", "documents")}
     if not files["judged"].is_dir():
         _write(name, files["judged"], judged=True)
     if with_corpus and not files["documents"].is_dir():
@@ -27,7 +27,7 @@ def fetch(name: str, *, with_corpus: bool) -> PublicCollection:
 def _write(name: str, folder: Path, *, judged: bool) -> None:
     dataset = _loaded(name)
     missing = [
-        each for each in (("queries", "qrels") if judged else ("docs",)) if not getattr(dataset, f"has_{each}")()
+        part for part in (("queries", "qrels") if judged else ("docs",)) if not getattr(dataset, f"has_{part}")()
     ]
     if missing:
         raise InputError(f"ir_datasets' {name} has no {' and no '.join(missing)}; a longer name, such as …/test, may")

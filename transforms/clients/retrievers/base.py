@@ -26,7 +26,7 @@ class Route(Enum):
     CALLED = "called"
     """By calls to a service, each of which a quota pool pays for."""
     REPLAYED = "replayed"
-    """They stand beside answers that a system gave before."""
+    """They come with answers that a system gave earlier."""
     FUSED = "fused"
     """From the rankings of other configurations."""
 
@@ -57,14 +57,14 @@ class RetrieverParameters(Parameters):
 
     Attributes:
         needs: the files of the dataset that it requires: "queries", "corpus".
-        input_role: the role of its own input files, where rankbeam knows the format: "run".
-        default_top_k: the `top_k` of configurations that give none; None means all results.
-        route: how its rankings come about.
-        has_distances: whether scores are distances, so that `vector_distance_threshold` can be set, and a tighter one
-            can be derived from the answer to a looser one.
+        input_role: role of its own input files, if rankbeam knows the format: "run".
+        default_top_k: default of `top_k`; None means all results.
+        route: origin of its rankings.
+        has_distances: True if scores are distances. Then `vector_distance_threshold` can be set, and the ranking for a
+            tighter one is derived from the answer to a looser one.
         most_results: the most results that one call returns; None where no limit is known.
         searches: the types of `corpora:` that `corpus` may name.
-        service: the parameter that names a model under `services:`, which embeds texts; None where there is none.
+        service: the parameter that names the embedding model under `services:`; None if the type embeds nothing.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("queries",)

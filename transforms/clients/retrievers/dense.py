@@ -22,12 +22,12 @@ from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Query, Ranking
 
 File = Annotated[str, Field(min_length=1)]
-_KEPT = "vectors"
+_VECTORS = "vectors"
 _UNITS_AT_ONCE = 4096
 
 
 class Dense(RetrieverParameters):
-    """Cosine of embeddings, compared with all of them. They are a model's, or stand in Parquet files.
+    """Exhaustive search by the cosine of embeddings, which a model makes or Parquet files hold.
 
     Attributes:
         embedding_model: name of the model under `services:` that embeds queries and documents or chunks. Its calls are
@@ -57,8 +57,8 @@ class Dense(RetrieverParameters):
 
     def inputs(self) -> dict[str, str]:
         """The files of vectors."""
-        given = {"vectors": self.vectors, "query_vectors": self.query_vectors}
-        return {name: path for name, path in given.items() if path is not None}
+        paths = {"vectors": self.vectors, "query_vectors": self.query_vectors}
+        return {name: path for name, path in paths.items() if path is not None}
 
     def resolved(self, folder: str) -> "Dense":
         """The same; relative paths are taken as below `folder`."""
@@ -69,7 +69,7 @@ class Dense(RetrieverParameters):
         if self.vectors is not None:
             return
         units = _units(documents)
-        folder = units.collection.shelf.find(_KEPT, _parameters(self, documents))
+        folder = units.collection.indexes.find(_VECTORS, _parameters(self, documents))
         rows = np.arange(len(units)) if folder is None else Matrix.of(folder).missing
         for text in _texts(units, self.fields, rows):
             if text.strip():
@@ -89,11 +89,11 @@ class DenseIndex:
     """Vectors that are compared with those of queries.
 
     Attributes:
-        parameters: of the retriever.
-        units: what is ranked.
-        vectors: float32[u, d], of length 1; zeros where there is none. They are mapped into memory.
-        embeddings: those of queries, where the model makes them.
-        queries: vectors of queries by id, where a file has them.
+        parameters: parameters of the retriever.
+        units: documents or chunks to rank.
+        vectors: float32[u, d], of length 1; zeros where one is missing. They are mapped into memory.
+        embeddings: embeddings of queries, if a model makes them.
+        queries: vectors of queries by id, if a file has them.
         warnings: about documents or chunks without vectors, and relevant documents that are not there.
     """
 
@@ -106,10 +106,10 @@ class DenseIndex:
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:
         """The ranking of one query."""
-        (found,) = self.retrieve_all([query], top_k)
-        if isinstance(found, CallError):
-            raise found
-        return found
+        (ranking,) = self.retrieve_all([query], top_k)
+        if isinstance(ranking, CallError):
+            raise ranking
+        return ranking
 
     def retrieve_all(self, queries: Sequence[Query], top_k: int) -> list[Ranking | CallError]:
         """The rankings of several queries, or why there is none."""
@@ -117,8 +117,8 @@ class DenseIndex:
         missing = CallError(FailureKind.UNAVAILABLE, "the query has no embedding")
         answers: list[Ranking | CallError] = [missing] * len(queries)
         if known:
-            found = nearest(self.vectors, unit_length(np.stack(list(known.values()))), top_k)
-            for place, (units, scores) in zip(known, found, strict=True):
+            neighbours = nearest(self.vectors, unit_length(np.stack(list(known.values()))), top_k)
+            for place, (units, scores) in zip(known, neighbours, strict=True):
                 answers[place] = self.units.ranking(units, scores)
         return answers
 
@@ -150,8 +150,8 @@ def _opened(parameters: Dense, documents: Documents) -> DenseIndex:
             return True
         return all(vector is None for vector in known.vectors(_texts(units, parameters.fields, missing)))
 
-    shelf = units.collection.shelf
-    matrix = Matrix.of(shelf.get(_KEPT, _parameters(parameters, documents), make, is_current))
+    indexes = units.collection.indexes
+    matrix = Matrix.of(indexes.get(_VECTORS, _parameters(parameters, documents), make, is_current))
     what, missing = "documents" if documents.chunking is None else "chunks", len(matrix.missing)
     warnings = units.collection.lacking(documents.judgements)
     if missing:
@@ -182,7 +182,7 @@ def _refuse_other_width(parameters: Dense, vectors: SingleArray, queries: Mappin
 
 
 def _texts(units: Units, fields: Sequence[str], rows: IntArray) -> Iterator[str]:
-    """What is embedded of some units."""
+    """The texts of units that are embedded."""
     is_cut = units.documents.chunking is not None
     titles = units.collection.rows["title"]
     for first in range(0, len(rows), _UNITS_AT_ONCE):

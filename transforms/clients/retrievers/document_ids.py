@@ -86,7 +86,7 @@ class DocumentIds(IdRule):
     """Rule for the document id of a context of RAG Engine.
 
     Attributes:
-        field: that holds the name: "source_uri", "source_display_name", or "auto": the URI if it names a file, else the
+        field: source of the name: "source_uri", "source_display_name", or "auto": the URI if it names a file, else the
             display name. With "chunk" (for `unit: chunk`) the id is a hash of URI and text, since a context has no id
             of its own: the first 32 hexadecimal digits of SHA-256 over the URI, a newline, and the text.
     """

@@ -40,8 +40,8 @@ class LsaIndex:
     """An index that answers queries.
 
     Attributes:
-        indexed: what is ranked, with its terms.
-        scorer: of their tf-idf vectors.
+        indexed: documents or chunks to rank, with their terms.
+        scorer: scorer of their tf-idf vectors.
         vectors: float32[u, k], of documents or chunks, of length 1.
         terms: float32[t, k], of terms.
     """
@@ -62,12 +62,13 @@ class LsaIndex:
 
     def retrieve_all(self, queries: Sequence[Query], top_k: int) -> list[Ranking]:
         """The rankings of several queries."""
-        found = nearest(self.vectors, unit_length(np.stack([self._vector(query.text) for query in queries])), top_k)
+        vectors = unit_length(np.stack([self._vector(query.text) for query in queries]))
+        neighbours = nearest(self.vectors, vectors, top_k)
         known = (bool(self.indexed.known(query.text)) for query in queries)
         nothing = Ranking((), ())
         return [
             self.indexed.units.ranking(places, scores) if is_known else nothing
-            for (places, scores), is_known in zip(found, known, strict=True)
+            for (places, scores), is_known in zip(neighbours, known, strict=True)
         ]
 
     def _vector(self, text: str) -> SingleArray:
@@ -86,8 +87,8 @@ class LsaIndex:
 def _opened(indexed: Indexed, dimension: int) -> LsaIndex:
     scorer = TfIdfScorer.of(indexed.postings)
     parameters = [indexed.parameters, dimension, OVERSAMPLES, POWER_ITERATIONS, SEED, ROUNDING]
-    shelf = indexed.units.collection.shelf
-    folder = shelf.get("lsa", parameters, lambda into: _decompose(scorer, dimension, into))
+    indexes = indexed.units.collection.indexes
+    folder = indexes.get("lsa", parameters, lambda into: _decompose(scorer, dimension, into))
     vectors, terms = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("vectors", "terms"))
     return LsaIndex(indexed, scorer, np.asarray(vectors), np.asarray(terms))
 

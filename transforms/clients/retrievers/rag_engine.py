@@ -150,7 +150,7 @@ class RagEngine(RemoteRetriever):
         return {
             "parent": self.scope(),
             "vertex_rag_store": {"rag_resources": [resource]},
-            "query": {"text": query, "rag_retrieval_config": _given(retrieval)},
+            "query": {"text": query, "rag_retrieval_config": _present(retrieval)},
         }
 
     def _filter(self, distance: float | None) -> dict[str, Any] | None:
@@ -159,11 +159,11 @@ class RagEngine(RemoteRetriever):
             "vector_similarity_threshold": self.vector_similarity_threshold,
             "metadata_filter": self.metadata_filter,
         }
-        return _given(limits) or None
+        return _present(limits) or None
 
     def _ranking(self) -> dict[str, Any] | None:
         models = {"rank_service": self.rank_service, "llm_ranker": self.llm_ranker}
-        return {name: {"model_name": model} for name, model in _given(models).items()} or None
+        return {name: {"model_name": model} for name, model in _present(models).items()} or None
 
     def _document(self, context: Context) -> str:
         if self._searched is not None and self.doc_id == DocumentIds():
@@ -213,7 +213,7 @@ def _contexts(response: Any) -> list[dict[str, Any]]:
     ]
 
 
-def _given(values: dict[str, Any]) -> dict[str, Any]:
+def _present(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 

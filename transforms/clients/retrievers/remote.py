@@ -84,13 +84,13 @@ class RemoteRetriever(RetrieverParameters):
 
         Args:
             kind: the retriever's type.
-            texts: of the queries.
-            reach: how far into the ranking; it counts only where fewer results are not the first of more.
+            texts: texts of the queries.
+            reach: depth of the ranking; it counts only if fewer results are not the first of more.
         """
-        asked = self.identity(kind)
+        identity = self.identity(kind)
         if not self.is_prefix():
-            asked |= {"top_k": reach.results, "distance": reach.distance}
-        return content_keys(asked, "query", texts)
+            identity |= {"top_k": reach.results, "distance": reach.distance}
+        return content_keys(identity, "query", texts)
 
 
 def payload_of(text: str, reach: Reach) -> str:

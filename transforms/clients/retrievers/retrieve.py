@@ -43,7 +43,7 @@ class Retrieve:
         return self.questions(queries["text"].to_pylist())
 
     def questions(self, texts: Sequence[str]) -> list[Question]:
-        """What `steps` is given for the texts of queries."""
+        """The items of `steps` for the texts of queries."""
         return list(zip(self.retriever.keys(self.kind, texts, self.reach), texts, strict=True))
 
     def steps(self, item: Question) -> Steps[Ranking]:
@@ -73,12 +73,12 @@ def reaching_alike(works: Mapping[int, Retrieve]) -> dict[int, Retrieve]:
 
 
 def _widest(work: Retrieve, works: Iterable[Retrieve]) -> Reach:
-    asked = _asked(work)
-    return reduce(Reach.joined, (other.reach for other in works if _asked(other) == asked), work.reach)
+    key = _request_key(work)
+    return reduce(Reach.joined, (other.reach for other in works if _request_key(other) == key), work.reach)
 
 
-def _asked(work: Retrieve) -> str:
-    """Names what a retriever is asked, apart from the query."""
+def _request_key(work: Retrieve) -> str:
+    """The key of a request, apart from its query."""
     retriever, reach = work.retriever, work.reach
     cut = None if retriever.is_prefix() else (reach.results, reach.distance)
     return content_key({"retriever": retriever.identity(work.kind), "cut": cut})

@@ -81,7 +81,7 @@ class ResultIds(IdRule):
     """Rule for the id of a result: the service's own id, or the file name in the URI.
 
     Attributes:
-        field: that holds the id: "id" (of the document), "uri" (of the document), or, for `unit: chunk`, "chunk": the
+        field: source of the id: "id" (of the document), "uri" (of the document), or, for `unit: chunk`, "chunk": the
             document's id, a slash, and the chunk's id.
     """
 

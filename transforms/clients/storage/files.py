@@ -202,11 +202,11 @@ def write(path: str, content: bytes) -> None:
 def delete(path: str) -> None:
     """Delete a file, or a folder with its content; nothing happens when there is none."""
     if is_local(path):
-        found = [path] if os.path.lexists(path) else []
+        paths = [path] if os.path.lexists(path) else []
     else:  # an object store has no folders, only names that begin alike
-        found = sorted({*match(path), *match(join(path, "**"))})
-    if found:
-        beam().delete(found)
+        paths = sorted({*match(path), *match(join(path, "**"))})
+    if paths:
+        beam().delete(paths)
 
 
 def make_folder(path: str) -> None:
@@ -252,5 +252,5 @@ def match(pattern: str) -> list[str]:
     """The paths that a glob pattern matches, in any order."""
     if is_local(pattern):  # Beam's own matching knows no escaped brackets
         return glob.glob(pattern, recursive=True)  # noqa: PTH207  Path.glob takes no absolute pattern
-    found = [metadata.path for metadata in beam().match([pattern])[0].metadata_list]
-    return [path for path in found if not path.endswith("/")]  # what consoles leave in the place of a folder
+    paths = [metadata.path for metadata in beam().match([pattern])[0].metadata_list]
+    return [path for path in paths if not path.endswith("/")]  # what consoles leave in the place of a folder

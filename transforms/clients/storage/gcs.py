@@ -55,11 +55,11 @@ def explained(error: BaseException, path: str) -> str:
         404: f"is there a bucket {bucket}? make it, or name another one",
     }
     status = _status(error)
-    said = HTTPStatus(status).phrase if status in advice else " ".join(str(error).split())
+    message = HTTPStatus(status).phrase if status in advice else " ".join(str(error).split())
     more = advice.get(status or 0, "")
     if not _has_credentials(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")):
         more = f"there are no credentials: {SIGN_IN}"
-    return f"{said}; {more}" if more else said
+    return f"{message}; {more}" if more else message
 
 
 def _status(error: BaseException) -> int | None:

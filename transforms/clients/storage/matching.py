@@ -17,17 +17,17 @@ def expand(pattern: str) -> list[str]:
         if not pattern.endswith("/") and files.beam().exists(pattern) and not _is_folder(pattern):
             return [pattern]
         folder = files.join(escaped(pattern.rstrip("/")) if _is_folder(pattern) else pattern.rstrip("/"), "")
-        found = [] if _is_folder(pattern) else [path for path in files.match(pattern) if not _is_folder(path)]
-        found = found or _parquet(folder)
+        paths = [] if _is_folder(pattern) else [path for path in files.match(pattern) if not _is_folder(path)]
+        paths = paths or _parquet(folder)
     except files.errors(pattern, ValueError) as error:
         raise InputError(f"cannot be looked up: {gcs.explained(error, pattern)}", path=pattern) from error
-    if not found and _is_folder(pattern):
+    if not paths and _is_folder(pattern):
         raise InputError(
             f"is a folder without Parquet files; write {files.join(pattern, '*')} for all its files", path=pattern
         )
-    if not found:
+    if not paths:
         raise InputError("no such file", path=pattern)
-    return sorted(found)
+    return sorted(paths)
 
 
 def has_parquet(folder: str) -> bool:
@@ -35,7 +35,7 @@ def has_parquet(folder: str) -> bool:
     return bool(_parquet(files.join(escaped(folder.rstrip("/")), "")))
 
 
-def found(pattern: str) -> list[str]:
+def matches(pattern: str) -> list[str]:
     """The files that a glob pattern names, sorted; none where there are none."""
     gcs.prepare(pattern)
     try:
@@ -52,17 +52,17 @@ def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
         return tuple((path, stat.st_size, stat.st_mtime) for path, stat in stats)
     # By pattern again: one request for thousands of files.
     patterns = paths if paths == [pattern] else [pattern, *_parquet_patterns(files.join(pattern.rstrip("/"), ""))]
-    each = {metadata.path: metadata for result in files.beam().match(patterns) for metadata in result.metadata_list}
-    found = [each[path] for path in paths]
-    return tuple((one.path, int(one.size_in_bytes), float(one.last_updated_in_seconds or 0.0)) for one in found)
+    by_path = {metadata.path: metadata for result in files.beam().match(patterns) for metadata in result.metadata_list}
+    entries = [by_path[path] for path in paths]
+    return tuple((one.path, int(one.size_in_bytes), float(one.last_updated_in_seconds or 0.0)) for one in entries)
 
 
 def _parquet(folder: str) -> list[str]:
     """The Parquet files below a folder, except in folders that begin with _ or ., as other readers do."""
     flat, deep = _parquet_patterns(folder)
-    found = files.match(flat) or files.match(deep)
-    below = [path.split("/")[folder.count("/") :] for path in found]
-    return [path for path, parts in zip(found, below, strict=True) if not any(map(_is_hidden, parts))]
+    paths = files.match(flat) or files.match(deep)
+    below = [path.split("/")[folder.count("/") :] for path in paths]
+    return [path for path, parts in zip(paths, below, strict=True) if not any(map(_is_hidden, parts))]
 
 
 def _parquet_patterns(folder: str) -> tuple[str, str]:

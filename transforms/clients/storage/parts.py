@@ -36,7 +36,7 @@ class Part:
     def write(self, rows: pa.Table) -> None:
         """Add rows, of exactly the schema; they may wait for others, to be written in one row group."""
         if not rows.schema.equals(self._schema):
-            raise ValueError(f"rows of another schema than the table's: {rows.schema}")
+            raise ValueError(f"the schema of the rows is not the table's: {rows.schema}")
         self._wait(rows)
         if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
             self._write_first(self._rows // _GROUP_ROWS * _GROUP_ROWS or self._rows)

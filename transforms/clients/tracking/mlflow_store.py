@@ -24,12 +24,12 @@ def log(uri: str, experiment: str, trials: Sequence[Trial]) -> int:
         client = MlflowClient(tracking_uri=uri)
         known = client.get_experiment_by_name(experiment)
         experiment_id = client.create_experiment(experiment) if known is None else known.experiment_id
-        wanted = [trial for trial in trials if not _is_there(client, experiment_id, trial)]
-        for trial in wanted:
+        new = [trial for trial in trials if not _is_there(client, experiment_id, trial)]
+        for trial in new:
             _write(client, experiment_id, trial)
     except (MlflowException, OSError) as error:
         raise InputError(f"MLflow cannot keep the run: {' '.join(str(error).split())}", path=uri) from error
-    return len(wanted)
+    return len(new)
 
 
 def _is_there(client: Any, experiment_id: str, trial: Trial) -> bool:

@@ -49,8 +49,8 @@ def _build(output: str, path: str, left_out: Collection[tuple[str, str]]) -> str
             connection.execute("USE results")
             connection.execute("BEGIN")  # otherwise every table and view is a write that waits for the disk
             for name in tables.TABLES:
-                wanted = [run_id for run_id in runs if (name, run_id) not in left_out]
-                parts = [_local(part, folder) for run_id in wanted for part in _parts(output, name, run_id)]
+                included = [run_id for run_id in runs if (name, run_id) not in left_out]
+                parts = [_local(part, folder) for run_id in included for part in _parts(output, name, run_id)]
                 _create(connection, name, parts)
             connection.execute(views.for_duckdb())
             connection.execute("COMMIT")
@@ -78,18 +78,18 @@ def refuse_foreign(output: str) -> None:
     try:
         with duckdb.connect(str(path), read_only=True) as connection:
             query = "SELECT table_name, table_type FROM information_schema.tables"
-            found = dict(connection.execute(query).fetchall())
+            kinds = dict(connection.execute(query).fetchall())
     except duckdb.Error as error:
         if "lock" in str(error):
             problem = "is open for writing in another program; close it there first"
             raise InputError(problem, path=str(path)) from error
-        found = {}
-    if not found.keys() >= _ALWAYS:
+        kinds = {}
+    if not kinds.keys() >= _ALWAYS:
         raise InputError(
             "was not made by rankbeam and would be replaced; move it, or choose another --output", path=str(path)
         )
     ours = dict.fromkeys(tables.TABLES, "BASE TABLE") | dict.fromkeys(views.sources(), "VIEW")
-    if own := sorted(name for name, kind in found.items() if ours.get(name) != kind):
+    if own := sorted(name for name, kind in kinds.items() if ours.get(name) != kind):
         problem = f"holds {', '.join(own)}, and is rebuilt by every run; keep your own tables and views in another file"
         raise InputError(problem, path=str(path))
 
@@ -97,10 +97,10 @@ def refuse_foreign(output: str) -> None:
 def finished_runs(output: str) -> list[str]:
     """The ids of the runs that are complete, oldest id first."""
     try:
-        found = matching.expand(files.join(output, "runs", "*", "part-*.parquet"))
+        paths = matching.expand(files.join(output, "runs", "*", "part-*.parquet"))
     except InputError as error:
         raise InputError("holds no finished run", path=output) from error
-    return sorted(path.replace("\\", "/").split("/")[-2] for path in found)
+    return sorted(path.replace("\\", "/").split("/")[-2] for path in paths)
 
 
 def _parts(output: str, name: str, run_id: str) -> list[str]:

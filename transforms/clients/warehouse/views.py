@@ -60,8 +60,8 @@ def parsed() -> "dict[str, exp.Query]":
 
 def for_duckdb() -> str:
     """The statements that make all views in a DuckDB file that holds the tables."""
-    kept = FOR_DUCKDB.read_text(encoding="utf-8") if FOR_DUCKDB.exists() else ""
-    return kept if f"-- {_fingerprint()}\n" in kept else transpiled()
+    stored = FOR_DUCKDB.read_text(encoding="utf-8") if FOR_DUCKDB.exists() else ""
+    return stored if f"-- {_fingerprint()}\n" in stored else transpiled()
 
 
 def transpiled() -> str:
@@ -69,11 +69,11 @@ def transpiled() -> str:
     from sqlglot import exp
 
     head = "-- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.\n"
-    made = (
+    statements = (
         exp.Create(kind="VIEW", this=exp.to_table(name), expression=tree).sql("duckdb", pretty=True)
         for name, tree in parsed().items()
     )
-    return f"{head}-- {_fingerprint()}\n" + "".join(f"\n{statement};\n" for statement in made)
+    return f"{head}-- {_fingerprint()}\n" + "".join(f"\n{statement};\n" for statement in statements)
 
 
 def for_bigquery(dataset: DatasetName) -> Iterator[tuple[str, str]]:

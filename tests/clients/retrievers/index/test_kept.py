@@ -11,7 +11,7 @@ from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.retrievers.bm25 import Bm25
 from rankbeam.transforms.clients.retrievers.index import collection, tokens, units
-from rankbeam.transforms.clients.retrievers.index.kept import Shelf
+from rankbeam.transforms.clients.retrievers.index.kept import IndexFolder
 from rankbeam.transforms.records.chunking import Chunking
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.queries import Query, Ranking
@@ -81,10 +81,10 @@ def test_what_a_killed_process_left_is_no_index(tmp_path: Path) -> None:
         (into / "half").write_text("x")
         raise KeyboardInterrupt
 
-    shelf = Shelf(tmp_path / "shelf")
+    indexes = IndexFolder(tmp_path / "indexes")
     with pytest.raises(KeyboardInterrupt):
-        shelf.get("any", 1, fail)
-    folder = shelf.get("any", 1, lambda into: into.joinpath("whole").touch())
+        indexes.get("any", 1, fail)
+    folder = indexes.get("any", 1, lambda into: into.joinpath("whole").touch())
     assert {path.name for path in folder.iterdir()} == {"whole", "manifest.json"}
 
 

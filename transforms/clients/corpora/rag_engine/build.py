@@ -13,6 +13,7 @@ from datetime import datetime
 from rankbeam.transforms.clients.corpora.rag_engine.about import RUN, About, expiry
 from rankbeam.transforms.clients.corpora.rag_engine.answers import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, has_ended, holder_of, is_claim, user_of
+from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
@@ -25,7 +26,6 @@ from rankbeam.transforms.clients.corpora.rag_engine.results import (
     filled_corpus,
     reused,
 )
-from rankbeam.transforms.clients.corpora.rag_engine.site import Site
 from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments
 from rankbeam.transforms.clients.corpora.rag_engine.uses import CorpusUse, Uses
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, NeededCorpus, existing_of, preferred
@@ -68,14 +68,14 @@ class Builder:
 
     def __init__(
         self,
-        site: Site,
+        client: CorpusClient,
         documents: StagedDocuments,
         quota: ImportQuota,
         run: str,
         now: datetime,
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._site, self._documents, self._quota = site, documents, quota
+        self._client, self._documents, self._quota = client, documents, quota
         self._now, self._report = now, report
         self._me = claimant(run, now)
         self._rebuilds = _MOST_REBUILDS
@@ -84,29 +84,29 @@ class Builder:
 
     def existing(self, requests: Sequence[Request]) -> dict[str, Existing]:
         """Those of some corpora that exist now, by identity."""
-        return preferred(self._site.find(), {request.identity(self._documents) for request in requests})
+        return preferred(self._client.find(), {request.identity(self._documents) for request in requests})
 
     def build(self, requests: Sequence[Request]) -> Built:
         """Build corpora, or find them built."""
         named = {request.identity(self._documents): request for request in requests}
-        wanted = {identity: self._wanted(identity, parameters) for identity, parameters in named.items()}
-        before = self._settled(self._site.find(tuple(wanted.values()), self._watch), wanted)
-        said = {
-            identity: corpus for identity, corpus in before.items() if corpus.suffices(wanted[identity].most_failures)
+        needed = {identity: self._needed(identity, parameters) for identity, parameters in named.items()}
+        before = self._settled(self._client.find(tuple(needed.values()), self._watch), needed)
+        candidates = {
+            identity: corpus for identity, corpus in before.items() if corpus.suffices(needed[identity].most_failures)
         }
-        complete, lacked = self._checked(said)
-        self._report(f"corpora: {len(wanted)} needed, {len(complete)} of them exist")
-        lacking = [identity for identity in wanted if identity not in complete]
+        complete, lacked = self._checked(candidates)
+        self._report(f"corpora: {len(needed)} needed, {len(complete)} of them exist")
+        lacking = [identity for identity in needed if identity not in complete]
         staging = {identity: named[identity].parameters.staging for identity in lacking}
         for folder in sorted(set(staging.values())):
             Objects(folder).probe()
-        made, problems = self._create({each: wanted[each] for each in lacking if each not in before}, named)
+        created, problems = self._create({key: needed[key] for key in lacking if key not in before}, named)
         if problems:
             return Built((), tuple(problems))
         self._stage(staging)
-        names = {**{each: before[each].corpus.name for each in lacking if each in before}, **made}
-        distrusted = {each: said[each].about for each in lacking if each in said}
-        fillings = [self._filling(wanted[each], names[each], named[each], distrusted.get(each)) for each in lacking]
+        names = {**{key: before[key].corpus.name for key in lacking if key in before}, **created}
+        distrusted = {key: candidates[key].about for key in lacking if key in candidates}
+        fillings = [self._filling(needed[key], names[key], named[key], distrusted.get(key)) for key in lacking]
         filled = self._fill(fillings)
         results = [self._result(corpus, named[corpus.about.identity]) for corpus in filled if not corpus.by_others]
         others = [corpus for corpus in filled if corpus.by_others and corpus.error is None]
@@ -119,14 +119,14 @@ class Builder:
             results += [self._result(corpus, named[identity]) for identity, corpus in deleted.items()]
         elif again := [*gone, *deleted]:  # another run has ended, and needed the corpus no more
             self._rebuilds -= 1
-            built = self.build([named[each] for each in again])
+            built = self.build([named[identity] for identity in again])
             results += [*built.corpora, *built.problems]
         return Built(
             tuple(result for result in results if isinstance(result, BuiltCorpus)),
             tuple(result for result in results if isinstance(result, Problem)),
         )
 
-    def _wanted(self, identity: str, request: Request) -> NeededCorpus:
+    def _needed(self, identity: str, request: Request) -> NeededCorpus:
         keep = request.parameters.keep
         own = About(
             identity,
@@ -141,34 +141,34 @@ class Builder:
             claim=asdict(self._me),
             users=user_of(self._me) if keep == RUN else {},
         )
-        creations, imports = (self._site.operations(kind, identity) for kind in ("create", "import"))
+        creations, imports = (self._client.operations(kind, identity) for kind in ("create", "import"))
         most = request.most_failures(self._documents)
         return NeededCorpus(own, request.parameters.vector_database(), creations, imports, most)
 
     def _use(self, identity: str, failed: Mapping[str, str]) -> CorpusUse:
         folders = tuple(folder.name for folder in self._documents.folders)
         written = self._now.isoformat(timespec="seconds")
-        return CorpusUse(self._site.api.location, identity, folders, written, failed)
+        return CorpusUse(self._client.api.location, identity, folders, written, failed)
 
     def _stage(self, folders: Mapping[str, str]) -> None:
-        """Upload the documents. If that is refused, corpora made just now are deleted, with what was uploaded."""
+        """Upload documents; on failure, roll back the corpora and files created here."""
         try:
             for folder in sorted(set(folders.values())):
                 self._upload(folder, [identity for identity, own in folders.items() if own == folder])
         except InputError:
-            own = {corpus.corpus.name for corpus in self._site.find() if is_claim(corpus.about, self._me)}
-            self._site.delete(sorted(own & self._new.keys()))
+            own = {corpus.corpus.name for corpus in self._client.find() if is_claim(corpus.about, self._me)}
+            self._client.delete(sorted(own & self._new.keys()))
             for folder in sorted(set(folders.values())):
                 self._unstage(folder)
             raise
 
     def _unstage(self, folder: str) -> None:
-        """Delete the documents that only corpora needed that were made just now; what cannot be deleted is said."""
+        """Delete files staged only for corpora that are rolled back; report leftovers."""
         try:
-            there = {corpus.about.identity for corpus in self._site.find()}
+            there = {corpus.about.identity for corpus in self._client.find()}
             uses = Uses(folder)
             gone = set(self._new.values()) - there
-            uses.delete(uses.needless(self._site.api.location, gone, there), ())
+            uses.delete(uses.needless(self._client.api.location, gone, there), ())
         except (CallError, InputError) as error:
             self._report(f"corpora: documents that were uploaded just now are still there: {error}")
 
@@ -187,17 +187,17 @@ class Builder:
 
         If one of them cannot be made, those that were made just now are deleted again: they hold nothing.
         """
-        outcomes = dict(zip(missing, self._site.create(tuple(missing.values())), strict=True))
-        refused = {each: error for each, error in outcomes.items() if isinstance(error, CallError)}
-        made = {each: name for each, name in outcomes.items() if isinstance(name, str)}
+        outcomes = dict(zip(missing, self._client.create(tuple(missing.values())), strict=True))
+        refused = {identity: error for identity, error in outcomes.items() if isinstance(error, CallError)}
+        created = {identity: name for identity, name in outcomes.items() if isinstance(name, str)}
         if refused:
-            self._site.delete(list(made.values()))
+            self._client.delete(list(created.values()))
             return {}, [Problem.of(named[identity].name, error) for identity, error in refused.items()]
-        self._new |= {name: identity for identity, name in made.items()}
-        if made:
-            chosen = self._settled(self._site.find(), made)
-            made |= {identity: corpus.corpus.name for identity, corpus in chosen.items()}
-        return made, []
+        self._new |= {name: identity for identity, name in created.items()}
+        if created:
+            chosen = self._settled(self._client.find(), created)
+            created |= {identity: corpus.corpus.name for identity, corpus in chosen.items()}
+        return created, []
 
     def _settled(self, existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
         """One corpus of each identity; what was made besides it, because an answer was lost, is deleted."""
@@ -206,7 +206,7 @@ class Builder:
             corpus for corpus in existing if corpus.about.identity in identities and corpus not in chosen.values()
         ]
         own = [corpus for corpus in surplus if not corpus.about.complete and self._is_ours(corpus)]
-        self._site.delete([corpus.corpus.name for corpus in own])
+        self._client.delete([corpus.corpus.name for corpus in own])
         return chosen
 
     def _is_ours(self, existing: Existing) -> bool:
@@ -214,14 +214,14 @@ class Builder:
         other = holder_of(existing.about)
         return other is None or is_claim(existing.about, self._me) or has_ended(other, self._me)
 
-    def _filling(self, wanted: NeededCorpus, resource: str, request: Request, distrusted: About | None) -> Filling:
+    def _filling(self, needed: NeededCorpus, resource: str, request: Request, distrusted: About | None) -> Filling:
         parameters, documents = request.parameters, self._documents
         return Filling(
-            wanted.about,
+            needed.about,
             resource,
             documents.staged(parameters.staging),
             parameters.import_config(),
-            len(wanted.imports),
+            len(needed.imports),
             request.most_failures(documents),
             len(documents.without_text),
             parameters.embedding_model,
@@ -231,8 +231,8 @@ class Builder:
     def _fill(self, fillings: Sequence[Filling]) -> list[Filled]:
         if not fillings:
             return []
-        work = ImportFiles(self._site.api, self._watch, self._report)
-        return self._site.fill(tracks(fillings, self._quota, self._me), work)
+        work = ImportFiles(self._client.api, self._watch, self._report)
+        return self._client.fill(tracks(fillings, self._quota, self._me), work)
 
     def _result(self, filled: Filled, request: Request) -> "BuiltCorpus | Problem":
         if filled.error is not None:
@@ -249,20 +249,22 @@ class Builder:
         self, complete: Mapping[str, Existing], lacked: Mapping[str, Lacked], named: Mapping[str, Request]
     ) -> "tuple[list[BuiltCorpus | Problem], list[str]]":
         """Use complete corpora; returns what came of them, and the identities of those that are gone meanwhile."""
-        used = {each: complete[each].about.used(named[each].parameters.keep, self._now) for each in complete}
+        used = {key: corpus.about.used(named[key].parameters.keep, self._now) for key, corpus in complete.items()}
         changed = [
-            (complete[each].corpus.name, own) for each, own in used.items() if complete[each].about.ends_before(own)
+            (complete[identity].corpus.name, own)
+            for identity, own in used.items()
+            if complete[identity].about.ends_before(own)
         ]
-        outcomes = dict(zip((name for name, _ in changed), self._site.update(changed), strict=True))
-        shared = [complete[each].corpus.name for each, own in used.items() if own.keep == RUN]
-        outcomes |= zip(shared, self._site.register(shared, self._me), strict=True)
+        outcomes = dict(zip((name for name, _ in changed), self._client.update(changed), strict=True))
+        shared = [complete[identity].corpus.name for identity, own in used.items() if own.keep == RUN]
+        outcomes |= zip(shared, self._client.register(shared, self._me), strict=True)
         lacking = self._lacking(complete, lacked)
         results: list[BuiltCorpus | Problem] = []
         gone: list[str] = []
         for identity, own in used.items():
             resource, failures = complete[identity].corpus.name, lacking[identity]
             updated = outcomes.get(resource, "")
-            errors = [each for each in (failures, updated) if isinstance(each, CallError)]
+            errors = [error for error in (failures, updated) if isinstance(error, CallError)]
             if self._rebuilds and any(error.kind is FailureKind.NOT_FOUND for error in errors):
                 gone.append(identity)
             elif isinstance(failures, CallError):
@@ -281,7 +283,8 @@ class Builder:
             some = [corpus for corpus in some if complete[corpus].about.failed > len(self._documents.without_text)]
             for other in complete.keys() - some:
                 self._report(f"corpora: {complete[other].corpus.name}: its {len(names):,} files are not listed")
-        lacked = dict(zip(some, self._site.lacking([complete[each].corpus.name for each in some], names), strict=True))
+        resources = [complete[corpus].corpus.name for corpus in some]
+        lacked = dict(zip(some, self._client.lacking(resources, names), strict=True))
         right = {}
         for identity, corpus in complete.items():
             files, known = lacked.get(identity, {}), corpus.about.failed - len(self._documents.without_text)
@@ -310,7 +313,7 @@ class Builder:
 
     def _watch(self, operation: Operation) -> None:
         """Report an import every minute."""
-        now = self._site.clock.monotonic()
+        now = self._client.clock.monotonic()
         shown = self._shown.setdefault(operation.name, now)
         if operation.is_import and not operation.done and now - shown >= _REPORT_EVERY_S:
             self._shown[operation.name] = now

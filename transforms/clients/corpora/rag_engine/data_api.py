@@ -55,16 +55,16 @@ class DataConnection:
         request = json.loads(payload)
         name = request.pop("request")
         ask = _REQUESTS[name]
-        made = requested(lambda: ask.message(self.location, **request))
+        message = requested(lambda: ask.message(self.location, **request))
         try:
             answer = await self.channels.attempt(
-                lambda client: getattr(client, ask.method)(made, retry=None, timeout=timeout_s)
+                lambda client: getattr(client, ask.method)(message, retry=None, timeout=timeout_s)
             )
         except CallError as error:
             if not ask.starts or error.kind not in _UNSURE:
                 raise
             return Reply(answers.stored(name, {"operation": "", "unsure": error.message}))
-        return Reply(answers.stored(name, ask.kept(answer)))
+        return Reply(answers.stored(name, ask.fields(answer)))
 
     async def close(self) -> None:
         """Close the connections."""
@@ -77,7 +77,7 @@ class _Request:
 
     message: Callable[..., Any]
     method: str
-    kept: Callable[[Any], dict[str, Any]]
+    fields: Callable[[Any], dict[str, Any]]
     starts: bool = False
 
 

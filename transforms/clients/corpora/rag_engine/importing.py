@@ -88,7 +88,7 @@ def tracks(fillings: Sequence[Filling], quota: ImportQuota, me: Holder) -> list[
     """Corpora dealt to tracks; tracks of one model share its budget of embeddings evenly."""
     most, budget = min(quota.concurrent_calls, len(fillings)), quota.embeddings_per_minute
     groups: dict[str, list[Filling]] = {}
-    for filling in sorted(fillings, key=lambda each: -each.staged.files):
+    for filling in sorted(fillings, key=lambda filling: -filling.staged.files):
         groups.setdefault(filling.model, []).append(filling)
     models = list(groups.values())
     if len(models) >= most:  # a track has whole models, so that no two of its imports share a budget

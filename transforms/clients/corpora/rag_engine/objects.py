@@ -34,8 +34,8 @@ class Objects:
         """The URIs of all objects below a folder."""
         prefix = f"{self._name(folder)}/"
         with self._translated("cannot be listed"):
-            found = self._bucket.list_blobs(prefix=prefix, timeout=_TIMEOUT_S, fields="items(name),nextPageToken")
-            return {f"{gcs.SCHEME}{self._bucket_name}/{blob.name}" for blob in found}
+            blobs = self._bucket.list_blobs(prefix=prefix, timeout=_TIMEOUT_S, fields="items(name),nextPageToken")
+            return {f"{gcs.SCHEME}{self._bucket_name}/{blob.name}" for blob in blobs}
 
     def put(self, uri: str, content: bytes) -> None:
         """Write an object."""
@@ -44,7 +44,7 @@ class Objects:
             blob.upload_from_string(content, content_type="text/plain; charset=utf-8", timeout=_TIMEOUT_S)
 
     def read(self, uri: str) -> bytes | None:
-        """An object's content; None where there is none."""
+        """The content of an object; None if it does not exist."""
         from google.api_core.exceptions import NotFound
 
         with self._translated("cannot be read"):
@@ -55,7 +55,7 @@ class Objects:
             return content
 
     def delete(self, uris: "Iterator[str] | list[str]") -> None:
-        """Delete objects; those that are gone already are no failure."""
+        """Delete objects, if they exist."""
         from google.api_core.exceptions import NotFound
 
         def delete(uri: str) -> None:
@@ -78,8 +78,8 @@ class Objects:
         if len(present) >= staged.files:
             return 0
         missing = ((f"{place[name]}/{name}", text.encode()) for name, text in texts(documents))
-        wanted = ((uri, text) for uri, text in missing if uri not in present)
-        return _all_done(lambda item: self.put(*item), wanted)
+        absent = ((uri, text) for uri, text in missing if uri not in present)
+        return _all_done(lambda item: self.put(*item), absent)
 
     @cached_property
     def _bucket(self) -> Any:
@@ -122,7 +122,7 @@ def reasons(content: bytes) -> dict[str, str]:
     >>> reasons(b'{"source_uri": "gs://b/d/a.txt", "status": "FAILED", "error": {"message": "too large"}}\n')
     {'a.txt': 'too large'}
     """
-    found = {}
+    errors = {}
     for line in content.splitlines():
         try:
             values = json.loads(line)
@@ -132,8 +132,8 @@ def reasons(content: bytes) -> dict[str, str]:
         uri = next((text for text in texts.values() if text.startswith(gcs.SCHEME)), None)
         error = next((text for key, text in texts.items() if "error" in key.lower() and text), None)
         if uri is not None and error is not None:
-            found[uri.rpartition("/")[2]] = error[:_LONGEST_REASON]
-    return found
+            errors[uri.rpartition("/")[2]] = error[:_LONGEST_REASON]
+    return errors
 
 
 def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:

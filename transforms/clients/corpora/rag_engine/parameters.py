@@ -80,7 +80,7 @@ class RagEngineCorpus(CorpusParameters):
     added: ClassVar[frozenset[str]] = frozenset({"layout_parser", "llm_parser", "fields"})
     operational: ClassVar[frozenset[str]] = frozenset({"staging", "keep", "max_import_failures", "api_endpoint"})
 
-    def searched(self, identity: str, resource: str = "") -> Searched:
+    def service_corpus(self, identity: str, resource: str = "") -> Searched:
         """As `CorpusParameters`."""
         return Searched(identity, self.location, self.api_endpoint, resource)
 
@@ -110,10 +110,10 @@ class RagEngineCorpus(CorpusParameters):
             "layout_parser": self.layout_parser and {"processor_name": self.layout_parser},
             "llm_parser": self.llm_parser and {"model_name": self.llm_parser},
         }
-        given = {name: parser for name, parser in parsers.items() if parser}
+        configured = {name: parser for name, parser in parsers.items() if parser}
         return {
             "rag_file_transformation_config": {"rag_file_chunking_config": {"fixed_length_chunking": chunking}},
-            **({"rag_file_parsing_config": given} if given else {}),
+            **({"rag_file_parsing_config": configured} if configured else {}),
         }
 
     def most_failures(self, documents: int) -> int:

@@ -53,8 +53,9 @@ def failed_documents(filled: Filled, objects: Objects) -> dict[str, str]:
     failed = dict(filled.failed)
     if NO_REASON in failed.values():
         for sink in filled.sinks:
-            said = reasons(objects.read(sink) or b"")
-            failed |= {name: said[name] for name, reason in failed.items() if reason == NO_REASON and name in said}
+            explanations = reasons(objects.read(sink) or b"")
+            unexplained = [name for name, reason in failed.items() if reason == NO_REASON and name in explanations]
+            failed |= {name: explanations[name] for name in unexplained}
     return {document_of(name): reason for name, reason in failed.items()}
 
 

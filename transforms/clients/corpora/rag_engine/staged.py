@@ -43,7 +43,7 @@ class Staged:
 
     @cached_property
     def files(self) -> int:
-        """How many files there are."""
+        """The number of files."""
         return sum(len(folder.names) for folder in self.folders)
 
     def names(self) -> frozenset[str]:

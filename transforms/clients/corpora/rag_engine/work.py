@@ -71,7 +71,7 @@ class Existing:
 def ours(corpora: Iterable[Listed]) -> tuple[Existing, ...]:
     """Those corpora that rankbeam made, the preferred one of each identity first."""
     existing = [Existing(corpus, own) for corpus in corpora if (own := about(corpus)) is not None]
-    return tuple(sorted(existing, key=lambda each: each.preference))
+    return tuple(sorted(existing, key=lambda corpus: corpus.preference))
 
 
 def preferred(existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
@@ -128,15 +128,15 @@ class FindCorpora(DataWork[Sequence[NeededCorpus]]):
     def steps(self, item: Sequence[NeededCorpus]) -> Steps[tuple[Existing, ...]]:
         """As `Work`; returns all corpora of rankbeam's."""
         existing = ours((yield from listed_corpora()))
-        found = {each.about.identity: each for each in reversed(existing)}
+        by_identity = {one.about.identity: one for one in reversed(existing)}
         waited = False
-        for wanted in item:
-            corpus = found.get(wanted.about.identity)
+        for needed in item:
+            corpus = by_identity.get(needed.about.identity)
             if corpus is None:
-                waited |= yield from self._waited_for(wanted.creations[-1:])
-            elif not corpus.suffices(wanted.most_failures):
+                waited |= yield from self._waited_for(needed.creations[-1:])
+            elif not corpus.suffices(needed.most_failures):
                 running = yield from running_imports(corpus.corpus.name)
-                known = [each for each in wanted.imports[-1:] if each.startswith(f"{corpus.corpus.name}/")]
+                known = [one for one in needed.imports[-1:] if one.startswith(f"{corpus.corpus.name}/")]
                 waited |= yield from self._waited_for(dict.fromkeys([*running, *known]))
         return ours((yield from listed_corpora())) if waited else existing
 
@@ -196,13 +196,13 @@ class DeleteCorpus(DataWork[str]):
     """Deletes a corpus with its files. Callers make sure that it is rankbeam's."""
 
     def steps(self, item: str) -> Steps[str]:
-        """As `Work`; returns the name of the resource; one that is gone already is no failure."""
+        """As `Work`; returns the name of the resource, which may be deleted already."""
         yield from deleted(item)
         return item
 
 
 def deleted(resource: str) -> Steps[None]:
-    """Delete a corpus with its files; one that is gone already is no failure."""
+    """Delete a corpus with its files, if it exists."""
     try:
         started = yield from patiently(request("delete", corpus=resource))
         operation = yield from awaited(started.operation)

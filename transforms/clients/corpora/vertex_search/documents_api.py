@@ -51,9 +51,9 @@ class DocumentsConnection:
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
         """Make one attempt; see `services.Connection.call`."""
-        asked = json.loads(payload)
-        place = {"parent": asked["parent"], "page_token": asked["page_token"], "page_size": _PAGE}
-        if asked["request"] == answers.DOCUMENTS:
+        request = json.loads(payload)
+        place = {"parent": request["parent"], "page_token": request["page_token"], "page_size": _PAGE}
+        if request["request"] == answers.DOCUMENTS:
             return await self._list_documents(place, timeout_s)
         return await self._list_chunks(place, timeout_s)
 
@@ -69,15 +69,15 @@ class DocumentsConnection:
         page = await self.documents.attempt(
             lambda client: client.list_documents(request, retry=None, timeout=timeout_s)
         )
-        found = [_document(Document.pb(document)) for document in page.documents]
-        return Reply(answers.stored(answers.DOCUMENTS, {"documents": found, "next": page.next_page_token}))
+        documents = [_document(Document.pb(document)) for document in page.documents]
+        return Reply(answers.stored(answers.DOCUMENTS, {"documents": documents, "next": page.next_page_token}))
 
     async def _list_chunks(self, place: dict[str, Any], timeout_s: float) -> Reply:
         from google.cloud.discoveryengine_v1alpha.types import ListChunksRequest
 
         request = requested(lambda: ListChunksRequest(place))
         page = await self.chunks.attempt(lambda client: client.list_chunks(request, retry=None, timeout=timeout_s))
-        found = [
+        chunks = [
             {
                 "id": chunk.id,
                 "text": chunk.content,
@@ -86,7 +86,7 @@ class DocumentsConnection:
             }
             for chunk in page.chunks
         ]
-        return Reply(answers.stored(answers.CHUNKS, {"chunks": found, "next": page.next_page_token}))
+        return Reply(answers.stored(answers.CHUNKS, {"chunks": chunks, "next": page.next_page_token}))
 
 
 def _document(document: Any) -> dict[str, Any]:

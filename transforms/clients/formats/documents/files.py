@@ -116,7 +116,7 @@ def read(file: File) -> Content:
     if reader is None:
         raise UnreadableError(_SUFFIX.format(file.suffix or "(none)"))
     if (fault := ids.fault(file.name)) is not None:
-        raise UnreadableError(f"its path, as an id, {fault}")
+        raise UnreadableError(f"its path cannot be an id: it {fault}")
     if file.bytes > _MOST_BYTES:
         raise UnreadableError(TOO_LARGE)
     with files.open_raw(file.path) as handle:

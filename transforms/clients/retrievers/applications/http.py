@@ -88,7 +88,7 @@ class HttpApplication(Http):
 
     @property
     def takes_history(self) -> bool:
-        """Whether the request holds the messages before the query."""
+        """True if the request holds the messages before the query."""
         return HISTORY in self.attributes
 
     def with_history(self, body: Any, history: Sequence[Message]) -> Any:  # noqa: ARG002  {history} has replaced it

@@ -35,7 +35,7 @@ class Analysis:
         return [self.stemming, self.stop_words, *([] if self.tokenizer == WORDS else [self.tokenizer])]
 
     def words(self, texts: Sequence[str]) -> Words:
-        """What the texts consist of, before stop words are dropped and stems cut."""
+        """The words of texts, before stop words are dropped and stems cut."""
         return words_of(texts) if self.tokenizer == WORDS else pairs_of(texts)
 
     @cached_property
@@ -55,10 +55,10 @@ class Analysis:
     def of_text(self, text: str) -> list[str]:
         """The terms of a text, in order."""
         if self.tokenizer == WORDS:
-            given = PATTERN.findall(folded(text))
+            words = PATTERN.findall(folded(text))
         else:
-            given = [term for term, _ in pairs_and_words(folded(text))]
-        return [term for term in self.terms(given) if term is not None]
+            words = [term for term, _ in pairs_and_words(folded(text))]
+        return [term for term in self.terms(words) if term is not None]
 
     @cached_property
     def _stemmer(self) -> Any:

@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.lacking import hashed, lacking
 from rankbeam.transforms.clients.formats.places import Place, repeated_at
-from rankbeam.transforms.clients.retrievers.index.kept import Shelf
+from rankbeam.transforms.clients.retrievers.index.kept import IndexFolder
 from rankbeam.transforms.clients.storage import files, spill
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.records.documents import Documents, Judgements
@@ -43,15 +43,15 @@ class Collection:
     """The documents of a dataset.
 
     Attributes:
-        path: of the dataset's corpus.
-        shelf: of what is made from them.
-        rows: of `DOCUMENTS`, in the order of the files.
-        doc_ids: in the order of the rows, in one piece: some of them are taken for every query.
+        path: path of the dataset's corpus.
+        indexes: folder of their indexes.
+        rows: rows of `DOCUMENTS`, in the order of the files.
+        doc_ids: ids in the order of the rows, in one piece because every query takes some of them.
         order: int64[d], the rows by descending id.
     """
 
     path: str
-    shelf: Shelf
+    indexes: IndexFolder
     rows: pa.Table
     doc_ids: pa.StringArray
     order: IntArray
@@ -70,7 +70,7 @@ class Collection:
             yield f"{len(empty):,} of {len(has_any):,} documents without text, such as {some}"
 
     def lacking(self, judgements: Judgements | None) -> tuple[str, ...]:
-        """What relevant documents are not there, as a warning."""
+        """A warning about relevant documents that the collection lacks."""
         return _lacking(self, judgements)
 
     def text(self, row: int) -> str:
@@ -85,14 +85,14 @@ def _lacking(collection: Collection, judgements: Judgements | None) -> tuple[str
 
 
 @lru_cache(2)
-def _collection(path: str, root: str, kept: str | None, version: object) -> Collection:
+def _collection(path: str, root: str, shared: str | None, version: object) -> Collection:
     del version
-    shelf = Shelf.of(root, path, content_of(path), kept)
-    folder = shelf.get("documents", [], lambda into: _write(path, into / _FILE))
+    indexes = IndexFolder.of(root, path, content_of(path), shared)
+    folder = indexes.get("documents", [], lambda into: _write(path, into / _FILE))
     rows = pa.ipc.open_file(pa.memory_map(str(folder / _FILE))).read_all()
     doc_ids = rows["doc_id"].combine_chunks()
-    ordered = shelf.get("order", [], lambda into: np.save(into / _ORDER, _descending(doc_ids)))
-    return Collection(path, shelf, rows, doc_ids, np.asarray(np.load(ordered / _ORDER, mmap_mode="r")))
+    ordered = indexes.get("order", [], lambda into: np.save(into / _ORDER, _descending(doc_ids)))
+    return Collection(path, indexes, rows, doc_ids, np.asarray(np.load(ordered / _ORDER, mmap_mode="r")))
 
 
 def _descending(doc_ids: pa.StringArray) -> IntArray:
@@ -105,25 +105,25 @@ def collection_of(documents: Documents) -> Collection:
     """The documents that a retriever searches."""
     if documents.path is None:
         raise InputError("the retriever needs dataset.corpus")
-    kept = documents.kept
-    if kept is None or not files.is_local(kept):
-        return _collection(documents.path, _temporary(), kept, sources.version(documents.path))
-    return _collection(documents.path, kept, None, sources.version(documents.path))
+    folder = documents.kept
+    if folder is None or not files.is_local(folder):
+        return _collection(documents.path, _temporary(), folder, sources.version(documents.path))
+    return _collection(documents.path, folder, None, sources.version(documents.path))
 
 
 def content_of(path: str) -> str:
     """A hash of the bytes of all files that a path names; of a table, of its name, size and time of change."""
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for file in sources.expand(path):
         if is_table(file):
-            found.update(repr(sources.version(file)).encode())
+            checksum.update(repr(sources.version(file)).encode())
             continue
         own = hashlib.sha256()
         with files.open_raw(file) as stream:
             while block := stream.read(1 << 22):
                 own.update(block)
-        found.update(own.digest())
-    return found.hexdigest()[:16]
+        checksum.update(own.digest())
+    return checksum.hexdigest()[:16]
 
 
 @lru_cache(1)

@@ -29,22 +29,22 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Shelf:
-    """The folder of what was made from one content of some files."""
+class IndexFolder:
+    """The folder of the indexes of one content of some files."""
 
     folder: Path
     place: str | None = None
 
     @classmethod
-    def of(cls, root: str, source: str, content: str, kept: str | None = None) -> "Shelf":
-        """The shelf of a content; those of what the source held earlier are deleted."""
+    def of(cls, root: str, source: str, content: str, shared: str | None = None) -> "IndexFolder":
+        """The indexes of a content; those of what the source held earlier are deleted."""
         of_source = Path(root) / digest(source)
-        shelf = cls(of_source / content, None if kept is None else files.join(kept, digest(source), content))
-        if of_source.is_dir() and not shelf.folder.exists():
+        indexes = cls(of_source / content, None if shared is None else files.join(shared, digest(source), content))
+        if of_source.is_dir() and not indexes.folder.exists():
             for earlier in of_source.iterdir():
                 _logger.info("%s has changed since it was indexed; it is indexed again", source)
                 shutil.rmtree(earlier, ignore_errors=True)
-        return shelf
+        return indexes
 
     def get(
         self,

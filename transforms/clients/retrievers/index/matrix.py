@@ -27,7 +27,7 @@ class Matrix:
     """Vectors that are compared with those of queries.
 
     Attributes:
-        vectors: float32[u, d], of length 1; zeros where there is none. Pages of it are read when they are used.
+        vectors: float32[u, d], of length 1; zeros where one is missing. Pages are read when they are used.
         missing: int64[m], the rows without a vector, ascending.
     """
 
@@ -76,7 +76,7 @@ class Writer:
 
 
 def write_all(folder: Path, rows: int, vectors: Iterable[SingleArray | None]) -> None:
-    """Write the vector of every row, in order; None where there is none."""
+    """Write the vector of every row, in order; None for a row without one."""
     writer = Writer(folder, rows)
     for first, some in _some_at_once(vectors):
         places = [place for place, vector in enumerate(some) if vector is not None]
@@ -84,8 +84,8 @@ def write_all(folder: Path, rows: int, vectors: Iterable[SingleArray | None]) ->
         if len(widths) > 1:
             raise InputError(f"embeddings have {widths[0]:,} and {widths[-1]:,} components; all need as many")
         if places:
-            given = np.stack([vector for vector in some if vector is not None])
-            writer.add(first + np.array(places, np.int64), given)
+            rows_of_block = np.stack([vector for vector in some if vector is not None])
+            writer.add(first + np.array(places, np.int64), rows_of_block)
     writer.end()
 
 
@@ -125,14 +125,14 @@ def _rows_of(file: str, first: int, column: pa.Array, is_given: BoolArray) -> Si
     if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or _is_fixed(column.type)):
         raise InputError(f"vectors are lists of numbers; the column vector holds {column.type}", path=file)
     lines = first + np.flatnonzero(is_given)
-    given = column.filter(pa.array(is_given))
-    widths = pc.list_value_length(given).to_numpy(zero_copy_only=False)
-    if not len(given):
+    present = column.filter(pa.array(is_given))
+    widths = pc.list_value_length(present).to_numpy(zero_copy_only=False)
+    if not len(present):
         return np.zeros((0, 0), np.float32)
     problem = f"the vector has not {widths[0]:,} components, as others have"
     _refuse(file, lines, np.not_equal(widths, widths[0]), problem)
-    numbers = given.flatten().cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False)
-    vectors: SingleArray = numbers.reshape(len(given), int(widths[0]))
+    numbers = present.flatten().cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False)
+    vectors: SingleArray = numbers.reshape(len(present), int(widths[0]))
     _refuse(file, lines, np.asarray(~np.isfinite(vectors).all(axis=1)), "the vector holds what is no finite number")
     return vectors
 

@@ -38,8 +38,8 @@ class TokenIndex:
 
 @lru_cache(1)
 def tokens_of(collection: Collection, analysis: Analysis) -> TokenIndex:
-    """The tokens of a collection, made or found on its shelf."""
-    folder = collection.shelf.get("tokens", analysis.parameters, lambda into: _make(collection, analysis, into))
+    """The tokens of a collection, made or found on its indexes."""
+    folder = collection.indexes.get("tokens", analysis.parameters, lambda into: _make(collection, analysis, into))
     counts = np.fromfile(folder / _COUNTS, np.int32).reshape(-1, 2).astype(np.int64)
     vocabulary = json.loads((folder / _VOCABULARY).read_text(encoding="utf-8"))
     return TokenIndex(vocabulary, mapped(folder / _TERMS), mapped(folder / _STARTS), counts[:, 0], counts[:, 1])

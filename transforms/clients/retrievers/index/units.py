@@ -31,11 +31,11 @@ class Units:
     """Documents or chunks, by descending id of the document, then in the order of the text.
 
     Attributes:
-        documents: what is searched.
-        collection: of the documents.
-        row: int64[u], the document of each.
-        start: int64[u], where it begins in the text, in code points.
-        end: int64[u], where it ends.
+        documents: description of the documents to search.
+        collection: the documents.
+        row: int64[u], document of each unit.
+        start: int64[u], beginning in the text, in code points.
+        end: int64[u], end in the text.
     """
 
     documents: Documents
@@ -45,7 +45,7 @@ class Units:
     end: IntArray
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of units."""
         return len(self.row)
 
     def texts(self, places: IntArray) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def units_of(documents: Documents, collection: Collection) -> Units:
         row = collection.order
         return Units(documents, collection, row, np.zeros(len(row), np.int64), np.zeros(len(row), np.int64))
     parameters = chunking.identity
-    folder = collection.shelf.get("chunks", parameters, lambda into: _cut(collection, chunking, into / _SPANS))
+    folder = collection.indexes.get("chunks", parameters, lambda into: _cut(collection, chunking, into / _SPANS))
     row, start, end = mapped(folder / _SPANS).reshape(-1, 3).T.astype(np.int64)
     rank = np.empty(len(collection.order), np.int64)
     rank[collection.order] = np.arange(len(rank))
@@ -122,7 +122,7 @@ def _indexed(documents: Documents, collection: Collection, analysis: Analysis, f
     chunking = documents.chunking
     cut = None if chunking is None else chunking.identity
     parameters = [*analysis.parameters[:2], sorted(fields), cut, *analysis.parameters[2:]]
-    folder = collection.shelf.get("postings", parameters, lambda into: _index(units, analysis, fields, into))
+    folder = collection.indexes.get("postings", parameters, lambda into: _index(units, analysis, fields, into))
     vocabulary = vocabulary_of(collection, analysis)
     offsets = np.fromfile(folder / "offsets.i64", np.int64)
     if not offsets[-1]:
@@ -176,7 +176,7 @@ def _pieces(units: Units, tokens: TokenIndex, fields: tuple[str, ...]) -> Pieces
 
 
 def _inside(units: Units, tokens: TokenIndex, of_text: IntArray) -> tuple[IntArray, IntArray]:
-    """Where the tokens of each chunk begin, and how many they are: those that begin inside its span."""
+    """The first token and the number of tokens of each chunk, which are those that begin inside its span."""
     begin, count = np.empty(len(units), np.int64), np.empty(len(units), np.int64)
     by_row = np.argsort(units.row, kind="stable")
     row = units.row[by_row]

@@ -23,16 +23,16 @@ class KeptIndex:
 def kept_indexes(root: str) -> list[KeptIndex]:
     """The indexes below a folder of any filesystem, by their folders: SOURCE/CONTENT/INDEX."""
     pattern = files.join(root, "*", "*", "*", "*")
-    found: defaultdict[str, list[tuple[str, int, float]]] = defaultdict(list)
+    by_folder: defaultdict[str, list[tuple[str, int, float]]] = defaultdict(list)
     for path, size, changed in matching.version(pattern) if files.match(pattern) else ():
-        found[path.rpartition("/")[0]].append((path, size, changed))
+        by_folder[path.rpartition("/")[0]].append((path, size, changed))
     return [
         KeptIndex(
             folder,
             sum(size for _, size, _ in parts),
             datetime.fromtimestamp(max(changed for _, _, changed in parts), UTC),
         )
-        for folder, parts in sorted(found.items())
+        for folder, parts in sorted(by_folder.items())
     ]
 
 

@@ -21,17 +21,17 @@ class Vocabulary:
     terms: pa.LargeStringArray
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of terms."""
         return len(self.terms)
 
     def place(self, term: str) -> int | None:
         """The position of a term; None where no document has it."""
-        wanted = term.encode()
-        place = bisect_left(self._bytes, wanted, key=lambda entry: entry.as_py())
-        return place if place < len(self) and self._bytes[place].as_py() == wanted else None
+        encoded = term.encode()
+        place = bisect_left(self._bytes, encoded, key=lambda entry: entry.as_py())
+        return place if place < len(self) and self._bytes[place].as_py() == encoded else None
 
     def some(self, number: int) -> list[str]:
-        """About so many of the terms, evenly chosen."""
+        """About `number` of the terms, evenly chosen."""
         terms: list[str] = self.terms[:: max(1, len(self) // number)].to_pylist()
         return terms
 
@@ -41,7 +41,7 @@ class Vocabulary:
 
 
 def vocabulary_of(collection: Collection, analysis: Analysis) -> Vocabulary:
-    """The terms of a collection, made from its tokens or found on its shelf."""
+    """The terms of a collection, made from its tokens or read from its indexes."""
 
     def make(into: Path) -> None:
         terms = pa.array(tokens_of(collection, analysis).vocabulary, pa.large_string())
@@ -49,6 +49,6 @@ def vocabulary_of(collection: Collection, analysis: Analysis) -> Vocabulary:
             writer.write_batch(pa.record_batch([terms], schema=schema))
 
     schema = pa.schema([("term", pa.large_string())])
-    folder = collection.shelf.get("vocabulary", analysis.parameters, make)
+    folder = collection.indexes.get("vocabulary", analysis.parameters, make)
     opened = pa.ipc.open_file(pa.memory_map(str(folder / _FILE)))
     return Vocabulary(opened.get_batch(0)["term"])

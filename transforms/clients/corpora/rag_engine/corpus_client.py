@@ -36,8 +36,8 @@ DATA_QUOTA = Quota(requests_per_minute=60, timeout_s=60.0)
 _MOST_OPERATIONS = 64
 
 
-class Site:
-    """The corpora of one project and region."""
+class CorpusClient:
+    """Client of the corpora of one project and region."""
 
     def __init__(self, api: DataApi, ledger: Ledger, quota: Quota = DATA_QUOTA, clock: Clock = SYSTEM_CLOCK) -> None:
         self.api, self.clock, self._ledger = api, clock, ledger
@@ -46,10 +46,10 @@ class Site:
         self.warnings: list[str] = self._alone.warnings
 
     def find(
-        self, wanted: Sequence[NeededCorpus] = (), watch: Callable[[Operation], None] = lambda _: None
+        self, needed: Sequence[NeededCorpus] = (), watch: Callable[[Operation], None] = lambda _: None
     ) -> tuple[Existing, ...]:
-        """All corpora of rankbeam's, once no import into a wanted one runs any more, the preferred ones first."""
-        existing: tuple[Existing, ...] = self._alone.one(FindCorpora(self.api, watch), wanted)
+        """All corpora of rankbeam's, the preferred ones first, after imports into needed ones have ended."""
+        existing: tuple[Existing, ...] = self._alone.one(FindCorpora(self.api, watch), needed)
         return existing
 
     def files(self, corpus: str) -> tuple[ListedFile, ...]:
@@ -62,9 +62,9 @@ class Site:
         locations: tuple[str, ...] = self._alone.one(ListLocations(self.api), None)
         return locations
 
-    def create(self, wanted: Sequence[NeededCorpus]) -> "list[str | CallError]":
+    def create(self, needed: Sequence[NeededCorpus]) -> "list[str | CallError]":
         """Make corpora; returns for each of them the name of the resource, or why it could not be made."""
-        return self._alone.done(CreateCorpus(self.api), wanted)
+        return self._alone.done(CreateCorpus(self.api), needed)
 
     def fill(self, tracks: Sequence[Track], work: ImportFiles) -> list[Filled]:
         """Import files, one corpus of each track at a time."""
