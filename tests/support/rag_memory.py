@@ -8,7 +8,7 @@ from typing import Any
 
 from support.standins.rag_state import Behaviour, Operation, RagState, Refused
 
-from rankbeam.transforms.clients.corpora.rag_engine import answers
+from rankbeam.transforms.clients.corpora.rag_engine.answers import ANSWERS
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.google.errors import kind_of
 from rankbeam.transforms.records.calls.call import Call
@@ -54,7 +54,7 @@ class MemoryApi(DataApi):
             values = getattr(self, f"_{name}")(**request)
         except Refused as error:
             raise CallError(kind_of(_STATUS[error.code]), str(error)) from error
-        return Reply(answers.stored(name, values))
+        return Reply(ANSWERS.stored(name, values))
 
     @property
     def _there(self) -> RagState:
@@ -68,11 +68,11 @@ class MemoryApi(DataApi):
              "created": f"{each.created:012.3f}"}
             for each in corpora
         ]  # fmt: skip
-        return {"corpora": shown, "next": following}
+        return {"items": shown, "next": following}
 
     def _files(self, corpus: str, page_token: str) -> Mapping[str, Any]:
         files, following = _page(list(self._there.corpus(corpus).files.values()), page_token)
-        return {"files": [{"uri": each.uri, "name": each.name} for each in files], "next": following}
+        return {"items": [{"uri": each.uri, "name": each.name} for each in files], "next": following}
 
     def _create(self, corpus: Mapping[str, Any]) -> Mapping[str, Any]:
         endpoint = corpus["vector_db_config"]["rag_embedding_model_config"]["vertex_prediction_endpoint"]["endpoint"]
@@ -100,7 +100,7 @@ class MemoryApi(DataApi):
         return _operation(self._there.operation(operation))
 
     def _operations(self, corpus: str, page_token: str) -> Mapping[str, Any]:  # noqa: ARG002  all are on one page
-        return {"operations": [_operation(each) for each in self._there.operations(corpus)]}
+        return {"items": [_operation(each) for each in self._there.operations(corpus)]}
 
 
 def answered(api: MemoryApi, call: Call) -> Any:

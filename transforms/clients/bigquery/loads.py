@@ -8,10 +8,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import count
 from typing import Any
 
 import pyarrow.parquet as pq
+from tenacity import retry_if_result
 
 from rankbeam.transforms.clients.bigquery import errors, tables
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble
@@ -102,18 +104,17 @@ class _Load:
 
     def finish(self) -> None:
         """Wait for the job; begin another one after a transient error."""
-        if not self._parts:
-            return
-        for attempt in range(self._session.patience.attempts):
+        if self._parts:
+            again = retry_if_result(lambda error: error is not None and error.trouble is Trouble.PASSING)
+            if (error := self._session.patience.repeated(partial(next, self._attempts()), again)) is not None:
+                raise BigQueryError(error.trouble, f"loading {self._name}: {error.message}")
+
+    def _attempts(self) -> Iterator[BigQueryError | None]:
+        """Yield the error of each job, or None for a job that has succeeded."""
+        while True:
             self._job = self._session.wait(self._job)
-            if not self._job.error_result:
-                return
-            error = errors.of_job(self._job.error_result)
-            if error.trouble is not Trouble.PASSING:
-                break
-            self._session.patience.back_off(attempt)
+            yield errors.of_job(self._job.error_result) if self._job.error_result else None
             self.begin()
-        raise BigQueryError(error.trouble, f"loading {self._name}: {error.message}")
 
     def _submit(self, job_id: str) -> Any:
         from google.cloud import bigquery

@@ -8,8 +8,11 @@ nothing, and does not wait for others.) Any attempt can be repeated.
 """
 
 import contextlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
+
+from tenacity import retry_if_exception, retry_if_result
 
 from rankbeam.transforms.clients.bigquery import errors, loads, tables
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, LoadFailed, Trouble
@@ -25,6 +28,7 @@ _OTHERS = "run_id != @run_id OR started_at != @started_at"
 _MIXED = "the files are of several executions"
 _TAKEN = "the run id is in use there by the experiment "
 _TAKEN_BY_OTHERS = "run_id = @run_id AND experiment != @experiment"
+_REPEATED = (Trouble.CONCURRENT, Trouble.PASSING)
 _NAMES = (*(name for name in schemas.TABLES if name != "runs"), "runs")
 
 
@@ -89,26 +93,42 @@ def _insert(table: TableName, staging: TableName, name: str) -> str:
 def _load(session: Session, run: RunFiles) -> None:
     key = run.key(str(session.dataset))
     _ = session.location
-    for attempt in range(_ROUNDS):
-        columns = {name: tables.ensure(session, name) for name in _NAMES}
-        try:
-            loads.load(session, run, key, columns)
-            _publish(session, run, key)
-        except BigQueryError as error:
-            # The staging tables may have expired, or another attempt at the same load may have deleted them.
-            if key not in error.message or error.trouble is not Trouble.MISSING or attempt == _ROUNDS - 1:
-                raise
-        else:
-            break
+    session.patience.repeated(lambda: _load_once(session, run, key), retry_if_exception(_lost(key)), _ROUNDS)
     for name in _NAMES:
         with contextlib.suppress(BigQueryError):  # they expire later in any case
             session.drop(loads.staging_name(key, name))
 
 
+def _load_once(session: Session, run: RunFiles, key: str) -> None:
+    columns = {name: tables.ensure(session, name) for name in _NAMES}
+    loads.load(session, run, key, columns)
+    _publish(session, run, key)
+
+
+def _lost(key: str) -> Callable[[BaseException], bool]:
+    """True for a missing staging table: it may have expired, or another attempt at the same load has deleted it."""
+    return lambda error: isinstance(error, BigQueryError) and error.trouble is Trouble.MISSING and key in error.message
+
+
 def _publish(session: Session, run: RunFiles, key: str) -> None:
     """Run the script, once no other job publishes the run_id."""
+    again = retry_if_result(lambda error: error is not None and error.trouble in _REPEATED)
+    error = session.patience.repeated(
+        partial(next, _attempts(session, run, key)), again, session.patience.conflicts + 1
+    )
+    if error is None:
+        return
+    if _MIXED in error.message:
+        raise BigQueryError(Trouble.CONFLICT, f"{_MIXED}; run the experiment again")
+    if _TAKEN in error.message:
+        advice = f"this run is of the experiment {run.experiment}; run it again with another --run-id"
+        raise BigQueryError(Trouble.CONFLICT, f"{error.message}; {advice}")
+    raise error
+
+
+def _attempts(session: Session, run: RunFiles, key: str) -> Iterator[BigQueryError | None]:
+    """Yield the error of each job that publishes the run, or None for a job that has succeeded."""
     rows, series, number = None, "", 0
-    conflicts = 0
     while True:
         before, rows = rows, _run_rows(session, run)
         if before is None or before.execution != rows.execution:
@@ -123,18 +143,7 @@ def _publish(session: Session, run: RunFiles, key: str) -> None:
         job = _ended(session, job or session.query(f"{series}_{number - 1}", script, parameters(run)))
         if loads.staging_name(key, "runs") not in job.query:
             continue  # it published another execution
-        if not job.error_result:
-            return
-        error = errors.of_job(job.error_result)
-        if _MIXED in error.message:
-            raise BigQueryError(Trouble.CONFLICT, f"{_MIXED}; run the experiment again")
-        if _TAKEN in error.message:
-            advice = f"this run is of the experiment {run.experiment}; run it again with another --run-id"
-            raise BigQueryError(Trouble.CONFLICT, f"{error.message}; {advice}")
-        if error.trouble not in (Trouble.CONCURRENT, Trouble.PASSING) or conflicts == session.patience.conflicts:
-            raise error
-        session.patience.back_off(conflicts)
-        conflicts += 1
+        yield errors.of_job(job.error_result) if job.error_result else None
 
 
 def _jobs_before(session: Session, series: str) -> int:

@@ -5,15 +5,23 @@ a second one.
 """
 
 import os
-import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    retry_if_result,
+    stop_after_attempt,
+    wait_exponential,
+    wait_random_exponential,
+)
+from tenacity.retry import retry_base
 
 from rankbeam.transforms.clients.bigquery import errors
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble
@@ -40,22 +48,31 @@ class Patience:
 
     def call(self, work: Callable[[], T]) -> T:
         """Do the work, and retry after transient errors."""
-        waits = wait_random_exponential(multiplier=self.first_s, max=self.longest_s)
-        again = retry_if_exception(lambda error: isinstance(error, BigQueryError) and error.trouble is Trouble.PASSING)
-        attempts = Retrying(stop=stop_after_attempt(self.attempts), wait=waits, retry=again, sleep=self.sleep)
-        result: T = attempts.copy(reraise=True)(_translating, work)
+        return self.repeated(lambda: _translating(work), retry_if_exception(_is_passing))
+
+    def repeated(self, work: Callable[[], T], again: retry_base, attempts: int | None = None) -> T:
+        """Do the work, and repeat it after random waits; returns or raises the last outcome."""
+        most, waits = (
+            stop_after_attempt(attempts or self.attempts),
+            wait_random_exponential(self.first_s, self.longest_s),
+        )
+        result: T = Retrying(retry=again, stop=most, wait=waits, sleep=self.sleep, retry_error_callback=_outcome)(work)
         return result
 
-    def polls(self) -> Iterator[float]:
-        """Seconds to wait between looks at a job."""
-        wait_s = self.poll_s
-        while True:
-            yield wait_s
-            wait_s = min(wait_s * 1.5, max(10.0, self.poll_s))
+    def polled(self, work: Callable[[], T], is_pending: Callable[[T], bool]) -> T:
+        """The result of the work, repeated until it is no longer pending."""
+        waits = wait_exponential(self.poll_s, exp_base=1.5, max=max(10.0, self.poll_s))
+        result: T = Retrying(retry=retry_if_result(is_pending), wait=waits, sleep=self.sleep)(work)
+        return result
 
-    def back_off(self, attempt: int) -> None:
-        """Wait for a random time after a conflict, so that it does not recur."""
-        self.sleep(random.uniform(0.0, min(self.first_s * 2**attempt, self.longest_s)))  # noqa: S311  no secret
+
+def _is_passing(error: BaseException) -> bool:
+    return isinstance(error, BigQueryError) and error.trouble is Trouble.PASSING
+
+
+def _outcome(state: RetryCallState) -> Any:
+    """The result of the last attempt, or its error."""
+    return state.outcome.result() if state.outcome else None
 
 
 PATIENCE = Patience()
@@ -152,11 +169,9 @@ class Session:
 
     def wait(self, job: Any) -> Any:
         """Wait for the job to end, successfully or not."""
-        job_id, polls = job.job_id, self.patience.polls()
-        while job.state != "DONE":
-            self.patience.sleep(next(polls))
-            job = self._call(lambda: self._refreshed(job_id))
-        return job
+        if job.state == "DONE":
+            return job
+        return self.patience.polled(lambda: self._call(lambda: self._refreshed(job.job_id)), _is_running)
 
     def _refreshed(self, job_id: str) -> Any:
         return self.client.get_job(job_id, location=self.location, retry=None, timeout=_REQUEST_S)
@@ -167,11 +182,11 @@ class Session:
         except BigQueryError as error:
             if error.trouble is not Trouble.EXISTS:
                 raise
-        for attempt in range(self.patience.attempts):  # a new job may take a moment to become visible
-            if (job := self.job(job_id)) is not None:
-                return job
-            self.patience.back_off(attempt)
-        raise BigQueryError(Trouble.PASSING, f"job {job_id} exists, and cannot be found")
+        # A new job may take a moment to become visible.
+        job = self.patience.repeated(lambda: self.job(job_id), retry_if_result(lambda job: job is None))
+        if job is None:
+            raise BigQueryError(Trouble.PASSING, f"job {job_id} exists, and cannot be found")
+        return job
 
     def _unless_missing(self, ask: Callable[[], T]) -> T | None:
         try:
@@ -183,6 +198,10 @@ class Session:
 
     def _call(self, work: Callable[[], T]) -> T:
         return self.patience.call(work)
+
+
+def _is_running(job: Any) -> bool:
+    return bool(job.state != "DONE")
 
 
 def _translating(work: Callable[[], T]) -> T:

@@ -124,6 +124,17 @@ class Channels:
         return self._transport.create_channel(target, **{**settings, "options": _OPTIONS})
 
 
+@dataclass(frozen=True)
+class ChannelConnection:
+    """Base of the connections of a service over gRPC."""
+
+    channels: Channels
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.channels.close()
+
+
 async def open_channels(endpoint: str, library: Callable[[], tuple[Any, Any]]) -> Channels:
     """Channels to a service, with the credentials of the environment.
 

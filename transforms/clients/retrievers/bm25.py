@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from rankbeam.transforms.clients.retrievers.index.units import Indexed
-from rankbeam.transforms.clients.retrievers.lexical import LexicalParameters
+from rankbeam.transforms.clients.retrievers.lexical import LexicalIndex, LexicalParameters
+from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.kernels.search.pruned import best
-from rankbeam.transforms.kernels.search.weights import Bm25Formula, Bm25Scorer
+from rankbeam.transforms.kernels.search.weights import Bm25Formula, Bm25Scorer, SingleArray
 from rankbeam.transforms.records.documents import Documents
-from rankbeam.transforms.records.queries import Query, Ranking
 
 
 class Bm25(LexicalParameters):
@@ -35,30 +35,14 @@ class Bm25(LexicalParameters):
 
 
 @dataclass(frozen=True)
-class Bm25Index:
+class Bm25Index(LexicalIndex):
     """An index that answers queries."""
 
-    indexed: Indexed
     scorer: Bm25Scorer
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """About documents without text."""
-        return self.indexed.warnings
-
-    def retrieve(self, query: Query, top_k: int) -> Ranking:
-        """The first `top_k` documents or chunks that match, by score, then by id (descending).
-
-        What has no word of the query does not match. With robertson and atire, neither does what has only words of the
-        query that everything has.
-        """
-        terms = self.indexed.known(query.text)
-        if not terms:
-            return Ranking((), ())
-        return self.indexed.units.ranking(*best(self.scorer, terms, top_k))
-
-    def close(self) -> None:
-        """Do nothing: the next bundle of this process uses the index again."""
+    def best(self, terms: list[int], top_k: int) -> tuple[IntArray, SingleArray]:
+        """The units that match; with robertson and atire, a term that every unit has is no match."""
+        return best(self.scorer, terms, top_k)
 
 
 @lru_cache(2)

@@ -1,5 +1,6 @@
 """Retrievers by words: the parameters that they share, and the index that they score."""
 
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import Stemmer
@@ -8,8 +9,11 @@ from pydantic import field_validator
 from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
 from rankbeam.transforms.clients.retrievers.index.analysis import STOP_WORDS, WORDS, Analysis, Tokenizer
 from rankbeam.transforms.clients.retrievers.index.units import Indexed, indexed
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.transforms.kernels.search.weights import SingleArray
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.queries import Query, Ranking
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 
@@ -68,3 +72,27 @@ class LexicalParameters(RetrieverParameters):
         if documents.path is None:
             raise InputError("a retriever by words needs dataset.corpus")
         return indexed(documents, Analysis(self.stemming, self.stop_words, self.tokenizer), self.fields)
+
+
+@dataclass(frozen=True)
+class LexicalIndex:
+    """An index that answers queries by their terms."""
+
+    indexed: Indexed
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings about documents without text."""
+        return self.indexed.warnings
+
+    def retrieve(self, query: Query, top_k: int) -> Ranking:
+        """The first `top_k` documents or chunks that match, by score, then by id (descending)."""
+        terms = self.indexed.known(query.text)
+        return self.indexed.units.ranking(*self.best(terms, top_k)) if terms else Ranking((), ())
+
+    def best(self, terms: list[int], top_k: int) -> tuple[IntArray, FloatArray | SingleArray]:
+        """The units with the highest scores for some terms, and their scores."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Do nothing: the next bundle of this process uses the index again."""

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from rankbeam.transforms.clients.retrievers.index.units import Indexed
-from rankbeam.transforms.clients.retrievers.lexical import LexicalParameters
+from rankbeam.transforms.clients.retrievers.lexical import LexicalIndex, LexicalParameters
 from rankbeam.transforms.kernels.search.nearest import nearest, unit_length
 from rankbeam.transforms.kernels.search.svd import OVERSAMPLES, POWER_ITERATIONS, ROUNDING, SEED, Compressed, decompose
 from rankbeam.transforms.kernels.search.weights import SingleArray, TfIdfScorer, damped
@@ -36,25 +36,17 @@ class Lsa(LexicalParameters):
 
 
 @dataclass(frozen=True)
-class LsaIndex:
+class LsaIndex(LexicalIndex):
     """An index that answers queries.
 
     Attributes:
-        indexed: documents or chunks to rank, with their terms.
-        scorer: scorer of their tf-idf vectors.
         vectors: float32[u, k], of documents or chunks, of length 1.
         terms: float32[t, k], of terms.
     """
 
-    indexed: Indexed
     scorer: TfIdfScorer
     vectors: SingleArray
     terms: SingleArray
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """About documents without text."""
-        return self.indexed.warnings
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:
         """The first `top_k` documents or chunks, by the cosine of their vectors with that of the query."""
@@ -78,9 +70,6 @@ class LsaIndex:
         term, weight = self.scorer.query(known)
         vector: SingleArray = (weight[:, None] * self.terms[term]).sum(axis=0).astype(np.float32)
         return vector
-
-    def close(self) -> None:
-        """Do nothing: the next bundle of this process uses the index again."""
 
 
 @lru_cache(1)

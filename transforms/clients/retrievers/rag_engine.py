@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, FiniteFloat, PrivateAttr, TypeAdapte
 from rankbeam.transforms.clients.calls.answers import parsed, written
 from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.google.addresses import Endpoint
-from rankbeam.transforms.clients.google.channels import CREDENTIALS, Channels, open_channels
+from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, open_channels
 from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
@@ -128,7 +128,7 @@ class RagEngine(RemoteRetriever):
 
     async def connect(self) -> "RagConnection":
         """Connect; see `services.Service.connect`."""
-        return RagConnection(self, await open_channels(self._endpoint, _library))
+        return RagConnection(await open_channels(self._endpoint, _library), self)
 
     def read(self, answer: str) -> Ranking:
         """The contexts of an answer; see `services.Service.read`."""
@@ -176,11 +176,10 @@ class RagEngine(RemoteRetriever):
 
 
 @dataclass(frozen=True)
-class RagConnection:
+class RagConnection(ChannelConnection):
     """Open connections to RAG Engine."""
 
     parameters: RagEngine
-    channels: Channels
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
         """Make one attempt; see `services.Connection.call`."""
@@ -192,10 +191,6 @@ class RagConnection:
             lambda client: client.retrieve_contexts(request, retry=None, timeout=timeout_s)
         )
         return Reply(written(_ANSWER, _contexts(RetrieveContextsResponse.pb(response))))
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self.channels.close()
 
 
 def _contexts(response: Any) -> list[dict[str, Any]]:

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from rankbeam.transforms.clients.retrievers.index.units import Indexed
-from rankbeam.transforms.clients.retrievers.lexical import LexicalParameters
+from rankbeam.transforms.clients.retrievers.lexical import LexicalIndex, LexicalParameters
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 from rankbeam.transforms.kernels.search.top import top
 from rankbeam.transforms.kernels.search.weights import TfIdfScorer
 from rankbeam.transforms.records.documents import Documents
-from rankbeam.transforms.records.queries import Query, Ranking
 
 
 class TfIdf(LexicalParameters):
@@ -20,28 +20,16 @@ class TfIdf(LexicalParameters):
 
 
 @dataclass(frozen=True)
-class TfIdfIndex:
+class TfIdfIndex(LexicalIndex):
     """An index that answers queries."""
 
-    indexed: Indexed
     scorer: TfIdfScorer
 
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """About documents without text."""
-        return self.indexed.warnings
-
-    def retrieve(self, query: Query, top_k: int) -> Ranking:
-        """The first `top_k` documents or chunks that share a word with the query, by score, then by id (descending)."""
-        terms = self.indexed.known(query.text)
-        if not terms:
-            return Ranking((), ())
+    def best(self, terms: list[int], top_k: int) -> tuple[IntArray, FloatArray]:
+        """The units that share a term with the query."""
         scores = self.scorer.scores(terms)
-        best = top(scores, top_k)
-        return self.indexed.units.ranking(best, scores[best])
-
-    def close(self) -> None:
-        """Do nothing: the next bundle of this process uses the index again."""
+        places = top(scores, top_k)
+        return places, scores[places]
 
 
 @lru_cache(2)

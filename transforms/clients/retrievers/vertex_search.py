@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.calls.answers import checked, parsed, written
 from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.extras import MISSING, SEARCH, missing
 from rankbeam.transforms.clients.google.addresses import Endpoint
-from rankbeam.transforms.clients.google.channels import CREDENTIALS, Channels, open_channels
+from rankbeam.transforms.clients.google.channels import CREDENTIALS, ChannelConnection, open_channels
 from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.clients.retrievers.document_ids import IdRule
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
@@ -159,7 +159,7 @@ class VertexSearch(RemoteRetriever):
 
     async def connect(self) -> "SearchConnection":
         """Connect; see `services.Service.connect`."""
-        return SearchConnection(self, await open_channels(self._endpoint, _library))
+        return SearchConnection(await open_channels(self._endpoint, _library), self)
 
     def read(self, answer: str) -> Ranking:
         """The results of an answer; see `services.Service.read`."""
@@ -203,11 +203,10 @@ class VertexSearch(RemoteRetriever):
 
 
 @dataclass(frozen=True)
-class SearchConnection:
+class SearchConnection(ChannelConnection):
     """Open connections to Vertex AI Search."""
 
     parameters: VertexSearch
-    channels: Channels
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
         """Make one attempt; see `services.Connection.call`."""
@@ -224,10 +223,6 @@ class SearchConnection:
         page = SearchResponse.pb(await self.channels.attempt(first_page))
         as_row = _chunk if self.parameters.mode == "chunks" else _document
         return Reply(written(_ANSWER, [as_row(result) for result in page.results]))
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self.channels.close()
 
 
 def _chunk(result: Any) -> dict[str, Any]:

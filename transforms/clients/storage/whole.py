@@ -12,6 +12,7 @@ from typing import BinaryIO, cast
 
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
@@ -19,7 +20,8 @@ from rankbeam.transforms.records.errors import InputError
 PRIVATE = ".private"
 """The mark of a folder whose files and folders are made for their owner alone."""
 UNFINISHED = "_"  # readers of a folder of Parquet files skip names with this prefix
-_TRIES = 3
+_RETRYING = Retrying(retry=retry_if_exception_type(FileNotFoundError), stop=stop_after_attempt(3), reraise=True)
+"""Another process may remove a folder at the very moment in which a file is written."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +39,15 @@ class StoredFile:
 
 def put(path: str, content: bytes) -> StoredFile:
     """Write a file, with its folder, so that no reader ever sees an incomplete one."""
-    for _ in range(_TRIES):
-        try:
-            _write(path, content)
-        except FileNotFoundError:  # another process removed the folder at this very moment
-            continue
-        except InputError:
-            raise
-        except Exception as error:  # storage clients raise errors of their own classes
-            raise InputError(f"cannot be written: {error}", path=path) from error
-        return StoredFile(path, len(content))
-    raise InputError("cannot be written: its folder vanishes again and again", path=path)
+    try:
+        _RETRYING.copy()(_write, path, content)
+    except InputError:
+        raise
+    except FileNotFoundError as error:
+        raise InputError("cannot be written: its folder vanishes again and again", path=path) from error
+    except Exception as error:  # storage clients raise errors of their own classes
+        raise InputError(f"cannot be written: {error}", path=path) from error
+    return StoredFile(path, len(content))
 
 
 def listed(folder: str, what: str) -> list[StoredFile]:

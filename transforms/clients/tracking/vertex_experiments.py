@@ -4,7 +4,10 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from operator import not_
 from typing import Any
+
+from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_attempt, wait_fixed
 
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import Channels, open_channels
@@ -95,11 +98,12 @@ async def _ensure_store(channels: Channels, location: str, store: str) -> None:
         return
     request = {"parent": location, "metadata_store_id": "default", "metadata_store": {}}
     await _attempt(channels, lambda client, **more: client.create_metadata_store(request=request, **more))
-    for _ in range(_STORE_POLLS):
-        if await _is_there(channels, look):
-            return
-        await asyncio.sleep(_POLL_S)
-    raise CallError(FailureKind.TIMEOUT, f"the metadata store of {location} is not ready yet; try again")
+    polls = AsyncRetrying(retry=retry_if_result(not_), stop=stop_after_attempt(_STORE_POLLS), wait=wait_fixed(_POLL_S))
+    try:
+        await polls(_is_there, channels, look)
+    except RetryError:
+        problem = f"the metadata store of {location} is not ready yet; try again"
+        raise CallError(FailureKind.TIMEOUT, problem) from None
 
 
 async def _is_there(channels: Channels, request: Callable[..., Awaitable[Any]]) -> bool:

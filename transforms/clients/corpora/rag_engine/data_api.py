@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.transforms.clients.corpora.rag_engine import answers
+from rankbeam.transforms.clients.corpora.rag_engine.answers import ANSWERS
 from rankbeam.transforms.clients.google.addresses import Endpoint
-from rankbeam.transforms.clients.google.channels import Channels, open_channels
+from rankbeam.transforms.clients.google.channels import ChannelConnection, open_channels
 from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -32,11 +32,11 @@ class DataApi:
         """Connect; see `services.Service.connect`."""
         region = self.location.rpartition("/")[2]
         endpoint = self.api_endpoint or f"{region}-aiplatform.googleapis.com"
-        return DataConnection(self.location, await open_channels(endpoint, _library))
+        return DataConnection(await open_channels(endpoint, _library), self.location)
 
     def read(self, answer: str) -> Any:
         """The value of an answer; see `services.Service.read`."""
-        return answers.read(answer)
+        return ANSWERS.read(answer)
 
     def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  the data API is charged by the call
         """None."""
@@ -44,11 +44,10 @@ class DataApi:
 
 
 @dataclass(frozen=True)
-class DataConnection:
+class DataConnection(ChannelConnection):
     """Open connections to the data API."""
 
     location: str
-    channels: Channels
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
         """Make one attempt; see `services.Connection.call`."""
@@ -63,12 +62,8 @@ class DataConnection:
         except CallError as error:
             if not ask.starts or error.kind not in _UNSURE:
                 raise
-            return Reply(answers.stored(name, {"operation": "", "unsure": error.message}))
-        return Reply(answers.stored(name, ask.fields(answer)))
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self.channels.close()
+            return Reply(ANSWERS.stored(name, {"operation": "", "unsure": error.message}))
+        return Reply(ANSWERS.stored(name, ask.fields(answer)))
 
 
 @dataclass(frozen=True)
@@ -88,7 +83,7 @@ def _list(location: str, page_token: str = "") -> Any:
 
 
 def _listed(pager: Any) -> dict[str, Any]:
-    return {"corpora": [_corpus(rag_corpus) for rag_corpus in pager.rag_corpora], "next": pager.next_page_token}
+    return {"items": [_corpus(rag_corpus) for rag_corpus in pager.rag_corpora], "next": pager.next_page_token}
 
 
 def _corpus(corpus: Any) -> dict[str, Any]:
@@ -110,7 +105,7 @@ def _files(location: str, corpus: str, page_token: str = "") -> Any:  # noqa: AR
 
 
 def _listed_files(pager: Any) -> dict[str, Any]:
-    return {"files": [_file(rag_file) for rag_file in pager.rag_files], "next": pager.next_page_token}
+    return {"items": [_file(rag_file) for rag_file in pager.rag_files], "next": pager.next_page_token}
 
 
 def _file(file: Any) -> dict[str, Any]:
@@ -130,7 +125,7 @@ def _locations(location: str, page_token: str = "") -> Any:
 
 
 def _listed_locations(answer: Any) -> dict[str, Any]:
-    return {"locations": [location.name for location in answer.locations], "next": answer.next_page_token}
+    return {"items": [location.name for location in answer.locations], "next": answer.next_page_token}
 
 
 def _create(location: str, corpus: dict[str, Any]) -> Any:
@@ -174,7 +169,7 @@ def _started(operation: Any) -> dict[str, Any]:
 
 
 def _listed_operations(answer: Any) -> dict[str, Any]:
-    return {"operations": [_operation(operation) for operation in answer.operations], "next": answer.next_page_token}
+    return {"items": [_operation(operation) for operation in answer.operations], "next": answer.next_page_token}
 
 
 def _operation(operation: Any) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from itertools import chain
 from typing import Any
 
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
-from rankbeam.transforms.clients.corpora.rag_engine.answers import Operation, Started
+from rankbeam.transforms.clients.corpora.rag_engine.answers import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimed, is_claim
 from rankbeam.transforms.clients.corpora.rag_engine.operations import (
     STUCK_S,
     awaited,
     is_busy,
     listed_files,
+    patiently,
     request,
     running_imports,
 )
@@ -36,7 +37,6 @@ MOST_FILES = 10_000
 """The most files that one import takes."""
 _MOST_IMPORTS = 3  # of one file by one run
 _MOST_LOST = 3
-_MOST_REFUSED, _REFUSED_S = 60, 60.0
 _LOOK_AGAIN_S = (1.0, 2.0, 4.0, 8.0)
 NO_REASON = "it was not imported, and the service does not say why"
 """Reason of a file's failure if nothing says more."""
@@ -233,26 +233,20 @@ class _Import:
                 "gcs_source": {"uris": list(uris)},
                 "import_result_gcs_sink": {"output_uri_prefix": sink},
             }
-            started = yield from self._accepted(key, config)
+            started = yield from patiently(request("import", key, corpus=resource, config=config), _is_full)
             self._sinks.append(sink)
-            if started.operation:
-                return started.operation
+            if name := str(started.operation):
+                return name
             for seconds in _LOOK_AGAIN_S:
                 yield [pause(seconds)]
                 for operation in (yield from running_imports(resource)):
                     return operation  # nothing else imports into a corpus of this run
         raise CallError(FailureKind.UNAVAILABLE, f"the answers were lost: {started.unsure}")
 
-    def _accepted(self, key: str, config: Mapping[str, Any]) -> Steps[Started]:
-        """The answer to the request for an import, once there is room for it: others may import as well."""
-        for _ in range(_MOST_REFUSED):
-            (started,) = yield [request("import", key, corpus=self._filling.resource, config=config)]
-            if isinstance(started, Started):
-                return started
-            if started.kind is not FailureKind.QUOTA and not is_busy(started):
-                raise started
-            yield [pause(_REFUSED_S)]
-        raise started
+
+def _is_full(error: BaseException) -> bool:
+    """Return whether there is no room for an import now: others may import as well."""
+    return is_busy(error) or (isinstance(error, CallError) and error.kind is FailureKind.QUOTA)
 
 
 def batches(staged: Staged, missing: AbstractSet[str]) -> Iterator[tuple[list[str], int]]:

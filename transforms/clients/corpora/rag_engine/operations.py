@@ -4,6 +4,9 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
+
+from rankbeam.transforms.clients.corpora.lists import all_pages
 from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed, ListedFile, Operation
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE
 from rankbeam.transforms.records.calls.call import Call
@@ -17,7 +20,7 @@ STUCK_S = 6 * 3600.0
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _BETWEEN_S = 120.0
 _MOST_FAILED_POLLS = 10
-_MOST_BUSY, _BUSY_S = 60, 60.0
+_MOST_REFUSED, _REFUSED_S = 60, 60.0
 _NO_LIST = {FailureKind.INVALID, FailureKind.NOT_FOUND, FailureKind.PERMISSION}
 
 
@@ -26,63 +29,53 @@ def request(name: str, key: str | None = None, **fields: Any) -> Call:
     return Call(SERVICE, key, json.dumps({"request": name, **fields}, ensure_ascii=False))
 
 
-def _pages(name: str, **fields: Any) -> Steps[list[Any]]:
-    """All pages of a list."""
-    pages: list[Any] = []
-    while not pages or pages[-1].next:
-        pages += accepted((yield [request(name, **fields, page_token=pages[-1].next if pages else "")]))
-    return pages
-
-
 def listed_corpora() -> Steps[tuple[Listed, ...]]:
     """All corpora of the project and region, rankbeam's and others."""
-    return tuple(corpus for page in (yield from _pages("list")) for corpus in page.corpora)
+    return (yield from all_pages(lambda token: request("list", page_token=token)))
 
 
 def listed_locations() -> Steps[tuple[str, ...]]:
     """All locations of the project, as projects/P/locations/L."""
-    return tuple(location for page in (yield from _pages("locations")) for location in page.locations)
+    return (yield from all_pages(lambda token: request("locations", page_token=token)))
 
 
 def listed_files(corpus: str) -> Steps[tuple[ListedFile, ...]]:
     """All files of a corpus."""
-    return tuple(file for page in (yield from _pages("files", corpus=corpus)) for file in page.files)
+    return (yield from all_pages(lambda token: request("files", corpus=corpus, page_token=token)))
 
 
 def running_imports(corpus: str) -> Steps[tuple[str, ...]]:
-    """Names of the imports into a corpus that have not ended; none where the service does not list operations."""
-    names: list[str] = []
-    token = ""
-    while True:
-        (page,) = yield [request("operations", corpus=corpus, page_token=token)]
-        if isinstance(page, CallError):
-            if page.kind in _NO_LIST:
-                return tuple(names)
-            raise page
-        names += [operation.name for operation in page.operations if operation.is_import and not operation.done]
-        if not (token := page.next):
-            return tuple(names)
+    """Names of the imports into a corpus that have not ended; none if the service does not list operations."""
+    try:
+        operations = yield from all_pages(lambda token: request("operations", corpus=corpus, page_token=token))
+    except CallError as error:
+        if error.kind in _NO_LIST:
+            return ()
+        raise
+    return tuple(operation.name for operation in operations if operation.is_import and not operation.done)
 
 
-def patiently(call: Call) -> Steps[Any]:
-    """The answer to a request that the service refuses while other operations run on the corpus; it waits for these."""
-    for _ in range(_MOST_BUSY):
-        (answer,) = yield [call]
-        if not isinstance(answer, CallError):
-            return answer
-        if not is_busy(answer):
-            raise answer
-        yield [pause(_BUSY_S)]
-    raise answer
+def patiently(call: Call, is_refused: Callable[[BaseException], bool] | None = None) -> Steps[Any]:
+    """The answer to a request that the service refuses for a while; by default while operations run on the corpus."""
+    waits: list[float] = []
+    again = retry_if_exception(is_refused or is_busy)
+    most = stop_after_attempt(_MOST_REFUSED)
+    for attempt in Retrying(retry=again, stop=most, wait=wait_fixed(_REFUSED_S), sleep=waits.append, reraise=True):
+        while waits:
+            yield [pause(waits.pop())]
+        with attempt:
+            (answer,) = accepted((yield [call]))
+    return answer
 
 
-def is_busy(error: CallError) -> bool:
+def is_busy(error: BaseException) -> bool:
     """Return whether a request is refused only because another operation is running.
 
     >>> is_busy(CallError(FailureKind.INVALID, "FAILED_PRECONDITION: There are other operations running"))
     True
     """
-    return error.message.startswith("FAILED_PRECONDITION") and "operation" in error.message
+    is_early = isinstance(error, CallError) and error.message.startswith("FAILED_PRECONDITION")
+    return is_early and "operation" in str(error)
 
 
 def awaited(

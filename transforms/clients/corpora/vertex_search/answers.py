@@ -1,15 +1,12 @@
 """Pages of documents and chunks of Vertex AI Search, in the form that a fan-out passes on."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from rankbeam.transforms.clients.calls.answers import parsed, written
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.clients.corpora.lists import Answers, Page
 
 Id = Annotated[str, Field(min_length=1)]
 
@@ -36,41 +33,9 @@ class ListedChunk:
     uri: str = ""
 
 
-@dataclass(frozen=True)
-class DocumentPage:
-    """A page of documents; `next` is the token of the next one."""
-
-    documents: tuple[ListedDocument, ...]
-    next: str = ""
-
-
-@dataclass(frozen=True)
-class ChunkPage:
-    """A page of chunks; `next` is the token of the next one."""
-
-    chunks: tuple[ListedChunk, ...]
-    next: str = ""
-
-
 DOCUMENTS, CHUNKS = "documents", "chunks"
-FORMS: Mapping[str, TypeAdapter[Any]] = {DOCUMENTS: TypeAdapter(DocumentPage), CHUNKS: TypeAdapter(ChunkPage)}
-"""The form of the answer to each request."""
-
-
-def stored(request: str, values: Mapping[str, Any]) -> str:
-    """An answer as text."""
-    return json.dumps({"request": request, "answer": json.loads(written(FORMS[request], dict(values)))})
-
-
-def read(answer: str) -> Any:
-    """The page that an answer holds.
-
-    >>> read(stored("chunks", {"chunks": [{"id": "c1", "text": "words"}]})).chunks[0].text
-    'words'
-    """
-    try:
-        values = json.loads(answer)
-        form, content = FORMS[values["request"]], json.dumps(values["answer"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise CallError(FailureKind.MALFORMED, "the answer is not of Vertex AI Search's documents") from error
-    return parsed(form, content)
+ANSWERS = Answers(
+    "Vertex AI Search's documents",
+    {DOCUMENTS: TypeAdapter(Page[ListedDocument]), CHUNKS: TypeAdapter(Page[ListedChunk])},
+)
+"""The answer to each request."""

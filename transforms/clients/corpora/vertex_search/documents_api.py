@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.transforms.clients.corpora.vertex_search import answers
+from rankbeam.transforms.clients.corpora.vertex_search.answers import ANSWERS, CHUNKS, DOCUMENTS
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import Channels, open_channels
 from rankbeam.transforms.clients.google.errors import requested
@@ -35,7 +35,7 @@ class DocumentsApi:
 
     def read(self, answer: str) -> Any:
         """The value of an answer; see `services.Service.read`."""
-        return answers.read(answer)
+        return ANSWERS.read(answer)
 
     def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  lists cost nothing
         """None."""
@@ -53,7 +53,7 @@ class DocumentsConnection:
         """Make one attempt; see `services.Connection.call`."""
         request = json.loads(payload)
         place = {"parent": request["parent"], "page_token": request["page_token"], "page_size": _PAGE}
-        if request["request"] == answers.DOCUMENTS:
+        if request["request"] == DOCUMENTS:
             return await self._list_documents(place, timeout_s)
         return await self._list_chunks(place, timeout_s)
 
@@ -70,7 +70,7 @@ class DocumentsConnection:
             lambda client: client.list_documents(request, retry=None, timeout=timeout_s)
         )
         documents = [_document(Document.pb(document)) for document in page.documents]
-        return Reply(answers.stored(answers.DOCUMENTS, {"documents": documents, "next": page.next_page_token}))
+        return Reply(ANSWERS.stored(DOCUMENTS, {"items": documents, "next": page.next_page_token}))
 
     async def _list_chunks(self, place: dict[str, Any], timeout_s: float) -> Reply:
         from google.cloud.discoveryengine_v1alpha.types import ListChunksRequest
@@ -86,7 +86,7 @@ class DocumentsConnection:
             }
             for chunk in page.chunks
         ]
-        return Reply(answers.stored(answers.CHUNKS, {"chunks": chunks, "next": page.next_page_token}))
+        return Reply(ANSWERS.stored(CHUNKS, {"items": chunks, "next": page.next_page_token}))
 
 
 def _document(document: Any) -> dict[str, Any]:

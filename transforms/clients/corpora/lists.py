@@ -1,0 +1,66 @@
+"""Lists of Google's APIs of data: answers as JSON, and works that request page after page."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter
+
+from rankbeam.transforms.clients.calls.answers import parsed, written
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Page(Generic[Item]):
+    """A page of a list; `next` is the token of the next one."""
+
+    items: tuple[Item, ...]
+    next: str = ""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers of an API, as the ledger keeps them.
+
+    Attributes:
+        api: name of the API in messages.
+        forms: form of the answer to each request.
+    """
+
+    api: str
+    forms: Mapping[str, TypeAdapter[Any]]
+
+    def stored(self, request: str, values: Mapping[str, Any]) -> str:
+        """An answer as text."""
+        return json.dumps({"request": request, "answer": json.loads(written(self.forms[request], dict(values)))})
+
+    def read(self, answer: str) -> Any:
+        """The value of a stored answer.
+
+        >>> answers = Answers("an API", {"words": TypeAdapter(Page[str])})
+        >>> answers.read(answers.stored("words", {"items": ["a", "b"]}))
+        Page(items=('a', 'b'), next='')
+        """
+        try:
+            values = json.loads(answer)
+            form, content = self.forms[values["request"]], json.dumps(values["answer"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise CallError(FailureKind.MALFORMED, f"the answer is not of {self.api}") from error
+        return parsed(form, content)
+
+
+def all_pages(request: Callable[[str], Call]) -> Steps[tuple[Any, ...]]:
+    """The items of all pages of a list; `request` makes the call for the page of a token."""
+    items: list[Any] = []
+    token = ""
+    while True:
+        (page,) = accepted((yield [request(token)]))
+        items += page.items
+        if not (token := page.next):
+            return tuple(items)
