@@ -9,7 +9,7 @@ from rankbeam.pipelines.results.shown import left_out
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.clients.retrievers.index import unused as kept
+from rankbeam.transforms.clients.search import index_folder
 from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records import tables
@@ -57,27 +57,27 @@ DAYS = 30.0
 """An index that no run has used for so long is not needed, by default."""
 
 
-def unused(output: str, days: float, now: datetime | None = None) -> list[kept.KeptIndex]:
+def unused(output: str, days: float, now: datetime | None = None) -> list[index_folder.KeptIndex]:
     """The indexes beside an output that no run has used for some days."""
     if is_table(output):
         raise InputError("is no folder, beside which indexes are kept", path=output)
     before = (now or datetime.now(UTC)) - timedelta(days=days)
     try:
-        return [index for index in kept.kept_indexes(files.join(output, FOLDER)) if index.used < before]
+        return [index for index in index_folder.kept_indexes(files.join(output, FOLDER)) if index.used < before]
     except files.errors(output) as error:
         raise InputError(f"cannot be listed: {gcs.explained(error, output)}", path=output) from error
 
 
-def delete_indexes(indexes: Sequence[kept.KeptIndex]) -> None:
+def delete_indexes(indexes: Sequence[index_folder.KeptIndex]) -> None:
     """Delete indexes; a run that needs one builds it again."""
     for index in indexes:
         try:
-            kept.delete([index])
+            index_folder.delete([index])
         except files.errors(index.folder) as error:
             raise InputError(f"cannot be deleted: {gcs.explained(error, index.folder)}", path=index.folder) from error
 
 
-def as_text(indexes: Sequence[kept.KeptIndex], screen: Screen = WHOLE) -> str:
+def as_text(indexes: Sequence[index_folder.KeptIndex], screen: Screen = WHOLE) -> str:
     """Indexes as a table."""
     if not indexes:
         return "every index there was used since; nothing to delete"
@@ -85,7 +85,7 @@ def as_text(indexes: Sequence[kept.KeptIndex], screen: Screen = WHOLE) -> str:
     return screen.table(Table(["index", "used (UTC)", "MB"], rows, 2))
 
 
-def as_json(indexes: Sequence[kept.KeptIndex]) -> str:
+def as_json(indexes: Sequence[index_folder.KeptIndex]) -> str:
     """Indexes as JSON."""
     rows = [{"folder": index.folder, "used": index.used.isoformat(), "bytes": index.size} for index in indexes]
     return json.dumps({"indexes": rows}, indent=2, ensure_ascii=False)

@@ -10,9 +10,14 @@ from rankbeam.transforms.clients.calls.alone import Alone
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
-from rankbeam.transforms.clients.corpora.vertex_search.answers import ListedDocument
-from rankbeam.transforms.clients.corpora.vertex_search.documents_api import DOCUMENTS_QUOTA, SERVICE, DocumentsApi
-from rankbeam.transforms.clients.corpora.vertex_search.work import ListChunks, ListDocuments
+from rankbeam.transforms.clients.corpora.vertex_search import (
+    DOCUMENTS_QUOTA,
+    SERVICE,
+    DocumentsApi,
+    ListChunks,
+    ListDocuments,
+    ListedDocument,
+)
 from rankbeam.transforms.clients.formats import ids
 from rankbeam.transforms.clients.formats.documents.files import holds_documents
 from rankbeam.transforms.clients.ledger import Ledger

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from rankbeam.transforms.clients.retrievers.base import Retriever
 from rankbeam.transforms.clients.retrievers.bm25 import Bm25
-from rankbeam.transforms.clients.retrievers.index.analysis import STOP_WORDS
+from rankbeam.transforms.clients.search.analysis import STOP_WORDS
 from rankbeam.transforms.goldens.grading import GradingPool
 from rankbeam.transforms.goldens.pooling import Ids, Opened, interleaved
 from rankbeam.transforms.records.errors import CallError

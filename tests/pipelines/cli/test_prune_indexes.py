@@ -12,7 +12,7 @@ from support.cli import rankbeam
 from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.retrievers.bm25 import Bm25
-from rankbeam.transforms.clients.retrievers.index import collection, tokens, units
+from rankbeam.transforms.clients.search import collection, tokens, units
 from rankbeam.transforms.records.chunking import Chunking
 from rankbeam.transforms.records.documents import Documents
 

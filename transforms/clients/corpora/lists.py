@@ -25,8 +25,8 @@ class Page(Generic[Item]):
 
 
 @dataclass(frozen=True)
-class Answers:
-    """The answers of an API, as the ledger keeps them.
+class AnswerForms:
+    """The forms of the answers of an API, as the ledger keeps them.
 
     Attributes:
         api: name of the API in messages.
@@ -43,7 +43,7 @@ class Answers:
     def read(self, answer: str) -> Any:
         """The value of a stored answer.
 
-        >>> answers = Answers("an API", {"words": TypeAdapter(Page[str])})
+        >>> answers = AnswerForms("an API", {"words": TypeAdapter(Page[str])})
         >>> answers.read(answers.stored("words", {"items": ["a", "b"]}))
         Page(items=('a', 'b'), next='')
         """

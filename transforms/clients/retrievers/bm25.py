@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from rankbeam.transforms.clients.retrievers.index.units import Indexed
 from rankbeam.transforms.clients.retrievers.lexical import LexicalIndex, LexicalParameters
+from rankbeam.transforms.clients.search.units import Indexed
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.kernels.search.pruned import best
 from rankbeam.transforms.kernels.search.weights import Bm25Formula, Bm25Scorer, SingleArray
@@ -41,7 +41,7 @@ class Bm25Index(LexicalIndex):
     scorer: Bm25Scorer
 
     def best(self, terms: list[int], top_k: int) -> tuple[IntArray, SingleArray]:
-        """The units that match; with robertson and atire, a term that every unit has is no match."""
+        """The units that match; with robertson and atire, a term that every unit has matches nothing."""
         return best(self.scorer, terms, top_k)
 
 

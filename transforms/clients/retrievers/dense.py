@@ -10,9 +10,9 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
-from rankbeam.transforms.clients.retrievers.index.collection import collection_of, content_of
-from rankbeam.transforms.clients.retrievers.index.matrix import Matrix, vectors_in, write_all, write_of_file
-from rankbeam.transforms.clients.retrievers.index.units import Units, units_of
+from rankbeam.transforms.clients.search.collection import collection_of, content_of
+from rankbeam.transforms.clients.search.matrix import Matrix, vectors_in, write_all, write_of_file
+from rankbeam.transforms.clients.search.units import Units, units_of
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.kernels.search.nearest import SingleArray, nearest, unit_length

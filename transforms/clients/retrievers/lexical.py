@@ -7,8 +7,8 @@ import Stemmer
 from pydantic import field_validator
 
 from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
-from rankbeam.transforms.clients.retrievers.index.analysis import STOP_WORDS, WORDS, Analysis, Tokenizer
-from rankbeam.transforms.clients.retrievers.index.units import Indexed, indexed
+from rankbeam.transforms.clients.search.analysis import STOP_WORDS, WORDS, Analysis, Tokenizer
+from rankbeam.transforms.clients.search.units import Indexed, indexed
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 from rankbeam.transforms.kernels.search.weights import SingleArray
 from rankbeam.transforms.records.documents import Documents

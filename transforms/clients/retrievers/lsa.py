@@ -9,8 +9,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from rankbeam.transforms.clients.retrievers.index.units import Indexed
 from rankbeam.transforms.clients.retrievers.lexical import LexicalIndex, LexicalParameters
+from rankbeam.transforms.clients.search.units import Indexed
 from rankbeam.transforms.kernels.search.nearest import nearest, unit_length
 from rankbeam.transforms.kernels.search.svd import OVERSAMPLES, POWER_ITERATIONS, ROUNDING, SEED, Compressed, decompose
 from rankbeam.transforms.kernels.search.weights import SingleArray, TfIdfScorer, damped

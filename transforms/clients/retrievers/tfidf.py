@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rankbeam.transforms.clients.retrievers.index.units import Indexed
 from rankbeam.transforms.clients.retrievers.lexical import LexicalIndex, LexicalParameters
+from rankbeam.transforms.clients.search.units import Indexed
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 from rankbeam.transforms.kernels.search.top import top
 from rankbeam.transforms.kernels.search.weights import TfIdfScorer

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
-from rankbeam.transforms.clients.corpora.lists import Answers, Page
+from rankbeam.transforms.clients.corpora.lists import AnswerForms, Page
 from rankbeam.transforms.records.errors import CallError
 
 _STATUS = (
@@ -70,7 +70,7 @@ class Operation:
         return CallError(kind_of(status), f"{status}: {self.message}")
 
 
-ANSWERS = Answers(
+ANSWERS = AnswerForms(
     "RAG Engine's data API",
     {
         "list": TypeAdapter(Page[Listed]),

@@ -1,23 +1,60 @@
-"""The documents of a data store as a service of calls: one page an attempt.
+"""The documents of a data store of Vertex AI Search as a service of calls, and works that list them page by page.
 
 Chunks are listed by version v1alpha of the API only.
 """
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from rankbeam.transforms.clients.corpora.vertex_search.answers import ANSWERS, CHUNKS, DOCUMENTS
+from pydantic import Field, TypeAdapter
+
+from rankbeam.transforms.clients.corpora.lists import AnswerForms, Page, all_pages
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import Channels, open_channels
 from rankbeam.transforms.clients.google.errors import requested
+from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 SERVICE = "vertex_search_documents"
 DOCUMENTS_QUOTA = Quota(requests_per_minute=300, timeout_s=60.0)
 """The pace of searches, which is documented; that of lists is not."""
 _PAGE = 1000
+DOCUMENTS, CHUNKS = "documents", "chunks"
+Id = Annotated[str, Field(min_length=1)]
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class ListedDocument:
+    """A document as the service lists it."""
+
+    id: Id
+    name: str
+    uri: str = ""
+    mime_type: str = ""
+    text: str = ""
+    values: Mapping[str, Any] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ListedChunk:
+    """A chunk of a document; `title` is the document's."""
+
+    id: Id
+    text: str
+    title: str = ""
+    uri: str = ""
+
+
+ANSWERS = AnswerForms(
+    "Vertex AI Search's documents",
+    {DOCUMENTS: TypeAdapter(Page[ListedDocument]), CHUNKS: TypeAdapter(Page[ListedChunk])},
+)
+"""The answer to each request."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +124,44 @@ class DocumentsConnection:
             for chunk in page.chunks
         ]
         return Reply(ANSWERS.stored(CHUNKS, {"items": chunks, "next": page.next_page_token}))
+
+
+@dataclass(frozen=True)
+class _Listing(Generic[Item]):
+    """Base of both works."""
+
+    api: DocumentsApi
+    stage: ClassVar[str] = "documents"
+    services: ClassVar[Sequence[str]] = (SERVICE,)
+    request: ClassVar[str]
+
+    def steps(self, item: str) -> Steps[tuple[Item, ...]]:
+        """All pages."""
+
+        def page(token: str) -> Call:
+            return Call(SERVICE, None, json.dumps({"request": self.request, "parent": item, "page_token": token}))
+
+        return (yield from all_pages(page))
+
+    def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  the Protocol's
+        """As `Work`."""
+        return self.api.read(reply.answer)
+
+    def calls(self, item: str) -> range:  # noqa: ARG002  the Protocol's
+        """As `Work`; the number of pages is not known before."""
+        return range(1, 1 << 31)
+
+
+class ListDocuments(_Listing[ListedDocument]):
+    """Lists the documents of a branch, by its name."""
+
+    request = DOCUMENTS
+
+
+class ListChunks(_Listing[ListedChunk]):
+    """Lists the chunks of a document, by its name, in the order of the service."""
+
+    request = CHUNKS
 
 
 def _document(document: Any) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Folders of files that are made once, and kept under a name that says what they were made from.
 
 A folder appears under its name when it is complete, with the size and checksum of every file. A run that needs it and
-does not find it whole makes it; others wait meanwhile.
+does not find it whole makes it; others wait meanwhile. Other machines copy it from a filesystem that cannot be mapped
+into memory, such as a bucket, and verify it. Each use gives the manifest a new time.
 """
 
 import fcntl
@@ -10,13 +11,17 @@ import json
 import logging
 import shutil
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from rankbeam.transforms.clients.retrievers.index import shipped
-from rankbeam.transforms.clients.storage import files
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
 
 FORMAT = 2
@@ -59,7 +64,7 @@ class IndexFolder:
                 shutil.rmtree(folder, ignore_errors=True)
                 _make(folder, make)
                 if self.place is not None:
-                    shipped.send(folder, files.join(self.place, folder.name), MANIFEST)
+                    _send(folder, files.join(self.place, folder.name))
         return folder
 
     def find(self, name: str, parameters: object) -> Path | None:
@@ -86,10 +91,10 @@ class IndexFolder:
             (folder / MANIFEST).touch()  # its time says when the index was used last
             return True
         place = None if self.place is None else files.join(self.place, folder.name)
-        if place is None or not shipped.fetched(place, folder, MANIFEST):
+        if place is None or not _fetched(place, folder):
             return False
         if (problem := _problem(folder)) is None:
-            shipped.mark_used(place, folder, MANIFEST)
+            _mark_used(place, folder)
             return True
         _logger.warning("the index %s %s; it is built again", place, problem)
         shutil.rmtree(folder)
@@ -146,3 +151,71 @@ def alone(path: Path) -> Iterator[None]:
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _fetched(place: str, into: Path) -> bool:
+    """Copy an index from its place; returns whether there is one."""
+    if not files.exists(files.join(place, MANIFEST)):
+        return False
+    into.mkdir()
+    for path in files.match(files.join(place, "*")):
+        name = path.rpartition("/")[2]
+        with files.open_raw(path) as source, (into / name).open("wb") as target:
+            shutil.copyfileobj(source, target, _BLOCK)
+    return True
+
+
+def _mark_used(place: str, folder: Path) -> None:
+    """Write the manifest of an index again, so that its time says when it was used last.
+
+    Where that is not allowed, the index counts as not used: it can be built again.
+    """
+    with suppress(*files.errors(place)):
+        _copy(folder, place, MANIFEST)
+
+
+def _send(folder: Path, place: str) -> None:
+    """Copy an index to its place."""
+    names = sorted(path.name for path in folder.iterdir() if path.name != MANIFEST)
+    for name in [*names, MANIFEST]:
+        _copy(folder, place, name)
+
+
+def _copy(folder: Path, place: str, name: str) -> None:
+    target = FileSystems.create(files.join(place, name), compression_type=CompressionTypes.UNCOMPRESSED)
+    with (folder / name).open("rb") as source, target:
+        shutil.copyfileobj(source, target, _BLOCK)
+
+
+@dataclass(frozen=True)
+class KeptIndex:
+    """An index that is kept."""
+
+    folder: str
+    size: int
+    used: datetime
+
+
+def kept_indexes(root: str) -> list[KeptIndex]:
+    """The indexes below a folder of any filesystem, by their folders: SOURCE/CONTENT/INDEX."""
+    pattern = files.join(root, "*", "*", "*", "*")
+    by_folder: defaultdict[str, list[tuple[str, int, float]]] = defaultdict(list)
+    for path, size, changed in matching.version(pattern) if files.match(pattern) else ():
+        by_folder[path.rpartition("/")[0]].append((path, size, changed))
+    return [
+        KeptIndex(
+            folder,
+            sum(size for _, size, _ in parts),
+            datetime.fromtimestamp(max(changed for _, _, changed in parts), UTC),
+        )
+        for folder, parts in sorted(by_folder.items())
+    ]
+
+
+def delete(indexes: Sequence[KeptIndex]) -> None:
+    """Delete indexes: the manifest first, so that one that is deleted in part is none."""
+    for index in indexes:
+        is_local = files.is_local(index.folder)
+        with alone(Path(index.folder).with_suffix(".lock")) if is_local else nullcontext():
+            files.delete(files.join(index.folder, MANIFEST))
+            files.delete(index.folder)

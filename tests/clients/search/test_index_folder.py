@@ -10,8 +10,8 @@ from support import memory_filesystem
 from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.retrievers.bm25 import Bm25
-from rankbeam.transforms.clients.retrievers.index import collection, tokens, units
-from rankbeam.transforms.clients.retrievers.index.kept import IndexFolder
+from rankbeam.transforms.clients.search import collection, tokens, units
+from rankbeam.transforms.clients.search.index_folder import IndexFolder
 from rankbeam.transforms.records.chunking import Chunking
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.queries import Query, Ranking

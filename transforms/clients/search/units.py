@@ -7,10 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from rankbeam.transforms.clients.retrievers.index.analysis import WORDS, Analysis
-from rankbeam.transforms.clients.retrievers.index.collection import Collection, collection_of
-from rankbeam.transforms.clients.retrievers.index.tokens import TokenIndex, mapped, tokens_of
-from rankbeam.transforms.clients.retrievers.index.vocabulary import Vocabulary, vocabulary_of
+from rankbeam.transforms.clients.search.analysis import WORDS, Analysis
+from rankbeam.transforms.clients.search.collection import Collection, collection_of
+from rankbeam.transforms.clients.search.tokens import TokenIndex, Vocabulary, mapped, tokens_of, vocabulary_of
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.kernels.search.bigrams import has_pairs
 from rankbeam.transforms.kernels.search.postings import Pieces, Postings, build, within

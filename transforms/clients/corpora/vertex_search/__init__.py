@@ -1,1 +1,0 @@
-"""Documents of data stores of Vertex AI Search, and their chunks, over gRPC."""
