@@ -99,7 +99,7 @@ def rows_of_text(draw: st.DrawFn, layout: LineLayout) -> bytes:
     width = draw(st.integers(layout.at_least, layout.at_most or 7))
     block = draw(st.sampled_from(["", "", "", " ", "\ufeff", "\n"]))
     for _ in range(draw(st.integers(0, 6))):
-        words = [draw(numbers if place in (layout.wanted[2], layout.rank) else ids) for place in range(width)]
+        words = [draw(numbers if place in (layout.positions[2], layout.rank) else ids) for place in range(width)]
         block += words[0] + "".join(draw(between) + word for word in words[1:]) + draw(end)
     last = draw(st.sampled_from(["", "\n", "q", "q1 0 d 1", "q\td\t1\r"]))
     return (block.removesuffix("\n") + last).encode(errors="surrogateescape")
@@ -135,11 +135,11 @@ def test_every_faultless_block_is_read_fast(data: st.DataObject, layout: LineLay
     rows, block = [], ""
     for _ in range(data.draw(st.integers(1, 5))):
         words = data.draw(st.lists(names, min_size=width, max_size=width))
-        words[layout.wanted[2]] = data.draw(st.sampled_from(NUMBERS))
+        words[layout.positions[2]] = data.draw(st.sampled_from(NUMBERS))
         if layout.rank is not None:
             words[layout.rank] = data.draw(st.sampled_from(NUMBERS))
         block += words[0] + "".join(data.draw(between) + word for word in words[1:]) + data.draw(ends)
-        rows.append([words[place] for place in layout.wanted])
+        rows.append([words[place] for place in layout.positions])
     parsed = parse_rows(block.rstrip("\r\n\t ").encode(), layout)
     assert parsed is not None
     expected = [(query, doc, float(number)) for query, doc, number in rows]

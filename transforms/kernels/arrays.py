@@ -15,7 +15,7 @@ StringArray: TypeAlias = pa.StringArray | pa.LargeStringArray
 
 
 def offsets_of(groups: IntArray, count: int) -> IntArray:
-    """Where each group begins in rows that are sorted by group.
+    """Return the first row of each group, in rows sorted by group.
 
     Args:
         groups: int64[n], group of each row, ascending, from 0 to count - 1.

@@ -19,11 +19,11 @@ def bin_of(seconds: float) -> int:
 
 
 def percentile(counts: Mapping[int, int], percent: int) -> float | None:
-    """The smallest duration that so many percent of all do not exceed, in seconds; None where there is none.
+    """A percentile of the durations, in seconds, as the upper end of its bin; None without durations.
 
     Args:
-        counts: how many durations fall into each bin.
-        percent: from 1 to 100.
+        counts: number of durations by bin.
+        percent: percentage of durations that do not exceed the result, from 1 to 100.
 
     >>> most, all_but_six = ({bin_of(0.2): number, bin_of(3.0): 100 - number} for number in (95, 94))
     >>> f"{percentile(most, 95):.1f} {percentile(all_but_six, 95):.1f}"

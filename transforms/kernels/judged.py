@@ -9,8 +9,8 @@ and k contexts in rank order:
     ga  bool[m]     the answer supports claim j of the reference answer
 
 "Contradicted" and "not stated" are both false. Metrics of claims are those of RAGChecker (Ru et al., NeurIPS 2024),
-which scores 0 where nothing can be counted; here that is undefined. What ragas computes stands in
-`judged_ragas`, metrics of refusals in `judged_refusals`.
+which scores 0 where nothing can be counted; here that is undefined. Module `judged_ragas` has the metrics of ragas,
+`judged_refusals` those of refusals.
 """
 
 import math
@@ -29,7 +29,7 @@ USEFUL_GRADE = 2
 
 
 class Undefined(StrEnum):
-    """Why a metric has no value for a query."""
+    """Reasons why a metric has no value for a query."""
 
     NO_CLAIMS = "no_claims"
     NO_REFERENCE = "no_reference"
@@ -55,7 +55,7 @@ Value: TypeAlias = float | Undefined
 
 
 class AnswerKind(StrEnum):
-    """What an answer does with its question."""
+    """Kinds of answers: an answer, part of one, a refusal, or something else."""
 
     ANSWERED = "answered"
     PARTIAL = "partial"
@@ -64,7 +64,7 @@ class AnswerKind(StrEnum):
 
 
 class Assigned(StrEnum):
-    """How far an answer contains a nugget."""
+    """Degrees to which an answer contains a nugget."""
 
     SUPPORT = "support"
     PARTIAL = "partial"
@@ -86,8 +86,8 @@ def any_of(matrix: BoolArray, axis: int) -> BoolArray:
     >>> any_of(np.array([[True, False], [False, False]]), axis=1).tolist()
     [True, False]
     """
-    found: BoolArray = np.logical_or.reduce(matrix, axis=axis)
-    return found
+    reduced: BoolArray = np.logical_or.reduce(matrix, axis=axis)
+    return reduced
 
 
 def faithfulness(ac: BoolArray) -> Value:
@@ -158,7 +158,7 @@ def claim_f1(ag: BoolArray, ga: BoolArray, kind: AnswerKind | None = None, answe
     Args:
         ag: the reference supports claims of the answer.
         ga: the answer supports claims of the reference.
-        kind: of the answer; only looked at where it has no claims.
+        kind: the kind of the answer; used only if it has no claims.
         answerable: whether the corpus holds an answer; a refusal is right where it does not. None where nothing says
             so: then a reference with claims is an answer.
 
@@ -209,7 +209,7 @@ def context_utilization(gc: BoolArray, ga: BoolArray) -> Value:
 
 
 def average_precision(useful: BoolArray) -> float:
-    """Average precision over the useful contexts that were retrieved; 0 where there is none.
+    """Average precision over the useful contexts that were retrieved; 0 if no context is useful.
 
     Not the average precision of retrieval: a useful context that was not retrieved costs nothing.
 
@@ -260,7 +260,7 @@ def criterion_value(levels: FloatArray | Undefined) -> Value:
 
 
 def answer_relevance(relevance: int) -> Value:
-    """How relevant the answer is to its question, as a share of the highest grade."""
+    """The answer's relevance to its question, as a share of the highest grade."""
     return relevance / HIGHEST_GRADE
 
 
@@ -272,7 +272,7 @@ def citation_precision(ac: BoolArray, cited: BoolArray, invented: int) -> Value:
     Args:
         ac: contexts support claims of the answer.
         cited: bool[k], the answer cites the context.
-        invented: how many contexts the answer cites that it was not given.
+        invented: number of cited contexts that the answer did not receive.
 
     >>> citation_precision(np.array([[True, False, True]]), np.array([True, True, False]), 0)
     0.5

@@ -54,7 +54,7 @@ def answer_relevance(cosines: Sequence[Value], noncommittal: BoolArray) -> Value
     """The mean cosine between the question and those generated from the answer; 0 where all are noncommittal.
 
     Args:
-        cosines: of the question and each generated one, at least one.
+        cosines: cosine of the question and each generated one, at least one.
         noncommittal: bool, the generated question comes from an answer that evades it.
 
     >>> answer_relevance([0.5, 1.0], np.array([False, True])), answer_relevance([0.5, 1.0], np.array([True, True]))
@@ -78,7 +78,7 @@ def answer_correctness(
         ag: the reference supports claims of the answer.
         ga: the answer supports claims of the reference.
         similarity: cosine of the two texts' embeddings.
-        kind: of the answer; only looked at where it has no claims.
+        kind: the kind of the answer; used only if it has no claims.
         answerable: whether the corpus holds an answer; None where nothing says so.
 
     >>> answer_correctness(np.array([True, False]), np.array([True, False]), 0.5)
@@ -116,5 +116,5 @@ def cosine(a: FloatArray, b: FloatArray) -> Value:
         return Undefined.NO_DIRECTION
     x, y = (a / largest[0]).tolist(), (b / largest[1]).tolist()
     product = math.fsum(p * q for p, q in zip(x, y, strict=True))
-    found = product / (math.sqrt(math.fsum(p * p for p in x)) * math.sqrt(math.fsum(q * q for q in y)))
-    return max(-1.0, min(1.0, found))
+    value = product / (math.sqrt(math.fsum(p * p for p in x)) * math.sqrt(math.fsum(q * q for q in y)))
+    return max(-1.0, min(1.0, value))

@@ -9,7 +9,7 @@ import numpy as np
 from rankbeam.transforms.kernels.arrays import IntArray
 
 _LEAST_FIFTHS = 4
-"""Of a chunk, how many fifths must stand in the document in one piece, where it does not stand there as it is."""
+"""Fifths of a chunk that the document must contain in one piece, unless it contains all of the chunk."""
 
 _BLANKS = re.compile(r"\s+")
 
@@ -19,7 +19,7 @@ class Folded(NamedTuple):
 
     Attributes:
         text: the folded text.
-        place: int64[len(text)], where each of its characters stands in the text.
+        place: int64[len(text)], position of each of its characters in the original text.
     """
 
     text: str
@@ -34,25 +34,25 @@ def folded(text: str) -> Folded:
     Folded(text='a b', place=array([1, 2, 4]))
     """
     place = np.arange(len(text))
-    kept = np.ones(len(text), bool)
+    is_kept = np.ones(len(text), bool)
     pieces, last = [], 0
     for match in _BLANKS.finditer(text):
         start, end = match.span()
         outside = start == 0 or end == len(text)
         pieces += [text[last:start], "" if outside else " "]
-        kept[start if outside else start + 1 : end] = False
+        is_kept[start if outside else start + 1 : end] = False
         last = end
-    return Folded("".join([*pieces, text[last:]]), place[kept])
+    return Folded("".join([*pieces, text[last:]]), place[is_kept])
 
 
 def located(chunk: str, document: str) -> tuple[int, int] | None:
-    """The span of a document that a chunk's text is taken from; the first one, where it stands there several times.
+    """The span of a document that a chunk's text comes from; the first one if the document repeats it.
 
-    The text itself is looked for, then the text with its white space folded, and at last the longest piece that chunk
-    and document share, if that is at least four fifths of the chunk.
+    The search is for the text itself, then for the text with its white space folded, and finally for the longest piece
+    that chunk and document share, if that is at least four fifths of the chunk.
 
     Returns:
-        Start and end in code points; None where there is no such place.
+        Start and end in code points; None if there is no match.
 
     >>> located("b c", "a b  c d"), located("b x", "a b  c d")
     ((2, 6), None)
@@ -75,7 +75,7 @@ def located_after(prefix: int, chunk: str, document: str) -> tuple[int, int] | N
         document: prefix and text.
 
     Returns:
-        Start and end in code points of the text; None where there is no such place.
+        Start and end in code points of the text; None if there is no match.
 
     >>> located_after(6, "Title\nbo", "Title\nbody"), located_after(6, "dy", "Title\nbody")
     ((0, 2), (2, 4))

@@ -65,22 +65,22 @@ def first_alike(texts: Sequence[str], least: float = LEAST_JACCARD) -> list[int]
     """For each text the position of the first kept text that it is a near-duplicate of; its own where it is kept.
 
     Args:
-        texts: in the order of preference.
-        least: the Jaccard index from which two texts are near-duplicates.
+        texts: the texts in order of preference.
+        least: the lowest Jaccard index at which two texts are near-duplicates.
 
     >>> first_alike(["How do I pay an invoice?", "Who can see reports?", "how do I pay an invoice"])
     [0, 1, 0]
     """
-    kept: dict[tuple[int, bytes], list[int]] = {}
+    by_band: dict[tuple[int, bytes], list[int]] = {}
     hashes: list[HashArray] = []
     same: list[int] = []
     for place, text in enumerate(texts):
         hashes.append(shingles(text))
         own = bands(signature(hashes[-1]))
-        candidates = sorted({other for band in own for other in kept.get(band, ())})
+        candidates = sorted({other for band in own for other in by_band.get(band, ())})
         first = next((other for other in candidates if jaccard(hashes[other], hashes[-1]) >= least), place)
         same.append(first)
         if first == place:
             for band in own:
-                kept.setdefault(band, []).append(place)
+                by_band.setdefault(band, []).append(place)
     return same

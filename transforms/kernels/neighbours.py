@@ -11,8 +11,8 @@ class Neighbours:
     """Documents by their words, and by each word the documents that hold it.
 
     Attributes:
-        profiles: of the documents, words by falling weight.
-        holders: by word, the documents that hold it.
+        profiles: by document, its words by falling weight.
+        holders: by word, the documents that contain it.
     """
 
     profiles: Mapping[str, Profile]

@@ -42,11 +42,11 @@ class Pacer:
         self._pace, self._paced_at = 1.0, 0.0
 
     def wait_s(self, now: float, tokens: float = 0.0) -> float:
-        """How long the next call has to wait; 0 when it may begin, infinite when it never can.
+        """Seconds until the next call may begin; 0 if it may begin now, infinite if it never can.
 
         Args:
-            now: the time.
-            tokens: that the call may take, at most.
+            now: the time in seconds.
+            tokens: most tokens that the call can use.
         """
         free = [
             begun[0] + window + _SLACK_S.get(window, 0.0)
@@ -61,11 +61,11 @@ class Pacer:
         """Count a call that begins now; every attempt counts.
 
         Args:
-            now: the time.
-            tokens: that the call may take, at most.
+            now: the time in seconds.
+            tokens: most tokens that the call can use.
 
         Returns:
-            What it holds of the tokens, for `settle`; None where they are not counted.
+            The reservation of its tokens, for `settle`; None if tokens are not counted.
         """
         for begun in self._begun.values():
             begun.append(now)
@@ -115,10 +115,10 @@ def lane_pacer(requests_per_minute: float, lane: int, lanes: int, tokens_per_min
     """The pace of one of several lanes; what all lanes together may begin in a window is never more than the quota.
 
     Args:
-        requests_per_minute: of all lanes together.
-        lane: which one, from 0.
-        lanes: how many; no more than calls a second.
-        tokens_per_minute: of all lanes together; None where tokens are not counted.
+        requests_per_minute: quota of all lanes together.
+        lane: index of the lane, from 0.
+        lanes: number of lanes; no more than calls a second.
+        tokens_per_minute: quota of all lanes together; None if tokens are not counted.
 
     >>> [lane_pacer(1500, lane, 4).limits for lane in (0, 3)]
     [{1.0: 7, 60.0: 420}, {1.0: 6, 60.0: 360}]
@@ -133,14 +133,14 @@ def lane_pacer(requests_per_minute: float, lane: int, lanes: int, tokens_per_min
 
 
 def first_to_begin(waits_s: Sequence[float], overtaken: Sequence[int]) -> int:
-    """Which of the calls that wait is to begin next: the one that may first, in their order among equals.
+    """Index of the waiting call to admit next: the earliest eligible one, ties by arrival.
 
     A call that takes few tokens may begin before one that has to wait until there is room for many, or the large one
     would hold up all others; but not more than eight may, or it would wait for ever.
 
     Args:
-        waits_s: how long each has to wait, in the order in which they came; at least one.
-        overtaken: how many later ones began before each.
+        waits_s: seconds until each call may begin, by arrival; at least one.
+        overtaken: for each call, the number of later calls that began before it.
 
     >>> first_to_begin([5.0, 0.1, 0.1], [0, 0, 0]), first_to_begin([5.0, 0.1, 0.1], [8, 0, 0])
     (1, 0)
@@ -150,7 +150,7 @@ def first_to_begin(waits_s: Sequence[float], overtaken: Sequence[int]) -> int:
 
 
 def lane_shares(requests_per_minute: float, lanes: int) -> list[int]:
-    """How many calls each lane may begin in a second: the quota's, divided as evenly as whole numbers allow.
+    """The number of calls that each lane may begin in a second: the quota, divided as evenly as possible.
 
     >>> lane_shares(1500, 4)
     [7, 6, 6, 6]

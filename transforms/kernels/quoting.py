@@ -33,13 +33,13 @@ def place_of(quote: str, text: str) -> Span | None:
     folded, places = _folded(text)
     needle, _ = _folded(quote)
     for part in dict.fromkeys((needle, needle.strip(_EDGES))):
-        at = _found(part, folded) if part else None
+        at = _first_match(part, folded) if part else None
         if at is not None:
             return places[at][0], places[at + len(part) - 1][1]
     return None
 
 
-def _found(part: str, folded: str) -> int | None:
+def _first_match(part: str, folded: str) -> int | None:
     """The first place that begins and ends with whole words, or else the first."""
     places = [match.start() for match in re.finditer(f"(?={re.escape(part)})", folded)]
     whole = (at for at in places if not _splits(folded, at) and not _splits(folded, at + len(part)))

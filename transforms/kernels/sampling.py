@@ -32,7 +32,7 @@ def in_turn(position: int, names: Sequence[Named], seed: int, *purpose: object) 
     Args:
         position: from 0.
         names: distinct.
-        seed: of the order.
+        seed: seed of the order.
         purpose: so that several lists have orders of their own.
 
     >>> sorted(in_turn(position, ["a", "b", "c"], 7, "x") for position in range(3, 6))

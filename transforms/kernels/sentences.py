@@ -7,13 +7,13 @@ _END = re.compile(r"(?<!\b\w)(?<!\b\w\.\w)[.!?…]+[\"'”’)\]]*(?=\s+[^a-z\s]
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Where each sentence stands: [start, end) in code points, without white space around it.
+    """The span of each sentence: [start, end) in code points, without surrounding white space.
 
     >>> text = "It costs 3.50 euros, e.g. monthly. Why?\\nNobody knows"
     >>> [text[start:end] for start, end in sentences(text)]
     ['It costs 3.50 euros, e.g. monthly.', 'Why?', 'Nobody knows']
     """
-    ends = sorted({*(found.end() for found in _END.finditer(text)), len(text)})
+    ends = sorted({*(match.end() for match in _END.finditer(text)), len(text)})
     spans = zip([0, *ends], ends, strict=False)
     return [trimmed for start, end in spans if (trimmed := _trimmed(text, start, end)) is not None]
 

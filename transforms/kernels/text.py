@@ -37,7 +37,7 @@ class Fields:
     Attributes:
         line: int64[m], number of each line inside the block, from 0.
         count: int64[m], the number of fields of each line.
-        columns: the wanted columns as Arrow strings of m values; a line that is too short has "".
+        columns: the requested columns as Arrow strings of m values; a line that is too short has "".
         lines_seen: the number of lines of the block, empty ones included.
     """
 
@@ -47,17 +47,17 @@ class Fields:
     lines_seen: int
 
 
-def split_blanks(block: bytes, wanted: Sequence[int]) -> Fields:
+def split_blanks(block: bytes, positions: Sequence[int]) -> Fields:
     """Split lines at runs of blanks and tabs, as trec_eval does; a line that begins with # is a comment.
 
     Args:
         block: whole lines; only the last one may lack its newline.
-        wanted: the positions, from 0, of the columns to return.
+        positions: the positions, from 0, of the columns to return.
 
     Returns:
-        The fields; a line may have more of them than wanted.
+        The fields; a line may have more fields than those.
 
-    >>> fields = split_blanks(b"q1 Q0\\td2  1 0.5 run\\r\\n\\n", wanted=[0, 2, 4])
+    >>> fields = split_blanks(b"q1 Q0\\td2  1 0.5 run\\r\\n\\n", positions=[0, 2, 4])
     >>> [column.to_pylist() for column in fields.columns], fields.count.tolist()
     ([['q1'], ['d2'], ['0.5']], [6])
     """
@@ -73,20 +73,20 @@ def split_blanks(block: bytes, wanted: Sequence[int]) -> Fields:
         if len(comment_line):
             keep = ~np.isin(line_of_field, comment_line)
             start, end, line_of_field = start[keep], end[keep], line_of_field[keep]
-    return _gather(data, start, end, line_of_field, wanted, _lines(data, newline))
+    return _gather(data, start, end, line_of_field, positions, _lines(data, newline))
 
 
-def split_tabs(block: bytes, wanted: Sequence[int]) -> Fields:
+def split_tabs(block: bytes, positions: Sequence[int]) -> Fields:
     """Split lines at every tab; blanks and quotes belong to the field.
 
     Args:
         block: whole lines; only the last one may lack its newline.
-        wanted: the positions, from 0, of the columns to return.
+        positions: the positions, from 0, of the columns to return.
 
     Returns:
         The fields. Lines of white space alone are left out.
 
-    >>> fields = split_tabs(b'q 1\\td"2\\t1\\n', wanted=[0, 1, 2])
+    >>> fields = split_tabs(b'q 1\\td"2\\t1\\n', positions=[0, 1, 2])
     >>> [column.to_pylist() for column in fields.columns]
     [['q 1'], ['d"2'], ['1']]
     """
@@ -102,7 +102,7 @@ def split_tabs(block: bytes, wanted: Sequence[int]) -> Fields:
     has_text = np.zeros(len(newline), bool)
     has_text[np.searchsorted(newline, np.flatnonzero(~_IS_BLANK[data]))] = True
     keep = has_text[line_of_field]
-    return _gather(data, start[keep], end[keep], line_of_field[keep], wanted, len(newline))
+    return _gather(data, start[keep], end[keep], line_of_field[keep], positions, len(newline))
 
 
 @dataclass(frozen=True)
@@ -110,24 +110,24 @@ class LineLayout:
     """The layout of the lines of a file of judgements or of a run.
 
     Attributes:
-        wanted: the positions, from 0, of the query id, the document id and the number.
+        positions: the positions, from 0, of the query id, the document id and the number.
         at_least: the least number of fields of a line.
         at_most: the largest number of fields of a line; None where further words are ignored.
         tabs: True where single tabs separate the fields, False where runs of blanks and tabs do.
-        rank: the position of a further column that holds a number in every valid row; None where there is none. It is
+        rank: the position of a further column that holds a number in every valid row; None if no column does. It is
             parsed only as a check: an additional word earlier on the line puts something else there.
     """
 
-    wanted: tuple[int, int, int]
+    positions: tuple[int, int, int]
     at_least: int
     at_most: int | None
     tabs: bool = False
     rank: int | None = None
 
     def split(self, block: bytes) -> Fields:
-        """The wanted fields of all lines, valid or not, followed by the rank where the layout has one."""
+        """The fields at `positions` of all lines, valid or not, followed by the rank where the layout has one."""
         rank = [] if self.rank is None else [self.rank]
-        return (split_tabs if self.tabs else split_blanks)(block, [*self.wanted, *rank])
+        return (split_tabs if self.tabs else split_blanks)(block, [*self.positions, *rank])
 
 
 def parse_rows(block: bytes, layout: LineLayout) -> tuple[StringArray, StringArray, pa.DoubleArray] | None:
@@ -135,7 +135,7 @@ def parse_rows(block: bytes, layout: LineLayout) -> tuple[StringArray, StringArr
 
     Args:
         block: whole lines; only the last one may lack its newline.
-        layout: of the lines.
+        layout: the layout of the lines.
 
     Returns:
         Query ids, document ids and finite numbers of all lines, the same as from `layout.split`. None where the block
@@ -143,7 +143,7 @@ def parse_rows(block: bytes, layout: LineLayout) -> tuple[StringArray, StringArr
         where an id is longer than `LONGEST_ID`, or begins or ends with a blank.
         Row and line have the same number; blanks after the last newline are not a line.
 
-    >>> run = LineLayout(wanted=(0, 2, 4), at_least=5, at_most=None)
+    >>> run = LineLayout(positions=(0, 2, 4), at_least=5, at_most=None)
     >>> [column.to_pylist() for column in parse_rows(b"q1 Q0 d2 1 0.5 run\\nq1\\tQ0  d1 2 0.25 run", run)]
     [['q1', 'q1'], ['d2', 'd1'], [0.5, 0.25]]
     >>> parse_rows(b"q1 Q0 d2 1 0.5 run\\n\\n", run)
@@ -235,7 +235,7 @@ def _parse_csv(
 
 def _read_csv(block: bytes, layout: LineLayout, width: int, separator: str) -> list[pa.Array]:
     names = [str(position) for position in range(width)]
-    query, doc, number = (names[position] for position in layout.wanted)
+    query, doc, number = (names[position] for position in layout.positions)
     types = {query: pa.string(), doc: pa.string(), number: pa.float64()}
     if layout.rank is not None:
         types[names[layout.rank]] = pa.float64()  # integers would parse faster, but then 0x1F is accepted
@@ -261,12 +261,12 @@ def _gather(
     start: IntArray,
     end: IntArray,
     line_of_field: IntArray,
-    wanted: Sequence[int],
+    positions: Sequence[int],
     lines_seen: int,
 ) -> Fields:
     line, first, count = np.unique(line_of_field, return_index=True, return_counts=True)
     columns = []
-    for position in wanted:
+    for position in positions:
         present = count > position
         field = first[present] + position
         field_start, field_end = np.zeros(len(line), np.int64), np.zeros(len(line), np.int64)

@@ -19,8 +19,8 @@ class TokenReservation:
     """Tokens that one call holds.
 
     Attributes:
-        begun: when the call began.
-        tokens: that it may take, and once it is settled, that it took. Whole numbers, so that their sums are exact.
+        begun: time at which the call began.
+        tokens: most tokens that it can use, and once it is settled, the tokens used. Whole numbers have exact sums.
         tokens_per_s: the pace at which they were reserved.
         is_held: whether the window of its minute still counts them.
     """
@@ -61,11 +61,11 @@ class TokenPacer:
         return tokens <= self.per_minute
 
     def wait_s(self, now: float, tokens: float) -> float:
-        """How long a call has to wait; 0 when it may begin, infinite when it never can.
+        """Seconds until a call may begin; 0 if it may begin now, infinite if it never can.
 
         Args:
-            now: the time.
-            tokens: that the call may take, at most.
+            now: the time in seconds.
+            tokens: most tokens that the call can use.
         """
         return round(max(self._due, self._room_at(now, tokens), now) - now, 9)
 
@@ -73,8 +73,8 @@ class TokenPacer:
         """Count a call that begins now.
 
         Args:
-            now: the time.
-            tokens: that the call may take, at most.
+            now: the time in seconds.
+            tokens: most tokens that the call can use.
             pace: the share of the full rate that is used now.
         """
         self._leave(now)

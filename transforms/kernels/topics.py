@@ -18,7 +18,7 @@ Profile = dict[str, int]
 
 
 def topic_count(documents: int) -> int:
-    """How many topics a number of documents is divided into.
+    """The number of topics for a number of documents.
 
     >>> [topic_count(documents) for documents in (1, 10, 170, 10**6)]
     [1, 2, 9, 24]
@@ -53,8 +53,8 @@ def topics(documents: Sequence[Profile], count: int) -> list[int]:
     """The topic of every document, from 0; topics without documents are left out of the numbering.
 
     Args:
-        documents: their profiles.
-        count: of topics, at most.
+        documents: profiles of the documents.
+        count: most topics.
 
     >>> cats, dogs = {"cat": 2, "paw": 1}, {"dog": 2, "bone": 2}
     >>> topics([cats, dogs, cats, dogs], 2)

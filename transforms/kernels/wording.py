@@ -1,4 +1,4 @@
-"""How much of a question's wording stands in the text that it was made from, and how hard its document is to find."""
+"""Overlap of a question's wording with its source text, and the difficulty of finding its document."""
 
 import re
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def words(text: str) -> list[str]:
 
 
 def longest_common_run(first: Sequence[str], second: Sequence[str]) -> int:
-    """The most words that stand one after the other in both.
+    """The length of the longest run of consecutive words that both contain.
 
     >>> longest_common_run("who may pay an invoice".split(), "owners may pay an extra".split())
     3
@@ -40,7 +40,7 @@ def longest_common_run(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def difficulty(rank: int | None) -> str:
-    """How hard a document is to find, by the rank that bm25 gives it.
+    """The difficulty of finding a document, by its rank in bm25's results.
 
     Args:
         rank: from 1; None where it is not among the results.

@@ -76,7 +76,7 @@ def reciprocal_ranks(rank: IntArray, c: float, weight: float = 1.0) -> FloatArra
     Args:
         rank: int64[m], from 1.
         c: the larger, the less the first ranks differ from the next.
-        weight: of the part.
+        weight: the part's weight.
 
     Returns:
         float64[m].

@@ -95,7 +95,7 @@ def so_far(a: Assessment, chosen: BoolArray) -> IntArray:
 
 
 def count(a: Assessment, query: IntArray, chosen: BoolArray) -> FloatArray:
-    """How many of the chosen rows each query has; `query` is `a.hit_query` or `a.pool_query`.
+    """The number of chosen rows of each query; `query` is `a.hit_query` or `a.pool_query`.
 
     >>> count(EXAMPLE, EXAMPLE.hit_query, np.array([True, True, False])).tolist()
     [2.0]

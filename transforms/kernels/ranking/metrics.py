@@ -157,7 +157,7 @@ def r_precision(a: Assessment, *, rel: float = 1.0) -> FloatArray:
 
 
 def bpref(a: Assessment, *, rel: float = 1.0) -> FloatArray:
-    """How rarely judged non-relevant documents rank above relevant ones (Buckley and Voorhees, SIGIR 2004).
+    """Binary preference of relevant over judged non-relevant documents (Buckley and Voorhees, SIGIR 2004).
 
     >>> bpref(hits.EXAMPLE).round(4).tolist()
     [0.3333]

@@ -61,9 +61,9 @@ def _inside_ties(group: IntArray, matters: BoolArray | None) -> IntArray:
     tied = np.flatnonzero(is_tied)
     if matters is None or len(tied) == 0:
         return tied
-    wanted = np.zeros(int(group[-1]) + 1, bool)
-    wanted[group[matters]] = True
-    return tied[wanted[group[tied]]]
+    is_needed = np.zeros(int(group[-1]) + 1, bool)
+    is_needed[group[matters]] = True
+    return tied[is_needed[group[tied]]]
 
 
 def order_by_id(

@@ -58,13 +58,13 @@ class Pool:
         the key.
         """
         row = np.flatnonzero(self._seen[key >> self._seen_shift])
-        wanted = key[row]
-        position = self._first[wanted >> self._first_shift]
+        candidates = key[row]
+        position = self._first[candidates >> self._first_shift]
         pending = np.arange(len(row))
         while len(pending):
-            pending = pending[self.key[position[pending]] < wanted[pending]]
+            pending = pending[self.key[position[pending]] < candidates[pending]]
             position[pending] += 1
-        is_match = (self.key[position] == wanted) & (position < len(self.query))
+        is_match = (self.key[position] == candidates) & (position < len(self.query))
         return row[is_match], self.by_key[position[is_match]]
 
     @cached_property

@@ -80,14 +80,14 @@ class Ranked:
         """One row per document, its best-ranked one; ranks are renumbered."""
         if not self.repeated.any():
             return self
-        kept = ~self.repeated
-        before = np.concatenate([[0], np.cumsum(np.bincount(self.query[kept], minlength=queries))])
-        rank: IntArray = np.cumsum(kept, dtype=np.int64) - before[self.query]
-        return self._selected(kept, rank)
+        is_first = ~self.repeated
+        before = np.concatenate([[0], np.cumsum(np.bincount(self.query[is_first], minlength=queries))])
+        rank: IntArray = np.cumsum(is_first, dtype=np.int64) - before[self.query]
+        return self._selected(is_first, rank)
 
-    def _selected(self, kept: BoolArray, rank: IntArray) -> "Ranked":
-        tie = None if self.tie is None else self.tie[kept]
-        return Ranked(self.row[kept], self.query[kept], rank[kept], self.repeated[kept], tie)
+    def _selected(self, selected: BoolArray, rank: IntArray) -> "Ranked":
+        tie = None if self.tie is None else self.tie[selected]
+        return Ranked(self.row[selected], self.query[selected], rank[selected], self.repeated[selected], tie)
 
     def tied_ranks(self) -> tuple[IntArray, IntArray]:
         """int64[m], int64[m]: the first and the last rank of each row's tie group."""
@@ -133,14 +133,14 @@ class Assessment:
         """The same rankings cut after `top_k` documents; None keeps all."""
         if top_k is None:
             return self
-        kept = self.hit_rank <= top_k
+        within = self.hit_rank <= top_k
         return replace(
             self,
             retrieved=np.minimum(self.retrieved, top_k),
-            hit_query=self.hit_query[kept],
-            hit_rank=self.hit_rank[kept],
-            hit_grade=self.hit_grade[kept],
-            hit_repeated=self.hit_repeated[kept],
+            hit_query=self.hit_query[within],
+            hit_rank=self.hit_rank[within],
+            hit_grade=self.hit_grade[within],
+            hit_repeated=self.hit_repeated[within],
             hit_first=None,
             hit_last=None,
         )

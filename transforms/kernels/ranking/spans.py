@@ -39,9 +39,9 @@ class Spans:
         """int64[m], code points of each span."""
         return self.end - self.start
 
-    def only(self, kept: BoolArray) -> "Spans":
-        """Some of the spans."""
-        return Spans(self.query[kept], self.document[kept], self.start[kept], self.end[kept])
+    def only(self, selected: BoolArray) -> "Spans":
+        """The selected spans."""
+        return Spans(self.query[selected], self.document[selected], self.start[selected], self.end[selected])
 
     def joined(self, other: "Spans") -> "Spans":
         """The spans of both, not in the order of their queries."""
@@ -59,8 +59,8 @@ class SpanAssessment:
         rank: int64[m], of each chunk: 1, 2, 3, … inside each query.
         evidence: by query.
         grade: float64[p], of each evidence.
-        group: int64[p], the same for evidences of one query that can stand for each other; -1 for those that are
-            helpful and not needed.
+        group: int64[p], the same for evidences of one query that are interchangeable; -1 for evidence that is
+            helpful but not needed.
     """
 
     queries: int
@@ -139,9 +139,9 @@ class SpanAssessment:
         """The same rankings cut after `top_k` chunks; None keeps all."""
         if top_k is None:
             return self
-        kept = self.rank <= top_k
+        within = self.rank <= top_k
         return SpanAssessment(
-            self.queries, self.chunks.only(kept), self.rank[kept], self.evidence, self.grade, self.group
+            self.queries, self.chunks.only(within), self.rank[within], self.evidence, self.grade, self.group
         )
 
     def seen(self, cutoff: int | None, budget: int | None) -> Spans:

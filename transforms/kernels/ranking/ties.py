@@ -189,7 +189,7 @@ class Ties:
 
     Attributes:
         lowest, highest: the rearrangements for which the metric's kernel gives the bounds.
-        exactness: how close the bounds are to the extremes.
+        exactness: distance of the bounds from the extremes.
         exact_unless: for BOUNDED ones, when the lower bound may be below the value of every order.
         is_share: the metric divides by the number of retrieved documents. Where those without a judgement are removed
             from a cut ranking, the order decides how many are left.

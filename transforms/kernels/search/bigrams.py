@@ -54,8 +54,8 @@ def _pattern() -> re.Pattern[str]:
 @cache
 def _characters() -> str:
     """The letters and marks of these scripts, for a class of a pattern: their punctuation is left out."""
-    found = (chr(point) for first, last in _RANGES for point in range(first, last + 1))
-    letters = [letter for letter in found if letter.isalnum() or unicodedata.category(letter).startswith("M")]
+    characters = (chr(point) for first, last in _RANGES for point in range(first, last + 1))
+    letters = [letter for letter in characters if letter.isalnum() or unicodedata.category(letter).startswith("M")]
     runs: list[list[str]] = []
     for letter in letters:
         if runs and ord(letter) == ord(runs[-1][1]) + 1:

@@ -13,32 +13,32 @@ _DIGITS = 9  # machines add in another order
 
 
 def first_near(texts: Sequence[str], vectors: Vectors, least_cosine: float, same: Sequence[int]) -> list[int]:
-    """For every text the place of the first one that it is alike: its own where there is none.
+    """For every text, the position of the first similar one; its own if none is similar.
 
-    Only texts that are not alike an earlier one stand for others.
+    Only texts that resemble no earlier one represent others.
 
     Args:
-        texts: in their order.
-        vectors: their embeddings; a text without one is alike no other.
-        least_cosine: from which two are alike.
-        same: the same by another measure, whose pairs are alike in any case.
+        texts: the texts in their order.
+        vectors: their embeddings; a text without one resembles no other.
+        least_cosine: the lowest cosine at which two are similar.
+        same: the same positions by another measure, whose pairs are similar in any case.
 
     >>> vectors = {"a": np.float32([1, 0]), "b": np.float32([0, 1]), "c": np.float32([1, 0.1])}
     >>> first_near(["a", "b", "c"], vectors, 0.9, [0, 1, 2])
     [0, 1, 0]
     """
     places = list(same)
-    kept: list[int] = []
+    originals: list[int] = []
     matrix = np.empty((len(texts), len(next(iter(vectors.values()), ()))))
     for place, text in enumerate(texts):
         if places[place] != place or text not in vectors:
             continue
         own = unit_length(vectors[text][None, :])[0].astype(np.float64)
-        cosines = np.round(matrix[: len(kept)] @ own, _DIGITS)
+        cosines = np.round(matrix[: len(originals)] @ own, _DIGITS)
         near = np.flatnonzero(cosines >= least_cosine)
         if len(near):
-            places[place] = kept[near[0]]
+            places[place] = originals[near[0]]
         else:
-            matrix[len(kept)] = own
-            kept.append(place)
+            matrix[len(originals)] = own
+            originals.append(place)
     return places

@@ -22,7 +22,7 @@ def nearest(vectors: SingleArray, queries: SingleArray, count: int) -> Iterator[
     Args:
         vectors: float32[n, d], of length 1; those of length 0 are left out.
         queries: float32[q, d], of length 1.
-        count: how many for each query, at most.
+        count: most results for each query.
 
     Yields:
         For each query positions of vectors, best first and the earlier one first among equals, and their products.

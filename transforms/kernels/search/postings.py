@@ -48,7 +48,7 @@ class Postings:
         """Some postings at a time, with the term of each.
 
         Args:
-            size: of a block, at most.
+            size: most rows in a block.
         """
         for first in range(0, len(self.unit), size):
             rows = slice(first, min(first + size, len(self.unit)))
@@ -61,7 +61,7 @@ def build(
     """The postings of units.
 
     Args:
-        terms: how many there are.
+        terms: number of distinct terms.
         length: int64[u], tokens of each unit.
         tokens: given a range of units, the terms of their tokens, unit by unit.
         at_once: tokens that are in memory at once; more where one unit has more.
@@ -141,7 +141,7 @@ class Pieces:
         return self.title_length + self.text_length
 
     def places(self, first: int, last: int) -> IntArray:
-        """Where the tokens of a range of units stand in the stream, unit by unit."""
+        """The positions in the stream of the tokens of a range of units, unit by unit."""
         starts = np.stack([self.title[first:last], self.text[first:last]], axis=1).ravel()
         counts = np.stack([self.title_length[first:last], self.text_length[first:last]], axis=1).ravel()
         return concatenated(starts, counts)

@@ -19,8 +19,8 @@ def best(scorer: Bm25Scorer, terms: list[int], count: int) -> tuple[IntArray, Si
     """The units with the highest scores, highest first, and their scores; of equal scores the earlier unit first.
 
     Args:
-        scorer: of the units.
-        terms: of the query.
+        scorer: scorer of the units.
+        terms: the query's terms.
         count: number of units, at most.
     """
     units = _candidates(scorer, terms, count)
@@ -58,7 +58,7 @@ def _narrowed(
     """Those of some units that can be the best.
 
     Args:
-        scorer: of the units.
+        scorer: scorer of the units.
         units: int64[n], ascending; at least `count`.
         scores: float32[n], without the terms that are left.
         left: terms, and for each what all after it add, at most.

@@ -92,7 +92,7 @@ def decompose(by_column: Compressed, rows: int, count: int) -> Decomposition:
 
     Args:
         by_column: the matrix, transposed: the rows of `by_column` are its columns.
-        rows: of the matrix.
+        rows: number of rows of the matrix.
         count: singular values wanted; fewer where the matrix has fewer rows or columns.
     """
     columns = len(by_column.offsets) - 1

@@ -33,7 +33,7 @@ def top(scores: npt.NDArray[np.floating], count: int, baseline: float = 0.0) -> 
 
 
 def reached(scores: npt.NDArray[np.floating], count: int) -> float:
-    """A score that at least `count` positions reach, and few others; minus infinity where there is none.
+    """A score that at least `count` positions reach, and few others; minus infinity if there is no such bound.
 
     Scores are laid out in rows, and `count` of the columns have a maximum that reaches the bound. That takes a tenth of
     the time of a partition of all scores.

@@ -34,14 +34,14 @@ class Bm25Formula:
     delta: float
 
     def inverse_frequency(self, frequency: int, units: int) -> np.float32:
-        """The weight of a term that so many of the units have."""
+        """The weight of a term that `frequency` of the units contain."""
         return np.float32(_INVERSE_FREQUENCY[self.method](frequency, units))
 
     def saturation(self, count: npt.ArrayLike, relative_length: npt.ArrayLike) -> FloatArray:
         """The part of a score that depends on the unit.
 
         Args:
-            count: how often each unit has the term.
+            count: occurrences of the term in each unit.
             relative_length: b · length / average length of each unit.
         """
         tf, k1, norm = np.asarray(count, np.float32), self.k1, (1 - self.b) + np.asarray(relative_length)
@@ -56,7 +56,7 @@ class Bm25Formula:
 
     @property
     def limit(self) -> float:
-        """What the saturation cannot exceed, however often a unit has the term."""
+        """The upper bound of the saturation for any number of occurrences."""
         if self.method in ("lucene", "robertson"):
             return 1.0
         return self.k1 + 1 + (self.delta if self.method == "bm25+" else 0.0)
@@ -89,7 +89,7 @@ class Bm25Scorer:
 
     Attributes:
         formula: the variant.
-        postings: of the units.
+        postings: postings of the units.
         relative_length: float64[u], b · length / average length.
     """
 
@@ -131,7 +131,7 @@ class Bm25Scorer:
         return unit, self._weighted(term, unit, count)
 
     def most(self, term: int) -> float:
-        """What a term adds to a score, at most."""
+        """The most that a term adds to a score."""
         inverse = self.formula.inverse_frequency(self.frequency(term), len(self.postings.length))
         return float(inverse) * self.formula.limit - float(self._absence(term))
 
@@ -154,7 +154,7 @@ class Bm25Scorer:
         return np.float32(inverse * self.formula.absent)
 
     def frequency(self, term: int) -> int:
-        """How many units have a term."""
+        """The number of units that contain a term."""
         return int(self.postings.offsets[term + 1] - self.postings.offsets[term])
 
 
@@ -184,7 +184,7 @@ class TfIdfScorer:
     """Scores units by the cosine of their tf-idf vectors with that of the query.
 
     Attributes:
-        postings: of the units.
+        postings: postings of the units.
         idf: float64[t].
         norm: float64[u].
     """

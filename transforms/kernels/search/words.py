@@ -29,7 +29,7 @@ class Words:
     Attributes:
         vocabulary: every word once.
         word: int64[n], of each occurrence, its position in the vocabulary.
-        text: int64[n], the text that it stands in.
+        text: int64[n], the text that contains it.
         start: int64[n], where it begins there, in code points of the text as given.
     """
 
@@ -74,17 +74,17 @@ def pairs_of(texts: Sequence[str]) -> Words:
     rows: list[tuple[int, int, int]] = []
     for place, text in enumerate(texts):
         lowered = folded(text)
-        found = [(numbers.setdefault(term, len(numbers)), place, start) for term, start in pairs_and_words(lowered)]
-        if found and _is_moved(text, lowered):
-            starts = _in_original(text, np.array([start for _, _, start in found]))
-            found = [(term, at, int(start)) for (term, at, _), start in zip(found, starts, strict=True)]
-        rows += found
+        terms = [(numbers.setdefault(term, len(numbers)), place, start) for term, start in pairs_and_words(lowered)]
+        if terms and _is_moved(text, lowered):
+            starts = _in_original(text, np.array([start for _, _, start in terms]))
+            terms = [(term, at, int(start)) for (term, at, _), start in zip(terms, starts, strict=True)]
+        rows += terms
     word, text_of, start = np.array(rows, np.int64).reshape(-1, 3).T
     return Words(list(numbers), word, text_of, start)
 
 
 def _characters(text: str) -> tuple[BoolArray, ByteArray, IntArray]:
-    """Which characters belong to words, the bytes of the text, and at which byte each character begins."""
+    """Return three arrays: whether each character belongs to a word, the text's bytes, each character's first byte."""
     if text.isascii():
         data = np.frombuffer(text.encode(), np.uint8)
         return _is_word()[:128][data], data, np.arange(len(data) + 1)

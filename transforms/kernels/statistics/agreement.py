@@ -79,7 +79,7 @@ def pair_agreement(verdicts: Sequence[Hashable]) -> Fraction:
 
 
 def cohen_kappa(first: Sequence[Hashable], second: Sequence[Hashable]) -> Fraction | None:
-    """How far two people agree on the same items, beyond what chance would give.
+    """Cohen's kappa: agreement of two people on the same items, beyond chance.
 
     Cohen, "A coefficient of agreement for nominal scales", 1960.
 

@@ -34,7 +34,7 @@ _DRAWS = 4  # from one hash of 64 bits
 _TAILS = (41427, 17317, 5263, 1244, 240, 39, 5, 1)
 _BLOCK = 256  # queries whose weights stay in the processor's cache
 _SHARE = 4096  # queries that one thread sums up at once
-_KEPT = 32  # blocks of weights that are kept for the next configuration or slice
+_CACHED = 32  # blocks of weights that are cached for the next configuration or slice
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,14 +165,14 @@ def weights(hashes: HashArray, replicates: int, seed: int) -> ByteArray:
     numbers = np.arange(1, words + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
     streams = mix(numbers + np.uint64(seed * 0xD1342543DE82EF95 & _WORD))
     draws = mix(mix(hashes)[:, None] ^ streams).astype("<u8", copy=False).view(np.uint16)[:, :replicates]
-    found, above = np.zeros(draws.shape, np.uint8), np.empty(draws.shape, np.bool_)
+    drawn, above = np.zeros(draws.shape, np.uint8), np.empty(draws.shape, np.bool_)
     for tail in _TAILS:
         np.less(draws, np.uint16(tail), out=above)
-        np.add(found, above.view(np.uint8), out=found)
-    return found
+        np.add(drawn, above.view(np.uint8), out=drawn)
+    return drawn
 
 
-@functools.lru_cache(maxsize=_KEPT)
+@functools.lru_cache(maxsize=_CACHED)
 def _weights(hashes: bytes, replicates: int, seed: int) -> ByteArray:
     return weights(np.frombuffer(hashes, np.uint64), replicates, seed)
 
@@ -198,10 +198,10 @@ def bootstrap_interval(
     Returns:
         Lower and upper end; NaN, NaN for fewer than two values.
     """
-    found = replicates[~np.isnan(replicates)]
-    if count < SMALL or not len(found):
+    means = replicates[~np.isnan(replicates)]
+    if count < SMALL or not len(means):
         return student_interval(mean, standard_error, count, confidence)
     reach = student_t_quantile(0.5 + confidence / 2.0, count - 1) * math.sqrt(count / (count - 1))
     tail = 0.5 * math.erfc(reach / math.sqrt(2.0))
-    low, high = np.quantile(found, [tail, 1.0 - tail])
+    low, high = np.quantile(means, [tail, 1.0 - tail])
     return float(low), float(high)

@@ -36,7 +36,7 @@ class Estimate:
         standard_error: standard error of the mean.
         floor: the lowest possible value.
         ceiling: the highest possible value; None where there is no bound.
-        highest: the highest value of the sample, which then stands in for it.
+        highest: the highest value of the sample, which replaces an absent ceiling.
         successes: number of values that are 1, where all of them are 0 or 1 and that is the range too; else None.
     """
 

@@ -101,7 +101,7 @@ def share_interval(successes: int, count: int, tail: float = 0.025) -> tuple[flo
     Args:
         successes: k of the queries.
         count: number of queries n, at least 1.
-        tail: probability that the share lies below, and as much that it lies above.
+        tail: probability that the share is below the interval, and that it is above.
 
     Returns:
         Lower and upper end; 0 without a success, 1 without a failure.

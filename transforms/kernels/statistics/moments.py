@@ -85,9 +85,9 @@ class Moments:
         return tuple(float(Fraction(total, self.count << _UNIT_EXPONENT)) for total in self.sums)
 
     def successes(self) -> tuple[int | None, ...]:
-        """How many values are 1, per metric, where all of them are 0 or 1; else None.
+        """The number of values that are 1, per metric; None unless all values are 0 or 1.
 
-        Between 0 and 1 no square exceeds its value, and only those of 0 and 1 are as large: so Σx² = Σx says it.
+        Between 0 and 1 no square exceeds its value, and only 0 and 1 equal theirs: so the test is Σx² = Σx.
 
         >>> Moments.of(np.array([[1.0, 0.5], [0.0, 1.0], [1.0, 0.5]])).successes()
         (2, None)

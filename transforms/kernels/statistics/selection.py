@@ -31,7 +31,7 @@ def joint_intervals(
     (Bonferroni), and the others the rest.
 
     Args:
-        estimates: of k configurations.
+        estimates: the estimates of k configurations.
         replicates: float64[k, B], bootstrap means; column b is the same resample for all configurations. Columns in
             which a configuration has NaN are left out.
         confidence: share of samples for which all intervals cover.
@@ -137,10 +137,10 @@ def _is_beaten(
     return student_t_tail(lead, count - 1) < tail
 
 
-def _usable(means: FloatArray, replicates: FloatArray, wanted: BoolArray) -> tuple[BoolArray, FloatArray]:
-    """Which configurations are compared, and their replicates without the columns in which one of them has NaN."""
+def _usable(means: FloatArray, replicates: FloatArray, selected: BoolArray) -> tuple[BoolArray, FloatArray]:
+    """The configurations to compare, and their replicates without the columns in which one of them has NaN."""
     numbers = np.isfinite(replicates)
-    present = wanted & np.isfinite(means) & numbers.any(axis=1)
+    present = selected & np.isfinite(means) & numbers.any(axis=1)
     return present, replicates[present][:, numbers[present].all(axis=0)]
 
 
