@@ -114,8 +114,8 @@ ACCEPTED = [
 
 
 def _experiment(folder: Path, parameters: dict[str, object]) -> str:
-    given = {"type": "http", "url": "http://none.invalid/search", "results": "hits", "id": "id", **parameters}
-    configuration = {"name": "remote", "retriever": given, "top_k": 10}
+    retriever = {"type": "http", "url": "http://none.invalid/search", "results": "hits", "id": "id", **parameters}
+    configuration = {"name": "remote", "retriever": retriever, "top_k": 10}
     return write_experiment(folder, {"dataset": dataset(folder, 1), "configurations": [configuration]})
 
 

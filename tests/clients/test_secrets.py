@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from rankbeam.transforms.clients.secrets import REFERENCE, Secrets, check_references, resolve
 from rankbeam.transforms.records.errors import InputError
 
-KEPT = {
+SECRETS = {
     "projects/p/secrets/key/versions/latest": b"  from the manager\n",
     "projects/p/secrets/key/versions/2": b"the second",
     "projects/p/secrets/empty/versions/1": b"\n",
@@ -27,9 +27,9 @@ KEPT = {
 
 
 def _access(request: secretmanager.AccessSecretVersionRequest, context: grpc.ServicerContext) -> object:
-    if request.name not in KEPT:
+    if request.name not in SECRETS:
         context.abort(grpc.StatusCode.NOT_FOUND, "no such secret")
-    return secretmanager.AccessSecretVersionResponse(payload={"data": KEPT[request.name]})
+    return secretmanager.AccessSecretVersionResponse(payload={"data": SECRETS[request.name]})
 
 
 @pytest.fixture
@@ -62,14 +62,14 @@ def test_values_come_from_the_environment_and_from_secret_manager(
     manager: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RB_KEY", "from the environment\n")
-    wanted = ["${env:RB_KEY}", reference("key/versions/latest"), reference("key/versions/2")]
-    found = asyncio.run(resolve(dict.fromkeys(wanted, "the url"), manager))
-    assert list(found.values.values()) == ["from the environment", "from the manager", "the second"]
-    assert found.hide("a from the manager, the second") == "a ***, ***"
+    references = ["${env:RB_KEY}", reference("key/versions/latest"), reference("key/versions/2")]
+    values = asyncio.run(resolve(dict.fromkeys(references, "the url"), manager))
+    assert list(values.values.values()) == ["from the environment", "from the manager", "the second"]
+    assert values.hide("a from the manager, the second") == "a ***, ***"
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("gone/versions/1", "which Secret Manager refused: 404 no such secret; it must exist"),
         ("empty/versions/1", "which is empty"),
@@ -77,12 +77,12 @@ def test_values_come_from_the_environment_and_from_secret_manager(
     ],
 )
 def test_a_secret_without_a_value_says_which_and_what_to_do(
-    manager: Callable[[], object], name: str, said: str
+    manager: Callable[[], object], name: str, message: str
 ) -> None:
     with pytest.raises(InputError) as caught:
         asyncio.run(resolve({reference(name): "header Authorization"}, manager))
     assert str(caught.value).startswith(f"header Authorization needs projects/p/secrets/{name}")
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_without_credentials_it_says_how_to_log_in() -> None:
@@ -120,10 +120,10 @@ def test_references_are_found_in_a_text() -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="*<>"), min_size=1))
 def test_a_value_is_hidden_in_each_spelling(value: str) -> None:
-    found = Secrets({"${env:A}": value})
+    secrets = Secrets({"${env:A}": value})
     for spelled in (value, quote(value, safe=""), json.dumps(value)[1:-1]):
-        assert set(found.hide(spelled)) == {"*"}
-    assert found.hide_in([{"<": value}, 1, None]) == [{"<": found.hide(value)}, 1, None]
+        assert set(secrets.hide(spelled)) == {"*"}
+    assert secrets.hide_in([{"<": value}, 1, None]) == [{"<": secrets.hide(value)}, 1, None]
 
 
 def test_of_two_values_the_longer_is_hidden_whole() -> None:
@@ -131,7 +131,7 @@ def test_of_two_values_the_longer_is_hidden_whole() -> None:
 
 
 def test_values_are_not_shown_and_do_not_travel() -> None:
-    found = Secrets({"${env:A}": "s3cr3t"})
-    assert repr(found) == "Secrets(${env:A})"
+    secrets = Secrets({"${env:A}": "s3cr3t"})
+    assert repr(secrets) == "Secrets(${env:A})"
     with pytest.raises(TypeError, match="stay in the process"):
-        pickle.dumps(found)
+        pickle.dumps(secrets)

@@ -19,9 +19,9 @@ def own_threads(before: set[threading.Thread]) -> set[threading.Thread]:
 @pytest.fixture
 def before() -> Iterator[set[threading.Thread]]:
     """The threads there were; afterwards no other is left."""
-    found = set(threading.enumerate())
-    yield found
-    assert own_threads(found) == set()
+    threads = set(threading.enumerate())
+    yield threads
+    assert own_threads(threads) == set()
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
@@ -29,12 +29,12 @@ def before() -> Iterator[set[threading.Thread]]:
 @pytest.mark.usefixtures("before")
 def test_results_come_in_the_order_of_the_questions(at_once: int, pieces: int) -> None:
     workers: Workers[int] = Workers(at_once)
-    found: list[int] = []
+    results: list[int] = []
     for number in range(pieces):
-        found += workers.submit(lambda value: value * value, number)
-        assert found == [done * done for done in range(number + 1 - at_once)]
-    found += workers.finish()
-    assert found == [number * number for number in range(pieces)]
+        results += workers.submit(lambda value: value * value, number)
+        assert results == [done * done for done in range(number + 1 - at_once)]
+    results += workers.finish()
+    assert results == [number * number for number in range(pieces)]
 
 
 @pytest.mark.usefixtures("before")
@@ -50,8 +50,8 @@ def test_a_piece_that_is_done_later_still_comes_first() -> None:
         second_done.set()
         return "second"
 
-    found = [*workers.submit(first), *workers.submit(second), *workers.finish()]
-    assert found == ["first", "second"]
+    results = [*workers.submit(first), *workers.submit(second), *workers.finish()]
+    assert results == ["first", "second"]
 
 
 @pytest.mark.usefixtures("before")
@@ -64,8 +64,8 @@ def test_pieces_are_done_side_by_side_and_beside_the_one_who_asks() -> None:
         assert threading.current_thread() is not threading.main_thread()
         return number + plus
 
-    found = [done for number in range(2 * AT_ONCE) for done in workers.submit(meet, number, plus=10)]
-    assert [*found, *workers.finish()] == [10, 11, 12, 13]
+    results = [done for number in range(2 * AT_ONCE) for done in workers.submit(meet, number, plus=10)]
+    assert [*results, *workers.finish()] == [10, 11, 12, 13]
 
 
 @pytest.mark.parametrize("at_once", [1, 3])
@@ -73,14 +73,14 @@ def test_pieces_are_done_side_by_side_and_beside_the_one_who_asks() -> None:
 def test_no_more_are_under_way_than_may_be(at_once: int) -> None:
     workers: Workers[int] = Workers(at_once)
     under_way, most, guard = 0, 0, threading.Lock()
-    held = threading.Semaphore(0)
+    gate = threading.Semaphore(0)
 
     def work(number: int) -> int:
         nonlocal under_way, most
         with guard:
             under_way += 1
             most = max(most, under_way)
-        assert held.acquire(timeout=PATIENCE_S)
+        assert gate.acquire(timeout=PATIENCE_S)
         with guard:
             under_way -= 1
         return number
@@ -89,15 +89,15 @@ def test_no_more_are_under_way_than_may_be(at_once: int) -> None:
     for number in range(at_once):
         assert list(workers.submit(work, number)) == []
         begun += 1
-    found = []
+    results = []
     for number in range(at_once, 20):
-        held.release()
-        found += workers.submit(work, number)
+        gate.release()
+        results += workers.submit(work, number)
         begun += 1
-        assert begun - len(found) == at_once  # results are not heaped up either
+        assert begun - len(results) == at_once  # results are not heaped up either
     for _ in range(at_once):
-        held.release()
-    assert [*found, *workers.finish()] == list(range(20))
+        gate.release()
+    assert [*results, *workers.finish()] == list(range(20))
     assert most == at_once
 
 
@@ -108,17 +108,17 @@ def test_an_error_surfaces_where_its_result_would(bad: int, before: set[threadin
             raise ValueError(f"piece {number}")
         return number
 
-    def everything(found: list[int]) -> None:
+    def everything(results: list[int]) -> None:
         workers: Workers[int] = Workers(2)
         for number in range(5):
-            found += workers.submit(work, number)
+            results += workers.submit(work, number)
         for done in workers.finish():
-            found.append(done)
+            results.append(done)
 
-    found: list[int] = []
+    results: list[int] = []
     with pytest.raises(ValueError, match=f"^piece {bad}$") as caught:
-        everything(found)
-    assert found == list(range(bad))
+        everything(results)
+    assert results == list(range(bad))
     assert caught.traceback[-1].name == "work"
     del caught
     for thread in own_threads(before):

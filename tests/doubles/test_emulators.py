@@ -52,7 +52,7 @@ def dataset(client: bigquery.Client) -> Iterator[str]:
 @pytest.fixture
 def rankings(client: bigquery.Client, cloud: Cloud, dataset: str) -> str:
     """A table of rankings with the runs "a", of two queries, and "b", of one."""
-    name = made(client, f"{dataset}.rankings")
+    name = new_table(client, f"{dataset}.rankings")
     uri = stored(cloud, rows("a", 2), rows("b", 1))
     load(client, name, uri)
     return name
@@ -89,7 +89,7 @@ def write(path: str, content: bytes) -> None:
         file.write(content)
 
 
-def made(client: bigquery.Client, name: str) -> str:
+def new_table(client: bigquery.Client, name: str) -> str:
     """Make an empty table of rankings, by days and runs; returns its name."""
     table = bigquery.Table(name, schema=[column(field) for field in RANKINGS])
     table.time_partitioning = bigquery.TimePartitioning(field="started_at")
@@ -101,7 +101,7 @@ def made(client: bigquery.Client, name: str) -> str:
 def column(field: pa.Field) -> bigquery.SchemaField:
     """BigQuery's column for one of ours."""
     if pa.types.is_list(field.type):
-        fields = [column(each) for each in field.type.value_type]
+        fields = [column(subfield) for subfield in field.type.value_type]
         return bigquery.SchemaField(field.name, "RECORD", "REPEATED", fields=fields)
     return bigquery.SchemaField(field.name, TYPES[field.type], "NULLABLE" if field.nullable else "REQUIRED")
 
@@ -115,15 +115,15 @@ def load(client: bigquery.Client, name: str, uri: str, disposition: str = "WRITE
     client.load_table_from_uri(uri, name, job_config=config).result(timeout=60)
 
 
-def asked(client: bigquery.Client, query: str, **parameters: str | list[str]) -> list[tuple[Any, ...]]:
+def query_rows(client: bigquery.Client, query: str, **parameters: str | list[str]) -> list[tuple[Any, ...]]:
     """What a query with text parameters answers."""
-    given = [
+    query_parameters = [
         bigquery.ArrayQueryParameter(name, "STRING", value)
         if isinstance(value, list)
         else bigquery.ScalarQueryParameter(name, "STRING", value)
         for name, value in parameters.items()
     ]
-    job = client.query(query, job_config=bigquery.QueryJobConfig(query_parameters=given))
+    job = client.query(query, job_config=bigquery.QueryJobConfig(query_parameters=query_parameters))
     return [tuple(row.values()) for row in job.result(timeout=60)]
 
 
@@ -136,17 +136,17 @@ def reader() -> BigQueryReadClient:
 def session(client: BigQueryReadClient, table: str, streams: int, **options: Any) -> types.ReadSession:
     """A session that reads a table in Arrow."""
     project, dataset, name = table.split(".")
-    wanted = types.ReadSession(
+    session = types.ReadSession(
         table=f"projects/{project}/datasets/{dataset}/tables/{name}",
         data_format=types.DataFormat.ARROW,
         read_options=options,
     )
-    return client.create_read_session(parent=f"projects/{project}", read_session=wanted, max_stream_count=streams)
+    return client.create_read_session(parent=f"projects/{project}", read_session=session, max_stream_count=streams)
 
 
 def by_query(table: pa.Table) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = table.to_pylist()
-    return sorted(found, key=lambda row: (row["run_id"], row["query_id"]))
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return sorted(rows, key=lambda row: (row["run_id"], row["query_id"]))
 
 
 # --- Cloud Storage, through Beam ------------------------------------------------------------------
@@ -157,15 +157,15 @@ def test_files_are_written_read_found_renamed_and_deleted(cloud: Cloud) -> None:
     for name in ("a/1.txt", "a/2.txt", "b/1.txt"):
         write(f"{folder}/{name}", name.encode())
 
-    def found(pattern: str) -> list[str]:
+    def listing(pattern: str) -> list[str]:
         [matched] = FileSystems.match([f"{folder}/{pattern}"])
-        return sorted(each.path.removeprefix(f"{folder}/") for each in matched.metadata_list)
+        return sorted(file.path.removeprefix(f"{folder}/") for file in matched.metadata_list)
 
-    assert found("a/*") == ["a/1.txt", "a/2.txt"]
-    assert found("*/1.txt") == ["a/1.txt", "b/1.txt"]
+    assert listing("a/*") == ["a/1.txt", "a/2.txt"]
+    assert listing("*/1.txt") == ["a/1.txt", "b/1.txt"]
     FileSystems.rename([f"{folder}/a/1.txt"], [f"{folder}/c/new.txt"])
     FileSystems.delete([f"{folder}/b/1.txt"])
-    assert found("**") == ["a/2.txt", "c/new.txt"]
+    assert listing("**") == ["a/2.txt", "c/new.txt"]
     with FileSystems.open(f"{folder}/c/new.txt") as file:
         assert file.read() == b"a/1.txt"
     assert not FileSystems.exists(f"{folder}/a/1.txt")
@@ -182,7 +182,7 @@ def test_many_threads_write_at_once(cloud: Cloud) -> None:
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda number: write(f"{folder}/{number}", content), range(8)))
     [matched] = FileSystems.match([f"{folder}/*"])
-    assert [each.size_in_bytes for each in matched.metadata_list] == [len(content)] * 8
+    assert [file.size_in_bytes for file in matched.metadata_list] == [len(content)] * 8
 
 
 # --- BigQuery ---------------------------------------------------------------------------------------
@@ -191,9 +191,9 @@ def test_many_threads_write_at_once(cloud: Cloud) -> None:
 def test_datasets_are_made_by_the_api_and_in_sql(client: bigquery.Client, dataset: str) -> None:
     with pytest.raises(Conflict):
         client.create_dataset(dataset)
-    asked(client, f"CREATE SCHEMA IF NOT EXISTS `{dataset}_too` OPTIONS (location = 'EU')")
+    query_rows(client, f"CREATE SCHEMA IF NOT EXISTS `{dataset}_too` OPTIONS (location = 'EU')")
     assert {dataset.split(".")[1], f"{dataset.split('.')[1]}_too"} <= {
-        each.dataset_id for each in client.list_datasets()
+        listed.dataset_id for listed in client.list_datasets()
     }
     client.delete_dataset(f"{dataset}_too")
     with pytest.raises(NotFound):
@@ -201,7 +201,7 @@ def test_datasets_are_made_by_the_api_and_in_sql(client: bigquery.Client, datase
 
 
 def test_a_table_has_our_columns_days_and_clusters(client: bigquery.Client, dataset: str) -> None:
-    table = client.get_table(made(client, f"{dataset}.rankings"))
+    table = client.get_table(new_table(client, f"{dataset}.rankings"))
     assert table.schema == [column(field) for field in RANKINGS]
     assert (table.time_partitioning.field, table.time_partitioning.type_) == ("started_at", "DAY")
     assert table.clustering_fields == ["run_id", "config_id"]
@@ -209,12 +209,12 @@ def test_a_table_has_our_columns_days_and_clusters(client: bigquery.Client, data
 
 def test_parquet_is_loaded_from_the_bucket(client: bigquery.Client, cloud: Cloud, rankings: str) -> None:
     expected = pa.concat_tables([rows("a", 2), rows("b", 1)])
-    found = client.query(f"SELECT * FROM `{rankings}`").to_arrow(create_bqstorage_client=False)
-    assert by_query(found) == by_query(expected)
+    loaded = client.query(f"SELECT * FROM `{rankings}`").to_arrow(create_bqstorage_client=False)
+    assert by_query(loaded) == by_query(expected)
     load(client, rankings, stored(cloud, rows("c", 3)))
     assert client.get_table(rankings).num_rows == 6
     load(client, rankings, stored(cloud, rows("d", 1)), "WRITE_TRUNCATE")
-    assert asked(client, f"SELECT run_id, query_id FROM `{rankings}`") == [("d", "q0")]
+    assert query_rows(client, f"SELECT run_id, query_id FROM `{rankings}`") == [("d", "q0")]
     assert client.get_table(rankings).clustering_fields == ["run_id", "config_id"]
 
 
@@ -228,19 +228,19 @@ def test_queries_take_parameters(client: bigquery.Client, rankings: str) -> None
         SELECT r.query_id, d.doc_id, d.score, r.started_at FROM `{rankings}` AS r, UNNEST(r.documents) AS d
         WHERE r.run_id = @run ORDER BY d.rank
     """
-    assert asked(client, nested, run="a") == [("q1", "d1", 0.5, STARTED_AT), ("q1", "d2", 0.25, STARTED_AT)]
+    assert query_rows(client, nested, run="a") == [("q1", "d1", 0.5, STARTED_AT), ("q1", "d2", 0.25, STARTED_AT)]
     some = f"SELECT count(*) FROM `{rankings}` WHERE run_id IN UNNEST(@runs)"
-    assert asked(client, some, runs=["a", "b"]) == [(3,)]
+    assert query_rows(client, some, runs=["a", "b"]) == [(3,)]
 
 
 def test_rows_are_deleted(client: bigquery.Client, rankings: str) -> None:
-    asked(client, f"DELETE FROM `{rankings}` WHERE run_id = @run", run="a")
-    assert asked(client, f"SELECT run_id FROM `{rankings}`") == [("b",)]
+    query_rows(client, f"DELETE FROM `{rankings}` WHERE run_id = @run", run="a")
+    assert query_rows(client, f"SELECT run_id FROM `{rankings}`") == [("b",)]
 
 
 def test_rows_are_merged(client: bigquery.Client, dataset: str) -> None:
-    asked(client, f"CREATE TABLE `{dataset}.old` AS SELECT 1 AS id, 'a' AS name UNION ALL SELECT 2, 'b'")
-    asked(
+    query_rows(client, f"CREATE TABLE `{dataset}.old` AS SELECT 1 AS id, 'a' AS name UNION ALL SELECT 2, 'b'")
+    query_rows(
         client,
         f"""
         MERGE `{dataset}.old` AS old USING (SELECT 2 AS id, @name AS name UNION ALL SELECT 3, @name) AS new
@@ -250,13 +250,13 @@ def test_rows_are_merged(client: bigquery.Client, dataset: str) -> None:
         """,
         name="c",
     )
-    assert asked(client, f"SELECT id, name FROM `{dataset}.old` ORDER BY id") == [(1, "a"), (2, "c"), (3, "c")]
+    assert query_rows(client, f"SELECT id, name FROM `{dataset}.old` ORDER BY id") == [(1, "a"), (2, "c"), (3, "c")]
 
 
 def test_a_transaction_commits_all_of_a_script(client: bigquery.Client, cloud: Cloud, rankings: str) -> None:
-    staged = made(client, f"{rankings}_staged")
+    staged = new_table(client, f"{rankings}_staged")
     load(client, staged, stored(cloud, rows("a", 5), rows("z", 1)))
-    asked(
+    query_rows(
         client,
         f"""
         BEGIN TRANSACTION;
@@ -267,7 +267,7 @@ def test_a_transaction_commits_all_of_a_script(client: bigquery.Client, cloud: C
         run="a",
     )
     counts = f"SELECT run_id, count(*) FROM `{rankings}` GROUP BY run_id ORDER BY run_id"
-    assert asked(client, counts) == [("a", 5), ("b", 1)]
+    assert query_rows(client, counts) == [("a", 5), ("b", 1)]
 
 
 @pytest.mark.parametrize(
@@ -277,20 +277,20 @@ def test_a_transaction_that_fails_changes_nothing(
     client: bigquery.Client, rankings: str, statement: str, error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        asked(client, f"BEGIN TRANSACTION; DELETE FROM `{rankings}` WHERE TRUE; {statement}; COMMIT TRANSACTION;")
-    asked(client, f"BEGIN TRANSACTION; DELETE FROM `{rankings}` WHERE TRUE; ROLLBACK TRANSACTION;")
-    assert asked(client, f"SELECT count(*) FROM `{rankings}`") == [(3,)]
+        query_rows(client, f"BEGIN TRANSACTION; DELETE FROM `{rankings}` WHERE TRUE; {statement}; COMMIT TRANSACTION;")
+    query_rows(client, f"BEGIN TRANSACTION; DELETE FROM `{rankings}` WHERE TRUE; ROLLBACK TRANSACTION;")
+    assert query_rows(client, f"SELECT count(*) FROM `{rankings}`") == [(3,)]
 
 
 def test_scripts_declare_and_decide(client: bigquery.Client) -> None:
     script = "DECLARE n INT64 DEFAULT 3; SET n = n + 1; IF n > 3 THEN SELECT n, @word; ELSE SELECT 0, ''; END IF;"
-    assert asked(client, script, word="yes") == [(4, "yes")]
+    assert query_rows(client, script, word="yes") == [(4, "yes")]
 
 
 def test_views_are_replaced_and_read(client: bigquery.Client, dataset: str, rankings: str) -> None:
     view = f"{dataset}.best"
-    asked(client, f"CREATE OR REPLACE VIEW `{view}` AS SELECT 1 AS other")
-    asked(
+    query_rows(client, f"CREATE OR REPLACE VIEW `{view}` AS SELECT 1 AS other")
+    query_rows(
         client,
         f"""
         CREATE OR REPLACE VIEW `{view}` OPTIONS (description = 'The best') AS
@@ -298,17 +298,17 @@ def test_views_are_replaced_and_read(client: bigquery.Client, dataset: str, rank
         FROM `{rankings}` AS r, UNNEST(r.documents) AS d
         """,
     )
-    assert asked(client, f"SELECT doc_id FROM `{view}` WHERE run_id = @run AND place = 1", run="a") == [("d1",)]
+    assert query_rows(client, f"SELECT doc_id FROM `{view}` WHERE run_id = @run AND place = 1", run="a") == [("d1",)]
     table = client.get_table(view)
-    assert (table.table_type, [each.name for each in table.schema]) == ("VIEW", ["run_id", "doc_id", "place"])
+    assert (table.table_type, [field.name for field in table.schema]) == ("VIEW", ["run_id", "doc_id", "place"])
 
 
 def test_the_schema_of_a_dataset_is_told(client: bigquery.Client, dataset: str, rankings: str) -> None:
     columns = f"SELECT column_name, data_type FROM `{dataset}`.INFORMATION_SCHEMA.COLUMNS WHERE table_name = @table"
-    found = dict(asked(client, columns, table=rankings.split(".")[2]))
-    assert list(found) == RANKINGS.names
-    assert found["documents"].startswith("ARRAY<STRUCT<rank INT64, doc_id STRING, score FLOAT64")
-    assert [each.table_id for each in client.list_tables(dataset)] == ["rankings"]
+    types = dict(query_rows(client, columns, table=rankings.split(".")[2]))
+    assert list(types) == RANKINGS.names
+    assert types["documents"].startswith("ARRAY<STRUCT<rank INT64, doc_id STRING, score FLOAT64")
+    assert [listed.table_id for listed in client.list_tables(dataset)] == ["rankings"]
 
 
 # --- The Storage Read API ---------------------------------------------------------------------------
@@ -317,23 +317,25 @@ def test_the_schema_of_a_dataset_is_told(client: bigquery.Client, dataset: str, 
 def test_a_table_is_read_in_several_streams(client: bigquery.Client, dataset: str) -> None:
     table = f"{dataset}.long"
     numbers = "UNNEST(GENERATE_ARRAY(1, 3000)) AS hundreds, UNNEST(GENERATE_ARRAY(0, 99)) AS ones"
-    asked(client, f"CREATE TABLE `{table}` AS SELECT hundreds * 100 + ones AS id, MOD(ones, 2) AS odd FROM {numbers}")
+    query_rows(
+        client, f"CREATE TABLE `{table}` AS SELECT hundreds * 100 + ones AS id, MOD(ones, 2) AS odd FROM {numbers}"
+    )
     storage = reader()
     opened = session(storage, table, streams=3, row_restriction="odd = 1", selected_fields=["id"])
-    asked(client, f"DELETE FROM `{table}` WHERE TRUE")
+    query_rows(client, f"DELETE FROM `{table}` WHERE TRUE")
     with ThreadPoolExecutor(3) as pool:
         parts = list(pool.map(lambda stream: storage.read_rows(stream.name).to_arrow(opened), opened.streams))
     assert [part.column_names for part in parts] == [["id"]] * 3
     assert all(part.num_rows for part in parts)
-    found = pa.concat_tables(parts)["id"].to_pylist()
-    assert sorted(found) == [hundreds * 100 + ones for hundreds in range(1, 3001) for ones in range(1, 100, 2)]
+    ids = pa.concat_tables(parts)["id"].to_pylist()
+    assert sorted(ids) == [hundreds * 100 + ones for hundreds in range(1, 3001) for ones in range(1, 100, 2)]
 
 
 def test_nested_rows_are_read_in_arrow(rankings: str) -> None:
     storage = reader()
     opened = session(storage, rankings, streams=3)
-    found = pa.concat_tables(storage.read_rows(stream.name).to_arrow(opened) for stream in opened.streams)
-    assert by_query(found) == by_query(pa.concat_tables([rows("a", 2), rows("b", 1)]))
+    nested = pa.concat_tables(storage.read_rows(stream.name).to_arrow(opened) for stream in opened.streams)
+    assert by_query(nested) == by_query(pa.concat_tables([rows("a", 2), rows("b", 1)]))
 
 
 def test_a_table_that_is_not_there_is_not_read(dataset: str) -> None:

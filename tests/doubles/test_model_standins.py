@@ -24,28 +24,28 @@ VALUES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def asked(step: str, sample: int = 0, **values: Any) -> tuple[Prompt, Question]:
-    given = {name: VALUES[name] for name in VARIABLES[step]} | values
-    prompt = shipped()[step].prompt(given, sample=sample)
+def prompt_and_question(step: str, sample: int = 0, **values: Any) -> tuple[Prompt, Question]:
+    variables = {name: VALUES[name] for name in VARIABLES[step]} | values
+    prompt = shipped()[step].prompt(variables, sample=sample)
     return prompt, Question(prompt.rendered().system, prompt.rendered().user)
 
 
 @pytest.mark.parametrize("step", VARIABLES)
 def test_every_step_of_a_judge_is_answered_in_its_form_and_in_any_order_alike(step: str) -> None:
-    found = []
+    replies = []
     for sample in range(4):
-        prompt, standin = asked(step, sample)
-        found.append(step_named(step).read(prompt.values, standin.reply()))
-    assert all(one == found[0] for one in found)
+        prompt, standin = prompt_and_question(step, sample)
+        replies.append(step_named(step).read(prompt.values, standin.reply()))
+    assert all(one == replies[0] for one in replies)
 
 
 def test_a_verdict_depends_on_its_item_and_evidence_alone() -> None:
-    prompt, standin = asked("support")
+    prompt, standin = prompt_and_question("support")
     together = step_named("support").read(prompt.values, standin.reply())
     for number, text in VALUES["claims"].items():
-        alone, standin = asked("support", claims={"0": text})
+        alone, standin = prompt_and_question("support", claims={"0": text})
         assert step_named("support").read(alone.values, standin.reply()) == (together[int(number)],)
-    evidences = [asked("support", evidence=f"evidence {number}") for number in range(40)]
+    evidences = [prompt_and_question("support", evidence=f"evidence {number}") for number in range(40)]
     verdicts = {step_named("support").read(prompt.values, standin.reply())[0].verdict for prompt, standin in evidences}
     assert len(verdicts) == 3
 
@@ -54,8 +54,8 @@ def test_some_contents_always_go_wrong_and_others_never() -> None:
     with serve("openai", faults=Faults(contents=0.3, content_kinds=("safety", "truncated"), seed=4)) as server:
         model = OpenAi(base_url=f"{server.url}/v1", model="m-001")
         prompts = [support(f"query {number}") for number in range(20)]
-        kinds = [getattr(found, "kind", None) for found in outcomes(model, prompts)]
-        again = [getattr(found, "kind", None) for found in outcomes(model, prompts[::-1])]
+        kinds = [getattr(outcome, "kind", None) for outcome in outcomes(model, prompts)]
+        again = [getattr(outcome, "kind", None) for outcome in outcomes(model, prompts[::-1])]
         stats = server.stats()
     assert kinds == again[::-1]
     assert set(kinds) == {None, FailureKind.BLOCKED, FailureKind.TRUNCATED}

@@ -19,10 +19,15 @@ BEGINS_AND_WAITS = "import threading; print('begun', flush=True); threading.Even
 
 
 def test_it_has_folder_environment_arguments_and_streams_of_its_own(tmp_path: Path) -> None:
-    given = {"PATH": os.environ["PATH"], "HOME": "elsewhere", "SAID": "é"}
-    forked = processes.run(SEES, "a b", "-c", cwd=tmp_path, env=given)
+    variables = {"PATH": os.environ["PATH"], "HOME": "elsewhere", "SAID": "é"}
+    forked = processes.run(SEES, "a b", "-c", cwd=tmp_path, env=variables)
     started = subprocess.run(
-        [sys.executable, "-c", SEES, "a b", "-c"], cwd=tmp_path, env=given, capture_output=True, text=True, check=True
+        [sys.executable, "-c", SEES, "a b", "-c"],
+        cwd=tmp_path,
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     arguments, cwd, environment, *others = json.loads(started.stdout)
     del environment["LC_CTYPE"]  # Python sets it where no locale is named
@@ -56,9 +61,9 @@ def test_it_ends_as_a_new_python_would(code: str) -> None:
 def test_a_signal_ends_it_and_no_other(number: signal.Signals) -> None:
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with processes.Process(BEGINS_AND_WAITS, **piped) as one, processes.Process(BEGINS_AND_WAITS, **piped) as other:
-        for each in (one, other):
-            assert each.stdout is not None
-            assert each.stdout.readline() == "begun\n"
+        for process in (one, other):
+            assert process.stdout is not None
+            assert process.stdout.readline() == "begun\n"
         with pytest.raises(subprocess.TimeoutExpired):
             one.wait(0)
         one.send_signal(number)

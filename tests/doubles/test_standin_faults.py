@@ -8,7 +8,7 @@ import httpx
 import pytest
 from google.api_core import exceptions
 from google.rpc.error_details_pb2 import RetryInfo
-from support.standin_clients import ANSWERS, RAG, _outcome, found, hits, post, question, rag, search
+from support.standin_clients import ANSWERS, RAG, _outcome, hits, post, question, rag, scored_documents, search
 from support.standins import DEFAULT_KINDS, Faults, serve
 
 GRPC_ERRORS = {
@@ -47,10 +47,12 @@ def test_grpc_faults_are_the_errors_of_the_client_library() -> None:
     with serve("rag_engine", answers=ANSWERS, faults=faults) as server:
         outcomes = rag(server, *[question()] * len(kinds))
         stats = server.stats()
-    assert [type(each) for each in outcomes] == [
+    assert [type(outcome) for outcome in outcomes] == [
         GRPC_ERRORS.get(str(kind), type(outcomes[kinds.index(None)])) for kind in kinds
     ]
-    assert {len(found(each)) for each, kind in zip(outcomes, kinds, strict=True) if kind is None} == {3}
+    assert {len(scored_documents(outcome)) for outcome, kind in zip(outcomes, kinds, strict=True) if kind is None} == {
+        3
+    }
     assert stats.faults == {kind: kinds.count(kind) for kind in GRPC_ERRORS}
     assert (stats.calls, stats.answered) == (len(kinds), kinds.count(None))
 
@@ -68,7 +70,7 @@ def test_a_dropped_connection_ends_every_call_on_it() -> None:
                 return [await _outcome(client.retrieve_contexts({"query": question("other")})), await dropping]
 
         outcomes = asyncio.run(ask())
-        assert [type(each) for each in outcomes] == [exceptions.ServiceUnavailable] * 2
+        assert [type(outcome) for outcome in outcomes] == [exceptions.ServiceUnavailable] * 2
         assert len(rag(server, question("later"))[0].contexts.contexts) == 10
 
 
@@ -77,7 +79,8 @@ def test_only_hints_say_when_to_come_again() -> None:
     kinds = [faults.of(number, "who") for number in range(1, 11)]
     with serve("rag_engine", faults=faults) as server:
         hints = [
-            [each for each in error.details if isinstance(each, RetryInfo)] for error in rag(server, *[question()] * 10)
+            [detail for detail in error.details if isinstance(detail, RetryInfo)]
+            for error in rag(server, *[question()] * 10)
         ]
     assert hints == [[RetryInfo(retry_delay={"nanos": 250_001_000})] if kind == "quota_hint" else [] for kind in kinds]
     assert set(kinds) == {"quota", "quota_hint"}
@@ -98,7 +101,7 @@ def test_malformed_answers_of_google() -> None:
     faults = Faults(kinds=("malformed",), first=1)
     with serve("rag_engine", answers=ANSWERS, faults=faults) as server:
         (answer,) = rag(server, question())
-        assert {(each.source_uri, each.source_display_name) for each in answer.contexts.contexts} == {("", "")}
+        assert {(context.source_uri, context.source_display_name) for context in answer.contexts.contexts} == {("", "")}
         assert server.stats().answered == 0
     with serve("vertex_search", answers=ANSWERS, faults=faults) as server:
         (result,) = search(server, query="who").results
@@ -112,8 +115,8 @@ def test_http_faults_are_statuses() -> None:
     with serve("http", faults=faults) as server:
         responses = [post(server) for _ in kinds]
         stats = server.stats()
-    assert [each.status_code for each in responses] == [HTTP_STATUSES.get(str(kind), 200) for kind in kinds]
-    assert [each.headers.get("retry-after") for each in responses] == [
+    assert [response.status_code for response in responses] == [HTTP_STATUSES.get(str(kind), 200) for kind in kinds]
+    assert [response.headers.get("retry-after") for response in responses] == [
         "2" if kind == "quota_hint" else None for kind in kinds
     ]
     assert stats.faults == {kind: kinds.count(kind) for kind in HTTP_STATUSES}

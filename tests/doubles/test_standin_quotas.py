@@ -53,8 +53,8 @@ def test_an_enforced_quota_refuses_and_says_when_to_come_again() -> None:
     with serve("rag_engine", quota_per_minute=2, enforce=True) as server:
         answers = rag(server, *[question()] * 3)
         stats = server.stats()
-    refused = [each for each in answers if isinstance(each, exceptions.ResourceExhausted)]
-    hints = [hint for each in refused for hint in each.details if isinstance(hint, RetryInfo)]
+    refused = [answer for answer in answers if isinstance(answer, exceptions.ResourceExhausted)]
+    hints = [hint for answer in refused for hint in answer.details if isinstance(hint, RetryInfo)]
     assert len(refused) == len(hints) == stats.faults["over_quota"] == 2  # one a second, and two a minute
     assert stats.calls == 3
     assert stats.violations_per_second >= 1
@@ -86,7 +86,7 @@ def test_many_calls_at_once_are_all_answered() -> None:
                     *(_outcome(client.retrieve_contexts({"query": question(f"q{i}")})) for i in range(1500))
                 )
 
-        failed = [each for each in asyncio.run(ask()) if isinstance(each, Exception)]
+        failed = [outcome for outcome in asyncio.run(ask()) if isinstance(outcome, Exception)]
         assert (failed, server.stats().answered) == ([], 1500)
 
 

@@ -71,10 +71,10 @@ class Case:
 
     @property
     def world(self) -> "Partial":
-        answer, given = self.answer or "", self.contexts or ()
+        answer, contexts = self.answer or "", self.contexts or ()
         cited = {int(digit) - 1 for digit in answer if digit.isdigit()}
         return Partial(
-            QUERY, answer, given, self.reference or "", self.answerable is True, self.nuggets or (), frozenset(cited)
+            QUERY, answer, contexts, self.reference or "", self.answerable is True, self.nuggets or (), frozenset(cited)
         )
 
     @property
@@ -82,8 +82,8 @@ class Case:
         passages = tuple(
             Passage(f"d{place}" if self.has_ids else None, text) for place, text in enumerate(self.contexts or ())
         )
-        given = self.answer if self.form == "replay" else None
-        system = System(0, tuple(range(len(passages))), answer=given, has_contexts=self.contexts is not None)
+        answer = self.answer if self.form == "replay" else None
+        system = System(0, tuple(range(len(passages))), answer=answer, has_contexts=self.contexts is not None)
         gold = Gold(self.reference, self.answerable, self.nuggets)
         (item,) = items_in(batch_of([Item("q", QUERY, {}, passages, (system,), gold)]))  # as it travels
         return item
@@ -97,8 +97,8 @@ class Partial(World):
         return [] if self.answer in ("", REFUSAL) else World.claims.func(self)
 
     @property
-    def wanted(self) -> list[str]:  # type: ignore[override]
-        return [] if self.reference in REFERENCES[2:] else World.wanted.func(self)
+    def reference_claims(self) -> list[str]:  # type: ignore[override]
+        return [] if self.reference in REFERENCES[2:] else World.reference_claims.func(self)
 
     @property
     def kind(self) -> str:  # type: ignore[override]
@@ -120,8 +120,8 @@ def expected(metric: str, case: Case) -> float | str:
     if metric in OF_CONTEXTS and case.contexts is None:
         return "contexts_not_given"
     if metric in OF_BOTH_CLAIMS:
-        found = both_claims(case)
-        return (formula(w) or 0.0) if found is None else found
+        claims = both_claims(case)
+        return (formula(w) or 0.0) if claims is None else claims
     if metric in OF_REFERENCE and case.reference is None:
         return "no_reference"
     if (reason := without(metric, case)) is not None:
@@ -144,7 +144,7 @@ def both_claims(case: Case) -> float | str | None:
         return 1.0
     if case.reference is None:
         return "no_reference"
-    if not w.wanted:
+    if not w.reference_claims:
         return "no_reference_claims"
     return None if w.claims else 0.0
 
@@ -162,9 +162,9 @@ def without(metric: str, case: Case) -> str | None:
         "no_contexts": metric.startswith("NoiseSensitivity") and not w.contexts,
         "no_citations": metric == "CitationPrecision" and not w.cited,
         "no_statements": metric == "Faithfulness(ragas)" and not w.claims,
-        "no_reference_claims": not w.wanted
+        "no_reference_claims": not w.reference_claims
         and (metric in of_reference or (metric in ("ContextPrecision(claims)", "ContextAP") and bool(w.contexts))),
-        "reference_not_in_contexts": metric == "ContextUtilization" and not any(map(w.by, w.wanted)),
+        "reference_not_in_contexts": metric == "ContextUtilization" and not any(map(w.by, w.reference_claims)),
         "no_direction": metric == "AnswerSimilarity" and not is_answered,
         "no_nuggets": metric.startswith("Nugget") and not w.nuggets,
         "answerable_unknown": metric in ("RefusalPrecision", "RefusalRecall") and case.answerable is None,
@@ -194,8 +194,8 @@ def reply(prompt: Prompt, case: Case) -> Stored:
     if prompt.step in ("claims", "statements") and texts & {REFUSAL, *REFERENCES[2:]}:
         return Stored(json.dumps({prompt.step: []}), STOP, model_version="m")
     if prompt.step == "answer_kind":
-        said = {"reason": "", "kind": case.world.kind, "relevance": 0 if case.answer is None else 2}
-        return Stored(json.dumps(said), STOP, model_version="m")
+        reply = {"reason": "", "kind": case.world.kind, "relevance": 0 if case.answer is None else 2}
+        return Stored(json.dumps(reply), STOP, model_version="m")
     rendered = prompt.rendered()
     return Stored(Question(rendered.system, rendered.user).reply(), STOP, model_version="m")
 
@@ -213,8 +213,8 @@ def evaluated(case: Case, planned: EvaluateAnswers, count: Callable[[int], None]
         calls = next(steps)
         while True:
             replies = [Reply(reply(Prompt.parse(call.payload), case).written()) for call in calls]
-            written |= {call.key: read_text(each) for call, each in zip(calls, replies, strict=True)}
-            calls = steps.send([planned.read(call, each) for call, each in zip(calls, replies, strict=True)])
+            written |= {call.key: read_text(answer) for call, answer in zip(calls, replies, strict=True)}
+            calls = steps.send([planned.read(call, answer) for call, answer in zip(calls, replies, strict=True)])
     except StopIteration as end:
         count(len(written))
         count(sum(map(len, written.values())) // 4)
@@ -234,21 +234,24 @@ def test_every_metric_has_its_value_or_its_reason_whatever_is_absent(step: int, 
     everything = [(case, names) for case in cases() for names in [METRICS, *((metric,) for metric in METRICS)]]
     assert len(everything) == 288 * 38 == 10944
     for case, metrics in everything[::step]:
-        planned, made = work(case, metrics), list[int]()
-        values = {value.metric: value for value in evaluated(case, planned, made.append).values}
+        planned, calls = work(case, metrics), list[int]()
+        values = {value.metric: value for value in evaluated(case, planned, calls.append).values}
         assert values.keys() == set(map(str, metrics))
         for metric, value in values.items():
-            found, right = value.reason if value.value is None else value.value, expected(metric, case)
-            assert found == (right if isinstance(right, str) else pytest.approx(right, abs=1e-12)), (metric, case)
+            actual, right = value.reason if value.value is None else value.value, expected(metric, case)
+            assert actual == (right if isinstance(right, str) else pytest.approx(right, abs=1e-12)), (metric, case)
         plan = counted(planned, [case.item], lookup, {})
         least, most = (sum(map(len, sizes.values())) for sizes in (plan.least, plan.most))
-        assert least <= made[0] <= most, (metrics, case)
+        assert least <= calls[0] <= most, (metrics, case)
         written = sum(size.output for sizes in plan.least.values() for size in sizes.values())
-        assert written <= made[1] + 1, (metrics, case)
+        assert written <= calls[1] + 1, (metrics, case)
 
 
 def test_all_metrics_together_have_their_values_whatever_is_absent() -> None:
     for case in cases():
         for value in evaluated(case, work(case)).values:
-            found, right = value.reason if value.value is None else value.value, expected(value.metric, case)
-            assert found == (right if isinstance(right, str) else pytest.approx(right, abs=1e-12)), (value.metric, case)
+            actual, right = value.reason if value.value is None else value.value, expected(value.metric, case)
+            assert actual == (right if isinstance(right, str) else pytest.approx(right, abs=1e-12)), (
+                value.metric,
+                case,
+            )

@@ -42,9 +42,9 @@ def results(folder: Path, experiment: dict[str, Any], run_id: str, began: dateti
     return run(loaded, Run(run_id, loaded.name, began, loaded.text), pipeline_options([]))
 
 
-def row_of(found: Results) -> dict[str, Any]:
+def row_of(results: Results) -> dict[str, Any]:
     row: dict[str, Any]
-    (row,) = found.table("judge_quality").to_pylist()
+    (row,) = results.table("judge_quality").to_pylist()
     return row
 
 
@@ -73,23 +73,23 @@ def test_the_steps_of_a_metric_are_those_that_known_items_are_asked_of(name: str
 
 @pytest.mark.parametrize("item", [items[-1] for items in ALL], ids=lambda item: item.step)
 def test_what_is_said_to_a_known_item_is_one_verdict_beside_the_right_one(item: Any) -> None:
-    ask = asked(MONDAY)
+    ask = known_work(MONDAY)
     steps = ask.steps(item)
     next(steps)
     with pytest.raises(StopIteration) as ended:
         steps.send([JudgeReply(step_named(item.step).read(item.values, right_answer(item)), "v7")])
     (row,) = Rows((), {}, ask.judge.model, ask.judge.templates).verdicts(ended.value.value)
-    given = row["verdict"] if row["grade"] is None or item.step == "answer_kind" else str(row["grade"])
+    verdict = row["verdict"] if row["grade"] is None or item.step == "answer_kind" else str(row["grade"])
     assert (row["item_id"], row["is_sentinel"]) == (item.id, True)
-    assert (given, row["human_verdict"]) == (item.expected, item.expected)
+    assert (verdict, row["human_verdict"]) == (item.expected, item.expected)
 
 
-def asked(began: datetime) -> AskKnown:
+def known_work(began: datetime) -> AskKnown:
     return AskKnown(Judge(Model("judge", "lexical", Lexical()), shipped()), began, tuple(known_items()))
 
 
 def keys(began: datetime) -> set[str | None]:
-    ask = asked(began)
+    ask = known_work(began)
     return {ask.call(item).key for item in ask.items()}
 
 
@@ -114,29 +114,29 @@ def test_known_items_show_how_good_a_judge_is_and_that_it_changed(
         24,
         None,
     )
-    verdicts = [each for each in first.table("verdicts").to_pylist() if each["is_sentinel"]]
-    assert {each["item_id"]: (str(each["grade"]), each["query_id"]) for each in verdicts} == {
+    verdicts = [record for record in first.table("verdicts").to_pylist() if record["is_sentinel"]]
+    assert {record["item_id"]: (str(record["grade"]), record["query_id"]) for record in verdicts} == {
         item.id: (item.expected, None) for item in known_items()["grade"]
     }
-    assert all(each["human_verdict"] == str(each["grade"]) for each in verdicts)
+    assert all(record["human_verdict"] == str(record["grade"]) for record in verdicts)
 
-    script.asked.clear()
+    script.prompts.clear()
     script.wrong = frozenset(f"grade-{number:02}" for number in range(1, 9))
     later = results(tmp_path, experiment, "third", MONDAY + timedelta(weeks=3))
-    assert len(script.asked) == len(script.known()) == 24
+    assert len(script.prompts) == len(script.known()) == 24
     row, interval = row_of(later), binomtest(16, 24).proportion_ci(0.95, "wilson")
     assert (row["sentinels"], row["sentinels_right"], row["sentinel_accuracy"]) == (24, 16, 16 / 24)
     assert (row["sentinel_low"], row["sentinel_high"]) == pytest.approx((interval.low, interval.high), abs=1e-12)
     assert (row["drift_since"], row["drift_p_value"]) == ("2026-W02", pytest.approx(binomtest(8, 8).pvalue))
-    (warning,) = [each for each in later.run["warnings"] if "has changed" in each]
+    (warning,) = [record for record in later.run["warnings"] if "has changed" in record]
     assert warning.startswith(
         "the judge oracle has changed since 2026-W02: 16 of 24 known items of grade right (p = 0.0"
     )
-    assert {each["name"]: each["correct"] for each in row["sentinel_groups"]}["3"] == 6
+    assert {record["name"]: record["correct"] for record in row["sentinel_groups"]}["3"] == 6
 
 
 def test_a_run_that_judges_few_texts_asks_nothing_known() -> None:
-    ask = asked(MONDAY)
+    ask = known_work(MONDAY)
     assert not list(ask.tasks(LEAST_TEXTS - 1))
     tasks = list(ask.tasks(LEAST_TEXTS))
     assert sum(batch.num_rows for _, batch in tasks) == 24 * len(ALL)
@@ -154,8 +154,8 @@ def test_an_offline_judge_is_asked_nothing_known(tmp_path: Path, monkeypatch: py
     install(tmp_path, monkeypatch, Script())
     for kind, is_asked in (("oracle", True), ("lexical", False)):
         path = tmp_path / "experiment.yaml"
-        given = judged(tmp_path, QUERIES) | {"services": {"judge": {"type": kind}}}
-        path.write_text(yaml.safe_dump({"name": "test", "output": {"path": "out"}, **given}), encoding="utf-8")
+        experiment = judged(tmp_path, QUERIES) | {"services": {"judge": {"type": kind}}}
+        path.write_text(yaml.safe_dump({"name": "test", "output": {"path": "out"}, **experiment}), encoding="utf-8")
         loaded = load_experiment(str(path))
         ask = known_of(loaded, work_of(loaded), MONDAY)
         assert (ask is not None) == is_asked

@@ -52,8 +52,8 @@ def test_an_item_fits_its_prompt_and_the_right_answer_is_known_as_such(step: str
         assert set(item.values) == set(VARIABLES[step])
         prompt = shipped()[step].prompt(item.values)
         assert Prompt.parse(prompt.payload()) == prompt
-        found = step_named(step).read(item.values, right_answer(item))
-        assert step_named(step).known_class(found) == item.expected
+        verdict = step_named(step).read(item.values, right_answer(item))
+        assert step_named(step).known_class(verdict) == item.expected
 
 
 def test_accuracy_is_counted_for_all_items_and_for_each_class_and_tag() -> None:
@@ -61,13 +61,13 @@ def test_accuracy_is_counted_for_all_items_and_for_each_class_and_tag() -> None:
     right = {item.id: item.expected for item in items}
     wrong = {**right, "support-08": "contradicted", "support-09": "supported"}
     del wrong["support-17"]
-    found = accuracies(items, wrong)
-    assert set(found) == {"", "contradicted", "injection", "long", "not_stated", "supported"}
-    assert (found[""].right, found[""].count) == (21, 24)
+    counts = accuracies(items, wrong)
+    assert set(counts) == {"", "contradicted", "injection", "long", "not_stated", "supported"}
+    assert (counts[""].right, counts[""].count) == (21, 24)
     expected = binomtest(21, 24).proportion_ci(0.95, method="wilson")
-    assert (found[""].low, found[""].high) == pytest.approx((expected.low, expected.high), abs=1e-12)
+    assert (counts[""].low, counts[""].high) == pytest.approx((expected.low, expected.high), abs=1e-12)
     expected_right = {"supported": 7, "contradicted": 7, "not_stated": 7, "injection": 2, "long": 3}
-    assert {group: found[group].right for group in expected_right} == expected_right
+    assert {group: counts[group].right for group in expected_right} == expected_right
     assert accuracies(items, right)[""].right == 24
 
 

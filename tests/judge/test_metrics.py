@@ -100,8 +100,10 @@ def test_names_of_retrieval_metrics_mean_what_they_did() -> None:
 
 
 def test_a_name_that_another_tool_defines_otherwise_is_said() -> None:
-    said = notes(["context_precision@5", "context_precision@3", "faithfulness", "ContextUtilization", "nDCG@10", "AP"])
-    assert [line.split(" here: ")[0] for line in said] == [
+    messages = notes(
+        ["context_precision@5", "context_precision@3", "faithfulness", "ContextUtilization", "nDCG@10", "AP"]
+    )
+    assert [line.split(" here: ")[0] for line in messages] == [
         "context_precision is ContextAP",
         "faithfulness is Faithfulness",
         "ContextUtilization is ContextUtilization",

@@ -18,11 +18,13 @@ VERDICT = {one.value: ReasonedVerdict(one, "") for one in SupportVerdict}
 TOKENS = Tokens(10, 2, 3)
 
 
-def judged(text: str, sample: int, said: object, *, is_repeat: bool = False, version: str | None = "m-1") -> Judgement:
+def judged(
+    text: str, sample: int, verdict: object, *, is_repeat: bool = False, version: str | None = "m-1"
+) -> Judgement:
     """A judgement of two claims by a text."""
-    problem, tokens = (None, TOKENS) if said is not None else ("down", Tokens())
-    version = None if said is None else version
-    return Judgement("support", text, sample, is_repeat, (text,), ("a", "b"), said, problem, version, tokens)
+    problem, tokens = (None, TOKENS) if verdict is not None else ("down", Tokens())
+    version = None if verdict is None else version
+    return Judgement("support", text, sample, is_repeat, (text,), ("a", "b"), verdict, problem, version, tokens)
 
 
 def evaluated(*judgements: Judgement) -> Evaluated:
@@ -34,7 +36,7 @@ def verdicts(*names: str) -> tuple[ReasonedVerdict[SupportVerdict], ...]:
 
 
 JUDGEMENTS = st.builds(
-    lambda text, said, version, is_repeat: judged(text, 0, said, version=version, is_repeat=is_repeat),
+    lambda text, verdict, version, is_repeat: judged(text, 0, verdict, version=version, is_repeat=is_repeat),
     st.sampled_from("xyz"),
     st.none() | st.tuples(*[st.sampled_from(sorted(VERDICT)).map(VERDICT.__getitem__)] * 2),
     st.sampled_from(["m-1", "m-2"]),
@@ -69,8 +71,8 @@ def test_a_failed_repeat_fails_no_item_and_a_failed_judgement_does() -> None:
 
 
 def test_known_items_are_counted_apart() -> None:
-    said, known = ContextGrade(2, 2, 2, ""), KnownAnswer("grade-13", "2")
-    right = Judgement("grade", "k1", 0, False, ("x",), (), said, None, "m-2", TOKENS, known)
+    verdict, known = ContextGrade(2, 2, 2, ""), KnownAnswer("grade-13", "2")
+    right = Judgement("grade", "k1", 0, False, ("x",), (), verdict, None, "m-2", TOKENS, known)
     failed = Judgement("grade", "k2", 0, False, ("y",), (), None, "down", None, TOKENS, KnownAnswer("grade-14", "2"))
     counted = Quality.of(evaluated(right, failed))
     assert counted.steps == {"grade": StepQuality(known={"grade-13": "2", "grade-14": None})}

@@ -35,8 +35,8 @@ def test_versions_of_a_judge_are_counted_over_all_steps(strict: bool) -> None:
 
 
 def test_a_judge_of_the_family_that_answers_is_warned_of() -> None:
-    told = "gemini-x-pro judges answers of its own family (gemini), and may prefer them: a"
-    assert list(self_preference(model(PRO), {"a": model(FLASH), "b": model(OTHER)})) == [told]
+    warning = "gemini-x-pro judges answers of its own family (gemini), and may prefer them: a"
+    assert list(self_preference(model(PRO), {"a": model(FLASH), "b": model(OTHER)})) == [warning]
     assert not list(self_preference(model(Lexical()), {"a": model(Lexical())}))
 
 
@@ -44,18 +44,18 @@ def run(detectable: float, within_sd: float | None, samples: int = 1) -> Any:
     """A run of one comparison over 50 queries; its judge asks about claims."""
     row = SimpleNamespace(metric="Faithfulness", slice="all", queries=50, detectable=detectable)
     quality = [{"step": "support", "within_sd": within_sd}, {"step": "grade", "within_sd": 0.9}]
-    given = SimpleNamespace(value={"judge": {"samples": samples}})
-    return SimpleNamespace(comparisons=[row], judge_quality=quality, slices=["all"], given=given)
+    settings = SimpleNamespace(value={"judge": {"samples": samples}})
+    return SimpleNamespace(comparisons=[row], judge_quality=quality, slices=["all"], given=settings)
 
 
 def test_a_gate_whose_metric_detects_less_than_the_judges_noise_is_warned_of() -> None:
     gates = [Gate("Faithfulness", "difference_low", -0.01, at_least=True), Gate("AP", "mean", 0.1, at_least=True)]
     # 1.96 · 0.15 · sqrt(2 / 50) = 0.0588
     (warning,) = noise_warnings(run(0.05, 0.15), gates, 0.95)
-    told = (
+    expected = (
         "the gate on Faithfulness can detect a difference of 0.0500, and the judge, asked again, may make one of 0.0588"
     )
-    assert warning.startswith(told)
+    assert warning.startswith(expected)
     assert not list(noise_warnings(run(0.06, 0.15), gates, 0.95))
     assert not list(noise_warnings(run(0.05, 0.15, samples=2), gates, 0.95))
     assert not list(noise_warnings(run(0.05, None), gates, 0.95))

@@ -43,10 +43,10 @@ def test_instructions_stand_in_the_system_and_data_is_fenced_in_the_user_text(st
 
 def test_a_user_brings_own_templates_for_some_steps(tmp_path: Path) -> None:
     (tmp_path / "grade.txt").write_text("Grade.\n---\n{query} {context}", encoding="utf-8")
-    found = templates(str(tmp_path))
-    assert found["grade"].text.startswith("Grade.")
-    assert found["support"] == shipped()["support"]
-    assert found["grade"].hash != shipped()["grade"].hash
+    prompts = templates(str(tmp_path))
+    assert prompts["grade"].text.startswith("Grade.")
+    assert prompts["support"] == shipped()["support"]
+    assert prompts["grade"].hash != shipped()["grade"].hash
 
 
 @pytest.mark.parametrize(

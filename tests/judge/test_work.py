@@ -41,8 +41,8 @@ Outcome = Callable[[Call], Any]
 
 
 def test_answers_are_judged_by_their_contexts_and_the_reference() -> None:
-    made: list[Call] = []
-    evaluated = driven(work(*ALL), ITEM, made)
+    calls: list[Call] = []
+    evaluated = driven(work(*ALL), ITEM, calls)
     values = by_metric(evaluated, 0)
     assert evaluated.answers[0].answer.text == "Owners pay the invoices [1]."
     assert evaluated.answers[0].answer.cited == (0,)
@@ -64,9 +64,9 @@ def test_what_configurations_share_is_asked_once() -> None:
 
 def test_an_order_of_contexts_asks_the_judge_nothing_new() -> None:
     swapped = Item(ITEM.query_id, ITEM.text, {}, PASSAGES, (System(0, (0, 2)), System(1, (2, 0))), GOLD)
-    made: list[Call] = []
-    driven(work("ContextRecall"), swapped, made)
-    assert steps(made) == ["answer", "answer", "claims", "support", "support"]
+    calls: list[Call] = []
+    driven(work("ContextRecall"), swapped, calls)
+    assert steps(calls) == ["answer", "answer", "claims", "support", "support"]
 
 
 def test_a_failed_judgement_leaves_the_other_values() -> None:
@@ -87,19 +87,19 @@ def test_a_failed_answer_fails_what_looks_at_answers_and_nothing_else(kind: Fail
     def outcome(call: Call) -> Any:
         return CallError(kind, "no answer", 2) if Prompt.parse(call.payload).step == "answer" else answered(call)
 
-    made: list[Call] = []
-    evaluated = driven(work("Faithfulness", "ContextRecall", configurations=(0,)), ITEM, made, outcome)
+    calls: list[Call] = []
+    evaluated = driven(work("Faithfulness", "ContextRecall", configurations=(0,)), ITEM, calls, outcome)
     status = {FailureKind.UNAVAILABLE: "failed"}.get(kind, kind.value)
     assert [row.answer.status for row in evaluated.answers] == [status]
     assert by_metric(evaluated, 0) == {"Faithfulness": kind.value, "ContextRecall": 1.0}
-    assert "claims" in steps(made)  # of the reference
+    assert "claims" in steps(calls)  # of the reference
 
 
 def test_without_a_context_no_model_is_asked_and_the_system_counts_as_refusing() -> None:
     nothing = Item(ITEM.query_id, ITEM.text, {}, (), (System(0, ()),), Gold("Owners pay.", answerable=True))
-    made: list[Call] = []
+    calls: list[Call] = []
     metrics = ("Faithfulness", "ClaimRecall", "Refused", "AnswerRelevance", "ContextRecall")
-    evaluated = driven(work(*metrics, configurations=(0,)), nothing, made)
+    evaluated = driven(work(*metrics, configurations=(0,)), nothing, calls)
     assert evaluated.answers[0].answer.status is AnswerStatus.NO_CONTEXT
     assert by_metric(evaluated, 0) == {
         "Faithfulness": "no_claims",
@@ -108,7 +108,7 @@ def test_without_a_context_no_model_is_asked_and_the_system_counts_as_refusing()
         "AnswerRelevance": 0.0,
         "ContextRecall": 0.0,
     }
-    assert steps(made) == ["claims"]
+    assert steps(calls) == ["claims"]
 
 
 def test_a_text_that_is_missing_is_a_failure_and_never_an_empty_context() -> None:
@@ -122,10 +122,10 @@ def test_a_text_that_is_missing_is_a_failure_and_never_an_empty_context() -> Non
 
 def test_given_answers_are_judged_as_they_are() -> None:
     replayed = Item("q", ITEM.text, {}, PASSAGES, (System(0, (1,), answer="Owners pay the invoices."),), GOLD)
-    made: list[Call] = []
-    evaluated = driven(work("Faithfulness", "ClaimPrecision", configurations=(), judged=(0,)), replayed, made)
+    calls: list[Call] = []
+    evaluated = driven(work("Faithfulness", "ClaimPrecision", configurations=(), judged=(0,)), replayed, calls)
     assert by_metric(evaluated, 0) == {"Faithfulness": 0.0, "ClaimPrecision": 1.0}
-    assert "answer" not in steps(made)
+    assert "answer" not in steps(calls)
 
 
 def test_metrics_of_contexts_alone_look_at_as_many_as_they_say() -> None:
@@ -145,7 +145,7 @@ def test_samples_are_averaged_and_repeats_are_not() -> None:
     def outcome(call: Call) -> Any:
         prompt = Prompt.parse(call.payload)
         if prompt.step == "support" and prompt.sample == 1:
-            return said(call, '{"verdicts": [{"id": 0, "reason": "no", "verdict": "not_stated"}]}')
+            return offline_reply(call, '{"verdicts": [{"id": 0, "reason": "no", "verdict": "not_stated"}]}')
         return answered(call)
 
     assert by_metric(driven(work("Faithfulness", repeat_share=1.0), ITEM, outcome=outcome), 0)["Faithfulness"] == 1.0
@@ -162,7 +162,7 @@ def test_consistency_is_the_mean_over_all_pairs_of_samples(
 ) -> None:
     def outcome(call: Call) -> Any:
         text = texts[Prompt.parse(call.payload).sample]
-        return CallError(FailureKind.UNAVAILABLE, "down") if text is None else said(call, text)
+        return CallError(FailureKind.UNAVAILABLE, "down") if text is None else offline_reply(call, text)
 
     generation = Generation("reader", "{query}", contexts=3, samples=len(texts))
     metrics = {0: (parse_judged("Consistency"),)}
@@ -171,10 +171,10 @@ def test_consistency_is_the_mean_over_all_pairs_of_samples(
 
 
 def test_the_number_of_calls_is_known_before() -> None:
-    made: list[Call] = []
+    calls: list[Call] = []
     planned = work(*ALL)
-    driven(planned, ITEM, made)
-    assert len({call.key for call in made}) in planned.calls(ITEM)
+    driven(planned, ITEM, calls)
+    assert len({call.key for call in calls}) in planned.calls(ITEM)
 
 
 def work(
@@ -188,21 +188,21 @@ def work(
 
 
 def driven(
-    work: EvaluateAnswers, item: Item, made: list[Call] | None = None, outcome: Outcome | None = None
+    work: EvaluateAnswers, item: Item, sent: list[Call] | None = None, outcome: Outcome | None = None
 ) -> Evaluated:
-    """What a work returns when its calls come to these outcomes; all distinct calls are added to `made`."""
-    kept: dict[str | None, Any] = {}
+    """What a work returns when its calls come to these outcomes; all distinct calls are added to `sent`."""
+    values: dict[str | None, Any] = {}
     steps = work.steps(item)
     try:
         calls = next(steps)
         while True:
             for call in calls:
-                if call.key not in kept:
-                    given = (outcome or answered)(call)
-                    kept[call.key] = work.read(call, given) if isinstance(given, Reply) else given
-                    if made is not None:
-                        made.append(call)
-            calls = steps.send([kept[call.key] for call in calls])
+                if call.key not in values:
+                    answer = (outcome or answered)(call)
+                    values[call.key] = work.read(call, answer) if isinstance(answer, Reply) else answer
+                    if sent is not None:
+                        sent.append(call)
+            calls = steps.send([values[call.key] for call in calls])
     except StopIteration as end:
         evaluated: Evaluated = end.value
     return evaluated
@@ -214,7 +214,7 @@ def answered(call: Call) -> Reply:
     return Reply(models[call.service].answer(Prompt.parse(call.payload)).written())
 
 
-def said(call: Call, text: str) -> Reply:
+def offline_reply(call: Call, text: str) -> Reply:
     del call
     return Reply(Stored(text, STOP, model_version="m").written())
 
@@ -230,8 +230,8 @@ def shown(value: Value) -> float | str:
     return value.error.kind.value if value.error is not None else str(value.reason)
 
 
-def steps(made: Sequence[Call]) -> list[str]:
-    return [Prompt.parse(call.payload).step for call in made]
+def steps(calls: Sequence[Call]) -> list[str]:
+    return [Prompt.parse(call.payload).step for call in calls]
 
 
 @pytest.mark.parametrize("kind", [FailureKind.PERMISSION, FailureKind.NOT_FOUND, FailureKind.QUOTA])

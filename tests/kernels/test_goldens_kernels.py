@@ -63,12 +63,12 @@ def test_what_is_kept_has_no_near_duplicate_and_what_is_not_has_one(texts: list[
 
 
 def test_rewordings_of_a_long_question_are_near_duplicates_and_other_questions_are_not() -> None:
-    asked = [
+    questions = [
         "How can a billing manager download all invoices of the last year as one archive?",
         "How can a billing manager download all invoices of the last year as an archive?",
         "Which plan includes single sign-on with an identity provider?",
     ]
-    assert first_alike(asked) == [0, 0, 2]
+    assert first_alike(questions) == [0, 0, 2]
 
 
 @given(st.lists(st.sets(st.sampled_from("abcdefgh"), max_size=5), min_size=1, max_size=12), st.integers(1, 5))

@@ -106,8 +106,8 @@ def test_rows_of_several_columns_hash_in_their_order(columns: list[tuple[str, st
 
 @given(texts=st.lists(st.sampled_from(["q1", "q2", "é", ""])), count=st.integers(1, 100))
 def test_a_string_belongs_to_one_bucket(texts: list[str], count: int) -> None:
-    found = buckets(pa.array(texts, pa.string()), count)
-    assert found.tolist() == [slow_hash(text) % count for text in texts]
+    numbers = buckets(pa.array(texts, pa.string()), count)
+    assert numbers.tolist() == [slow_hash(text) % count for text in texts]
 
 
 @pytest.mark.parametrize("count", [2, 7, 64, 1000])

@@ -117,15 +117,15 @@ def test_metrics_of_grades_are_their_mean_and_the_precision_at_good_ones(grades:
 )
 def test_a_cosine_does_not_depend_on_length(a: list[float], b: list[float], scale: float) -> None:
     left, right = np.array(a), np.array(b)
-    found = judged_ragas.cosine(left, right)
+    value = judged_ragas.cosine(left, right)
     if not left.any() or not right.any():
-        assert found is Undefined.NO_DIRECTION
+        assert value is Undefined.NO_DIRECTION
         return
-    assert -1.0 <= found <= 1.0
-    assert judged_ragas.cosine(right, left) == found
+    assert -1.0 <= value <= 1.0
+    assert judged_ragas.cosine(right, left) == value
     assert judged_ragas.cosine(left, left) == pytest.approx(1.0)
     if np.abs(left[left != 0]).min() > 1e-100 and np.abs(right[right != 0]).min() > 1e-100:
-        assert judged_ragas.cosine(left * scale, right) == pytest.approx(found, abs=1e-9)
+        assert judged_ragas.cosine(left * scale, right) == pytest.approx(value, abs=1e-9)
 
 
 def test_correctness_as_ragas_has_it_mixes_facts_and_likeness() -> None:

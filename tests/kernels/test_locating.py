@@ -10,7 +10,7 @@ _WORDS = st.text("ab \n", max_size=16)
 
 def longest_shared(piece: str, text: str) -> int:
     pieces = [piece[i:j] for i in range(len(piece)) for j in range(i + 1, len(piece) + 1)]
-    return max((len(each) for each in pieces if each in text), default=0)
+    return max((len(part) for part in pieces if part in text), default=0)
 
 
 @given(st.text("abü😀 ", min_size=1, max_size=12), st.text(max_size=5), st.text(max_size=5))

@@ -22,7 +22,7 @@ FILES = st.builds(
     st.sampled_from(["\n", "\r\n"]),
     st.sampled_from(["", "\n", "\r\n", " more junk at\n"]),
 )
-WANTED = st.lists(st.integers(0, 7), max_size=4, unique=True)
+POSITIONS = st.lists(st.integers(0, 7), max_size=4, unique=True)
 
 
 def numbered_lines(block: bytes) -> list[tuple[int, bytes]]:
@@ -31,32 +31,32 @@ def numbered_lines(block: bytes) -> list[tuple[int, bytes]]:
     return list(enumerate(lines[:-1] if lines[-1] == b"" else lines))
 
 
-def assert_fields(fields: Fields, expected: list[tuple[int, list[bytes]]], block: bytes, wanted: list[int]) -> None:
+def assert_fields(fields: Fields, expected: list[tuple[int, list[bytes]]], block: bytes, positions: list[int]) -> None:
     assert fields.line.tolist() == [number for number, _ in expected]
     assert fields.count.tolist() == [len(parts) for _, parts in expected]
     assert fields.lines_seen == len(numbered_lines(block))
-    columns = [[parts[place].decode() if place < len(parts) else "" for _, parts in expected] for place in wanted]
+    columns = [[parts[place].decode() if place < len(parts) else "" for _, parts in expected] for place in positions]
     assert [column.to_pylist() for column in fields.columns] == columns
     for column in fields.columns:
         column.validate(full=True)
 
 
 @settings(max_examples=examples(300))
-@given(block=BLOCKS | FILES, wanted=WANTED)
-@example(block=b"q1\t0\td1\t1 trailing words\r\n \t\r\n# comment\n\xc3\xa9", wanted=[0, 2, 4])
-def test_blanks_split_as_in_python(block: bytes, wanted: list[int]) -> None:
+@given(block=BLOCKS | FILES, positions=POSITIONS)
+@example(block=b"q1\t0\td1\t1 trailing words\r\n \t\r\n# comment\n\xc3\xa9", positions=[0, 2, 4])
+def test_blanks_split_as_in_python(block: bytes, positions: list[int]) -> None:
     expected = [(number, line.split()) for number, line in numbered_lines(block)]
-    kept = [(number, parts) for number, parts in expected if parts and not parts[0].startswith(b"#")]
-    assert_fields(split_blanks(block, wanted), kept, block, wanted)
+    rows = [(number, parts) for number, parts in expected if parts and not parts[0].startswith(b"#")]
+    assert_fields(split_blanks(block, positions), rows, block, positions)
 
 
 @settings(max_examples=examples(300))
-@given(block=BLOCKS | FILES, wanted=WANTED)
-@example(block=b'q 1\t"d\t1\r\n\t\t\r\n\tq\t\r\n# kept\t\r', wanted=[0, 1, 2])
-def test_tabs_split_as_in_python(block: bytes, wanted: list[int]) -> None:
+@given(block=BLOCKS | FILES, positions=POSITIONS)
+@example(block=b'q 1\t"d\t1\r\n\t\t\r\n\tq\t\r\n# kept\t\r', positions=[0, 1, 2])
+def test_tabs_split_as_in_python(block: bytes, positions: list[int]) -> None:
     expected = [(number, line.removesuffix(b"\r").split(b"\t")) for number, line in numbered_lines(block)]
-    kept = [(number, parts) for number, parts in expected if b"".join(parts).strip()]
-    assert_fields(split_tabs(block, wanted), kept, block, wanted)
+    rows = [(number, parts) for number, parts in expected if b"".join(parts).strip()]
+    assert_fields(split_tabs(block, positions), rows, block, positions)
 
 
 @given(block=BLOCKS | FILES, cut=st.integers(0, 200))

@@ -28,7 +28,7 @@ class Job:
 
 
 @dataclass
-class Made:
+class Sent:
     """When calls began, and the tokens that they took."""
 
     at: list[float] = field(default_factory=list)
@@ -43,9 +43,9 @@ class Made:
         return max(totals[end] - totals[place] for place, end in enumerate(ends))
 
 
-def send(pacer: Pacer | TokenPacer, jobs: list[Job], *, settled: bool = True) -> Made:
+def send(pacer: Pacer | TokenPacer, jobs: list[Job], *, settled: bool = True) -> Sent:
     """Begin calls one after the other, each as soon as it may, and settle those that are answered meanwhile."""
-    now, made = 0.0, Made()
+    now, log = 0.0, Sent()
     in_flight: list[tuple[float, int, Any]] = []
     for number, job in enumerate(jobs):
         while True:
@@ -58,9 +58,9 @@ def send(pacer: Pacer | TokenPacer, jobs: list[Job], *, settled: bool = True) ->
             now = min(now + wait_s, in_flight[0][0] if in_flight else math.inf)
         begin = pacer.spend if isinstance(pacer, Pacer) else pacer.reserve
         heapq.heappush(in_flight, (now + job.latency_s, number, begin(now, job.reserved)))
-        made.at.append(now)
-        made.tokens.append(job.tokens)
-    return made
+        log.at.append(now)
+        log.tokens.append(job.tokens)
+    return log
 
 
 def workload(reserve: str) -> list[Job]:
@@ -98,10 +98,10 @@ def test_reserving_the_most_and_settling_is_fast_and_keeps_the_quota(
 ) -> None:
     """All else is slower, or exceeds the quota: seconds and the busiest minute, as shares of the ideal."""
     jobs = workload(reserve)
-    made = send(TokenPacer(QUOTA), jobs, settled=settled)
+    log = send(TokenPacer(QUOTA), jobs, settled=settled)
     ideal_s = sum(job.tokens for job in jobs) / QUOTA * 60
-    assert time[0] <= made.at[-1] / ideal_s <= time[1]
-    assert busiest[0] <= made.busiest(60.0) / QUOTA <= busiest[1]
+    assert time[0] <= log.at[-1] / ideal_s <= time[1]
+    assert busiest[0] <= log.busiest(60.0) / QUOTA <= busiest[1]
 
 
 @st.composite
@@ -114,8 +114,8 @@ def jobs(draw: st.DrawFn) -> list[Job]:
 @settings(deadline=None)
 @given(jobs=jobs())
 def test_no_minute_takes_more_than_the_quota(jobs: list[Job]) -> None:
-    made = send(TokenPacer(6000), jobs)
-    assert made.busiest(60.0) <= 6000 * (1 + 1e-9)
+    log = send(TokenPacer(6000), jobs)
+    assert log.busiest(60.0) <= 6000 * (1 + 1e-9)
 
 
 @settings(deadline=None)
@@ -134,21 +134,21 @@ def test_a_pace_that_was_forgotten_does_not_begin_a_new_minute(jobs: list[Job], 
     killed = int(at * len(jobs))
     first, second = send(before, jobs[:killed]), send(after, jobs[killed:])
     restarted = max(first.at, default=0.0)
-    both = Made(first.at + [restarted + moment for moment in second.at], first.tokens + second.tokens)
+    both = Sent(first.at + [restarted + moment for moment in second.at], first.tokens + second.tokens)
     largest = max(job.reserved for job in jobs)
     assert both.busiest(60.0) <= 6000 + 2 * (largest + 100)  # the credit of a second, and one call each
 
 
 def test_calls_are_spread_over_the_minute() -> None:
-    made = send(TokenPacer(60_000), [Job(500, 500, 1.0)] * 400)
-    assert made.busiest(1.0) <= 1500
-    assert made.at[-1] == pytest.approx(199.5, abs=2.0)
+    log = send(TokenPacer(60_000), [Job(500, 500, 1.0)] * 400)
+    assert log.busiest(1.0) <= 1500
+    assert log.at[-1] == pytest.approx(199.5, abs=2.0)
 
 
 def test_a_call_that_takes_more_than_it_reserved_is_made_up_for() -> None:
-    made = send(TokenPacer(60_000), [Job(1000, 500, 1.0)] * 600)
-    assert made.busiest(60.0) <= 60_000 + 2 * 1000
-    assert made.at[-1] == pytest.approx(600.0, abs=5.0)
+    log = send(TokenPacer(60_000), [Job(1000, 500, 1.0)] * 600)
+    assert log.busiest(60.0) <= 60_000 + 2 * 1000
+    assert log.at[-1] == pytest.approx(600.0, abs=5.0)
 
 
 def test_a_call_above_the_whole_window_can_never_begin() -> None:

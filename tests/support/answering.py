@@ -40,7 +40,7 @@ def dataset(folder: Path, queries: int = QUERIES) -> dict[str, str]:
 
 
 def model(server: Standin, kind: str, **parameters: Any) -> dict[str, Any]:
-    """A model of the service that a stand-in stands in for."""
+    """A model of the service that a stand-in replaces."""
     place = {"base_url": f"{server.url}/v1"} if kind == "openai" else {"api_endpoint": server.url}
     return {"type": kind, "model": "m-001", "api_key": "${env:RANKBEAM_TEST_KEY}", **place, **parameters}
 
@@ -65,7 +65,7 @@ def write_experiment(folder: Path, service: dict[str, Any], quota: dict[str, Any
 
 
 def cost(folder: Path, run_id: str) -> float:
-    """What a run has cost, by its table."""
+    """The cost of a run, from its table."""
     return sum(row["cost"] or 0.0 for row in Results(str(folder / "out"), run_id).table("usage").to_pylist())
 
 

@@ -29,45 +29,45 @@ def support(text: str, **settings: Any) -> Prompt:
 
 
 def replies(model: ModelParameters, prompts: Sequence[Prompt], timeout_s: float = 20.0) -> list[Reply | CallError]:
-    """What comes of attempts on one connection; those at one prompt are numbered from 1."""
+    """The outcomes of attempts on one connection; attempts at one prompt are numbered from 1."""
 
     async def ask() -> list[Reply | CallError]:
         connection = await model.connect()
-        found: list[Reply | CallError] = []
+        results: list[Reply | CallError] = []
         numbers: dict[str, int] = {}
         try:
             for prompt in prompts:
                 payload = prompt.payload()
                 numbers[payload] = numbers.get(payload, 0) + 1
                 try:
-                    found.append(await connection.call(payload, timeout_s, numbers[payload]))
+                    results.append(await connection.call(payload, timeout_s, numbers[payload]))
                 except CallError as error:
-                    found.append(error)
+                    results.append(error)
         finally:
             await connection.close()
-        return found
+        return results
 
     return asyncio.run(ask())
 
 
 def outcome(model: ModelParameters, prompt: Prompt, timeout_s: float = 20.0) -> Any:
-    """What one attempt ends with, as the driver sees it: a value, or the error of the call or of reading."""
+    """The outcome of one attempt, as the driver sees it: a value, or the error of the call or of reading."""
     return outcomes(model, [prompt], timeout_s)[0]
 
 
 def outcomes(model: ModelParameters, prompts: Sequence[Prompt], timeout_s: float = 20.0) -> list[Any]:
     """As `outcome`, of attempts on one connection."""
-    given = replies(model, prompts, timeout_s)
-    return [_read(model, prompt, reply) for prompt, reply in zip(prompts, given, strict=True)]
+    results = replies(model, prompts, timeout_s)
+    return [_read(model, prompt, reply) for prompt, reply in zip(prompts, results, strict=True)]
 
 
 def _read(model: ModelParameters, prompt: Prompt, reply: Reply | CallError) -> Any:
     if isinstance(reply, CallError):
         return reply
     try:
-        found = model.read(reply.answer)
+        value = model.read(reply.answer)
         step = step_of(prompt.step)
-        return found if step is None or step.embeds else step.read(prompt.values, found.text)
+        return value if step is None or step.embeds else step.read(prompt.values, value.text)
     except CallError as error:
         return error
 
@@ -78,5 +78,5 @@ def bodies(server: Standin, text: str) -> list[Any]:
 
 
 def requests(server: Standin, text: str) -> int:
-    """How many requests that hold a text were received."""
+    """The number of requests received that contain a text."""
     return sum(count for name, count in server.stats().queries.items() if text in name)

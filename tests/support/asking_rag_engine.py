@@ -23,5 +23,5 @@ async def call(parameters: RagEngine, *payloads: str, timeout_s: float = 30.0) -
         )
     finally:
         await connection.close()
-    assert [each for each in outcomes if not isinstance(each, Reply | CallError)] == []
-    return [each.answer if isinstance(each, Reply) else each for each in outcomes]  # type: ignore[union-attr,misc]
+    assert [outcome for outcome in outcomes if not isinstance(outcome, Reply | CallError)] == []
+    return [outcome.answer if isinstance(outcome, Reply) else outcome for outcome in outcomes]  # type: ignore[union-attr,misc]

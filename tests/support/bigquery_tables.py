@@ -55,6 +55,6 @@ def _column(field: pa.Field) -> bigquery.SchemaField:
     if pa.types.is_list(kind):
         kind, mode = kind.value_type, "REPEATED"
     if pa.types.is_struct(kind):
-        return bigquery.SchemaField(field.name, "RECORD", mode, fields=[_column(each) for each in kind])
+        return bigquery.SchemaField(field.name, "RECORD", mode, fields=[_column(child) for child in kind])
     name = {"string": "STRING", "int64": "INT64", "double": "FLOAT64", "float": "FLOAT64", "bool": "BOOL"}[str(kind)]
     return bigquery.SchemaField(field.name, name, mode)

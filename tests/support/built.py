@@ -31,11 +31,11 @@ class Built:
     def sources(self) -> set[str]:
         """Every file of the package, by its path in the archives, where what is a link here is a folder."""
         package = self.checkout / "rankbeam"
-        found = [path for path in package.glob("*") if path.is_file()]
-        found += [path for name in PACKAGES for path in (package / name).rglob("*") if path.is_file()]
-        found += [path for name in ("bigquery", "duckdb") for path in (package / "deploy" / name).glob("*.sql")]
-        found += [path for path in (package / "examples" / "helpdesk").rglob("*") if path.is_file()]
-        return {path.relative_to(self.checkout).as_posix() for path in found}
+        files = [path for path in package.glob("*") if path.is_file()]
+        files += [path for name in PACKAGES for path in (package / name).rglob("*") if path.is_file()]
+        files += [path for name in ("bigquery", "duckdb") for path in (package / "deploy" / name).glob("*.sql")]
+        files += [path for path in (package / "examples" / "helpdesk").rglob("*") if path.is_file()]
+        return {path.relative_to(self.checkout).as_posix() for path in files}
 
     @property
     def modules(self) -> dict[str, str]:
@@ -46,7 +46,7 @@ class Built:
 
 
 def run(*command: str | Path, cwd: Path, status: int = 0) -> str:
-    """What a command prints that ends with a status; it sees no setting of Python's, such as PYTHONPATH."""
+    """The output of a command that must end with a status; it sees no setting of Python's, such as PYTHONPATH."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
     assert done.returncode == status, done.stdout + done.stderr

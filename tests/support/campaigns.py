@@ -1,4 +1,4 @@
-"""How large the long tests are: `make campaign` runs them whole, `CAMPAIGN_SHARE=0.2 make campaign` a share of each.
+"""Sizes of the long tests: `make campaign` runs them whole, `CAMPAIGN_SHARE=0.2 make campaign` a share of each.
 
 `make campaign` also runs every test that Hypothesis makes examples for, with five times as many as `make test`.
 """
@@ -17,8 +17,8 @@ def sized(whole: int, least: int) -> int:
     """The number of queries, runs or samples of a long test.
 
     Args:
-        whole: of the whole campaign.
-        least: below which the test would show nothing.
+        whole: size in the whole campaign.
+        least: smallest size at which the test shows anything.
     """
     return max(least, round(whole * SHARE))
 
@@ -29,14 +29,14 @@ def in_campaigns(*cases: Any) -> list[ParameterSet]:
     Args:
         cases: as `pytest.mark.parametrize` takes them: a tuple has a value for each argument.
     """
-    each = (case if isinstance(case, tuple) else (case,) for case in cases)
-    return [pytest.param(*values, marks=pytest.mark.campaign) for values in each]
+    arguments = (case if isinstance(case, tuple) else (case,) for case in cases)
+    return [pytest.param(*values, marks=pytest.mark.campaign) for values in arguments]
 
 
 def examples(of_a_hundred: int) -> int:
-    """How many examples are made for a law that needs more or fewer than others, which have those of the profile.
+    """The number of examples for a law that needs more or fewer than the profile gives.
 
     Args:
-        of_a_hundred: how many where others have a hundred.
+        of_a_hundred: percentage of the profile's number.
     """
     return max(1, round(of_a_hundred * settings().max_examples / 100))

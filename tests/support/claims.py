@@ -11,7 +11,7 @@ from rankbeam.transforms.kernels.arrays import BoolArray
 
 @dataclass(frozen=True)
 class Matrices:
-    """What a judge said of one answer."""
+    """A judge's verdicts on one answer."""
 
     ac: BoolArray
     gc: BoolArray
@@ -27,9 +27,9 @@ def matrices_of(claims: int, reference: int, contexts: int, bits: Any) -> Matric
     """Matrices of those sizes.
 
     Args:
-        claims: of the answer.
-        reference: claims of the reference.
-        contexts: how many.
+        claims: number of the answer's claims.
+        reference: number of the reference's claims.
+        contexts: number of contexts.
         bits: gives the next truth value.
     """
     drawn = lambda *shape: np.array([bits() for _ in range(int(np.prod(shape)))], bool).reshape(shape)  # noqa: E731
@@ -49,7 +49,7 @@ def matrices(draw: st.DrawFn, least_claims: int = 0, least_contexts: int = 0) ->
 def plain(m: Matrices) -> dict[str, float | None]:
     """Every metric of claims by its definition, one claim and one context at a time; None where it is undefined."""
     n, reference, k = len(m.ag), len(m.ga), m.contexts
-    found: dict[str, float | None] = {}
+    values: dict[str, float | None] = {}
     faithful = [any(m.ac[i][c] for c in range(k)) for i in range(n)]
     relevant = [any(m.gc[j][c] for j in range(reference)) for c in range(k)]
     covered = [any(m.gc[j][c] for c in range(k)) for j in range(reference)]
@@ -60,22 +60,22 @@ def plain(m: Matrices) -> dict[str, float | None]:
     def noisy(i: int, kind: bool) -> bool:
         return any(m.ac[i][c] and relevant[c] == kind for c in range(k))
 
-    found["faithfulness"] = mean(faithful)
-    found["hallucination"] = mean([not faithful[i] and not m.ag[i] for i in range(n)])
-    found["self_knowledge"] = mean([not faithful[i] and m.ag[i] for i in range(n)])
-    found["noise_relevant"] = mean([noisy(i, True) and not m.ag[i] for i in range(n)], k > 0)
-    found["noise_irrelevant"] = mean([noisy(i, False) and not noisy(i, True) and not m.ag[i] for i in range(n)], k > 0)
-    precision = found["claim_precision"] = mean(list(m.ag))
-    recall = found["claim_recall"] = mean(list(m.ga))
-    found["claim_f1"] = None
+    values["faithfulness"] = mean(faithful)
+    values["hallucination"] = mean([not faithful[i] and not m.ag[i] for i in range(n)])
+    values["self_knowledge"] = mean([not faithful[i] and m.ag[i] for i in range(n)])
+    values["noise_relevant"] = mean([noisy(i, True) and not m.ag[i] for i in range(n)], k > 0)
+    values["noise_irrelevant"] = mean([noisy(i, False) and not noisy(i, True) and not m.ag[i] for i in range(n)], k > 0)
+    precision = values["claim_precision"] = mean(list(m.ag))
+    recall = values["claim_recall"] = mean(list(m.ga))
+    values["claim_f1"] = None
     if reference and precision is not None and recall is not None:
-        found["claim_f1"] = 0.0 if precision * recall == 0 else 2 / (1 / precision + 1 / recall)
+        values["claim_f1"] = 0.0 if precision * recall == 0 else 2 / (1 / precision + 1 / recall)
     elif reference:
-        found["claim_f1"] = 0.0
-    found["context_recall"] = mean(covered)
-    found["context_precision"] = mean(relevant, reference > 0) if k else 0.0
+        values["claim_f1"] = 0.0
+    values["context_recall"] = mean(covered)
+    values["context_precision"] = mean(relevant, reference > 0) if k else 0.0
     used = [bool(m.ga[j]) for j in range(reference) if covered[j]]
-    found["context_utilization"] = mean(used)
+    values["context_utilization"] = mean(used)
     at = [sum(relevant[: c + 1]) / (c + 1) for c in range(k) if relevant[c]]
-    found["context_ap"] = None if k and not reference else sum(at) / len(at) if at else 0.0
-    return found
+    values["context_ap"] = None if k and not reference else sum(at) / len(at) if at else 0.0
+    return values

@@ -10,7 +10,7 @@ from rankbeam.pipelines.cli import main
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command leaves behind."""
+    """Exit status and output of a command."""
 
     status: int
     stdout: str

@@ -1,4 +1,4 @@
-"""Where the shared collections lie, and the marker for tests that need them."""
+"""The folder of the shared collections, and the marker for tests that need them."""
 
 import os
 from pathlib import Path

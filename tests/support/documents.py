@@ -26,9 +26,9 @@ class Block:
 
     Attributes:
         language: the first word of the fence.
-        label: what follows it, such as `file=NAME`.
-        text: what stands between the fences.
-        line: of the first line of the text.
+        label: the rest of the fence's line, such as `file=NAME`.
+        text: the text between the fences.
+        line: number of the first line of the text.
     """
 
     language: str
@@ -77,13 +77,15 @@ class Document:
 
     def block(self, language: str, label: str = "") -> Block:
         """The only block of a language and a label."""
-        (block,) = (each for each in self.blocks if (each.language, each.label) == (language, label))
+        (block,) = (
+            candidate for candidate in self.blocks if (candidate.language, candidate.label) == (language, label)
+        )
         return block
 
     def section(self, heading: str) -> str:
-        """What stands between a heading and the next one."""
-        _, found, rest = self.text.partition(f"\n## {heading}\n")
-        assert found, f"{self.name} has no section {heading!r}"
+        """The text between a heading and the next one."""
+        _, heading_line, rest = self.text.partition(f"\n## {heading}\n")
+        assert heading_line, f"{self.name} has no section {heading!r}"
         return rest.partition("\n## ")[0]
 
     def rows(self, heading: str) -> list[list[str]]:
@@ -99,7 +101,7 @@ class Document:
 
     @property
     def anchors(self) -> set[str]:
-        """What a link may name behind `#`: the headings, as GitHub and MkDocs spell them."""
+        """Targets of links behind `#`: the headings, as GitHub and MkDocs spell them."""
         headings = re.findall(r"^#+ (.*)$", self.prose, flags=re.MULTILINE)
         return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 

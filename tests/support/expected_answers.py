@@ -1,4 +1,4 @@
-"""What the views of answers and verdicts should hold, computed in plain Python from the rows of the tables."""
+"""Expected rows of the views of answers and verdicts, computed in plain Python from the rows of the tables."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ class ExpectedAnswers:
     configurations: Mapping[tuple[str, str], Row]
 
     def run(self, run_id: str) -> Row:
-        """What most views say of a run."""
+        """The columns of a run that most views have."""
         raise NotImplementedError
 
     def shown(self, table: str) -> Iterator[Row]:
@@ -44,8 +44,14 @@ class ExpectedAnswers:
     def verdicts_of_configuration(self) -> Iterator[Row]:
         for row in self.shown("answers"):
             places = [
-                ("context", each["text_hash"], each["rank"], each["doc_id"], each["doc_id"] in row["citations"])
-                for each in row["contexts"]
+                (
+                    "context",
+                    context["text_hash"],
+                    context["rank"],
+                    context["doc_id"],
+                    context["doc_id"] in row["citations"],
+                )
+                for context in row["contexts"]
             ]
             places += [(name, row[f"{name}_hash"], None, None, None) for name in ("answer", "reference")]
             for verdict in self.shown("verdicts"):
@@ -54,10 +60,10 @@ class ExpectedAnswers:
                 for evidence, text_hash, rank, doc_id, is_cited in places:
                     if text_hash == verdict["right_hash"]:
                         place = {"evidence": evidence, "rank": rank, "doc_id": doc_id, "is_cited": is_cited}
-                        for said in self._said(row, verdict, evidence):
-                            yield self._common(row) | place | said
+                        for verdict_row in self._verdict_rows(row, verdict, evidence):
+                            yield self._common(row) | place | verdict_row
 
-    def _said(self, answer: Row, verdict: Row, evidence: str) -> Iterator[Row]:
+    def _verdict_rows(self, answer: Row, verdict: Row, evidence: str) -> Iterator[Row]:
         names = ("query_id", "step", "position", "verdict", "grade", "reason", "sample", "is_repeat", "judge",
                  "model_version", "prompt_hash", "item_id")  # fmt: skip
         common = {name: verdict[name] for name in names} | {

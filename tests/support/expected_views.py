@@ -1,4 +1,4 @@
-"""What every view should hold, computed in plain Python from the rows of the tables."""
+"""Expected rows of every view, computed in plain Python from the rows of the tables."""
 
 import statistics
 from collections import defaultdict
@@ -56,7 +56,7 @@ class Expected(ExpectedAnswers):
         return lambda: (row for row in every() if row["is_latest"])
 
     def run(self, run_id: str) -> Row:
-        """What most views say of a run."""
+        """The columns of a run that most views have."""
         row = self.runs[run_id]
         common = {name: row[name] for name in ("run_id", "experiment", "started_at")}
         return common | {"is_latest": run_id in self.latest}
@@ -73,17 +73,17 @@ class Expected(ExpectedAnswers):
     @cached_property
     def means(self) -> dict[tuple[str, str, str], dict[str, Row]]:
         """By run, id and slice: by metric."""
-        found: dict[tuple[str, str, str], dict[str, Row]] = defaultdict(dict)
+        rows: dict[tuple[str, str, str], dict[str, Row]] = defaultdict(dict)
         for row in self.shown("configuration_metrics"):
-            found[row["run_id"], row["config_id"], row["slice"]][row["metric"]] = row
-        return found
+            rows[row["run_id"], row["config_id"], row["slice"]][row["metric"]] = row
+        return rows
 
     def run_history(self) -> Iterator[Row]:
         for row in self.runs.values():
-            kept = ("finished_at", "state", "dataset_fingerprint", "calls", "ledger_hits", "failures")
+            columns = ("finished_at", "state", "dataset_fingerprint", "calls", "ledger_hits", "failures")
             yield (
                 self.run(row["run_id"])
-                | {name: row[name] for name in kept}
+                | {name: row[name] for name in columns}
                 | {
                     "duration_s": (row["finished_at"] - row["started_at"]).total_seconds(),
                     "ledger_share": ratio(row["ledger_hits"], row["calls"] + row["ledger_hits"]),
@@ -98,7 +98,7 @@ class Expected(ExpectedAnswers):
         }
         for run_id in self.runs:
             ours = [row["run_id"] for row in self.in_order if row["experiment"] == self.runs[run_id]["experiment"]]
-            last = [each for each in ours if each in good][-1:]
+            last = [run for run in ours if run in good][-1:]
             yield self.run(run_id) | {"has_values": run_id in good, "is_last_good": [run_id] == last}
 
     @cached_property
@@ -115,8 +115,8 @@ class Expected(ExpectedAnswers):
 
     def configuration_history(self) -> Iterator[Row]:
         for (run_id, _), row in self.configurations.items():
-            earlier = (self.named(each["run_id"], row["name"]) for each in self.before(run_id))
-            last = next((each for each in earlier if each is not None), {})
+            earlier = (self.named(run["run_id"], row["name"]) for run in self.before(run_id))
+            last = next((run for run in earlier if run is not None), {})
             names = ("config_id", "position", "retriever", "parameters", "derived_from", "dialect")
             more = {
                 "configuration": row["name"],
@@ -132,15 +132,15 @@ class Expected(ExpectedAnswers):
         )
 
     def previous(self, run_id: str, config_id: str, metric: str) -> Row:
-        """The row of means that one is compared with: of the name, else of the parameters; {} where there is none."""
+        """The earlier row of means to compare with: by name, else by parameters; {} if none exists."""
         name = self.configurations[run_id, config_id]["name"]
         for same in ({"name": name}, {"config_id": config_id}):
             for run in self.before(run_id):
                 for (of_run, of_id), row in self.configurations.items():
                     if of_run == run["run_id"] and same.items() <= row.items():
-                        found = self.means[of_run, of_id, "all"].get(metric)
-                        if found is not None and has_mean(found):
-                            return found
+                        before = self.means[of_run, of_id, "all"].get(metric)
+                        if before is not None and has_mean(before):
+                            return before
         return {}
 
     def leaderboard(self) -> Iterator[Row]:
@@ -162,7 +162,7 @@ class Expected(ExpectedAnswers):
                 ]
                 own = -1 if row["mean"] is None else row["mean"]
                 above = [other for other in others if other is not None and other > own]
-                yield self.run(run_id) | {each: row[each] for each in (*MEANS, "equal_to", "panel")} | {
+                yield self.run(run_id) | {column: row[column] for column in (*MEANS, "equal_to", "panel")} | {
                     "slice": name, "metric": metric, "config_id": config_id, "rank": 1 + len(above),
                     "configuration": configuration["name"], "position": configuration["position"],
                     "dialect": configuration["dialect"],
@@ -178,26 +178,26 @@ class Expected(ExpectedAnswers):
 
     def per_query(self) -> Iterator[Row]:
         for row in self.shown("query_metrics"):
-            kept = {name: row[name] for name in ("query_id", "text", "status", "slices", "config_id")}
+            columns = {name: row[name] for name in ("query_id", "text", "status", "slices", "config_id")}
             name = self.configurations[row["run_id"], row["config_id"]]["name"]
             for item in row["metrics"]:
                 own = {"status": item["status"] or row["status"]}
-                yield self.run(row["run_id"]) | kept | {"configuration": name} | item | own
+                yield self.run(row["run_id"]) | columns | {"configuration": name} | item | own
 
     def side_by_side(self) -> Iterator[Row]:
         for pair in self.differences():
             if pair["slice"] == "all":
-                kept = (*self.run(pair["run_id"]), "metric", "configuration", "baseline", "config_id", "baseline_id")
+                columns = (*self.run(pair["run_id"]), "metric", "configuration", "baseline", "config_id", "baseline_id")
                 theirs = (pair["run_id"], pair["baseline_id"], "baseline")
                 for query in self._both(pair["run_id"], pair["config_id"], pair["metric"], theirs):
-                    yield {name: pair[name] for name in kept} | query
+                    yield {name: pair[name] for name in columns} | query
 
     def query_changes(self) -> Iterator[Row]:
         for line in self.trend():
-            kept = (*self.run(line["run_id"]), "configuration", "metric", "config_id", *PREVIOUS)
+            columns = (*self.run(line["run_id"]), "configuration", "metric", "config_id", *PREVIOUS)
             theirs = (line["previous_run_id"], line["previous_config_id"], "previous")
             for query in self._both(line["run_id"], line["config_id"], line["metric"], theirs):
-                yield {name: line[name] for name in kept} | query
+                yield {name: line[name] for name in columns} | query
 
     def _both(self, run_id: str, config_id: str, metric: str, theirs: tuple[str, str, str]) -> Iterator[Row]:
         other_run, other_id, name = theirs
@@ -205,7 +205,7 @@ class Expected(ExpectedAnswers):
             if (run, config) == (run_id, config_id) and (other_run, other_id, query_id) in self.values:
                 other = self.values[other_run, other_id, query_id]
                 value, before = ours["metrics"].get(metric), other["metrics"].get(metric)
-                yield {each: ours[each] for each in ("query_id", "text", "slices")} | {
+                yield {column: ours[column] for column in ("query_id", "text", "slices")} | {
                     "status": status_of(ours, metric), f"{name}_status": status_of(other, metric),
                     "value": value, f"{name}_value": before,
                     "difference": minus(value, before),
@@ -217,8 +217,8 @@ class Expected(ExpectedAnswers):
             grouped[row["run_id"], row["config_id"], row["metric"]].append(row)
         for line in self.trend():
             rows = grouped[line["run_id"], line["config_id"], line["metric"]]
-            kept = ("configuration", "dialect", "metric", "config_id", "parameters_changed", *PREVIOUS)
-            yield self.run(line["run_id"]) | {name: line[name] for name in kept} | verdict(rows)
+            columns = ("configuration", "dialect", "metric", "config_id", "parameters_changed", *PREVIOUS)
+            yield self.run(line["run_id"]) | {name: line[name] for name in columns} | verdict(rows)
 
     def trend(self) -> Iterator[Row]:
         for (run_id, config_id), configuration in self.configurations.items():
@@ -237,22 +237,24 @@ class Expected(ExpectedAnswers):
 
     def unanswered(self) -> Iterator[Row]:
         for (run_id, config_id), row in self.configurations.items():
-            asked = row["parts"] or [row["derived_from"] or config_id]
+            sources = row["parts"] or [row["derived_from"] or config_id]
             for failure in self.shown("failures"):
-                if failure["run_id"] == run_id and failure["config_id"] in asked:
-                    kept = {name: failure[name] for name in ("query_id", "stage", "kind", "attempts", "message")}
+                if failure["run_id"] == run_id and failure["config_id"] in sources:
+                    columns = {name: failure[name] for name in ("query_id", "stage", "kind", "attempts", "message")}
                     caller = self.configurations[run_id, failure["config_id"]]
-                    yield self.run(run_id) | kept | {
+                    yield self.run(run_id) | columns | {
                         "configuration": row["name"], "caller": caller["name"], "config_id": config_id,
                         "caller_id": caller["config_id"], "derived_from": row["derived_from"],
                     }  # fmt: skip
 
     def coverage(self) -> Iterator[Row]:
         for (run_id, config_id), row in self.configurations.items():
-            queries_of = [each for (run, of, _), each in self.values.items() if (run, of) == (run_id, config_id)]
+            queries_of = [values for (run, of, _), values in self.values.items() if (run, of) == (run_id, config_id)]
             panel, states = worst_panel(self.means[run_id, config_id, "all"].values(), queries_of)
             kinds = [
-                each["kind"] for each in self.unanswered() if (each["run_id"], each["config_id"]) == (run_id, config_id)
+                values["kind"]
+                for values in self.unanswered()
+                if (values["run_id"], values["config_id"]) == (run_id, config_id)
             ]
             queries, empty = states.count("ok") + states.count("empty"), states.count("empty")
             origin = self.configurations[run_id, row["derived_from"]]["name"] if row["derived_from"] else None
@@ -294,10 +296,10 @@ class Expected(ExpectedAnswers):
 
 
 def verdict(rows: list[Row]) -> Row:
-    """What the changes of queries say together."""
+    """The summary of the changes of queries."""
     paired = [row for row in rows if row["difference"] is not None]
     differences = [row["difference"] for row in paired]
-    better, worse = sum(each > 0 for each in differences), sum(each < 0 for each in differences)
+    better, worse = sum(difference > 0 for difference in differences), sum(difference < 0 for difference in differences)
     counts = {
         "queries": len(paired), "unpaired": len(rows) - len(paired), "better": better, "worse": worse,
         "same": len(paired) - better - worse,
@@ -328,17 +330,17 @@ def worst_panel(means: Iterable[Row], queries: list[Row]) -> tuple[str, list[str
 
 def failure_rate(states: list[str]) -> float | None:
     """The share of queries that failed, of those that were to be scored."""
-    return ratio(states.count("failed"), sum(each != "missing" for each in states))
+    return ratio(states.count("failed"), sum(state != "missing" for state in states))
 
 
 def status_of(row: Row, metric: str) -> str:
-    """What became of a query by a metric."""
+    """The status of a query for a metric."""
     status: str = row["statuses"].get(metric) or row["status"]
     return status
 
 
 def has_mean(row: Row) -> bool:
-    """Whether any query was scored."""
+    """Return whether any query was scored."""
     return row["mean"] is not None
 
 

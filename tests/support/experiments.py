@@ -28,7 +28,7 @@ offline_model = support.experiments:Offline
 
 
 class Near(RemoteRetriever):
-    """A service with distances: one budget a region, and a reranker whose answers are no prefixes of each other."""
+    """A service with distances: one budget a region, and a reranker whose answers are not prefixes of each other."""
 
     region: str = "r1"
     model: str = "m"
@@ -53,7 +53,7 @@ class Near(RemoteRetriever):
 
 
 class Words(RemoteRetriever):
-    """Another service, whose scores are no distances."""
+    """Another service, whose scores are not distances."""
 
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300)
 
@@ -111,7 +111,7 @@ def experiment(configurations: Mapping[str, str], more: str = "", output: str = 
     Args:
         configurations: the content of each after its name, such as "retriever: {type: near}, top_k: 5".
         more: further lines.
-        output: where results go.
+        output: folder for results.
     """
     lines = [f"  - {{name: {name}, {content}}}\n" for name, content in configurations.items()]
     start = "name: e\ndataset: {qrels: qrels, queries: queries.jsonl}\nconfigurations:\n"

@@ -37,8 +37,8 @@ def evaluated(folder: Path, names: Sequence[str] = tuple(RANKS), depth: int = 7,
     for name in names:
         rows = []
         for query in range(QUERIES):
-            found = ["right" if rank == RANKS[name](query) else f"wrong{rank}" for rank in range(1, depth + 1)]
-            rows += [f"q{query} Q0 {doc} {rank} {1 / rank} t\n" for rank, doc in enumerate(found, 1)]
+            labels = ["right" if rank == RANKS[name](query) else f"wrong{rank}" for rank in range(1, depth + 1)]
+            rows += [f"q{query} Q0 {doc} {rank} {1 / rank} t\n" for rank, doc in enumerate(labels, 1)]
         (folder / f"{name}.run").write_text("".join(rows))
     configurations = [{"name": name, "retriever": {"type": "run_file", "path": f"{name}.run"}} for name in names]
     base = {"dataset": {"qrels": "qrels.txt"}, "configurations": configurations, "metrics": METRICS}
@@ -85,7 +85,7 @@ def latex_rows(document: str) -> list[list[str]]:
 def check_latex(document: str) -> None:
     """Braces and environments are balanced, and every row has as many cells as there are columns."""
     code = re.sub(r"(?<!\\)%.*", "", document)
-    depth = list(itertools.accumulate(1 if each == "{" else -1 for each in re.findall(r"(?<!\\)[{}]", code)))
+    depth = list(itertools.accumulate(1 if character == "{" else -1 for character in re.findall(r"(?<!\\)[{}]", code)))
     assert min(depth) >= 0
     assert depth[-1] == 0
     opened: list[str] = []

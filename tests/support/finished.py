@@ -52,28 +52,28 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     registered.cache_clear()
 
 
-def ranks(*cycle: int, **given: int) -> list[int]:
+def ranks(*cycle: int, **by_query: int) -> list[int]:
     """A rank for every query: the cycle over and over, but for those that are given by name."""
-    return [given.get(query, cycle[number % len(cycle)]) for number, query in enumerate(QUERIES)]
+    return [by_query.get(query, cycle[number % len(cycle)]) for number, query in enumerate(QUERIES)]
 
 
 def experiment(
     folder: Path, configurations: Mapping[str, Sequence[int]], queries: Sequence[str] = (), **more: Any
 ) -> dict[str, Any]:
     """An experiment whose configurations find the relevant document at the ranks that are given."""
-    asked = queries or QUERIES
+    texts = queries or QUERIES
     rows = [
         {"_id": query, "text": "t", "metadata": {"language": LANGUAGES[query], "level": LEVELS[query]}}
-        for query in asked
+        for query in texts
     ]
     return {
         "dataset": {
-            "qrels": write(folder / "qrels", trec_qrels([(query, "d", 1.0) for query in asked])),
+            "qrels": write(folder / "qrels", trec_qrels([(query, "d", 1.0) for query in texts])),
             "queries": write(folder / "queries.jsonl", "".join(json.dumps(row) + "\n" for row in rows)),
         },
         "configurations": [
-            {"name": name, "retriever": {"type": "ranked", "ranks": list(each)}, "top_k": 20}
-            for name, each in configurations.items()
+            {"name": name, "retriever": {"type": "ranked", "ranks": list(parameters)}, "top_k": 20}
+            for name, parameters in configurations.items()
         ],
         "metrics": METRICS,
         "slices": ["language", "level", "language×level"],

@@ -62,8 +62,8 @@ def serve(requests: socket.socket) -> dict[str, Any]:
             if not (child := os.fork()):
                 signal.set_wakeup_fd(-1)
                 # Each by its object, which would otherwise close what has the same number later.
-                for each in (requests, woken, wake, answers, *running.values()):
-                    each.close()
+                for stream in (requests, woken, wake, answers, *running.values()):
+                    stream.close()
                 become_a_process_of_its_own(descriptors)
                 return json.loads(message)  # type: ignore[no-any-return]
             running[child] = answers

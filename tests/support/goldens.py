@@ -11,7 +11,7 @@ from support.inputs import write
 
 HELPDESK = Path(__file__).parents[2] / "examples" / "helpdesk" / "corpus.jsonl"
 VOLATILE = ("costs.jsonl", "usage.json", "ledger", "work")
-"""What depends on retries and on what the ledger had."""
+"""Files that depend on retries and on the earlier content of the ledger."""
 OFFLINE = {"sentences": {"type": "extractive"}, "words": {"type": "lexical"}}
 
 SUBJECTS = ("archive", "invoice", "calendar", "password", "report", "template")

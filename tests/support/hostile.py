@@ -37,19 +37,19 @@ def printed(qrels: str, run: str, *options: str, metrics: Iterable[str] = METRIC
 
 def values_of(text: str) -> Values:
     """query → metric → value; the query of a mean is "all"."""
-    found: Values = {}
+    values: Values = {}
     for row in csv.DictReader(io.StringIO(text)):
-        assert row["metric"] not in found.setdefault(row["query_id"], {})
-        found[row["query_id"]][row["metric"]] = float(row["value"])
-    return found
+        assert row["metric"] not in values.setdefault(row["query_id"], {})
+        values[row["query_id"]][row["metric"]] = float(row["value"])
+    return values
 
 
 def nested(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = {}
+    result: dict[str, dict[str, float]] = {}
     for query, doc, number in rows:
-        assert doc not in found.setdefault(query, {})
-        found[query][doc] = number
-    return found
+        assert doc not in result.setdefault(query, {})
+        result[query][doc] = number
+    return result
 
 
 def by_pytrec_eval(judgements: Iterable[Row], rows: Iterable[Row]) -> Values:
@@ -57,8 +57,8 @@ def by_pytrec_eval(judgements: Iterable[Row], rows: Iterable[Row]) -> Values:
     qrels = {query: {doc: int(grade) for doc, grade in pool.items()} for query, pool in nested(judgements).items()}
     measures = {theirs.replace("_cut_", "_cut.").replace("P_", "P.") for theirs in METRICS.values()}
     measures = {name.replace("recall_", "recall.") for name in measures}
-    found = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(nested(rows))
-    return {query: {ours: values[theirs] for ours, theirs in METRICS.items()} for query, values in found.items()}
+    result = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(nested(rows))
+    return {query: {ours: values[theirs] for ours, theirs in METRICS.items()} for query, values in result.items()}
 
 
 def assert_agree(ours: Values, theirs: Values) -> None:

@@ -17,14 +17,14 @@ class _Server(ThreadingHTTPServer):
 @contextmanager
 def responding(respond: Respond) -> Iterator[tuple[str, list[str]]]:
     """Serve as long as the block lasts; yields the URL, and a list that grows by every query that is asked."""
-    asked: list[str] = []
+    log: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             query = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["query"]
-            asked.append(query)
+            log.append(query)
             status, body = respond(query)
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
@@ -36,5 +36,5 @@ def responding(respond: Respond) -> Iterator[tuple[str, list[str]]]:
 
     with _Server(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/search", asked
+        yield f"http://127.0.0.1:{server.server_port}/search", log
         server.shutdown()

@@ -38,7 +38,7 @@ class JudgedRun:
     """A run that was made up.
 
     Attributes:
-        evaluation: of three configurations, of which the last is not judged.
+        evaluation: three configurations; the last one is not judged.
         partitions: the scored queries.
         cells: by name of the configuration and metric, that of every query.
     """
@@ -49,7 +49,9 @@ class JudgedRun:
 
     def aggregate(self) -> RunAggregate:
         """The state of all queries."""
-        return reduce(RunAggregate.merge, [RunAggregate.of(each, self.evaluation) for each in self.partitions])
+        return reduce(
+            RunAggregate.merge, [RunAggregate.of(partition, self.evaluation) for partition in self.partitions]
+        )
 
     def estimates(self) -> RunEstimates:
         """The estimates of all slices."""
@@ -58,7 +60,7 @@ class JudgedRun:
     def write(self, folder: Path) -> Path:
         """The tables of the run, as files in an output folder."""
         estimates = self.estimates()
-        values = [table for each in self.partitions for table in query_metrics(each, self.evaluation)]
+        values = [table for partition in self.partitions for table in query_metrics(partition, self.evaluation)]
         document = {"metrics": list(METRICS), "slices": list(self.evaluation.slices)}
         known = {name: tables.own_columns(schema).empty_table() for name, schema in tables.TABLES.items()} | {
             "configurations": configurations(self.evaluation),
@@ -79,7 +81,10 @@ class JudgedRun:
         }  # fmt: skip
         common = {"run_id": RUN_ID, "experiment": "test", "started_at": STARTED_AT}
         for name, own in known.items():
-            constant = [pa.repeat(pa.scalar(common[each.name], each.type), own.num_rows) for each in tables.COMMON]
+            constant = [
+                pa.repeat(pa.scalar(common[partition.name], partition.type), own.num_rows)
+                for partition in tables.COMMON
+            ]
             table = pa.Table.from_arrays([*constant, *own.columns], schema=tables.TABLES[name])
             (folder / name / RUN_ID).mkdir(parents=True)
             pq.write_table(table, folder / name / RUN_ID / "part-0.parquet")
@@ -112,30 +117,34 @@ def _scored(
 ) -> ScoredPartition:
     judged = [
         {
-            "query_id": each, "text": f"text of {each}", "attributes": [{"name": "kind", "value": str(place % 2)}],
+            "query_id": query_id, "text": f"text of {query_id}",
+            "attributes": [{"name": "kind", "value": str(place % 2)}],
             "judgements": [{"doc_id": "d", "grade": 1.0}],
         }
-        for place, each in enumerate(ids)
+        for place, query_id in enumerate(ids)
     ]  # fmt: skip
     rows, failures = {}, {}
     for source, name in enumerate(NAMES):
         ranks = dict(zip(ids, rng.integers(-1, 5, len(ids)).tolist(), strict=True))  # -1 failed, 0 empty
-        rows[source] = [_rankings({each: rank for each, rank in ranks.items() if rank > 0})]
-        failed = [each for each, rank in ranks.items() if rank < 0]
-        failures[source] = [Failure("retrieve", FailureKind.TIMEOUT, each, 1, "too late") for each in failed]
-        for each, rank in ranks.items():
+        rows[source] = [_rankings({query_id: rank for query_id, rank in ranks.items() if rank > 0})]
+        failed = [query_id for query_id, rank in ranks.items() if rank < 0]
+        failures[source] = [Failure("retrieve", FailureKind.TIMEOUT, query_id, 1, "too late") for query_id in failed]
+        for query_id, rank in ranks.items():
             status = "failed" if rank < 0 else "ok" if rank else "empty"
             reciprocal, first = (None, None) if rank < 0 else (1 / rank if rank else 0.0, float(rank == 1))
-            cells[name, "RR"][each], cells[name, "P@1"][each] = (status, reciprocal, None), (status, first, None)
-    values = [part for each in _judged(ids, rng, cells) for part in each]
+            cells[name, "RR"][query_id], cells[name, "P@1"][query_id] = (
+                (status, reciprocal, None),
+                (status, first, None),
+            )
+    values = [part for query_id in _judged(ids, rng, cells) for part in query_id]
     batch = pa.RecordBatch.from_pylist(judged, schema=columns.JUDGED_QUERIES)
     return score([batch], rows, failures, evaluation, values)
 
 
 def _rankings(ranks: dict[str, int]) -> pa.RecordBatch:
     rows = [
-        {"query_id": each, "documents": [{"doc_id": f"x{n}"} for n in range(rank - 1)] + [{"doc_id": "d"}]}
-        for each, rank in ranks.items()
+        {"query_id": doc_id, "documents": [{"doc_id": f"x{n}"} for n in range(rank - 1)] + [{"doc_id": "d"}]}
+        for doc_id, rank in ranks.items()
     ]
     return pa.RecordBatch.from_pylist(rows, schema=columns.RETRIEVED)
 
@@ -154,9 +163,9 @@ def _judged(
             values = np.round(rng.uniform(0.0 if metric == "Faithfulness" else -1.0, 1.0, len(ids)), 3)
             values[status == Status.EMPTY] = 0.0
             values[status > Status.EMPTY] = np.nan
-            reasons = [REASONS.get(Status(each)) for each in status]
-            for each, kind, value, reason in zip(ids, status, values.tolist(), reasons, strict=True):
-                cells[name, metric][each] = Status(kind).label, None if reason else value, reason
+            reasons = [REASONS.get(Status(code)) for code in status]
+            for code, kind, value, reason in zip(ids, status, values.tolist(), reasons, strict=True):
+                cells[name, metric][code] = Status(kind).label, None if reason else value, reason
             order = rng.permutation(len(ids))
             yield [
                 JudgedValues(

@@ -29,7 +29,7 @@ class World:
     cited: frozenset[int]
 
     def holds(self, claim: str, evidence: str) -> bool:
-        """Whether the stand-in takes a claim for supported."""
+        """Return whether the stand-in considers a claim supported."""
         return _SUPPORT[int(fraction(claim, self.query, evidence, "verdict") * 3)] == "supported"
 
     @cached_property
@@ -37,7 +37,7 @@ class World:
         return parts(self.answer)
 
     @cached_property
-    def wanted(self) -> list[str]:
+    def reference_claims(self) -> list[str]:
         return parts(self.reference)
 
     @cached_property
@@ -46,12 +46,12 @@ class World:
 
     @cached_property
     def covered(self) -> list[bool]:
-        return [self.holds(claim, self.answer) for claim in self.wanted]
+        return [self.holds(claim, self.answer) for claim in self.reference_claims]
 
     @cached_property
     def useful(self) -> list[bool]:
-        """Whether each context supports a claim of the reference."""
-        return [any(self.holds(claim, context) for claim in self.wanted) for context in self.contexts]
+        """True for each context that supports a claim of the reference."""
+        return [any(self.holds(claim, context) for claim in self.reference_claims) for context in self.contexts]
 
     def by(self, claim: str) -> set[int]:
         """The contexts that support a claim."""
@@ -67,12 +67,12 @@ class World:
 
     def nugget(self, *, vital: bool, strict: bool) -> float | None:
         worth = {"support": 1.0, "partial": 0.0 if strict else 0.5, "none": 0.0}
-        said = [
+        statements = [
             worth[_NUGGET[int(fraction(text, self.query, self.answer, "verdict") * 3)]]
             for text, is_vital in self.nuggets
             if is_vital or not vital
         ]
-        return mean(said)
+        return mean(statements)
 
 
 def parts(text: str) -> list[str]:
@@ -113,7 +113,7 @@ def _correctness(w: World) -> float:
 
 
 def _utilization(w: World) -> float | None:
-    return mean([has for claim, has in zip(w.wanted, w.covered, strict=True) if w.by(claim)])
+    return mean([has for claim, has in zip(w.reference_claims, w.covered, strict=True) if w.by(claim)])
 
 
 def _joint(w: World, claims: Sequence[str]) -> float | None:
@@ -147,8 +147,8 @@ EXPECTED: Mapping[str, Callable[[World], float | None]] = {
     "ClaimPrecision": lambda w: mean(w.right),
     "ClaimRecall": lambda w: mean(w.covered),
     "ClaimF1": _f1,
-    "ContextRecall": lambda w: mean([bool(w.by(claim)) for claim in w.wanted]),
-    "ContextRecall(ragas)": lambda w: _joint(w, w.wanted),
+    "ContextRecall": lambda w: mean([bool(w.by(claim)) for claim in w.reference_claims]),
+    "ContextRecall(ragas)": lambda w: _joint(w, w.reference_claims),
     "ContextPrecision(claims)": lambda w: mean(w.useful),
     "ContextAP": lambda w: _ap(w.useful),
     "ContextAP(grade)": lambda w: _ap([grade >= 2 for grade in w.grades]),

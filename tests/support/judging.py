@@ -16,7 +16,7 @@ from rankbeam.transforms.records.reply import Reply, Tokens
 TOKENS = Tokens(input=100, cached=10, output=20)
 
 Behaviour = Callable[[str, int, int], str | None]
-"""What a model replies to a text that is asked for the n-th time, with the number of the attempt; None: as usual."""
+"""The reply to a text by the number of times it was sent and of the attempt; None for the usual reply."""
 
 
 class Judged(NamedTuple):
@@ -31,12 +31,12 @@ class Model:
     """A model that finds the claims of "a. b." and supports what a context holds.
 
     Attributes:
-        behave: what it replies instead; may raise CallError.
-        asked: of every attempt, the text that was asked and the number of the attempt.
+        behave: the reply in place of the usual one; may raise CallError.
+        call_log: the text and the number of every attempt.
     """
 
     behave: Behaviour = lambda _, __, ___: None
-    asked: list[tuple[str, int]] = field(default_factory=list)
+    call_log: list[tuple[str, int]] = field(default_factory=list)
     model: str = "m-1"
 
     async def connect(self) -> "Model":
@@ -46,10 +46,10 @@ class Model:
         """Nothing is open."""
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  the Protocol's
-        self.asked.append((payload, attempt))
-        times = sum(text == payload for text, _ in self.asked)
-        said = self.behave(payload, times, attempt)
-        return Reply(self._reply(**json.loads(payload)) if said is None else said, TOKENS)
+        self.call_log.append((payload, attempt))
+        times = sum(text == payload for text, _ in self.call_log)
+        reply = self.behave(payload, times, attempt)
+        return Reply(self._reply(**json.loads(payload)) if reply is None else reply, TOKENS)
 
     def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  the Protocol's
         return Tokens(120, 0, 80)
@@ -74,7 +74,7 @@ class Support:
     """The share of claims that some context supports: one call for the claims, and one for each context.
 
     Attributes:
-        model: that judges.
+        model: the judge.
     """
 
     model: Model
@@ -86,14 +86,14 @@ class Support:
         (claims,) = accepted((yield [prompt("extractor", step="claims", answer=item.answer)]))
         if not claims:
             return 1.0
-        asked = [prompt("judge", step="support", context=context, claims=claims) for context in item.contexts]
-        verdicts = accepted((yield asked))
+        prompts = [prompt("judge", step="support", context=context, claims=claims) for context in item.contexts]
+        verdicts = accepted((yield prompts))
         return sum(any(verdict[claim] for verdict in verdicts) for claim in claims) / len(claims)
 
     def read(self, call: Call, reply: Reply) -> Any:
         value = self.model.read(reply.answer)
-        asked = json.loads(call.payload)
-        if asked["step"] == "support" and set(value) != set(asked["claims"]):
+        body = json.loads(call.payload)
+        if body["step"] == "support" and set(value) != set(body["claims"]):
             raise CallError(FailureKind.MALFORMED, "not each claim has one verdict")
         return value
 
@@ -101,9 +101,9 @@ class Support:
         return range(1, 2 + len(item.contexts))
 
 
-def prompt(service: str, **asked: Any) -> Call:
+def prompt(service: str, **variables: Any) -> Call:
     """A call to a model."""
-    return Call(service, content_key(asked), json.dumps(asked))
+    return Call(service, content_key(variables), json.dumps(variables))
 
 
 def task(query_id: str, answer: str, contexts: tuple[str, ...], panel: str = "Faithfulness") -> Task:

@@ -7,7 +7,7 @@ from rankbeam.transforms.judge.known_items import KnownItem
 
 
 def right_answer(item: KnownItem) -> str:
-    """What a judge would say that knows the item, as JSON."""
+    """The reply of a judge that knows the item, as JSON."""
     return json.dumps(_value(item))
 
 

@@ -42,7 +42,7 @@ def in_files(folders: dict[str, str], name: str) -> list[str]:
 
 
 def exact(rows: list[dict[str, Any]]) -> list[str]:
-    return sorted(json.dumps(each, sort_keys=True, default=str) for each in rows)
+    return sorted(json.dumps(row, sort_keys=True, default=str) for row in rows)
 
 
 def assert_holds(bigquery: StrictBigQuery, folders: dict[str, str]) -> None:
@@ -60,10 +60,10 @@ def columns(*lines: str) -> list[dict[str, Any]]:
 # Tables that exist
 
 
-def existing(bigquery: StrictBigQuery, name: str, wanted: list[dict[str, Any]], **more: Any) -> None:
+def existing(bigquery: StrictBigQuery, name: str, columns: list[dict[str, Any]], **more: Any) -> None:
     """Make a table as somebody else might have."""
     from google.cloud import bigquery as library
 
-    table = library.Table(str(DATASET.table(name)), wanted)
+    table = library.Table(str(DATASET.table(name)), columns)
     Session(DATASET, QUICK).create(table)
     bigquery.table("warehouse", name).resource |= more

@@ -31,7 +31,7 @@ class Project:
     """A LookML project.
 
     Attributes:
-        folder: where it is.
+        folder: the folder of the project.
     """
 
     folder: Path
@@ -54,17 +54,17 @@ class Project:
     @cached_property
     def explores(self) -> dict[str, dict[str, Any]]:
         """By name."""
-        return {each["name"]: each for each in self.model["explores"]}
+        return {explore["name"]: explore for explore in self.model["explores"]}
 
     @cached_property
     def dashboards(self) -> dict[str, dict[str, Any]]:
         """By name."""
         files = (yaml.safe_load(path.read_text()) for path in sorted(self.folder.glob("dashboards/*.lookml")))
-        return {each["dashboard"]: each for file in files for each in file}
+        return {dashboard["dashboard"]: dashboard for file in files for dashboard in file}
 
     def joins(self, explore: str) -> dict[str, dict[str, Any]]:
         """The joins of an explore by view."""
-        return {each["name"]: each for each in self.explores[explore].get("joins", ())}
+        return {join["name"]: join for join in self.explores[explore].get("joins", ())}
 
     def sql(self, explore: str, fields: Iterable[str], filters: Mapping[str, str] | None = None) -> str:
         """The query that asks an explore for fields.
@@ -72,28 +72,32 @@ class Project:
         Raises:
             LookupError: there is no such explore, join or field.
         """
-        wanted = list(fields)
+        names = list(fields)
         content = self.explores[explore]
-        given = dict(filters_of(content.get("always_filter", {}))) | dict(filters or {})
-        templates = {name: text for name, text in given.items() if name.partition(".")[2] in self.of(name).filters}
-        conditions = {name: text for name, text in given.items() if name not in templates}
-        columns = [f"{self.expand(field)} AS {field.replace('.', '__')}" for field in wanted]
+        filter_values = dict(filters_of(content.get("always_filter", {}))) | dict(filters or {})
+        templates = {
+            name: text for name, text in filter_values.items() if name.partition(".")[2] in self.of(name).filters
+        }
+        conditions = {name: text for name, text in filter_values.items() if name not in templates}
+        columns = [f"{self.expand(field)} AS {field.replace('.', '__')}" for field in names]
         where = [condition(self.expand(field), text) for field, text in conditions.items()]
         where += [self.replaced(content["sql_always_where"], explore)] if "sql_always_where" in content else []
-        groups = [self.expand(field) for field in wanted if not self.field(field)["is_measure"]]
+        groups = [self.expand(field) for field in names if not self.field(field)["is_measure"]]
         always = [view for view, _ in REFERENCE.findall(content.get("sql_always_where", ""))]
         lines = [f"SELECT {', '.join(columns)}", f"FROM {self.views[explore].table} AS {explore}"]
-        lines += list(self._joined(explore, {*always, *(field.partition(".")[0] for field in (*wanted, *given))}))
+        lines += list(
+            self._joined(explore, {*always, *(field.partition(".")[0] for field in (*names, *filter_values))})
+        )
         lines += [f"WHERE {' AND '.join(where)}"] if where else []
         text = "\n".join(lines + ([f"GROUP BY {', '.join(groups)}"] if groups else []))
         values = {name.partition(".")[2]: text for name, text in templates.items()}
-        return TEMPLATE.sub(lambda found: condition(found[2], values[found[1]]) if found[1] in values else "TRUE", text)
+        return TEMPLATE.sub(lambda match: condition(match[2], values[match[1]]) if match[1] in values else "TRUE", text)
 
     def of_element(self, element: Mapping[str, Any], filters: Mapping[str, str]) -> str:
         """The query of an element of a dashboard, with values for what it listens to."""
         listened = {element["listen"][name]: text for name, text in filters.items() if name in element["listen"]}
         query = self.sql(element["explore"], element["fields"], element.get("filters", {}) | listened)
-        sorts = [each.partition(" ") for each in element["sorts"]]
+        sorts = [part.partition(" ") for part in element["sorts"]]
         order = ", ".join(f"{name.replace('.', '__')} {way or 'asc'}" for name, _, way in sorts)
         return f"{query}\nORDER BY {order}\nLIMIT {element['limit']}"
 
@@ -134,10 +138,10 @@ class Project:
         return template.format(sql=sql, filter=" AND ".join(chosen) or "TRUE", percentile=percentile)
 
     def replaced(self, sql: str, view: str) -> str:
-        """SQL with what its references stand for."""
-        sql = PARAMETER.sub(lambda found: self.views[view].parameters[found[1]]["default_value"], sql)
+        """SQL with its references expanded."""
+        sql = PARAMETER.sub(lambda match: self.views[view].parameters[match[1]]["default_value"], sql)
         sql = sql.replace("${TABLE}", view)
-        return REFERENCE.sub(lambda found: self.expand(f"{found[1] or view}.{found[2]}"), sql)
+        return REFERENCE.sub(lambda match: self.expand(f"{match[1] or view}.{match[2]}"), sql)
 
 
 class View:
@@ -145,29 +149,29 @@ class View:
 
     def __init__(self, content: Mapping[str, Any]) -> None:
         self.content = content
-        self.parameters = {each["name"]: each for each in content.get("parameters", ())}
-        self.filters = {each["name"]: each for each in content.get("filters", ())}
+        self.parameters = {parameter["name"]: parameter for parameter in content.get("parameters", ())}
+        self.filters = {parameter["name"]: parameter for parameter in content.get("filters", ())}
 
     @property
     def table(self) -> str:
-        """What it reads."""
-        found = re.fullmatch(r"`@\{dataset\}\.(\w+)`", self.content["sql_table_name"])
-        if found is None:
+        """The table or query that it reads."""
+        match = re.fullmatch(r"`@\{dataset\}\.(\w+)`", self.content["sql_table_name"])
+        if match is None:
             raise LookupError(self.content["sql_table_name"])
-        return found[1]
+        return match[1]
 
     @cached_property
     def fields(self) -> dict[str, dict[str, Any]]:
         """Dimensions, each timeframe of a group, and measures, by name."""
-        found: dict[str, dict[str, Any]] = {}
-        for each in self.content.get("dimension_groups", ()):
-            found |= {f"{each['name']}_{frame}": each | {"is_measure": False} for frame in each["timeframes"]}
+        by_name: dict[str, dict[str, Any]] = {}
+        for group in self.content.get("dimension_groups", ()):
+            by_name |= {f"{group['name']}_{frame}": group | {"is_measure": False} for frame in group["timeframes"]}
         for kind in ("dimensions", "measures"):
-            for each in self.content.get(kind, ()):
-                if each["name"] in found:
-                    raise LookupError(f"{self.content['name']}.{each['name']} is there twice")
-                found[each["name"]] = each | {"is_measure": kind == "measures"}
-        return found
+            for group in self.content.get(kind, ()):
+                if group["name"] in by_name:
+                    raise LookupError(f"{self.content['name']}.{group['name']} is there twice")
+                by_name[group["name"]] = group | {"is_measure": kind == "measures"}
+        return by_name
 
 
 def extended(view: Mapping[str, Any], bases: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -185,7 +189,7 @@ def extended(view: Mapping[str, Any], bases: Mapping[str, Mapping[str, Any]]) ->
 
 def filters_of(content: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The filters of a measure, or of an explore's `always_filter`."""
-    return [pair for group in content.get("filters__all", ()) for each in group for pair in each.items()]
+    return [pair for group in content.get("filters__all", ()) for entry in group for pair in entry.items()]
 
 
 def condition(sql: str, text: str) -> str:
@@ -200,6 +204,6 @@ def condition(sql: str, text: str) -> str:
         return f"{sql} >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {days[1]} DAY)"
     if text == "yes":
         return sql
-    if found := re.fullmatch(r"([<>]?)(\d+)", text):
-        return f"{sql} {found[1] or '='} {found[2]}"
+    if match := re.fullmatch(r"([<>]?)(\d+)", text):
+        return f"{sql} {match[1] or '='} {match[2]}"
     return f"{sql} = '{text}'"

@@ -84,7 +84,7 @@ class MemoryFileSystem(FileSystem):
         return FileMetadata(path, len(FILES[path]), WRITTEN.get(path, 1.0))
 
     def delete(self, paths: list[str]) -> None:
-        for given in paths:
+        for name in paths:
             for path in list(FILES):
-                if fnmatch.fnmatch(path, given) or path.startswith(given.rstrip("/") + "/"):
+                if fnmatch.fnmatch(path, name) or path.startswith(name.rstrip("/") + "/"):
                     del FILES[path]

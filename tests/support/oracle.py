@@ -25,21 +25,21 @@ _KNOWN = {(step, json.dumps(dict(item.values))): item for step, items in known_i
 
 @dataclass
 class Script:
-    """What the oracle does.
+    """Behaviour of the oracle.
 
     Attributes:
-        version: of the model, by the number of the call, from 0.
+        version: version of the model by the number of the call, from 0.
         wrong: names of known items that it gets wrong.
-        asked: every prompt so far.
+        prompts: every prompt so far.
     """
 
     version: Callable[[int], str] = lambda _: "oracle-1"
     wrong: frozenset[str] = frozenset()
-    asked: list[Prompt] = field(default_factory=list)
+    prompts: list[Prompt] = field(default_factory=list)
 
     def known(self) -> list[KnownItem]:
         """The known items that were asked."""
-        keys = ((prompt.step, json.dumps(dict(prompt.values))) for prompt in self.asked)
+        keys = ((prompt.step, json.dumps(dict(prompt.values))) for prompt in self.prompts)
         return [_KNOWN[key] for key in keys if key in _KNOWN]
 
 
@@ -55,11 +55,11 @@ class Oracle(LocalModel):
         return Connection(self)
 
     def answer(self, prompt: Prompt) -> Stored:
-        version = script.version(len(script.asked))
-        script.asked.append(prompt)
+        version = script.version(len(script.prompts))
+        script.prompts.append(prompt)
         item = _KNOWN.get((prompt.step, json.dumps(dict(prompt.values))))
-        said = scripted(prompt) if item is None else right(item, is_wrong=item.id in script.wrong)
-        return Stored(said, STOP, model_version=version)
+        reply = scripted(prompt) if item is None else right(item, is_wrong=item.id in script.wrong)
+        return Stored(reply, STOP, model_version=version)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def judged(folder: Path, queries: int, broken: int = 0, **judge: Any) -> dict[st
     numbers = range(queries * DEPTH)
     texts = [(f"d{number}", f"{'broken' if number < broken else 'text'} {number}") for number in numbers]
     rows = [(f"q{number // DEPTH}", f"d{number}", float(-number)) for number in numbers]
-    given = {"type": "run_file", "path": write(folder / "given.run", trec_run(rows))}
+    system = {"type": "run_file", "path": write(folder / "given.run", trec_run(rows))}
     return {
         "dataset": {
             "queries": write(
@@ -126,7 +126,7 @@ def judged(folder: Path, queries: int, broken: int = 0, **judge: Any) -> dict[st
             "corpus": write(folder / "corpus.jsonl", json_texts(texts)),
         },
         "services": {"judge": {"type": "oracle"}},
-        "configurations": [{"name": "given", "retriever": given, "top_k": DEPTH}],
+        "configurations": [{"name": "given", "retriever": system, "top_k": DEPTH}],
         "judge": {"service": "judge", **judge},
         "metrics": [f"ContextRelevance@{DEPTH}"],
     }

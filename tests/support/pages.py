@@ -31,7 +31,7 @@ ALL_HOSTILE = " ".join(HOSTILE)
 
 @dataclass
 class Page(HTMLParser):
-    """What stands in a page: elements with their attributes, and texts.
+    """The content of a page: elements with their attributes, and texts.
 
     Attributes:
         elements: names and attributes, in order.
@@ -74,7 +74,7 @@ class Page(HTMLParser):
 
 
 @dataclass(frozen=True)
-class Made:
+class ArrayRun:
     """A run made of arrays.
 
     Attributes:
@@ -84,9 +84,9 @@ class Made:
         values: float64[configurations, queries, metrics].
         documents: text of every retrieved document; None writes no rankings.
         slices: an attribute's name, and its value at each query.
-        words: stands where else users have their say: experiment, failures, warnings, document ids.
+        words: text for everything else that users name: experiment, failures, warnings, document ids.
         all_pairs: every pair is compared, not only those with the first configuration.
-        reach: how far the interval of a mean goes to both sides.
+        reach: half the width of the interval of a mean.
     """
 
     queries: Sequence[tuple[str, str]]
@@ -207,9 +207,9 @@ class Made:
         for other in range(len(self.configurations) if self.all_pairs else 1):
             for one in range(other + 1, len(self.configurations)):
                 for column, metric in enumerate(self.metrics):
-                    found = self.values[one, :, column] - self.values[other, :, column]
+                    differences = self.values[one, :, column] - self.values[other, :, column]
                     names = {"config_id": f"c{one}", "baseline": f"c{other}", "slice": "all", "metric": metric}
-                    yield names | _compared(found[~np.isnan(found)])
+                    yield names | _compared(differences[~np.isnan(differences)])
 
 
 def _compared(differences: np.ndarray) -> dict[str, Any]:
@@ -230,11 +230,11 @@ def _compared(differences: np.ndarray) -> dict[str, Any]:
 def hostile_run(output: Path, words: Sequence[str] = HOSTILE) -> Results:
     """A run whose every text is one that must not become part of a page."""
     whole = " ".join(words)
-    queries = [(f"{each}{place}", each) for place, each in enumerate(words)]
+    queries = [(f"{word}{place}", word) for place, word in enumerate(words)]
     values = np.random.default_rng(0).random((3, len(queries), 2))
     values[:, 0] = np.nan
     names = [f"{whole}:x=1", f"{whole}:x=2", words[0]]
-    return Made(queries, names, [words[0], words[2]], values, words, (whole, words), whole).write(output)
+    return ArrayRun(queries, names, [words[0], words[2]], values, words, (whole, words), whole).write(output)
 
 
 def large_run(output: Path, queries: int, configurations: int = 5, metrics: int = 4) -> Results:
@@ -243,10 +243,10 @@ def large_run(output: Path, queries: int, configurations: int = 5, metrics: int 
     values = random.beta(0.6, 0.6, (configurations, queries, metrics))
     values[:, :, 1:] = np.round(values[:, :, 1:] * 10) / 10
     names = [f"system-{place}" for place in range(configurations)]
-    made = [(f"q{place:06}", f"how do I find number {place} in the list of things") for place in range(queries)]
+    rows = [(f"q{place:06}", f"how do I find number {place} in the list of things") for place in range(queries)]
     groups = [f"group {place % 7}" for place in range(queries)]
-    return Made(
-        made, names, ["nDCG@10", "P@10", "R@10", "RR@10"][:metrics], values, None, ("group", groups), "large"
+    return ArrayRun(
+        rows, names, ["nDCG@10", "P@10", "R@10", "RR@10"][:metrics], values, None, ("group", groups), "large"
     ).write(output)
 
 
@@ -255,7 +255,9 @@ def degenerate_run(
 ) -> Results:
     """A run whose every value is the same, or NaN: every call failed. Numbers in the names make a sweep."""
     values = np.full((configurations, queries, metrics), value)
-    made = [(f"q{place}", "text") for place in range(queries)]
+    rows = [(f"q{place}", "text") for place in range(queries)]
     names = [f"rag-{256 << place}" for place in range(configurations)]
-    found = ["nDCG@10", "P@10", "R@10"][:metrics]
-    return Made(made, names, found, values, ["text"], ("kind", ["a"] * queries), "same", reach=reach).write(output)
+    metric_names = ["nDCG@10", "P@10", "R@10"][:metrics]
+    return ArrayRun(rows, names, metric_names, values, ["text"], ("kind", ["a"] * queries), "same", reach=reach).write(
+        output
+    )

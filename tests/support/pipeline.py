@@ -14,15 +14,15 @@ from rankbeam.pipelines.run.evaluate import find_input_error
 def run(folder: Path, build: Callable[[beam.Pipeline], Sequence[beam.PCollection]]) -> list[list[object]]:
     """Run a pipeline; returns the elements of the collections that `build` returns, in no order."""
     pipeline = beam.Pipeline(FnApiRunner())
-    kept = []
+    outputs = []
     for place, collection in enumerate(build(pipeline)):
-        kept.append(Path(tempfile.mkdtemp(dir=folder)))
-        _ = collection | f"Keep{place}" >> beam.Map(_keep, str(kept[-1]))
+        outputs.append(Path(tempfile.mkdtemp(dir=folder)))
+        _ = collection | f"Keep{place}" >> beam.Map(_keep, str(outputs[-1]))
     try:
         pipeline.run().wait_until_finish()
     except Exception as error:
         raise find_input_error(error) or error from error
-    return [[pickle.loads(path.read_bytes()) for path in each.iterdir()] for each in kept]  # noqa: S301  our own
+    return [[pickle.loads(path.read_bytes()) for path in output.iterdir()] for output in outputs]  # noqa: S301  our own
 
 
 def _keep(element: object, folder: str) -> None:

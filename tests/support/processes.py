@@ -32,8 +32,8 @@ class Process:
     """A forked process; as far as it goes, with the methods of `subprocess.Popen`.
 
     Args:
-        code: which it runs as `python -c` does.
-        arguments: of it.
+        code: Python code to run as `python -c` does.
+        arguments: its arguments.
         cwd: the folder it works in; by default that of this process.
         env: its environment; by default that of this process.
         stdin: a file, or `subprocess.PIPE`; by default that of this process. So are the other two.
@@ -54,15 +54,15 @@ class Process:
         self.stdout: IO[str] | None = None
         self.stderr: IO[str] | None = None
         theirs = []
-        for number, (name, given) in enumerate((("stdin", stdin), ("stdout", stdout), ("stderr", stderr))):
-            if given == subprocess.PIPE:
+        for number, (name, stream) in enumerate((("stdin", stdin), ("stdout", stdout), ("stderr", stderr))):
+            if stream == subprocess.PIPE:
                 reading, writing = os.pipe()
                 theirs.append(writing if number else reading)
                 setattr(self, name, os.fdopen(*((reading, "r") if number else (writing, "w")), encoding="utf-8"))
-            elif given == subprocess.DEVNULL:
+            elif stream == subprocess.DEVNULL:
                 theirs.append(os.open(os.devnull, os.O_RDWR))
             else:
-                theirs.append(os.dup(number if given is None else given.fileno()))
+                theirs.append(os.dup(number if stream is None else stream.fileno()))
         request = {
             "code": code,
             "arguments": [str(argument) for argument in arguments],
@@ -101,7 +101,7 @@ class Process:
             return None
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """What it writes to pipes until it ends; its input ends here."""
+        """Close its input; return all that it writes to pipes until it ends."""
         if self.stdin is not None:
             self.stdin.close()
         texts = {"stdout": "", "stderr": ""}
@@ -111,7 +111,7 @@ class Process:
 
         deadline = None if timeout is None else time.monotonic() + timeout
         pipes = [(name, pipe) for name in texts if (pipe := getattr(self, name)) is not None]
-        readers = [Thread(target=read, args=each, daemon=True) for each in pipes]
+        readers = [Thread(target=read, args=arguments, daemon=True) for arguments in pipes]
         for reader in readers:
             reader.start()
         for reader in readers:

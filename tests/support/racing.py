@@ -17,16 +17,16 @@ RACE = {"race": {"metric": "MRR", "alpha": 0.1, "looks": LOOKS}}
 
 
 def answers(name: str) -> dict[str, list[dict[str, Any]]]:
-    """What a system retrieves for every query; only the relevant document says what the reference answer says."""
-    said = {}
+    """The results of a system for every query; only the relevant document agrees with the reference answer."""
+    replies = {}
     for query in range(QUERIES):
         rank = FIRST[name][query % 2] + (query % 7 == 0)
         ids = [f"d{query}" if place == rank else f"x{query}-{place}" for place in range(1, 12)]
-        said[f"question {query}"] = [
+        replies[f"question {query}"] = [
             {"id": doc_id, "score": 20.0 - place, "text": f"shelf {query}" if doc_id[0] == "d" else "an empty room"}
             for place, doc_id in enumerate(ids)
         ]
-    return said
+    return replies
 
 
 @contextlib.contextmanager
@@ -44,7 +44,7 @@ def experiment(folder: Path, servers: dict[str, Standin], **also: Any) -> str:
         for query in range(QUERIES)
     ]
     judged = [(f"q{query}", f"d{query}", 1.0) for query in range(QUERIES)]
-    given = {
+    settings = {
         "dataset": {
             "queries": write(folder / "queries.jsonl", "".join(json.dumps(query) + "\n" for query in queries)),
             "qrels": write(folder / "qrels", trec_qrels(judged)),
@@ -54,9 +54,9 @@ def experiment(folder: Path, servers: dict[str, Standin], **also: Any) -> str:
         "quotas": {"http": {"requests_per_minute": 60_000}},
         **also,
     }
-    return write_experiment(folder, given)
+    return write_experiment(folder, settings)
 
 
 def calls(servers: dict[str, Standin]) -> dict[str, int]:
-    """How often each system was called."""
+    """The number of calls to each system."""
     return {name: server.stats().calls for name, server in servers.items()}

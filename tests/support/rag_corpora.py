@@ -34,7 +34,7 @@ def rag_engine(
         folder: for a credentials file.
         monkeypatch: sets the environment.
         requests_per_minute: the quota of the data API; what is over it is refused.
-        faults: of requests to the data API.
+        faults: faults of requests to the data API.
         behaviour: fields of `rag_state.Behaviour`.
     """
     quota = {"quota_per_minute": requests_per_minute, "enforce": True, "by_second": False}  # as Google counts it
@@ -57,10 +57,10 @@ def dataset(folder: Path, documents: int, queries: int = 3) -> dict[str, str]:
     """Documents, and queries that ask for the first ones; ids hold what no name of a file may."""
     ids = [f"kb/{document} ü%2F.txt" for document in range(documents)]
     rows = [{"_id": doc_id, "title": "a title", "text": text(document)} for document, doc_id in enumerate(ids)]
-    asked = [{"_id": f"q{query}", "text": f"{WORDS[query % len(WORDS)]} number{query}"} for query in range(queries)]
+    questions = [{"_id": f"q{query}", "text": f"{WORDS[query % len(WORDS)]} number{query}"} for query in range(queries)]
     return {
         "corpus": _write(folder / "corpus.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows)),
-        "queries": _write(folder / "queries.jsonl", "".join(f"{json.dumps(row)}\n" for row in asked)),
+        "queries": _write(folder / "queries.jsonl", "".join(f"{json.dumps(row)}\n" for row in questions)),
         "qrels": _write(
             folder / "qrels.tsv",
             "query-id\tcorpus-id\tscore\n" + "".join(f"q{query}\t{ids[query]}\t1\n" for query in range(queries)),
@@ -82,7 +82,7 @@ def experiment(
     Args:
         folder: for it and its results.
         server: the stand-in.
-        files: of the dataset.
+        files: files of the dataset.
         corpus: parameters of the corpus besides those that every one needs; None takes a parameter away.
         requests_per_minute: the quota of the data API.
         more: keys of the experiment.

@@ -25,7 +25,7 @@ class MemoryApi(DataApi):
     """The data API over a state.
 
     Attributes:
-        state: of the service.
+        state: state of the service.
         fail: raises CallError for a request that is to fail, given its name and its number among those of that name.
         requests: names and times of the requests that came.
     """
@@ -43,7 +43,7 @@ class MemoryApi(DataApi):
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  the Protocol's
         name = json.loads(payload)["request"]
         self.requests.append((name, asyncio.get_running_loop().time()))
-        self.fail(name, sum(each == name for each, _ in self.requests))
+        self.fail(name, sum(request == name for request, _ in self.requests))
         return self.answer(payload)
 
     def answer(self, payload: str) -> Reply:
@@ -64,15 +64,15 @@ class MemoryApi(DataApi):
     def _list(self, page_token: str) -> Mapping[str, Any]:
         corpora, following = _page(self._there.corpora(), page_token)
         shown = [
-            {"name": each.name, "display_name": each.display_name, "description": each.description,
-             "created": f"{each.created:012.3f}"}
-            for each in corpora
+            {"name": corpus.name, "display_name": corpus.display_name, "description": corpus.description,
+             "created": f"{corpus.created:012.3f}"}
+            for corpus in corpora
         ]  # fmt: skip
         return {"items": shown, "next": following}
 
     def _files(self, corpus: str, page_token: str) -> Mapping[str, Any]:
         files, following = _page(list(self._there.corpus(corpus).files.values()), page_token)
-        return {"items": [{"uri": each.uri, "name": each.name} for each in files], "next": following}
+        return {"items": [{"uri": file.uri, "name": file.name} for file in files], "next": following}
 
     def _create(self, corpus: Mapping[str, Any]) -> Mapping[str, Any]:
         endpoint = corpus["vector_db_config"]["rag_embedding_model_config"]["vertex_prediction_endpoint"]["endpoint"]
@@ -100,7 +100,7 @@ class MemoryApi(DataApi):
         return _operation(self._there.operation(operation))
 
     def _operations(self, corpus: str, page_token: str) -> Mapping[str, Any]:  # noqa: ARG002  all are on one page
-        return {"items": [_operation(each) for each in self._there.operations(corpus)]}
+        return {"items": [_operation(operation) for operation in self._there.operations(corpus)]}
 
 
 def answered(api: MemoryApi, call: Call) -> Any:
@@ -123,7 +123,7 @@ def state(objects: Mapping[str, str], **behaviour: Any) -> RagState:
     """A state over objects of Cloud Storage, by URI."""
 
     def read(uri: str) -> dict[str, str]:
-        return {each: text for each, text in objects.items() if each == uri or each.startswith(f"{uri}/")}
+        return {name: text for name, text in objects.items() if name == uri or name.startswith(f"{uri}/")}
 
     return RagState(Behaviour(**behaviour), Clocked(), read, lambda *_: None)
 

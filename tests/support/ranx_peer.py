@@ -1,4 +1,4 @@
-"""What ranx says of several runs, as JSON on stdout; run by the Python that has it."""
+"""ranx's comparison of several runs, as JSON on stdout; run by the Python that has it."""
 
 import gzip
 import json
@@ -21,11 +21,11 @@ def main() -> None:
         judged.setdefault(query, {})[document] = max(0, int(grade))
     runs = []
     for path in sys.argv[2:]:
-        found: dict[str, dict[str, float]] = {}
+        scores: dict[str, dict[str, float]] = {}
         for query, _, document, _, score, _ in rows(path):
-            found.setdefault(query, {})[document] = float(score)
-        runs.append(Run(found, name=Path(path).name))
-    said = {}
+            scores.setdefault(query, {})[document] = float(score)
+        runs.append(Run(scores, name=Path(path).name))
+    results = {}
     for test in ("student", "fisher"):
         report = compare(
             Qrels(judged),
@@ -37,17 +37,17 @@ def main() -> None:
             make_comparable=True,
         )
         names = report.model_names
-        said[test] = [
+        results[test] = [
             [one, other, metric, *pair_result(report, one, other, metric)]
             for one in names for other in names if one < other for metric in report.metrics
         ]  # fmt: skip
-    json.dump(said, sys.stdout)
+    json.dump(results, sys.stdout)
 
 
 def pair_result(report: object, one: str, other: str, metric: str) -> list[object]:
     """p-value and significance of one pair."""
-    found = report.comparisons[frozenset([one, other])][metric]
-    return [float(found["p_value"]), bool(found["significant"])]
+    comparison = report.comparisons[frozenset([one, other])][metric]
+    return [float(comparison["p_value"]), bool(comparison["significant"])]
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ def queries(path: str) -> list[tuple[str, str, int]]:
 
 
 def attributes(path: str) -> list[dict[str, str]]:
-    lists = [found for batch in read_queries(path) for found in batch["attributes"].to_pylist()]
-    return [{item["name"]: item["value"] for item in found} for found in lists]
+    lists = [attribute for batch in read_queries(path) for attribute in batch["attributes"].to_pylist()]
+    return [{item["name"]: item["value"] for item in attribute} for attribute in lists]
 
 
 def _rows(batches: Iterator[pa.RecordBatch], number: str) -> list[Row]:

@@ -20,7 +20,7 @@ DEPTH = 20
 
 
 def answers(queries: int) -> dict[str, list[dict[str, Any]]]:
-    """What the service says to every query, best first; scores are distances, all different."""
+    """The service's results for every query, best first; scores are distances, all different."""
     return {
         f"question {query}": [
             {
@@ -42,8 +42,8 @@ def dataset(folder: Path, queries: int) -> dict[str, str]:
     ]
     judged = [
         (f"q{query}", answer["id"], float(rank % 3 == query % 3) + float(rank == query % 5))
-        for query, (_, found) in enumerate(answers(queries).items())
-        for rank, answer in enumerate(found)
+        for query, (_, documents) in enumerate(answers(queries).items())
+        for rank, answer in enumerate(documents)
     ]
     return {
         "queries": inputs.write(folder / "queries.jsonl", "".join(json.dumps(text) + "\n" for text in texts)),
@@ -55,8 +55,8 @@ def run_file(folder: Path, queries: int) -> str:
     """The same answers as a TREC run: nearest first, so scores are negated."""
     rows = [
         (f"q{query}", answer["id"], -answer["score"])
-        for query, found in enumerate(answers(queries).values())
-        for answer in found
+        for query, documents in enumerate(answers(queries).values())
+        for answer in documents
     ]
     return inputs.write(folder / "same.run", inputs.trec_run(rows))
 
@@ -84,7 +84,7 @@ def write_experiment(folder: Path, experiment: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended that was sent a signal."""
+    """The outcome of a command that received a signal."""
 
     status: int
     stderr: str

@@ -42,5 +42,5 @@ def query_values(results: Results) -> dict[str, dict[str, dict[str, float]]]:
 
 def without_run(table: pa.Table) -> list[str]:
     """The rows of a table in one order, as exact text, without what differs between two runs."""
-    kept = [name for name in table.column_names if name not in ("run_id", "started_at")]
-    return sorted(json.dumps(row, sort_keys=True, default=repr) for row in table.select(kept).to_pylist())
+    names = [name for name in table.column_names if name not in ("run_id", "started_at")]
+    return sorted(json.dumps(row, sort_keys=True, default=repr) for row in table.select(names).to_pylist())

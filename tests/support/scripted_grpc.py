@@ -21,7 +21,7 @@ class Refusal(Exception):
 
     Attributes:
         code: the status.
-        message: what is said about it.
+        message: message of the status.
         retry_after_s: put into RetryInfo, where given.
     """
 
@@ -30,7 +30,7 @@ class Refusal(Exception):
     retry_after_s: float | None = None
 
     def metadata(self) -> tuple[tuple[str, bytes], ...]:
-        """What goes with the status."""
+        """The metadata that accompanies the status."""
         if self.retry_after_s is None:
             return ()
         delay, detail = Duration(), AnyMessage()
@@ -42,14 +42,14 @@ class Refusal(Exception):
 
 @dataclass
 class Script:
-    """What is answered, and what was asked.
+    """The answers to give, and the requests received.
 
     Attributes:
         answer: from a request's bytes to an answer's; raises `Refusal`.
         address: host and port.
         requests: those that came.
-        metadata: of each.
-        left_s: of each, how much of its time limit was left when it came.
+        metadata: metadata of each request.
+        left_s: for each request, the seconds left until its deadline.
     """
 
     answer: Callable[[bytes], bytes]

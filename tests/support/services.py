@@ -27,7 +27,7 @@ from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
 
 Script = Callable[[str, int], Awaitable[str | None]]
-"""What happens to a question that is asked for the n-th time (from 1); None is answered as usual."""
+"""The answer to a question by the number of times it was sent, from 1; None for the usual answer."""
 
 NEAR = Reach(10)
 FAST = Quota(requests_per_minute=60_000)
@@ -42,9 +42,9 @@ class Echo:
     """Answers every question with itself, after what its script has done.
 
     Attributes:
-        script: what happens to a call before it is answered.
-        reader: what `read` makes of an answer.
-        begun: of every call, the question and when it began.
+        script: action before a call is answered.
+        reader: function that parses an answer.
+        begun: question and start time of every call.
     """
 
     script: Script | None = None
@@ -65,9 +65,9 @@ class Echo:
         self.open += 1
         self.most_open = max(self.most_open, self.open)
         try:
-            times = sum(asked == question for asked, _ in self.begun)
-            said = None if self.script is None else await self.script(question, times)
-            return Reply(payload if said is None else said)
+            times = sum(earlier == question for earlier, _ in self.begun)
+            reply = None if self.script is None else await self.script(question, times)
+            return Reply(payload if reply is None else reply)
         finally:
             self.open -= 1
 
@@ -86,8 +86,8 @@ class Ask:
     """Work of one call: an item is the call.
 
     Attributes:
-        service: that is called.
-        reader: what reads the answers.
+        service: the service to call.
+        reader: function that parses an answer.
     """
 
     service: str
@@ -133,18 +133,18 @@ def feed(tasks: Sequence[Task]) -> Feed:
 def make(
     tasks: Iterable[Task], service: Echo, folder: Path, quota: Quota = FAST, clock: VirtualClock | None = None
 ) -> list[CallAnswer | FailedTask]:
-    """What comes of tasks in one lane."""
-    return made({"echo": service}, [list(tasks)], folder, quota, clock)[0]
+    """The outcomes of tasks in one lane."""
+    return run_lanes({"echo": service}, [list(tasks)], folder, quota, clock)[0]
 
 
-def made(
+def run_lanes(
     services: Mapping[str, Echo],
     lanes: list[list[Task]],
     folder: Path,
     quota: Quota = FAST,
     clock: VirtualClock | None = None,
 ) -> tuple[list[CallAnswer | FailedTask], FanOut]:
-    """What comes of tasks in several lanes of one pool, and the fan-out that did them, on a virtual clock."""
+    """The outcomes of tasks in several lanes of one pool, and the fan-out that ran them, on a virtual clock."""
     with VirtualClock() if clock is None else nullcontext(clock) as virtual:
         fan_out = FanOut(stage(services, replace(quota, lanes=len(lanes))), Ledger(str(folder)), virtual)
         for number, tasks in enumerate(lanes):
@@ -155,7 +155,9 @@ def made(
 
 def subjects(outcome: CallAnswer | FailedTask) -> list[str]:
     """The ids of the queries that an outcome is of."""
-    return [each.query_id for each in (outcome.subjects if isinstance(outcome, CallAnswer) else (outcome.subject,))]
+    return [
+        subject.query_id for subject in (outcome.subjects if isinstance(outcome, CallAnswer) else (outcome.subject,))
+    ]
 
 
 def failing(kind: FailureKind, times: int, retry_after_s: float | None = None) -> Script:

@@ -151,8 +151,8 @@ class Shape:
 
     def banned(self) -> list[str]:
         """Banned identifiers, each with its number."""
-        each = (finding for module in self.modules for finding in findings(module.path, module.text))
-        counts = Counter(finding.text for finding in each if finding.rule == "identifier")
+        module_findings = (finding for module in self.modules for finding in findings(module.path, module.text))
+        counts = Counter(finding.text for finding in module_findings if finding.rule == "identifier")
         return [f"{name} x{count}" for name, count in counts.most_common()]
 
     def figures(self) -> Iterator[tuple[str, str, list[str]]]:

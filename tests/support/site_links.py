@@ -1,4 +1,4 @@
-"""What GitHub reads in a page and Python-Markdown does not. ProperDocs calls the hook for every page.
+"""Rewrites links that GitHub understands and Python-Markdown does not. ProperDocs calls the hook for every page.
 
 A page says `../deploy/README.md`, which is right in a clone and on GitHub, and which a test checks: on the site such
 links lead to the repository. Behind the language of an example a page names the file that it is, for the tests of the

@@ -17,15 +17,15 @@ ANSWERS = {"who": [{"id": "a", "score": 0.1, "text": "A"}, {"id": "b", "score": 
 CONFIG = "projects/p/locations/global/collections/default_collection/engines/e/servingConfigs/default_search"
 
 
-def rag(server: Standin, *asked: dict[str, Any], timeout_s: float = 10) -> list[Any]:
+def rag(server: Standin, *queries: dict[str, Any], timeout_s: float = 10) -> list[Any]:
     """The answers of the RAG Engine, in the order asked; errors as values."""
 
     async def ask() -> list[Any]:
         channel = grpc.aio.insecure_channel(server.address, options=[("grpc.use_local_subchannel_pool", 1)])
         client = RAG(transport=RAG.get_transport_class("grpc_asyncio")(channel=channel))
-        requests = [{"parent": "projects/p/locations/l", "query": each} for each in asked]
+        requests = [{"parent": "projects/p/locations/l", "query": query} for query in queries]
         async with channel:
-            return [await _outcome(client.retrieve_contexts(each, timeout=timeout_s)) for each in requests]
+            return [await _outcome(client.retrieve_contexts(query, timeout=timeout_s)) for query in requests]
 
     return asyncio.run(ask())
 
@@ -35,19 +35,19 @@ def question(text: str = "who", **config: Any) -> dict[str, Any]:
     return {"text": text, "rag_retrieval_config": config}
 
 
-def found(answer: Any) -> list[tuple[str, float]]:
+def scored_documents(answer: Any) -> list[tuple[str, float]]:
     """URIs and scores of the RAG Engine's answer."""
-    return [(each.source_uri, each.score) for each in answer.contexts.contexts]
+    return [(context.source_uri, context.score) for context in answer.contexts.contexts]
 
 
-def search(server: Standin, **asked: Any) -> Any:
+def search(server: Standin, **parameters: Any) -> Any:
     """The first page of Vertex AI Search, or the error."""
 
     async def ask() -> Any:
         channel = grpc.aio.insecure_channel(server.address, options=[("grpc.use_local_subchannel_pool", 1)])
         client = SEARCH(transport=SEARCH.get_transport_class("grpc_asyncio")(channel=channel))
         async with channel:
-            return await _outcome(client.search({"serving_config": CONFIG, **asked}, timeout=10, retry=None))
+            return await _outcome(client.search({"serving_config": CONFIG, **parameters}, timeout=10, retry=None))
 
     return asyncio.run(ask())
 
@@ -57,7 +57,7 @@ def post(server: Standin, query: str = "who", top_k: int = 10, timeout_s: float 
 
 
 def hits(response: httpx.Response) -> list[tuple[str, float]]:
-    return [(each["_id"], each["_score"]) for each in response.json()["hits"]["hits"]]
+    return [(hit["_id"], hit["_score"]) for hit in response.json()["hits"]["hits"]]
 
 
 async def _outcome(call: Any) -> Any:

@@ -60,6 +60,6 @@ def write_experiment(folder: Path, experiment: Mapping[str, Any], name: str = "e
 
 def rows(results: Results, table: str, without: Sequence[str] = ()) -> list[str]:
     """The rows of a table, in one order, as exact text without the columns that differ from run to run."""
-    given: pa.Table = results.table(table)
-    kept = [name for name in given.column_names if name not in (*_OF_THE_RUN, *without)]
-    return sorted(json.dumps(row, sort_keys=True, default=repr) for row in given.select(kept).to_pylist())
+    rows: pa.Table = results.table(table)
+    names = [name for name in rows.column_names if name not in (*_OF_THE_RUN, *without)]
+    return sorted(json.dumps(row, sort_keys=True, default=repr) for row in rows.select(names).to_pylist())

@@ -47,10 +47,10 @@ def large_collection(
     qrels, run = {}, {}
     for query in map(str, range(60)):
         judged = draw.choice(500, 200, replace=False).tolist()
-        found = draw.choice(500, draw.integers(1, 301), replace=False).tolist()
-        scores = draw.choice(100 if ties else 5000, len(found), replace=ties) / 8
+        rows = draw.choice(500, draw.integers(1, 301), replace=False).tolist()
+        scores = draw.choice(100 if ties else 5000, len(rows), replace=ties) / 8
         qrels[query] = {f"d{doc}": int(draw.choice(grades)) for doc in judged}
-        run[query] = {f"d{doc}": float(score) for doc, score in zip(found, scores, strict=True)}
+        run[query] = {f"d{doc}": float(score) for doc, score in zip(rows, scores, strict=True)}
     return qrels, run
 
 
@@ -84,7 +84,9 @@ def metrics(draw: st.DrawFn) -> Metric:
     options = draw(st.fixed_dictionaries({}, optional={option: _OPTIONS[option] for option in definition.options}))
     if options.get("graded"):
         options.pop("rel", None)
-    kept = sorted((option, value) for option, value in options.items() if value != definition.options[option].default)
+    changed = sorted(
+        (option, value) for option, value in options.items() if value != definition.options[option].default
+    )
     cutoffs = st.integers(1, 10_000)
     cutoff = draw({"required": cutoffs, "optional": st.none() | cutoffs, "refused": st.none()}[definition.cutoff])
-    return Metric(name, tuple(kept), cutoff, draw(st.booleans()))
+    return Metric(name, tuple(changed), cutoff, draw(st.booleans()))

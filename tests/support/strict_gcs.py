@@ -41,10 +41,10 @@ class _Objects(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         with self.lock:
-            held = self.objects.get(self._name())
-        if held is None:
+            content = self.objects.get(self._name())
+        if content is None:
             return self._say(404, b"{}")
-        return self._say(200, held[1], held[0])
+        return self._say(200, content[1], content[0])
 
     def do_DELETE(self) -> None:
         with self.lock:
@@ -76,7 +76,7 @@ class _Objects(BaseHTTPRequestHandler):
 
 @contextmanager
 def serve() -> Iterator[Any]:
-    """How to make a client of a server with a bucket "bucket", for as long as the block lasts."""
+    """Yield a factory of clients of a server with a bucket "bucket", for as long as the block lasts."""
     if address := os.environ.get("RANKBEAM_FAKE_GCS"):
         connect = _connecting(address)
         if connect().lookup_bucket("bucket") is None:

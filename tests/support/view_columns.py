@@ -26,11 +26,11 @@ Columns = dict[str, dict[str, str]]
 
 def table_columns() -> Columns:
     """Those of the tables."""
-    return {name: {field.name: google_type(field.type) for field in each} for name, each in tables.TABLES.items()}
+    return {name: {field.name: google_type(field.type) for field in schema} for name, schema in tables.TABLES.items()}
 
 
 def google_type(kind: pa.DataType) -> str:
-    """What GoogleSQL calls a type of Arrow.
+    """GoogleSQL's name of an Arrow type.
 
     >>> google_type(pa.list_(pa.struct([("rank", pa.int32())])))
     'ARRAY<STRUCT<rank INT64>>'
@@ -51,7 +51,7 @@ def resolved(query: exp.Expression, known: Mapping[str, Mapping[str, str]]) -> d
     """
     schema = {name: dict(columns) for name, columns in known.items()}
     typed = annotate_types(qualify(query.copy(), dialect="bigquery", schema=schema), schema=schema, dialect="bigquery")
-    unknown = [each.sql() for each in typed.find_all(exp.Column, exp.Dot) if each.is_type(exp.DataType.Type.UNKNOWN)]
+    unknown = [node.sql() for node in typed.find_all(exp.Column, exp.Dot) if node.is_type(exp.DataType.Type.UNKNOWN)]
     columns = {column.alias_or_name: column.type.sql("bigquery") for column in typed.selects}
     if unknown or "UNKNOWN" in columns.values():
         raise LookupError(f"of no known type: {unknown or columns}")
@@ -60,10 +60,10 @@ def resolved(query: exp.Expression, known: Mapping[str, Mapping[str, str]]) -> d
 
 def with_views(known: Columns) -> Columns:
     """The given tables, and all views over them."""
-    found = dict(known)
+    columns = dict(known)
     for name, query in views.parsed().items():
-        found[name] = resolved(query, found)
-    return found
+        columns[name] = resolved(query, columns)
+    return columns
 
 
 @cache

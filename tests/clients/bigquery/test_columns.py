@@ -27,9 +27,9 @@ ATTRIBUTES = {"at": "2026-01-02 03:04:05+00:00", "day": "2026-01-02", "weight": 
 
 @pytest.fixture
 def dataset(cloud: Cloud) -> Iterator[Tables]:
-    made = new_dataset(cloud)
-    yield made
-    made.client.delete_dataset(made.dataset, delete_contents=True)
+    client = new_dataset(cloud)
+    yield client
+    client.client.delete_dataset(client.dataset, delete_contents=True)
 
 
 def test_names_of_columns_are_the_same_in_upper_and_lower_case(dataset: Tables) -> None:
@@ -46,7 +46,7 @@ def test_dates_and_decimal_numbers_of_a_query_are_written_without_quotes(dataset
         "TIMESTAMP '2026-01-02 03:04:05+00' AS at"
     )
     (batch,) = read_queries(TableSource(project=dataset.client.project, query=query).path)
-    assert {each["name"]: each["value"] for each in batch.to_pylist()[0]["attributes"]} == ATTRIBUTES
+    assert {pair["name"]: pair["value"] for pair in batch.to_pylist()[0]["attributes"]} == ATTRIBUTES
 
 
 def evaluated(folder: Path, queries: pa.Table) -> tuple[int, str]:
@@ -70,11 +70,13 @@ def evaluated(folder: Path, queries: pa.Table) -> tuple[int, str]:
 def test_slices_by_dates_and_decimal_numbers_have_plain_names(tmp_path: Path) -> None:
     values = {"_id": ["q1"], "text": ["t"], "at": [AT], "day": [date(2026, 1, 2)], "weight": [Decimal("1.500000000")]}
     assert evaluated(tmp_path, pa.table(values))[0] == 0
-    found = Results(str(tmp_path / "out"), "r").slices
-    assert sorted(found) == ["all", *(f"{name}={value}" for name, value in sorted(ATTRIBUTES.items()))]
+    slices = Results(str(tmp_path / "out"), "r").slices
+    assert sorted(slices) == ["all", *(f"{name}={value}" for name, value in sorted(ATTRIBUTES.items()))]
 
 
 def test_queries_without_rows_are_what_is_refused(tmp_path: Path) -> None:
-    status, said = evaluated(tmp_path, pa.table({"_id": pa.array([], pa.string()), "text": pa.array([], pa.string())}))
+    status, output = evaluated(
+        tmp_path, pa.table({"_id": pa.array([], pa.string()), "text": pa.array([], pa.string())})
+    )
     assert status == 2
-    assert f"{tmp_path / 'queries.parquet'}: the file is empty; queries were expected" in said
+    assert f"{tmp_path / 'queries.parquet'}: the file is empty; queries were expected" in output

@@ -19,8 +19,8 @@ def nested(name: str, fields: list[dict[str, Any]], mode: str = "REPEATED") -> d
 
 
 def test_columns_of_rankings_with_their_nested_documents() -> None:
-    found = schemas.columns_of(tables.RANKINGS)
-    assert [(each["name"], each["type"], each["mode"]) for each in found] == [
+    schema = schemas.columns_of(tables.RANKINGS)
+    assert [(column["name"], column["type"], column["mode"]) for column in schema] == [
         ("run_id", "STRING", "REQUIRED"),
         ("experiment", "STRING", "REQUIRED"),
         ("started_at", "TIMESTAMP", "REQUIRED"),
@@ -28,8 +28,8 @@ def test_columns_of_rankings_with_their_nested_documents() -> None:
         ("query_id", "STRING", "REQUIRED"),
         ("documents", "RECORD", "REPEATED"),
     ]
-    wanted = ["rank INTEGER REQUIRED", "doc_id STRING REQUIRED", "score FLOAT NULLABLE", "grade FLOAT NULLABLE"]
-    assert found[-1]["fields"] == columns(*wanted, "text STRING NULLABLE")
+    expected = ["rank INTEGER REQUIRED", "doc_id STRING REQUIRED", "score FLOAT NULLABLE", "grade FLOAT NULLABLE"]
+    assert schema[-1]["fields"] == columns(*expected, "text STRING NULLABLE")
 
 
 @pytest.mark.parametrize(
@@ -69,21 +69,21 @@ def test_a_record_that_is_added_requires_nothing() -> None:
 
 @given(st.data())
 def test_a_table_that_lacks_columns_is_completed_at_every_depth(data: st.DataObject) -> None:
-    wanted = schemas.columns_of(tables.TABLES[data.draw(st.sampled_from(sorted(tables.TABLES)))])
+    expected = schemas.columns_of(tables.TABLES[data.draw(st.sampled_from(sorted(tables.TABLES)))])
 
-    def thinned(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        kept = [each for each in given if each["mode"] == "REQUIRED" or data.draw(st.booleans())]
-        return [{**each, "fields": thinned(each["fields"])} if "fields" in each else each for each in kept]
+    def thinned(columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        chosen = [column for column in columns if column["mode"] == "REQUIRED" or data.draw(st.booleans())]
+        return [{**column, "fields": thinned(column["fields"])} if "fields" in column else column for column in chosen]
 
     own = columns("of_others STRING NULLABLE")
-    existing = [*own, *data.draw(st.permutations(thinned(wanted)))]
-    assert list(schemas.differences(existing, wanted)) == []
-    merged = schemas.merged(existing, wanted)
-    assert [each["name"] for each in merged[: len(existing)]] == [each["name"] for each in existing]
-    assert schemas.merged(merged, wanted) == merged
+    existing = [*own, *data.draw(st.permutations(thinned(expected)))]
+    assert list(schemas.differences(existing, expected)) == []
+    merged = schemas.merged(existing, expected)
+    assert [column["name"] for column in merged[: len(existing)]] == [column["name"] for column in existing]
+    assert schemas.merged(merged, expected) == merged
 
-    def names(given: list[dict[str, Any]], prefix: str = "") -> set[str]:
-        below = [names(each["fields"], f"{prefix}{each['name']}.") for each in given if "fields" in each]
-        return {f"{prefix}{each['name']}" for each in given}.union(*below)
+    def names(columns: list[dict[str, Any]], prefix: str = "") -> set[str]:
+        below = [names(column["fields"], f"{prefix}{column['name']}.") for column in columns if "fields" in column]
+        return {f"{prefix}{column['name']}" for column in columns}.union(*below)
 
-    assert names(merged) == names(wanted) | {"of_others"}
+    assert names(merged) == names(expected) | {"of_others"}

@@ -98,7 +98,7 @@ def test_slow_jobs_are_waited_for(bigquery: StrictBigQuery, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "report"),
     [
         (Fault("load", "invalid", text="comparisons"), "refused: loading comparisons: as the script says"),
         (Fault("tables.insert", "accessDenied", text="/tables"), "roles/bigquery.dataEditor"),
@@ -119,7 +119,7 @@ def test_slow_jobs_are_waited_for(bigquery: StrictBigQuery, tmp_path: Path) -> N
     ids=lambda value: f"{value.on}-{value.what}-{value.text}" if isinstance(value, Fault) else "",
 )
 def test_what_fails_leaves_nothing_half_visible_and_a_repeat_succeeds(
-    bigquery: StrictBigQuery, tmp_path: Path, fault: Fault, said: str
+    bigquery: StrictBigQuery, tmp_path: Path, fault: Fault, report: str
 ) -> None:
     before = finished(tmp_path / "before")
     load(before)
@@ -130,7 +130,7 @@ def test_what_fails_leaves_nothing_half_visible_and_a_repeat_succeeds(
         del bigquery.tables["warehouse", name]  # so that it has to be made
     message = refused(folders)
     assert message.startswith("run run was not loaded into test-project.warehouse: ")
-    assert said in message
+    assert report in message
     for name in () if again else tables.TABLES:
         assert exact(bigquery.rows(name)) == in_files(before, name)
     load(folders)
@@ -203,7 +203,7 @@ def test_files_that_are_missing_are_not_loaded(bigquery: StrictBigQuery, tmp_pat
     folders = finished(tmp_path / "out")
     next(Path(folders[table]).iterdir()).unlink()
     assert folders[table] in refused(folders)
-    assert bigquery.asked == []
+    assert bigquery.request_log == []
 
 
 def test_files_of_two_executions_are_no_run(bigquery: StrictBigQuery, tmp_path: Path) -> None:

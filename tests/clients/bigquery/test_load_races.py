@@ -96,7 +96,9 @@ def test_runs_that_end_at_the_same_time_wait_for_each_other(bigquery: StrictBigQ
     with ThreadPoolExecutor(3) as threads:
         list(threads.map(lambda run_id: publish.load_run(DATASET, run_id, folders[run_id], patience), ids))
     for name in tables.TABLES:
-        assert exact(bigquery.rows(name)) == sorted(line for each in folders.values() for line in in_files(each, name))
+        assert exact(bigquery.rows(name)) == sorted(
+            line for folder in folders.values() for line in in_files(folder, name)
+        )
     ended = [job.error.message for job in bigquery.began("publish") if job.error is not None]
     assert all("concurrent update" in message for message in ended)
 
@@ -141,7 +143,7 @@ def test_values_are_parameters_and_names_are_checked(bigquery: StrictBigQuery, t
     load(finished(tmp_path / "other"))
     load(folders, hostile)
     for name in tables.TABLES:
-        assert {each["run_id"] for each in bigquery.rows(name)} == {"run", hostile}
+        assert {row["run_id"] for row in bigquery.rows(name)} == {"run", hostile}
     text = publish.statements(DATASET, "0a", tables.TABLES)
     assert "WHERE TRUE" not in text
     assert text.index("BEGIN TRANSACTION") < text.index("DELETE") < text.index("INSERT")
@@ -160,12 +162,14 @@ def test_the_stub_is_strict(tmp_path: Path) -> None:
     folders = finished(tmp_path / "out")
     session = Session(DATASET, QUICK)
     run = loads.find_run("run", folders)
-    wanted = {name: ensure(session, name) for name in tables.TABLES}
-    unknown = [each for each in wanted["failures"] if each["name"] != "kind"]
-    more = [*wanted["failures"], *columns("more STRING REQUIRED")]
-    other = [{**each, "type": "FLOAT"} if each["name"] == "kind" else each for each in wanted["failures"]]
-    for key, given_columns, said in (("a", unknown, "no such field"), ("b", more, "missing"), ("c", other, "FLOAT")):
-        with pytest.raises(Exception, match=said):
+    schemas_by_table = {name: ensure(session, name) for name in tables.TABLES}
+    unknown = [column for column in schemas_by_table["failures"] if column["name"] != "kind"]
+    more = [*schemas_by_table["failures"], *columns("more STRING REQUIRED")]
+    other = [
+        {**column, "type": "FLOAT"} if column["name"] == "kind" else column for column in schemas_by_table["failures"]
+    ]
+    for key, given_columns, message in (("a", unknown, "no such field"), ("b", more, "missing"), ("c", other, "FLOAT")):
+        with pytest.raises(Exception, match=message):
             loads.load(session, run, key, {"failures": given_columns})
     from google.api_core.exceptions import Conflict
     from google.cloud.bigquery import QueryJobConfig

@@ -28,9 +28,9 @@ from rankbeam.transforms.records.errors import InputError
 
 def thin() -> list[dict[str, Any]]:
     """The columns of `query_metrics` as an older version had them, and one of somebody else in front."""
-    wanted = [each for each in schemas.columns_of(tables.QUERY_METRICS) if each["name"] != "text"]
-    *rest, metrics = wanted
-    metrics = {**metrics, "fields": [each for each in metrics["fields"] if not each["name"].startswith("tie_")]}
+    fields = [column for column in schemas.columns_of(tables.QUERY_METRICS) if column["name"] != "text"]
+    *rest, metrics = fields
+    metrics = {**metrics, "fields": [column for column in metrics["fields"] if not column["name"].startswith("tie_")]}
     return [*columns("note STRING NULLABLE"), metrics, *rest]
 
 
@@ -42,10 +42,10 @@ def test_nullable_columns_are_added_to_a_table_that_exists(
     bigquery.faults += [Fault("tables.patch", fault)] if fault else []
     folders = finished(tmp_path / "out")
     load(folders)
-    names = [each["name"] for each in bigquery.table("warehouse", "query_metrics").columns]
-    assert names == [*(each["name"] for each in thin()), "text"]
+    names = [column["name"] for column in bigquery.table("warehouse", "query_metrics").columns]
+    assert names == [*(column["name"] for column in thin()), "text"]
     rows = bigquery.rows("query_metrics")
-    assert {each.pop("note") for each in rows} == {None}
+    assert {column.pop("note") for column in rows} == {None}
     assert exact(rows) == in_files(folders, "query_metrics")
 
 
@@ -60,8 +60,8 @@ def test_nullable_columns_are_added_to_a_table_that_exists(
 def test_a_table_that_does_not_fit_is_refused_with_the_difference(
     bigquery: StrictBigQuery, tmp_path: Path, change: dict[str, str], difference: str
 ) -> None:
-    wanted = schemas.columns_of(tables.RUNS)
-    existing(bigquery, "runs", [{**each, **change} if each["name"] == "calls" else each for each in wanted])
+    columns = schemas.columns_of(tables.RUNS)
+    existing(bigquery, "runs", [{**column, **change} if column["name"] == "calls" else column for column in columns])
     before = bigquery.table("warehouse", "runs").columns
     assert difference in refused(finished(tmp_path / "out"))
     with pytest.raises(InputError, match=difference):

@@ -39,7 +39,7 @@ def test_every_table_is_made_partitioned_and_clustered_and_holds_the_rows_of_its
     for name, schema in tables.TABLES.items():
         resource = bigquery.table("warehouse", name).resource
         assert resource["timePartitioning"] == {"type": "DAY", "field": "started_at"}
-        cluster = [each for each in ("run_id", "experiment", "config_id") if each in schema.names]
+        cluster = [column for column in ("run_id", "experiment", "config_id") if column in schema.names]
         assert resource["clustering"] == {"fields": cluster}
         assert resource["schema"]["fields"] == schemas.columns_of(schema)
     assert len(bigquery.began("rankbeam_load")) == len(tables.TABLES)
@@ -55,8 +55,8 @@ def test_files_in_cloud_storage_are_loaded_by_name(bigquery: StrictBigQuery, tmp
         for name, parts in local.parts.items()
     }
     run = dataclasses.replace(local, parts=uris)
-    wanted = {name: ensure(session, name) for name in tables.TABLES}
-    loads.load(session, run, "key", wanted)
+    schemas_by_table = {name: ensure(session, name) for name in tables.TABLES}
+    loads.load(session, run, "key", schemas_by_table)
     for name in tables.TABLES:
         assert exact(bigquery.rows(loads.staging_name("key", name))) == in_files(folders, name)
         (job,) = bigquery.began(f"rankbeam_load_key_{name}_")

@@ -53,14 +53,14 @@ def test_only_tables_that_hold_rows_of_a_run_delete_them(bigquery: StrictBigQuer
 
 
 def publications_asked_for(bigquery: StrictBigQuery) -> set[str]:
-    return {path for method, path in bigquery.asked if method == "jobs.get" and "publish" in path}
+    return {path for method, path in bigquery.request_log if method == "jobs.get" and "publish" in path}
 
 
 @pytest.mark.campaign
 def test_a_fixed_run_id_looks_up_as_few_jobs_in_every_night(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     lookups = []
     for night in range(9):
-        bigquery.asked.clear()
+        bigquery.request_log.clear()
         load(finished(tmp_path / str(night), minute=night, parts=1, rows=1))
         lookups.append(len(publications_asked_for(bigquery)))
         assert [row["started_at"].minute for row in bigquery.rows("runs")] == [night]

@@ -31,9 +31,9 @@ QRELS = {"query_id": ["q1", "q1", "q2"], "doc_id": ["d1", "d2", "d1"], "grade": 
 
 @pytest.fixture
 def dataset(cloud: Cloud) -> Iterator[Tables]:
-    made = new_dataset(cloud)
-    yield made
-    made.client.delete_dataset(made.dataset, delete_contents=True)
+    client = new_dataset(cloud)
+    yield client
+    client.client.delete_dataset(client.dataset, delete_contents=True)
 
 
 class Scripted(ThreadingHTTPServer):
@@ -42,7 +42,7 @@ class Scripted(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), ScriptedHandler)
         self.answers: list[tuple[int, Any]] = []
-        self.asked: list[tuple[str, str]] = []
+        self.request_log: list[tuple[str, str]] = []
 
 
 class ScriptedHandler(BaseHTTPRequestHandler):
@@ -50,10 +50,10 @@ class ScriptedHandler(BaseHTTPRequestHandler):
 
     def answer(self) -> None:
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.server.asked.append((self.command, self.path))
-        status, told = self.server.answers.pop(0)
+        self.server.request_log.append((self.command, self.path))
+        status, text = self.server.answers.pop(0)
         reason = {403: "accessDenied", 409: "duplicate"}.get(status)
-        body = told if reason is None else {"error": {"message": told, "errors": [{"reason": reason}]}}
+        body = text if reason is None else {"error": {"message": text, "errors": [{"reason": reason}]}}
         content = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -116,8 +116,13 @@ class Holder(BaseModel):
 
 
 def test_a_location_is_given_back_as_it_was_given() -> None:
-    given = {"query": "SELECT 1", "project": "my-project", "parameters": {"split": "test", "least": 1}}
-    for value in (given, {**given, "parameters": {"langs": ["de", "fr"]}}, "a/b.tsv", "bigquery://my-project.a.b"):
+    parameters = {"query": "SELECT 1", "project": "my-project", "parameters": {"split": "test", "least": 1}}
+    for value in (
+        parameters,
+        {**parameters, "parameters": {"langs": ["de", "fr"]}},
+        "a/b.tsv",
+        "bigquery://my-project.a.b",
+    ):
         assert Holder(at=value).model_dump(mode="json") == {"at": value}
 
 
@@ -169,8 +174,8 @@ def test_qrels_are_those_of_a_parquet_file(dataset: Tables, tmp_path: Path) -> N
 )
 def test_columns_go_by_other_names_and_types_too(dataset: Tables, name: str, values: pa.Array) -> None:
     path = dataset.add("qrels", pa.table({name: values, "docid": QRELS["doc_id"], "qid": [1, 1, 2], "more": [0, 0, 0]}))
-    found = [(row["query_id"], row["doc_id"], row["grade"]) for row in rows(read_qrels(path))]
-    assert found == [("1", "d1", 1.0), ("1", "d2", 0.0), ("2", "d1", 2.0)]
+    judgements = [(row["query_id"], row["doc_id"], row["grade"]) for row in rows(read_qrels(path))]
+    assert judgements == [("1", "d1", 1.0), ("1", "d2", 0.0), ("2", "d1", 2.0)]
 
 
 def test_other_columns_and_nested_ones_are_attributes(dataset: Tables, tmp_path: Path) -> None:
@@ -186,12 +191,15 @@ def test_other_columns_and_nested_ones_are_attributes(dataset: Tables, tmp_path:
     path, file = dataset.add("queries", content), tmp_path / "queries.parquet"
     expected = rows(read_queries(write_table(file, {name: content[name] for name in content.column_names})))
     assert rows(read_queries(path)) == expected
-    assert [each["value"] for each in expected[0]["attributes"]] == ["x", "de", '["s", "t"]', "3"]
+    assert [attribute["value"] for attribute in expected[0]["attributes"]] == ["x", "de", '["s", "t"]', "3"]
 
 
 def test_a_corpus_has_titles(dataset: Tables) -> None:
     path = dataset.add("corpus", {"doc_id": ["a", "b"], "title": ["A", None], "contents": ["x", "y"]})
-    assert [(each.id, each.title, each.text) for each in read_corpus(path)] == [("a", "A", "x"), ("b", "", "y")]
+    assert [(document.id, document.title, document.text) for document in read_corpus(path)] == [
+        ("a", "A", "x"),
+        ("b", "", "y"),
+    ]
 
 
 def test_a_json_column_is_no_text() -> None:
@@ -228,7 +236,7 @@ def test_a_table_without_rows_has_one_stream_without_any(dataset: Tables) -> Non
     dataset.run("CREATE TABLE `%s.qrels` (query_id STRING, doc_id STRING, grade FLOAT64)")
     path = f"bigquery://{dataset.dataset}.qrels"
     streams = list(tables.streams(path, "qrels"))
-    assert [rows(read_qrels(each)) for each in (*streams, path)] == [[], []]
+    assert [rows(read_qrels(source)) for source in (*streams, path)] == [[], []]
 
 
 def test_a_view_is_read(dataset: Tables) -> None:
@@ -263,9 +271,9 @@ def test_a_query_that_another_worker_began_is_waited_for(scripted: Scripted) -> 
     rows_ = {"jobComplete": True, "totalRows": "0", "schema": {"fields": []}, "jobReference": begun["jobReference"]}
     scripted.answers += [(200, dry), (409, "Already Exists: Job"), (200, begun), (200, rows_), (200, rows_)]
     assert read_tables.stored(source, []).resource == "projects/p/datasets/_d/tables/anon"
-    asked = [(method, path.partition("?")[2]) for method, path in scripted.asked[:3]]
-    assert asked[:2] == [("POST", "prettyPrint=false")] * 2
-    assert "location=EU" in asked[2][1]
+    requests = [(method, path.partition("?")[2]) for method, path in scripted.request_log[:3]]
+    assert requests[:2] == [("POST", "prettyPrint=false")] * 2
+    assert "location=EU" in requests[2][1]
 
 
 # Refusals
@@ -275,10 +283,10 @@ def test_a_table_that_lacks_columns_says_which_it_has(dataset: Tables) -> None:
     path = dataset.add("qrels", {"query": ["a"], "docs": ["b"], "value": [1]})
     with pytest.raises(InputError) as caught:
         tables.check(path, "qrels")
-    told = str(caught.value)
-    assert told.startswith(f"{path}: no column for doc_id (one of doc_id, corpus-id, ")
-    assert "no column for grade (one of grade, relevance, " in told
-    assert told.endswith("the table has: query, docs, value")
+    message = str(caught.value)
+    assert message.startswith(f"{path}: no column for doc_id (one of doc_id, corpus-id, ")
+    assert "no column for grade (one of grade, relevance, " in message
+    assert message.endswith("the table has: query, docs, value")
 
 
 def test_a_query_that_lacks_columns_says_which_it_has_without_running(dataset: Tables) -> None:

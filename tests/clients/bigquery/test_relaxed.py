@@ -31,19 +31,19 @@ def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     with ExitStack() as stack:
         if request.param == "duckdb":
             cloud: Cloud = request.getfixturevalue("cloud")
-            made = bigquery.Client(cloud.bigquery.project, credentials=AnonymousCredentials())
-            stack.callback(made.delete_dataset, "relaxed", delete_contents=True)
-            made.create_dataset("relaxed")
+            client = bigquery.Client(cloud.bigquery.project, credentials=AnonymousCredentials())
+            stack.callback(client.delete_dataset, "relaxed", delete_contents=True)
+            client.create_dataset("relaxed")
         elif request.param == "googlesql":
             googlesql.require()
             monkeypatch.setenv("BIGQUERY_EMULATOR_HOST", stack.enter_context(googlesql.serve("relaxed")))
-            made = bigquery.Client(googlesql.PROJECT, credentials=AnonymousCredentials())
+            client = bigquery.Client(googlesql.PROJECT, credentials=AnonymousCredentials())
         else:
             server = stack.enter_context(serve())
             monkeypatch.setenv("BIGQUERY_EMULATOR_HOST", server.url)
             server.dataset("relaxed")
-            made = bigquery.Client("test-project", credentials=AnonymousCredentials())
-        yield made
+            client = bigquery.Client("test-project", credentials=AnonymousCredentials())
+        yield client
 
 
 def with_modes(columns: list[Column], mode: str) -> list[Column]:

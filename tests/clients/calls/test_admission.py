@@ -235,7 +235,7 @@ def test_what_waits_when_it_is_stopped_does_not_begin(clock: VirtualClock) -> No
         return ended
 
     ended = run(clock, work())
-    assert [type(each) for each in ended] == [*[type(None)] * 3, *[Stopped] * 4]
+    assert [type(outcome) for outcome in ended] == [*[type(None)] * 3, *[Stopped] * 4]
     assert clock.monotonic() == 2.5
 
 

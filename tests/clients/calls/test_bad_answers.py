@@ -42,7 +42,7 @@ def refusing(kind: FailureKind, bad: Callable[[str], bool]) -> Callable[[dict[st
 def questions(number: int, step: str = "", start: int = 0) -> list[Task]:
     """Tasks of one step."""
     tasks = [task(f"{step}{place}") for place in range(start, start + number)]
-    return [each._replace(item=replace(each.item, step=step)) for each in tasks] if step else tasks
+    return [planned._replace(item=replace(planned.item, step=step)) for planned in tasks] if step else tasks
 
 
 def failures(outcomes: list[CallAnswer | FailedTask]) -> list[Failure]:
@@ -83,7 +83,7 @@ def test_blocked_and_truncated_answers_open_no_breaker(kind: FailureKind, tmp_pa
 
 def test_one_bad_step_leaves_the_other_steps_of_its_service_alone(tmp_path: Path) -> None:
     model = Model(reader=refusing(FailureKind.MALFORMED, lambda query: query.startswith("claims")))
-    mixed = [each for pair in zip(questions(200, "claims"), questions(200, "grade"), strict=True) for each in pair]
+    mixed = [task for pair in zip(questions(200, "claims"), questions(200, "grade"), strict=True) for task in pair]
     outcomes = make(mixed, model, tmp_path, QUOTA)
     assert len(failures(outcomes)) == 200
     begun = Tally("claims" if query.startswith("claims") else "grade" for query, _ in model.begun)

@@ -53,7 +53,7 @@ def test_calls_side_by_side_never_cost_more_than_the_limit_and_one_is_refused_on
             refused.append((error.kind, account.spent + most > limit))
 
     async def main() -> None:
-        await asyncio.gather(*(call(*each) for each in calls))
+        await asyncio.gather(*(call(*arguments) for arguments in calls))
 
     run(main())
     assert account.spent <= limit * (1 + 1e-6)

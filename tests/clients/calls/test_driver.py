@@ -47,7 +47,7 @@ class Driven:
     outcomes: list[tuple[Outcome, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        emit = lambda outcome, held: self.outcomes.append((outcome, held))  # noqa: E731  it is one line
+        emit = lambda outcome, handle: self.outcomes.append((outcome, handle))  # noqa: E731  it is one line
         self.driver = Driver("judge", {"ask": Ask()}, self.flights.append, emit)
 
     def start(self, *items: Sequence[Sequence[Call]], size: int = 0) -> None:
@@ -59,7 +59,7 @@ class Driven:
         self.driver.settle(flight, flight.read(Reply(answer)))
 
     def values(self) -> dict[str, Any]:
-        return {each.name: each.value for each, _ in self.outcomes if isinstance(each, CallAnswer)}
+        return {outcome.name: outcome.value for outcome, _ in self.outcomes if isinstance(outcome, CallAnswer)}
 
 
 def task(name: str, item: Any) -> Task:

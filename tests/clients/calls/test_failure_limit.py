@@ -19,10 +19,10 @@ def failed(query: int, panel: str = "retrieval", positions: tuple[int, ...] = (0
 @given(st.integers(1, 200), st.integers(0, 100))
 def test_the_first_failure_above_the_limit_is_the_one_that_says_so(queries: int, percent: int) -> None:
     limit = FailureLimit(percent / 100, queries)
-    said = [limit.add(failed(query)) is not None for query in range(queries)]
+    reports = [limit.add(failed(query)) is not None for query in range(queries)]
     most = Fraction(queries * percent, 100)
     first = next((number for number in range(1, queries + 1) if number > most), None)
-    assert said == [number == first for number in range(1, queries + 1)]
+    assert reports == [number == first for number in range(1, queries + 1)]
 
 
 def test_failures_of_several_panels_and_sources_do_not_add_up() -> None:

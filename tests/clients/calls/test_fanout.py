@@ -8,7 +8,20 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from support.services import FAST, Echo, Script, WorkerGone, failing, feed, made, make, stage, subjects, taking, task
+from support.services import (
+    FAST,
+    Echo,
+    Script,
+    WorkerGone,
+    failing,
+    feed,
+    make,
+    run_lanes,
+    stage,
+    subjects,
+    taking,
+    task,
+)
 
 from rankbeam.transforms.clients.calls import fanout
 from rankbeam.transforms.clients.calls.admission import Stopped
@@ -34,7 +47,7 @@ def clock() -> Iterator[VirtualClock]:
 def test_every_call_is_answered_once(tmp_path: Path) -> None:
     service = Echo()
     outcomes = make([task(f"q{i}") for i in range(300)], service, tmp_path)
-    assert Tally(name for each in outcomes for name in subjects(each)) == {f"q{i}": 1 for i in range(300)}
+    assert Tally(name for outcome in outcomes for name in subjects(outcome)) == {f"q{i}": 1 for i in range(300)}
     assert len(service.begun) == 300
 
 
@@ -43,14 +56,14 @@ def test_equal_calls_are_made_once_and_everyone_is_answered(tmp_path: Path) -> N
     calls = [task("same", "first"), task("same", "second"), task("other")]
     outcomes = make(calls, service, tmp_path)
     assert sorted(question for question, _ in service.begun) == ["other", "same"]
-    assert sorted(name for each in outcomes for name in subjects(each)) == ["first", "other", "second"]
+    assert sorted(name for outcome in outcomes for name in subjects(outcome)) == ["first", "other", "second"]
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FailureKind if kind.is_transient])
 def test_what_may_pass_is_tried_again(kind: FailureKind, tmp_path: Path) -> None:
     service = Echo(failing(kind, times=2))
     outcomes = make([task("q")], service, tmp_path)
-    assert [type(each) for each in outcomes] == [CallAnswer]
+    assert [type(outcome) for outcome in outcomes] == [CallAnswer]
     assert len(service.begun) == 3
 
 
@@ -108,7 +121,7 @@ def test_calls_attempts_and_failures_are_counted(tmp_path: Path) -> None:
             raise CallError(FailureKind.INVALID if question == "bad" else FailureKind.UNAVAILABLE, "no")
         return None
 
-    _, fan_out = made({"echo": Echo(script)}, [[task("good"), task("again"), task("bad")]], tmp_path)
+    _, fan_out = run_lanes({"echo": Echo(script)}, [[task("good"), task("again"), task("bad")]], tmp_path)
     assert {counter: number for (counter, _), number in fan_out.totals().items() if number} == {
         Counter.CALLS_PLANNED: 3,
         Counter.CALLS_MADE: 5,
@@ -119,7 +132,7 @@ def test_calls_attempts_and_failures_are_counted(tmp_path: Path) -> None:
 
 
 def test_counts_are_reported_once(tmp_path: Path) -> None:
-    _, fan_out = made({"echo": Echo()}, [[task("a"), task("b")]], tmp_path)
+    _, fan_out = run_lanes({"echo": Echo()}, [[task("a"), task("b")]], tmp_path)
     assert fan_out.counted() == {
         (counter, "pool"): 2 for counter in (Counter.CALLS_PLANNED, Counter.CALLS_MADE, Counter.CALLS_DONE)
     }
@@ -169,7 +182,9 @@ def test_a_call_that_hangs_ends_at_its_time_limit(clock: VirtualClock, tmp_path:
     service = Echo(taking(3600))
     quota = Quota(requests_per_minute=60_000, timeout_s=20, attempts=2)
     outcomes = make([task(f"q{i}") for i in range(5)], service, tmp_path, quota, clock)
-    failures = {(each.failure.kind, each.failure.message) for each in outcomes if isinstance(each, FailedTask)}
+    failures = {
+        (outcome.failure.kind, outcome.failure.message) for outcome in outcomes if isinstance(outcome, FailedTask)
+    }
     assert failures == {(FailureKind.TIMEOUT, "no answer within 20 s")}
     assert len(outcomes) == 5
     assert 40.25 < clock.monotonic() < 42
@@ -180,7 +195,7 @@ def test_a_malformed_answer_is_asked_for_again_and_not_kept(tmp_path: Path) -> N
         return "{" if time == 1 else None
 
     service = Echo(script)
-    assert [type(each) for each in make([task("q")], service, tmp_path)] == [CallAnswer]
+    assert [type(outcome) for outcome in make([task("q")], service, tmp_path)] == [CallAnswer]
     make([task("q")], service, tmp_path)
     assert len(service.begun) == 2
 
@@ -189,9 +204,9 @@ def test_a_second_run_makes_no_call(tmp_path: Path) -> None:
     calls = [task(f"q{i}") for i in range(50)]
     first, second = Echo(), Echo()
     answers = make(calls, first, tmp_path)
-    again, fan_out = made({"echo": second}, [calls], tmp_path)
+    again, fan_out = run_lanes({"echo": second}, [calls], tmp_path)
     assert not second.begun
-    assert {each.subjects: each for each in again} == {each.subjects: each for each in answers}
+    assert {answer.subjects: answer for answer in again} == {answer.subjects: answer for answer in answers}
     assert fan_out.totals()[Counter.LEDGER_HITS, "pool"] == 50
 
 
@@ -231,7 +246,7 @@ def test_an_answer_that_cannot_be_used_as_configured_is_kept_for_the_day_it_can(
     assert isinstance(failed, FailedTask)
     assert failed.failure.message == "the rule does not match"
     mended = Echo()
-    assert [type(each) for each in make([task("q")], mended, tmp_path)] == [CallAnswer]
+    assert [type(outcome) for outcome in make([task("q")], mended, tmp_path)] == [CallAnswer]
     assert not mended.begun
 
 
@@ -240,8 +255,11 @@ def test_two_readers_of_one_answer_fail_and_succeed_apart(tmp_path: Path) -> Non
         raise CallError(FailureKind.MALFORMED, "nothing there")
 
     services = {"good": Echo(), "bad": Echo(reader=refuse)}
-    outcomes, _ = made(services, [[task("q", "good", service="good"), task("q", "bad", service="bad")]], tmp_path)
-    assert {name: type(each) for each in outcomes for name in subjects(each)} == {"good": CallAnswer, "bad": FailedTask}
+    outcomes, _ = run_lanes(services, [[task("q", "good", service="good"), task("q", "bad", service="bad")]], tmp_path)
+    assert {name: type(outcome) for outcome in outcomes for name in subjects(outcome)} == {
+        "good": CallAnswer,
+        "bad": FailedTask,
+    }
     assert len(services["good"].begun) + len(services["bad"].begun) == 1
 
 
@@ -276,7 +294,7 @@ def test_retries_spend_quota(tmp_path: Path) -> None:
 def test_lanes_of_one_bundle_are_at_work_at_once_and_keep_one_quota(clock: VirtualClock, tmp_path: Path) -> None:
     service = Echo(taking(0.5))
     lanes = [[task(f"{lane} {i}") for i in range(20)] for lane in range(4)]
-    outcomes, fan_out = made({"echo": service}, lanes, tmp_path, Quota(requests_per_minute=40 * 60), clock)
+    outcomes, fan_out = run_lanes({"echo": service}, lanes, tmp_path, Quota(requests_per_minute=40 * 60), clock)
     begun = sorted(at for _, at in service.begun)
     assert len(outcomes) == 80
     assert all(later - earlier >= 1.0 for earlier, later in zip(begun, begun[40:], strict=False))
@@ -287,7 +305,7 @@ def test_lanes_of_one_bundle_are_at_work_at_once_and_keep_one_quota(clock: Virtu
 def test_lanes_share_what_may_be_in_flight(tmp_path: Path) -> None:
     service = Echo(taking(0.05))
     lanes = [[task(f"{lane} {i}") for i in range(20)] for lane in range(3)]
-    made({"echo": service}, lanes, tmp_path, Quota(requests_per_minute=60_000, concurrent_calls=7))
+    run_lanes({"echo": service}, lanes, tmp_path, Quota(requests_per_minute=60_000, concurrent_calls=7))
     assert service.most_open == 7
 
 
@@ -300,7 +318,7 @@ def test_a_lane_that_fails_stops_the_others(tmp_path: Path) -> None:
     service = Echo(script)
     lanes = [[task("bug")], [task(f"q{i}") for i in range(10_000)]]
     with pytest.raises(WorkerGone):
-        made({"echo": service}, lanes, tmp_path, Quota(requests_per_minute=100 * 60))
+        run_lanes({"echo": service}, lanes, tmp_path, Quota(requests_per_minute=100 * 60))
     assert len(service.begun) < 200
 
 
@@ -354,14 +372,16 @@ def test_each_warning_of_a_connection_is_reported_once(tmp_path: Path) -> None:
     class Warned(Echo):
         warnings = ("an old version", "slow", "an old version")
 
-    _, fan_out = made(
+    _, fan_out = run_lanes(
         {"one": Warned(), "other": Warned()}, [[task("a", service="one"), task("b", service="other")]], tmp_path
     )
     assert fan_out.warnings() == ["an old version", "slow"]
 
 
 def test_waiting_for_the_pace_is_counted(tmp_path: Path) -> None:
-    _, fan_out = made({"echo": Echo()}, [[task(f"q{i}") for i in range(31)]], tmp_path, Quota(requests_per_minute=600))
+    _, fan_out = run_lanes(
+        {"echo": Echo()}, [[task(f"q{i}") for i in range(31)]], tmp_path, Quota(requests_per_minute=600)
+    )
     assert fan_out.totals()[Counter.THROTTLED_S, "pool"] == 3  # 30 pauses of 0.1 s, and 15 ms after each full second
 
 

@@ -51,8 +51,8 @@ def task(number: int) -> Task:
 
 @pytest.mark.parametrize("template", ["...", "\u2026", "\U0001f600"], ids=["narrow", "wide", "widest"])
 def test_open_tasks_hold_no_more_than_is_counted(template: str) -> None:
-    asked: list[Flight] = []
-    driver = Driver("judge", {"judge": Judge(template)}, asked.append, print)
+    flights: list[Flight] = []
+    driver = Driver("judge", {"judge": Judge(template)}, flights.append, print)
     tracemalloc.start()
     try:
         for number in range(20):
@@ -60,17 +60,17 @@ def test_open_tasks_hold_no_more_than_is_counted(template: str) -> None:
             [row] = task_batches.rows_in([batch])
             driver.start(task_batches.group_of(row), len(row))
             del batch, row
-        held, _ = tracemalloc.get_traced_memory()
+        traced, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(asked) == 20 * CONTEXTS
-    assert 0.45 * driver.held_bytes < held < driver.held_bytes
+    assert len(flights) == 20 * CONTEXTS
+    assert 0.45 * driver.held_bytes < traced < driver.held_bytes
 
 
 def test_batches_of_large_tasks_are_small_and_hold_them_all() -> None:
     numbers = range(400)
     batches = list(task_batches.batches_of(map(task, numbers)))
     assert max(batch.nbytes for batch in batches) < 10 << 20
-    assert [found.name for group in task_batches.groups_in(batches) for found in group] == [f"q{n}" for n in numbers]
+    assert [tasks.name for group in task_batches.groups_in(batches) for tasks in group] == [f"q{n}" for n in numbers]
     references = list(map(Reference.to, batches))
     assert [batch.num_rows for batch in task_batches.distinct(references)] == [batch.num_rows for batch in batches]

@@ -92,8 +92,8 @@ def test_rows_of_one_name_are_joined_wherever_they_stand_and_others_are_kept() -
     def of(name: str, query: int) -> Task:
         return Task(name, "keep", name, (Subject("judged", f"q{query}", 0, (0,)),))
 
-    given = [[of("a", 1), of("b", 2)], [of("c", 3), of("a", 4)], [of("b", 5)], [of("d", 6)]]
-    shard = [Reference.to(batch) for some in given for batch in batches_of(some)]
+    batches = [[of("a", 1), of("b", 2)], [of("c", 3), of("a", 4)], [of("b", 5)], [of("d", 6)]]
+    shard = [Reference.to(batch) for some in batches for batch in batches_of(some)]
     joined = {
         group[0].name: [subject.query_id for task in group for subject in task.subjects]
         for group in groups_in(distinct(shard))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.campaigns import in_campaigns
-from support.services import Echo, Script, failing, made, make, taking, task
+from support.services import Echo, Script, failing, make, run_lanes, taking, task
 
 from rankbeam.transforms.clients.ledger import clear
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -91,7 +91,9 @@ def test_a_service_that_recovers_answers_everything(
     outcomes = make([task(f"q{i}") for i in range(800)], service, tmp_path, QUOTA, clock)
     assert not failures(outcomes)
     reports = ["echo: 20 attempts in a row failed, the last with: it is down", "echo: the service answers again"]
-    assert [record.message.startswith(said) for record, said in zip(caplog.records, reports, strict=True)] == [True] * 2
+    assert [record.message.startswith(report) for record, report in zip(caplog.records, reports, strict=True)] == [
+        True
+    ] * 2
     assert sum(20 <= at < 200 for _, at in service.begun) <= MOST
     assert clock.monotonic() < 800 / 25 + 180 + 70  # the longest pause before a probe is a minute
 
@@ -118,7 +120,7 @@ def test_a_quota_that_is_used_up_ends_the_calls_of_every_service_of_its_pool(tmp
 
     services = {"one": Echo(script), "other": Echo()}
     tasks = [task(f"{name} {i}", service=name) for i in range(20) for name in services]
-    outcomes, _ = made(services, [tasks], tmp_path, Quota(requests_per_minute=60_000, concurrent_calls=1))
+    outcomes, _ = run_lanes(services, [tasks], tmp_path, Quota(requests_per_minute=60_000, concurrent_calls=1))
     assert [len(service.begun) for service in services.values()] == [3, 2]
     assert Tally((failure.kind, failure.attempts, failure.message) for failure in failures(outcomes)) == {
         (FailureKind.QUOTA, 1, "per day"): 1,
@@ -170,7 +172,7 @@ def test_answers_that_are_slower_than_refusals_do_not_count_as_missing(tmp_path:
 def test_a_service_that_is_down_keeps_no_other_one_of_its_pool_from_being_asked(tmp_path: Path) -> None:
     services = {"up": Echo(), "down": Echo(failing(FailureKind.UNAVAILABLE, times=99))}
     tasks = [task(f"{name} {i}", service=name) for i in range(300) for name in services]
-    outcomes, _ = made(services, [tasks], tmp_path, QUOTA)
+    outcomes, _ = run_lanes(services, [tasks], tmp_path, QUOTA)
     assert len(services["up"].begun) == 300
     assert len(failures(outcomes)) == 300
     assert len(services["down"].begun) <= MOST
@@ -185,14 +187,14 @@ def test_every_run_asks_what_earlier_ones_did_not_until_all_is_asked(kind: Failu
             raise CallError(kind, "no")
         return None
 
-    service, answered, asked = Echo(script), [0], set[str]()
+    service, answered, queries = Echo(script), [0], set[str]()
     quota = Quota(requests_per_minute=1500, give_up_after_s=5.0)
     while answered[-1] < 4:
-        before, known = len(service.begun), len(asked)
+        before, known = len(service.begun), len(queries)
         outcomes = make([task(f"q{i}") for i in range(80)], service, tmp_path, quota)
         answered.append(80 - len(failures(outcomes)))
-        asked |= {question for question, _ in service.begun}
-        assert answered[-1] > 0 or (len(service.begun) - before <= MOST and len(asked) >= known + 10)
+        queries |= {question for question, _ in service.begun}
+        assert answered[-1] > 0 or (len(service.begun) - before <= MOST and len(queries) >= known + 10)
     assert len(answered) <= 9
 
 

@@ -50,7 +50,7 @@ def work(reach: Reach) -> Retrieve:
 def put(folder: Path, *answers: tuple[str, str, int]) -> str:
     """Keep answers: key, answer, and how far it goes; returns the path of the part."""
     encoder = Encoder()
-    encoder.add(table_of(LedgerEntry(key, Reach(results), said, 1, 0.1, NOON) for key, said, results in answers))
+    encoder.add(table_of(LedgerEntry(key, Reach(results), text, 1, 0.1, NOON) for key, text, results in answers))
     return store.put(str(folder), encoder.finish()).path
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.services import FAST, Echo, made, task
+from support.services import FAST, Echo, run_lanes, task
 
 from rankbeam.transforms.records.calls.outcomes import FailedTask
 from rankbeam.transforms.records.reply import Reply, Tokens
@@ -36,8 +36,8 @@ IMPOSSIBLE: dict[str, Any] = {
 def test_tokens_that_no_call_can_use_count_as_the_most_that_it_may(name: str, tmp_path: Path) -> None:
     service = Reporting()
     service.tokens = IMPOSSIBLE[name]
-    outcomes, fan_out = made({"echo": service}, [[task("a"), task("b")]], tmp_path, FAST)
-    assert not any(isinstance(each, FailedTask) for each in outcomes)
+    outcomes, fan_out = run_lanes({"echo": service}, [[task("a"), task("b")]], tmp_path, FAST)
+    assert not any(isinstance(outcome, FailedTask) for outcome in outcomes)
     (usage,) = fan_out.usage()
     assert usage.tokens == Tokens(14, 0, 6)
     assert any("echo reports numbers of tokens that no call can use" in warning for warning in fan_out.warnings())

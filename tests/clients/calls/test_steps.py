@@ -51,7 +51,7 @@ def judged(
 
 
 def payloads(model: Model) -> Tally[str]:
-    return Tally(payload for payload, _ in model.asked)
+    return Tally(payload for payload, _ in model.call_log)
 
 
 def test_ninety_items_make_exactly_their_distinct_calls(tmp_path: Path) -> None:
@@ -62,16 +62,16 @@ def test_ninety_items_make_exactly_their_distinct_calls(tmp_path: Path) -> None:
     first = outcomes["q0"]
     assert isinstance(first, CallAnswer)
     assert first.value == 0.5
-    assert sum(usage.calls for usage in fan_out.usage()) == len(model.asked)
+    assert sum(usage.calls for usage in fan_out.usage()) == len(model.call_log)
 
 
 def test_a_second_run_makes_none(tmp_path: Path) -> None:
     first, second = Model(), Model()
     outcomes, _ = judged(first, tmp_path)
     again, fan_out = judged(second, tmp_path)
-    assert (again, second.asked) == (outcomes, [])
+    assert (again, second.call_log) == (outcomes, [])
     totals = fan_out.totals()
-    assert totals[Counter.LEDGER_HITS, "a"] + totals[Counter.LEDGER_HITS, "b"] == len(first.asked)
+    assert totals[Counter.LEDGER_HITS, "a"] + totals[Counter.LEDGER_HITS, "b"] == len(first.call_log)
 
 
 @pytest.mark.parametrize("answered", [1, 20, 60, 100])
@@ -79,7 +79,7 @@ def test_a_run_that_was_killed_asks_again_only_what_was_in_flight(answered: int,
     slots = 4
 
     def dies(_: str, __: int, ___: int) -> str | None:
-        if len(first.asked) > answered:
+        if len(first.call_log) > answered:
             raise WorkerGone
         return None
 
@@ -112,7 +112,7 @@ def test_a_refusal_is_an_answer_and_is_kept(tmp_path: Path) -> None:
     judged(Model(blocked), tmp_path)
     again = Model()
     outcomes, _ = judged(again, tmp_path)
-    assert not again.asked
+    assert not again.call_log
     assert any(isinstance(outcome, FailedTask) for outcome in outcomes.values())
 
 
@@ -120,7 +120,7 @@ def one_item(behave: Behaviour, folder: Path) -> tuple[CallAnswer | FailedTask, 
     """The outcome of one item, the attempts at its claims, and what they used."""
     model = Model(behave)
     outcomes, fan_out = judged(model, folder, some=tasks()[:1])
-    attempts = [attempt for payload, attempt in model.asked if json.loads(payload)["step"] == "claims"]
+    attempts = [attempt for payload, attempt in model.call_log if json.loads(payload)["step"] == "claims"]
     return outcomes["q0"], attempts, fan_out.usage()[0]
 
 
@@ -161,7 +161,7 @@ def test_what_a_work_knows_of_an_answer_counts_as_its_schema(tmp_path: Path) -> 
     model = Model(incomplete)
     outcomes, _ = judged(model, tmp_path, some=tasks()[:1])
     assert isinstance(outcomes["q0"], CallAnswer)
-    assert [attempt for _, attempt in model.asked] == [1, 1, 1, 2, 2]
+    assert [attempt for _, attempt in model.call_log] == [1, 1, 1, 2, 2]
 
 
 def test_the_ledger_knows_what_an_answer_cost_and_who_gave_it(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def _ledger(folder: Path) -> Ledger:
     return Ledger(str(folder))
 
 
-def kept(folder: Path, texts: list[str]) -> dict[str, Embedding]:
+def stored(folder: Path, texts: list[str]) -> dict[str, Embedding]:
     """What the ledger has, by text."""
     work = Embed("e", "plain", Model(model="m"))
     lookup = _ledger(folder).lookup()
@@ -111,7 +111,7 @@ def test_texts_share_requests_and_keep_their_answers(tmp_path: Path) -> None:
     assert [type(outcome) for outcome in outcomes] == [CallAnswer] * len(TEXTS)
     assert sorted(text for request in service.requests for text in request) == sorted(TEXTS)
     assert len(service.requests) <= math.ceil(len(TEXTS) / 32) + 1
-    assert {text: one.vector for text, one in kept(tmp_path, TEXTS).items()} == {
+    assert {text: one.vector for text, one in stored(tmp_path, TEXTS).items()} == {
         text: tuple(embedding(text)) for text in TEXTS
     }
     again = Service(most=32)
@@ -142,7 +142,7 @@ def test_a_text_that_is_refused_fails_alone(tmp_path: Path) -> None:
     service = Service(32, refuse)
     outcomes, _ = embedded(tmp_path, service, TEXTS)
     assert Tally(type(outcome) for outcome in outcomes) == {CallAnswer: len(TEXTS) - 1, FailedTask: 1}
-    assert set(kept(tmp_path, TEXTS)) == {*TEXTS} - {TEXTS[40]}
+    assert set(stored(tmp_path, TEXTS)) == {*TEXTS} - {TEXTS[40]}
     assert len(service.requests) < 20
     assert [TEXTS[40]] in service.requests
 

@@ -117,10 +117,10 @@ def ran(
 
 def values(outcomes: Sequence[CallAnswer | FailedTask]) -> dict[str, object]:
     return {
-        each.subjects[0].query_id if isinstance(each, CallAnswer) else each.subject.query_id: (
-            each.value if isinstance(each, CallAnswer) else each.failure.kind
+        outcome.subjects[0].query_id if isinstance(outcome, CallAnswer) else outcome.subject.query_id: (
+            outcome.value if isinstance(outcome, CallAnswer) else outcome.failure.kind
         )
-        for each in outcomes
+        for outcome in outcomes
     }
 
 
@@ -147,7 +147,7 @@ def test_rows_of_the_ledger_are_those_of_texts_and_sum_to_the_requests(tmp_path:
     lookup = Ledger(str(tmp_path)).lookup()
     lookup.refresh()
     rows = list(lookup.read({task(question).item.key: None for question in QUESTIONS}))
-    assert {row.answer: row.tokens for row in rows} == {json.dumps(each): Tokens(size(each)) for each in QUESTIONS}
+    assert {row.answer: row.tokens for row in rows} == {json.dumps(text): Tokens(size(text)) for text in QUESTIONS}
     assert sum(row.attempts for row in rows) == len(service.requests)
 
 
@@ -207,11 +207,11 @@ def test_quota_money_and_counts_hold_whatever_goes_wrong(
     )
     quota = replace(PRICED, requests_per_minute=rate, tokens_per_minute=3000, attempts=3)
     outcomes, fan_out = ran(service, questions, tmp_path_factory.mktemp("ledger"), quota, budget)
-    found = values(outcomes)
-    assert found.keys() == set(questions)
-    assert all(found[each] in (each, service.poison.get(each), K.OVER_BUDGET) for each in questions)
+    by_query = values(outcomes)
+    assert by_query.keys() == set(questions)
+    assert all(by_query[question] in (question, service.poison.get(question), K.OVER_BUDGET) for question in questions)
     if math.isinf(budget):
-        assert {each for each in questions if found[each] != each} == service.poison.keys()
+        assert {question for question in questions if by_query[question] != question} == service.poison.keys()
     (usage,) = fan_out.usage()
     (all_calls,) = (took for took in usage.took if took.position is None)
     assert usage.calls == len(service.requests) == all_calls.calls

@@ -29,8 +29,8 @@ class Charging(FakeService):
     charged: list[tuple[float, int]] = field(default_factory=list)
 
     def most_tokens(self, payload: str) -> Tokens:
-        asked = json.loads(payload)
-        return Tokens(asked["input"], 0, asked["limit"])
+        body = json.loads(payload)
+        return Tokens(body["input"], 0, body["limit"])
 
     def busiest_minute(self) -> int:
         times = [at for at, _ in self.charged]
@@ -47,7 +47,7 @@ def service() -> Charging:
         fate = chance.choice(("refused", "dropped", "unreadable", "hangs")) if chance.random() < 0.1 else "answered"
         fates[request.number] = fate
         taken = request.payload["input"] + request.payload["output"]
-        made.charged.append((request.at_s, 0 if fate == "refused" else taken))
+        connection.charged.append((request.at_s, 0 if fate == "refused" else taken))
         return 3600.0 if fate == "hangs" else chance.uniform(0.5, 4.0)
 
     def answer(request: FakeRequest) -> Reply:
@@ -61,8 +61,8 @@ def service() -> Charging:
                 raise CallError(FailureKind.MALFORMED, f"no JSON: {request.number}", tokens=tokens)
         return Reply("{}", tokens)
 
-    made = Charging(answer, latency_s)
-    return made
+    connection = Charging(answer, latency_s)
+    return connection
 
 
 def test_the_busiest_minute_takes_its_quota_and_no_more(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.services import Echo, Script, made, task
+from support.services import Echo, Script, run_lanes, task
 
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.ledger import clear
@@ -39,18 +39,21 @@ def _fails(raises: Callable[[], object], *questions: str) -> Script:
 
 
 def _outcomes(service: Echo, folder: Path) -> tuple[dict[str, CallAnswer | FailedTask], FanOut]:
-    outcomes, fan_out = made({"echo": service}, [[task(f"q{i}") for i in range(30)]], folder, QUOTA)
-    of = {(each.subjects[0] if isinstance(each, CallAnswer) else each.subject).query_id: each for each in outcomes}
+    outcomes, fan_out = run_lanes({"echo": service}, [[task(f"q{i}") for i in range(30)]], folder, QUOTA)
+    of = {
+        (outcome.subjects[0] if isinstance(outcome, CallAnswer) else outcome.subject).query_id: outcome
+        for outcome in outcomes
+    }
     return of, fan_out
 
 
 @pytest.mark.parametrize("name", RAISES)
 def test_an_error_of_a_connection_fails_its_call_alone(name: str, tmp_path: Path) -> None:
     outcomes, _ = _outcomes(Echo(_fails(RAISES[name], "q3", "q7")), tmp_path)
-    failed = {query: each.failure for query, each in outcomes.items() if isinstance(each, FailedTask)}
+    failed = {query: outcome.failure for query, outcome in outcomes.items() if isinstance(outcome, FailedTask)}
     assert sorted(failed) == ["q3", "q7"]
-    assert {(each.kind, each.attempts) for each in failed.values()} == {(FailureKind.MALFORMED, 3)}
-    assert all(each.message.startswith(f"an unexpected {name} at ") for each in failed.values())
+    assert {(outcome.kind, outcome.attempts) for outcome in failed.values()} == {(FailureKind.MALFORMED, 3)}
+    assert all(outcome.message.startswith(f"an unexpected {name} at ") for outcome in failed.values())
 
 
 def test_one_traceback_is_kept_and_a_warning_names_it(tmp_path: Path) -> None:
@@ -84,7 +87,7 @@ def test_an_error_of_a_reader_fails_its_call_alone(tmp_path: Path) -> None:
         return answer["query"] if answer["query"] != "q3" else str(answer["nothing"])
 
     outcomes, _ = _outcomes(Echo(reader=read), tmp_path)
-    assert [query for query, each in outcomes.items() if isinstance(each, FailedTask)] == ["q3"]
+    assert [query for query, outcome in outcomes.items() if isinstance(outcome, FailedTask)] == ["q3"]
 
 
 def test_what_is_answered_beside_an_unexpected_error_is_paid_once(tmp_path: Path) -> None:
@@ -93,7 +96,7 @@ def test_what_is_answered_beside_an_unexpected_error_is_paid_once(tmp_path: Path
     service.script = None
     begun = len(service.begun)
     outcomes, _ = _outcomes(service, tmp_path)
-    assert all(isinstance(each, CallAnswer) for each in outcomes.values())
+    assert all(isinstance(outcome, CallAnswer) for outcome in outcomes.values())
     assert [question for question, _ in service.begun[begun:]] == ["q3"]
 
 

@@ -111,8 +111,8 @@ def test_what_cannot_be_written_for_long_ends_the_lane_and_says_what_is_lost(
     assert 5.5 < clock.monotonic() < 7.5
     assert service.open == 0
     assert all(isinstance(outcome, CallAnswer) for outcome in taken)
-    kept = len(list(Ledger(str(disk.folder)).find({each.item.key: each.item.reach for each in TASKS})))
-    assert f"{len(service.begun) - kept} answers that were paid for could not be kept" in str(caught.value)
+    count = len(list(Ledger(str(disk.folder)).find({task.item.key: task.item.reach for task in TASKS})))
+    assert f"{len(service.begun) - count} answers that were paid for could not be kept" in str(caught.value)
 
 
 def test_what_cannot_be_written_after_the_last_call_is_tried_again(clock: VirtualClock, tmp_path: Path) -> None:
@@ -152,8 +152,8 @@ def test_what_another_run_answers_while_a_lane_waits_is_not_asked_again(clock: V
     lease, writer = other.lease("quota pool pool, lane 0"), other.writer()
     assert lease.claim() is None
     fan_out = fan_out_of(service, Ledger(str(tmp_path)), 20, clock)
-    for each in (planned.item for planned in TASKS[:15]):
-        writer.add(LedgerEntry(each.key, each.reach, each.payload, 1, 0.1, datetime.now(UTC)))
+    for call in (planned.item for planned in TASKS[:15]):
+        writer.add(LedgerEntry(call.key, call.reach, call.payload, 1, 0.1, datetime.now(UTC)))
     writer.close()
     assert not service.begun
     lease.release()
@@ -275,11 +275,11 @@ def test_calls_of_an_attempt_that_was_lost_are_counted_and_are_no_hits(clock: Vi
 @pytest.fixture
 def read_only() -> Iterator[Path]:
     """A folder that everybody may read."""
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made) / "ledger"
+    with tempfile.TemporaryDirectory() as folder_name:
+        folder = Path(folder_name) / "ledger"
         folder.mkdir()
-        for each in (folder, folder.parent):
-            each.chmod(0o555)
+        for path in (folder, folder.parent):
+            path.chmod(0o555)
         yield folder
         folder.parent.chmod(0o700)
 
@@ -300,5 +300,5 @@ def test_a_folder_that_may_only_be_read_is_found_before_the_first_call(read_only
             os._exit(0)
     os.close(writer)
     os.waitpid(child, 0)
-    with os.fdopen(reader, "rb") as said:
-        assert b"Permission denied; free disk space or grant write access: no call was made" in said.read()
+    with os.fdopen(reader, "rb") as output:
+        assert b"Permission denied; free disk space or grant write access: no call was made" in output.read()

@@ -22,7 +22,7 @@ def clock() -> Iterator[VirtualClock]:
 
 
 @dataclass
-class Kept:
+class LaneRecords:
     """A lease and a record that note when they are used; another run holds the lease for some time."""
 
     clock: VirtualClock
@@ -53,7 +53,7 @@ class Run:
 
     clock: VirtualClock
     folder: Path
-    kept: list[Any]
+    records: list[Any]
     is_due: bool = False
     cancelled_at: float | None = None
     looks: list[float] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Run:
         writer = ledger.writer(clock=self.clock)
         stop = lambda: self.stops.append(round(self.clock.monotonic(), 3))  # noqa: E731  it is one line
         hooks = UpkeepHooks(self.look, stop, asyncio.sleep, lambda: self.is_due)
-        upkeep = Upkeep(ledger, self.kept, writer, self.kept[:1], hooks, self.clock.monotonic)
+        upkeep = Upkeep(ledger, self.records, writer, self.records[:1], hooks, self.clock.monotonic)
 
         async def calls() -> None:
             if self.cancelled_at is not None:
@@ -80,32 +80,32 @@ class Run:
 
 
 def test_notes_are_taken_every_five_seconds_and_at_the_end(clock: VirtualClock, tmp_path: Path) -> None:
-    kept = Kept(clock)
-    Run(clock, tmp_path, [kept]).last(12.1)
-    assert kept.written == [5.0, 10.0, 12.1]
-    assert kept.events == ["claim pool", "written at once", "release pool"]
+    records = LaneRecords(clock)
+    Run(clock, tmp_path, [records]).last(12.1)
+    assert records.written == [5.0, 10.0, 12.1]
+    assert records.events == ["claim pool", "written at once", "release pool"]
 
 
 def test_a_lease_is_renewed_at_every_look_four_times_a_second(clock: VirtualClock, tmp_path: Path) -> None:
-    kept = Kept(clock)
-    Run(clock, tmp_path, [kept]).last(1.1)
-    assert kept.beats == [0.25, 0.5, 0.75, 1.0]
+    records = LaneRecords(clock)
+    Run(clock, tmp_path, [records]).last(1.1)
+    assert records.beats == [0.25, 0.5, 0.75, 1.0]
 
 
 def test_answers_of_others_are_looked_up_every_fifty_seconds(clock: VirtualClock, tmp_path: Path) -> None:
-    run = Run(clock, tmp_path, [Kept(clock)])
+    run = Run(clock, tmp_path, [LaneRecords(clock)])
     run.last(101.0)
     assert run.looks == [0.0, 50.0, 100.0]
 
 
 def test_where_a_look_is_due_it_is_after_two_seconds(clock: VirtualClock, tmp_path: Path) -> None:
-    run = Run(clock, tmp_path, [Kept(clock)], is_due=True)
+    run = Run(clock, tmp_path, [LaneRecords(clock)], is_due=True)
     run.last(5.0)
     assert run.looks == [0.0, 2.0, 4.0]
 
 
 def test_leases_are_claimed_by_name_and_kept_while_another_is_waited_for(clock: VirtualClock, tmp_path: Path) -> None:
-    first, second = Kept(clock, "a"), Kept(clock, "b", held_s=2.5)
+    first, second = LaneRecords(clock, "a"), LaneRecords(clock, "b", held_s=2.5)
     run = Run(clock, tmp_path, [second, first])
     run.last(0.1)
     assert first.events[0] == "claim a"
@@ -115,7 +115,7 @@ def test_leases_are_claimed_by_name_and_kept_while_another_is_waited_for(clock: 
 
 
 def test_a_run_that_is_cancelled_stops_within_a_second(clock: VirtualClock, tmp_path: Path) -> None:
-    run = Run(clock, tmp_path, [Kept(clock)], cancelled_at=0.1)
+    run = Run(clock, tmp_path, [LaneRecords(clock)], cancelled_at=0.1)
     with pytest.raises(InputError, match="the run was cancelled") as caught:
         run.last(3.0)
     assert (run.stops, caught.value.path) == ([1.0], str(tmp_path))

@@ -182,10 +182,10 @@ def test_a_corpus_is_deleted_by_the_last_run_that_needs_it(tmp_path: Path) -> No
 def test_each_model_has_a_budget_of_embeddings(models: list[str], concurrent: int, budget: int) -> None:
     fillings = [replace(filling(f"corpus {number}"), model=model) for number, model in enumerate(models)]
     dealt = tracks(fillings, ImportQuota(concurrent, budget), elsewhere("run"))
-    assert sorted(each.resource for track in dealt for each in track.fillings) == sorted(f.resource for f in fillings)
+    assert sorted(load.resource for track in dealt for load in track.fillings) == sorted(f.resource for f in fillings)
     assert 1 <= len(dealt) <= concurrent
     for model in set(models):
-        at_once = [track for track in dealt if any(each.model == model for each in track.fillings)]
+        at_once = [track for track in dealt if any(load.model == model for load in track.fillings)]
         assert sum(track.embeddings_per_minute for track in at_once) <= budget
         assert min(track.embeddings_per_minute for track in at_once) >= 1
     if len(set(models)) == len(models) <= concurrent:

@@ -58,11 +58,11 @@ def claiming(about: About, me: Holder = ME) -> About:
     return replace(about, claim=asdict(me))
 
 
-def wanted(*numbers: int) -> list[NeededCorpus]:
+def needed_corpora(*numbers: int) -> list[NeededCorpus]:
     return [NeededCorpus(claiming(own(number)), PARAMETERS.vector_database()) for number in numbers]
 
 
-def site(api: MemoryApi, folder: Path, clock: VirtualClock) -> CorpusClient:
+def corpus_client(api: MemoryApi, folder: Path, clock: VirtualClock) -> CorpusClient:
     return CorpusClient(api, Ledger(str(folder)), Quota(60), clock)
 
 
@@ -71,18 +71,18 @@ def filled(api: MemoryApi, folder: Path, clock: VirtualClock, resources: Sequenc
         Filling(claiming(own(number)), resource, staged(), PARAMETERS.import_config(), 0, 5)
         for number, resource in enumerate(resources)
     ]
-    dealt = tracks([replace(each, **changes) for each in fillings], ImportQuota(), ME)
-    return site(api, folder, clock).fill(dealt, ImportFiles(api))
+    dealt = tracks([replace(filling, **changes) for filling in fillings], ImportQuota(), ME)
+    return corpus_client(api, folder, clock).fill(dealt, ImportFiles(api))
 
 
-def made(there: RagState) -> Counter[str]:
-    return Counter(each.display_name for each in there.corpora())
+def counts_by_name(there: RagState) -> Counter[str]:
+    return Counter(corpus.display_name for corpus in there.corpora())
 
 
 def test_a_long_import_is_waited_for_with_few_polls_that_may_fail(tmp_path: Path, clock: VirtualClock) -> None:
     there = state(objects(), seconds_per_file=2.5)
     api = MemoryApi(LOCATION, state=there, fail=unavailable("poll", every=2))
-    (resource,) = site(api, tmp_path, clock).create(wanted(0))
+    (resource,) = corpus_client(api, tmp_path, clock).create(needed_corpora(0))
     (result,) = filled(api, tmp_path, clock, [str(resource)])
 
     polls = [at for name, at in api.requests if name == "poll"]
@@ -95,7 +95,7 @@ def test_a_long_import_is_waited_for_with_few_polls_that_may_fail(tmp_path: Path
 def test_a_create_whose_answer_is_lost_makes_no_second_corpus(lost: int, tmp_path: Path, clock: VirtualClock) -> None:
     there = state({}, lost_creates=lost, create_s=20.0)
     api = MemoryApi(LOCATION, state=there)
-    names = site(api, tmp_path, clock).create(wanted(0, 1, 2))
+    names = corpus_client(api, tmp_path, clock).create(needed_corpora(0, 1, 2))
 
     assert all(isinstance(name, str) for name in names)
     assert [name for name, _ in api.requests].count("create") == 3
@@ -115,10 +115,10 @@ def test_files_that_are_skipped_or_fail_are_imported_again_and_no_other(
         shows_operations=shows_operations,
     )
     api = MemoryApi(LOCATION, state=there)
-    names = site(api, tmp_path, clock).create(wanted(0, 1, 2, 3))
+    names = corpus_client(api, tmp_path, clock).create(needed_corpora(0, 1, 2, 3))
     results = filled(api, tmp_path, clock, [str(name) for name in names])
 
-    assert [(each.error, each.imported, each.failed) for each in results] == [(None, FILES, {})] * 4
+    assert [(result.error, result.imported, result.failed) for result in results] == [(None, FILES, {})] * 4
     assert {times for files in there.seen.imports.values() for times in files.values()} == {1}
     assert there.seen.most_imports == 3
     assert there.seen.most_embeddings <= 1400
@@ -128,7 +128,7 @@ def test_a_file_that_always_fails_is_named_and_the_corpus_is_complete_without_it
     tmp_path: Path, clock: VirtualClock
 ) -> None:
     api = MemoryApi(LOCATION, state=state(objects(), broken="17.txt"))
-    (resource,) = site(api, tmp_path, clock).create(wanted(0))
+    (resource,) = corpus_client(api, tmp_path, clock).create(needed_corpora(0))
     (result,) = filled(api, tmp_path, clock, [str(resource)])
     (beyond,) = filled(api, tmp_path, clock, [str(resource)], most_failures=0, imports=3)
 
@@ -141,7 +141,7 @@ def test_a_file_that_always_fails_is_named_and_the_corpus_is_complete_without_it
 def test_a_corpus_that_is_deleted_meanwhile_fails_alone(tmp_path: Path, clock: VirtualClock) -> None:
     there = state(objects(), seconds_per_file=1.0)
     api = MemoryApi(LOCATION, state=there)
-    names = [str(name) for name in site(api, tmp_path, clock).create(wanted(0, 1))]
+    names = [str(name) for name in corpus_client(api, tmp_path, clock).create(needed_corpora(0, 1))]
 
     def delete(name: str, number: int) -> None:
         if (name, number) == ("poll", 6):
@@ -156,8 +156,10 @@ def test_a_corpus_that_is_deleted_meanwhile_fails_alone(tmp_path: Path, clock: V
 def test_a_model_that_does_not_exist_is_refused_in_the_words_of_the_service(
     tmp_path: Path, clock: VirtualClock
 ) -> None:
-    unknown = replace(wanted(0)[0], database=PARAMETERS.model_copy(update={"embedding_model": "x"}).vector_database())
-    (error,) = site(MemoryApi(LOCATION, state=state({})), tmp_path, clock).create([unknown])
+    unknown = replace(
+        needed_corpora(0)[0], database=PARAMETERS.model_copy(update={"embedding_model": "x"}).vector_database()
+    )
+    (error,) = corpus_client(MemoryApi(LOCATION, state=state({})), tmp_path, clock).create([unknown])
     assert isinstance(error, CallError)
     assert (error.kind, error.message) == (FailureKind.INVALID, "The embedding model x does not exist.")
 
@@ -167,12 +169,12 @@ def test_imports_of_a_run_that_was_killed_are_waited_for_before_others_begin(
 ) -> None:
     there = state(objects(), seconds_per_file=1.0)
     api = MemoryApi(LOCATION, state=there)
-    here = site(api, tmp_path, clock)
-    names = here.create(wanted(0, 1))
+    here = corpus_client(api, tmp_path, clock)
+    names = here.create(needed_corpora(0, 1))
     operations = here._alone.done(_Begin(api), names)  # as a run that is killed now
-    found = here.find(wanted(0, 1))
+    corpora = here.find(needed_corpora(0, 1))
 
-    assert {each.corpus.name for each in found} == set(names)
+    assert {corpus.corpus.name for corpus in corpora} == set(names)
     assert max(at for name, at in api.requests if name == "poll") >= FILES
     assert len(operations) == 2
     assert {len(files) for files in there.seen.imports.values()} == {FILES}
@@ -188,15 +190,15 @@ def test_nothing_that_rankbeam_did_not_make_is_taken_for_its_own() -> None:
         replace(mine, description=own(7).description().replace('"rankbeam": 1, ', "")),
     ]
     assert about(mine) == own(7)
-    assert [about(each) for each in others] == [None] * len(others)
+    assert [about(corpus) for corpus in others] == [None] * len(others)
 
 
 def test_a_corpus_is_kept_from_its_last_use_on() -> None:
-    kept = own(1).used("14d", NOW)
-    assert not kept.is_expired(NOW + timedelta(days=13))
-    assert kept.is_expired(NOW + timedelta(days=14))
-    assert kept.used("14d", NOW + timedelta(days=10)).expires > kept.expires
-    assert kept.used("run", NOW) == kept
+    corpus = own(1).used("14d", NOW)
+    assert not corpus.is_expired(NOW + timedelta(days=13))
+    assert corpus.is_expired(NOW + timedelta(days=14))
+    assert corpus.used("14d", NOW + timedelta(days=10)).expires > corpus.expires
+    assert corpus.used("run", NOW) == corpus
 
 
 class _Begin(ImportFiles):

@@ -58,8 +58,8 @@ def test_a_change_of_one_document_changes_one_folder(tmp_path: Path) -> None:
     before = read_documents(write(tmp_path / "a.jsonl", json_texts(texts)))
     after = read_documents(write(tmp_path / "b.jsonl", json_texts([("d7", "another"), *texts[:7], *texts[8:]])))
 
-    kept = {folder.name for folder in before.folders} & {folder.name for folder in after.folders}
-    assert (len(before.folders), len(after.folders), len(kept)) == (8, 8, 7)
+    unchanged = {folder.name for folder in before.folders} & {folder.name for folder in after.folders}
+    assert (len(before.folders), len(after.folders), len(unchanged)) == (8, 8, 7)
     assert max(len(folder.names) for folder in before.folders) < MOST_FILES
     assert before.fingerprint != after.fingerprint
 

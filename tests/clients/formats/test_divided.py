@@ -26,8 +26,8 @@ def run_of(*rows: tuple[str, str, float]) -> pa.RecordBatch:
 )
 def test_each_bucket_gets_enough_rows_of_a_part(buckets: int, rows: int) -> None:
     column = pa.array(np.zeros(ROWS, np.int8))
-    given = [pa.RecordBatch.from_arrays([column, column], ["x", "line"])] * BATCHES
-    parts = list(divided.parts_of(given, buckets))
+    batches = [pa.RecordBatch.from_arrays([column, column], ["x", "line"])] * BATCHES
+    parts = list(divided.parts_of(batches, buckets))
     assert [part.rows for part in parts] == [part.batch.num_rows for part in parts]
     assert sum(part.rows for part in parts) == ROWS * BATCHES
     assert {part.rows for part in parts[:-1]} == {rows}
@@ -37,8 +37,8 @@ def test_each_bucket_gets_enough_rows_of_a_part(buckets: int, rows: int) -> None
 @pytest.mark.parametrize(("buckets", "together"), [(512, 4), (1024, 8), (1 << 20, 16)])
 def test_wide_rows_make_smaller_parts(buckets: int, together: int) -> None:
     wide = pa.array(["x" * (8 << 20)])
-    given = [pa.RecordBatch.from_arrays([wide, pa.array([1])], ["x", "line"])] * 32
-    assert [part.rows for part in divided.parts_of(given, buckets)] == [together] * (32 // together)
+    batches = [pa.RecordBatch.from_arrays([wide, pa.array([1])], ["x", "line"])] * 32
+    assert [part.rows for part in divided.parts_of(batches, buckets)] == [together] * (32 // together)
 
 
 def test_rows_of_a_run_are_counted_and_come_as_one_row_a_query() -> None:
@@ -67,12 +67,12 @@ def test_a_file_without_rows_has_no_part() -> None:
 @pytest.mark.parametrize("rows", [1, 10_000])
 def test_what_another_process_divided_is_what_it_was(rows: int) -> None:
     batches.register()
-    given = run_of(*((f"q{number}", f"d{number}", 1.0) for number in range(rows)))
+    source = run_of(*((f"q{number}", f"d{number}", 1.0) for number in range(rows)))
     expected: list[Any] = [
-        piece.to_pylist() for _, piece in divided.divide(next(divided.parts_of([given], 2)).batch, 2)
+        piece.to_pylist() for _, piece in divided.divide(next(divided.parts_of([source], 2)).batch, 2)
     ]
     with spill.spilling():
-        (part,) = divided.in_parts([given], 2)
+        (part,) = divided.in_parts([source], 2)
         assert [isinstance(piece, batches.Spilled) for _, piece in part.pieces] == [rows > 1] * len(expected)
         received = divided.restored(divided.reduced(part))
         assert received == part

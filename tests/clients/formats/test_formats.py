@@ -186,11 +186,11 @@ IDS = {
 def test_ids_in_parquet_may_have_any_type(tmp_path: Path, kind: str) -> None:
     ids = IDS[kind]
     judged = write_table(tmp_path / "qrels.parquet", {"query-id": ids, "corpus-id": ids, "score": [1, 0]})
-    found = write_table(tmp_path / "run.parquet", {"qid": ids, "docno": ids, "score": [0.5, 0.25]})
-    asked = write_table(tmp_path / "queries.parquet", {"_id": ids, "text": pa.array(["a", "b"], pa.large_string())})
+    table = write_table(tmp_path / "run.parquet", {"qid": ids, "docno": ids, "score": [0.5, 0.25]})
+    texts = write_table(tmp_path / "queries.parquet", {"_id": ids, "text": pa.array(["a", "b"], pa.large_string())})
     assert qrels(judged) == [("7", "7", 1.0, 1), ("8", "8", 0.0, 2)]
-    assert run(found) == [("7", "7", 0.5, 1), ("8", "8", 0.25, 2)]
-    assert queries(asked) == [("7", "a", 1), ("8", "b", 2)]
+    assert run(table) == [("7", "7", 0.5, 1), ("8", "8", 0.25, 2)]
+    assert queries(texts) == [("7", "a", 1), ("8", "b", 2)]
 
 
 def test_a_tag_is_read_from_the_first_line(tmp_path: Path) -> None:
@@ -270,15 +270,15 @@ def test_a_run_of_many_blocks_is_read_the_same_however_it_is_spelled(tmp_path: P
         for number, (query, doc, score) in enumerate(rows)
     ]
     before = [line.count("\n") for line in lines]
-    found = run(write(tmp_path / "run", "".join(lines)))
-    assert [row[:3] for row in found] == rows
-    assert [row[3] for row in found] == list(itertools.accumulate(before))
+    table = run(write(tmp_path / "run", "".join(lines)))
+    assert [row[:3] for row in table] == rows
+    assert [row[3] for row in table] == list(itertools.accumulate(before))
 
 
 def test_judgements_below_a_header_are_numbered_on_from_it(tmp_path: Path) -> None:
     rows = [(f"q {number}", "d" * 1000, float(number)) for number in range(2 * files.BLOCK_BYTES // 1000)]
-    found = qrels(write(tmp_path / "qrels.tsv", "\n \n" + beir_qrels(rows)))
-    assert found == [(*row, line) for line, row in enumerate(rows, 4)]
+    table = qrels(write(tmp_path / "qrels.tsv", "\n \n" + beir_qrels(rows)))
+    assert table == [(*row, line) for line, row in enumerate(rows, 4)]
 
 
 def test_ids_that_look_like_nothing_are_kept(tmp_path: Path) -> None:

@@ -116,8 +116,8 @@ def test_a_rank_that_is_no_number_is_refused(tmp_path: Path, good: str, line: st
 @pytest.mark.parametrize("ranks", [["0", "0", "0"], ["1", "2.0", "-3"], ["+1", "1e3", ".5"], ["9" * 30, "1", "2"]])
 def test_any_number_may_be_a_rank(tmp_path: Path, ranks: list[str]) -> None:
     lines = [f"q Q0 d{place} {rank} {-place} t\n" for place, rank in enumerate(ranks)]
-    found = run(write(tmp_path / "run", "".join(lines)))
-    assert found == [("q", f"d{place}", -place, place + 1) for place in range(len(ranks))]
+    table = run(write(tmp_path / "run", "".join(lines)))
+    assert table == [("q", f"d{place}", -place, place + 1) for place in range(len(ranks))]
 
 
 def test_a_tag_that_is_not_utf8_is_refused(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ def test_queries_and_documents_as_csv(tmp_path: Path) -> None:
     assert queries(path) == [("007", "How, and\nwhen?", 2), ("8", "Why?", 3)]
     assert attributes(path) == [{"intent": "how_to"}, {"intent": ""}]
     corpus = write(tmp_path / "c.csv", "doc_id,title,text\nd1,Ä,a b\n")
-    assert [(each.id, each.title, each.text) for each in read_corpus(corpus)] == [("d1", "Ä", "a b")]
+    assert [(document.id, document.title, document.text) for document in read_corpus(corpus)] == [("d1", "Ä", "a b")]
     assert str(refusal(read_queries, write(tmp_path / "no.csv", "id,text\n"))).endswith("no row below it")
 
 

@@ -22,7 +22,7 @@ GOOD = {"query_id": ["a", "b", "c"], "doc_id": ["d", "e", "f"], "grade": [1.0, 0
 @pytest.mark.parametrize("name", ["query_id", "doc_id", "grade"])
 @pytest.mark.parametrize("value", [None, ""])
 def test_a_null_or_empty_value_in_parquet_qrels_is_refused_by_row(tmp_path: Path, name: str, value: str | None) -> None:
-    texts = [str(each) for each in GOOD[name]]
+    texts = [str(cell) for cell in GOOD[name]]
     path = write_table(tmp_path / "qrels.parquet", {**GOOD, name: [texts[0], value, texts[2]]})
     error = refusal(read_qrels, path)
     assert (error.line, name.partition("_")[0] in str(error)) == (2, True)
@@ -50,7 +50,7 @@ def test_a_null_or_empty_id_in_parquet_texts_is_refused_by_row(tmp_path: Path, r
 
 
 @pytest.mark.parametrize(
-    ("reader", "kept", "missing"),
+    ("reader", "columns", "missing"),
     [
         (read_qrels, ["doc_id", "grade"], "query_id"),
         (read_qrels, ["query_id", "doc_id"], "grade"),
@@ -61,11 +61,11 @@ def test_a_null_or_empty_id_in_parquet_texts_is_refused_by_row(tmp_path: Path, r
     ],
 )
 def test_a_missing_column_is_named_with_those_there_are(
-    tmp_path: Path, reader: Reader, kept: list[str], missing: str
+    tmp_path: Path, reader: Reader, columns: list[str], missing: str
 ) -> None:
-    error = refusal(reader, write_table(tmp_path / "file.parquet", {name: GOOD[name] for name in kept}))
+    error = refusal(reader, write_table(tmp_path / "file.parquet", {name: GOOD[name] for name in columns}))
     assert f"no column for {missing} " in str(error)
-    assert str(error).endswith(f"the table has: {', '.join(kept)}")
+    assert str(error).endswith(f"the table has: {', '.join(columns)}")
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,10 @@ def test_a_column_of_a_wrong_type_is_refused(tmp_path: Path, column: pa.Array, w
 
 
 @pytest.mark.parametrize("reader", [read_qrels, read_run, read_queries, read_corpus])
-@pytest.mark.parametrize("kept", [5, 0.5, -1])
-def test_a_parquet_file_cut_short_is_refused(tmp_path: Path, reader: Reader, kept: float) -> None:
+@pytest.mark.parametrize("share", [5, 0.5, -1])
+def test_a_parquet_file_cut_short_is_refused(tmp_path: Path, reader: Reader, share: float) -> None:
     data = Path(write_table(tmp_path / "whole", {**GOOD, "text": ["a", "b", "c"]})).read_bytes()
-    path = write(tmp_path / "cut", data[: int(len(data) * kept) if kept == 0.5 else int(kept)])
+    path = write(tmp_path / "cut", data[: int(len(data) * share) if share == 0.5 else int(share)])
     assert "cut short or damaged" in str(refusal(reader, path))
 
 

@@ -110,7 +110,7 @@ QRELS, RUN, TOPICS = "q 0 d 1\n", "q Q0 d 1 0.5 tag\n", "<top>\n<num> Number: 30
 
 
 @pytest.mark.parametrize(
-    ("reader", "content", "wanted", "found"),
+    ("reader", "content", "expected", "actual"),
     [
         (read_qrels, QUERIES, "judgements", "JSON lines"),
         (read_qrels, "1\twho is there\n", "judgements", r"'1\\twho is there'"),
@@ -129,9 +129,9 @@ QRELS, RUN, TOPICS = "q 0 d 1\n", "q Q0 d 1 0.5 tag\n", "<top>\n<num> Number: 30
         (read_corpus, "<DOC>\n<DOCNO>1</DOCNO>\n</DOC>\n", "corpus", "SGML"),
     ],
 )
-def test_a_wrong_format_is_named(tmp_path: Path, reader: Reader, content: str, wanted: str, found: str) -> None:
+def test_a_wrong_format_is_named(tmp_path: Path, reader: Reader, content: str, expected: str, actual: str) -> None:
     error = refusal(reader, write(tmp_path / "file", content))
-    with pytest.raises(InputError, match=f"is not .*{wanted}.*; it looks like .*{found}"):
+    with pytest.raises(InputError, match=f"is not .*{expected}.*; it looks like .*{actual}"):
         raise error
 
 

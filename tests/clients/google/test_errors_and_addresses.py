@@ -63,10 +63,10 @@ def test_a_server_on_this_machine_is_asked_whether_it_speaks_tls(tls: bool) -> N
 
 def test_a_server_that_says_nothing_speaks_no_tls() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        held: list[socket.socket] = []
-        waiter = threading.Thread(target=lambda: held.append(silent.accept()[0]), daemon=True)
+        sockets: list[socket.socket] = []
+        waiter = threading.Thread(target=lambda: sockets.append(silent.accept()[0]), daemon=True)
         waiter.start()
         endpoint = f"127.0.0.1:{silent.getsockname()[1]}"
         assert asyncio.run(address_of(endpoint)) == Address(endpoint, False)
         waiter.join(10.0)
-        held[0].close()
+        sockets[0].close()

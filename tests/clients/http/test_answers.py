@@ -31,8 +31,8 @@ def _spelled(name: str) -> str:
 @given(VALUES, st.booleans())
 def test_json_is_read_as_python_reads_it(value: Any, ascii_only: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only)
-    found = value_of(text)
-    assert json.dumps(found) == json.dumps(json.loads(text))
+    parsed = value_of(text)
+    assert json.dumps(parsed) == json.dumps(json.loads(text))
 
 
 @given(st.text() | st.binary())
@@ -48,7 +48,7 @@ def test_what_is_no_json_is_refused(text: str | bytes) -> None:
 
 @given(PATHS, PATHS, PATHS, VALUES)
 def test_names_alone_lead_where_jmespath_leads(id_path: str, score: str, text: str, result: Any) -> None:
-    def found(path: str) -> Any:
+    def value_at(path: str) -> Any:
         return jmespath.search(path, result)
 
     http = Http(url="http://none.invalid/", results="hits", id=id_path, score=score, text=text)
@@ -56,16 +56,16 @@ def test_names_alone_lead_where_jmespath_leads(id_path: str, score: str, text: s
         url="http://none.invalid/", results="hits", id=f"{id_path} || id", score=f"@ | {score}", text=f"@ | {text}"
     )
     answer = json.dumps({"hits": [result]})
-    usable_id = (isinstance(found(id_path), str) and found(id_path) != "") or _is_number(found(id_path))
-    usable_score = found(score) is None or _is_number(found(score))
-    usable_text = found(text) is None or isinstance(found(text), str)
+    usable_id = (isinstance(value_at(id_path), str) and value_at(id_path) != "") or _is_number(value_at(id_path))
+    usable_score = value_at(score) is None or _is_number(value_at(score))
+    usable_text = value_at(text) is None or isinstance(value_at(text), str)
     if not (usable_id and usable_score and usable_text):
-        for each in (http, other):
+        for reader in (http, other):
             with pytest.raises(CallError):
-                each.read(answer)
+                reader.read(answer)
         return
-    expected_score = math.nan if found(score) is None else float(found(score))
-    expected = Ranking((str(found(id_path)),), (expected_score,), (found(text) or "",))
+    expected_score = math.nan if value_at(score) is None else float(value_at(score))
+    expected = Ranking((str(value_at(id_path)),), (expected_score,), (value_at(text) or "",))
     assert str(http.read(answer)) == str(other.read(answer)) == str(expected)
 
 
@@ -86,7 +86,7 @@ ODD = [
 @pytest.mark.parametrize("path", ["hits", "hits || `[]`", "abs(hits)"])
 def test_many_answers_are_read_as_each_of_them(path: str) -> None:
     http = Http(url="http://none.invalid/", body="{query}", results=path, id="_id", score="s", text="of.text")
-    for odd in [[], None, {}, *([GOOD, each] for each in ODD)]:
+    for odd in [[], None, {}, *([GOOD, case] for case in ODD)]:
         answers = [json.dumps({"hits": hits}) for hits in ([GOOD], odd, [GOOD, GOOD])]
         expected = documents_of([_read(http, answer) for answer in answers])
         assert http.recall([answer.encode() for answer in answers]).to_pylist() == expected.to_pylist(), odd

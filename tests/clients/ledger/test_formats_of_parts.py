@@ -245,8 +245,12 @@ def test_two_layouts_are_joined_unless_they_contradict_each_other(
     ours = layout(columns[0], metadata[0], FIRST if first else SCHEMA)
     theirs = layout(columns[1], metadata[1])
     joined = ours.joined(theirs)
-    types = [{name: kind for name, kind in each.items() if name in columns[1 - i]} for i, each in enumerate(columns)]
-    facts = [{name: fact for name, fact in each.items() if name in metadata[1 - i]} for i, each in enumerate(metadata)]
+    types = [
+        {name: kind for name, kind in fields.items() if name in columns[1 - i]} for i, fields in enumerate(columns)
+    ]
+    facts = [
+        {name: fact for name, fact in fields.items() if name in metadata[1 - i]} for i, fields in enumerate(metadata)
+    ]
     assert (joined is None) == (types[0] != types[1] or facts[0] != facts[1])
     if joined is not None:
         assert set(joined.schema.names) == {*SCHEMA.names, *columns[0], *columns[1]}

@@ -11,10 +11,10 @@ EMPTY = Index([], np.empty(0, ROW))
 
 def rows(places: dict[str, tuple[int, int]], moment: int = 0) -> Rows:
     """Rows of a part: the row group and the row of each key, all of them whole answers."""
-    made = np.zeros(len(places), ROW)
-    made["hash"], made["moment"], made["distance"] = [hash(key) for key in places], moment, np.nan
-    made["group"], made["row"] = np.array(list(places.values())).T
-    return made
+    array = np.zeros(len(places), ROW)
+    array["hash"], array["moment"], array["distance"] = [hash(key) for key in places], moment, np.nan
+    array["group"], array["row"] = np.array(list(places.values())).T
+    return array
 
 
 def test_answers_are_read_in_the_order_of_the_files_a_row_group_at_a_time() -> None:
@@ -42,22 +42,25 @@ def test_the_newest_answer_of_a_key_has_the_number_and_a_key_without_one_has_non
 
 
 def test_keys_beside_every_hash_of_the_index_have_no_answer() -> None:
-    lower, held, higher = sorted("klm", key=hash)
-    index = EMPTY.changed(["a"], {"a": rows({held: (0, 0)})})
-    assert index.newest([higher, held, lower], Reach(0)).tolist() == [NONE, 0, NONE]
+    lower, middle, higher = sorted("klm", key=hash)
+    index = EMPTY.changed(["a"], {"a": rows({middle: (0, 0)})})
+    assert index.newest([higher, middle, lower], Reach(0)).tolist() == [NONE, 0, NONE]
     assert [list(index.places(key, Reach(0))) for key in (higher, lower)] == [[], []]
 
 
 RANKINGS = [Reach(2), Reach(3), Reach(2, 0.5), Reach(3, 0.2)]
-WANTED = [*RANKINGS, Reach(1), Reach(4), Reach(1, 0.5), Reach(2, 0.2), Reach(3, 0.6)]
+REACHES = [*RANKINGS, Reach(1), Reach(4), Reach(1, 0.5), Reach(2, 0.2), Reach(3, 0.6)]
 
 
-@pytest.mark.parametrize("held", [None, *RANKINGS])
-def test_many_calls_are_answered_by_what_answers_one(held: Reach | None) -> None:
-    made = rows({"k": (0, 0)})
-    if held is not None:
-        made["results"], made["distance"] = held.results, np.nan if held.distance is None else held.distance
-    index = EMPTY.changed(["a"], {"a": made})
-    answered = [wanted for wanted in (None, *WANTED) if index.newest(["k"], wanted).tolist() == [0]]
-    assert answered == ([wanted for wanted in WANTED if held.covers(wanted)] if held else [None])
-    assert answered == [wanted for wanted in (None, *WANTED) if list(index.places("k", wanted))]
+@pytest.mark.parametrize("stored", [None, *RANKINGS])
+def test_many_calls_are_answered_by_what_answers_one(stored: Reach | None) -> None:
+    index_rows = rows({"k": (0, 0)})
+    if stored is not None:
+        index_rows["results"], index_rows["distance"] = (
+            stored.results,
+            np.nan if stored.distance is None else stored.distance,
+        )
+    index = EMPTY.changed(["a"], {"a": index_rows})
+    answered = [requested for requested in (None, *REACHES) if index.newest(["k"], requested).tolist() == [0]]
+    assert answered == ([requested for requested in REACHES if stored.covers(requested)] if stored else [None])
+    assert answered == [requested for requested in (None, *REACHES) if list(index.places("k", requested))]

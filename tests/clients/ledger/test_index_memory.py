@@ -15,17 +15,17 @@ def test_the_next_index_takes_67_bytes_an_answer_while_it_is_made() -> None:
     tracemalloc.start()
     try:
         changed = index.changed(["b", "a"], {"b": added})
-        held, peak = tracemalloc.get_traced_memory()
+        traced, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert [next(changed.places(f"key {number}", None)) for number in (0, ANSWERS)] == [("a", 0, 0), ("b", 0, ANSWERS)]
-    assert held < 54 * ANSWERS
+    assert traced < 54 * ANSWERS
     assert peak < 68 * ANSWERS
 
 
 def rows(first: int, end: int) -> Rows:
     """Rows of a part, their keys numbered."""
-    made = np.zeros(end - first, ROW)
-    made["hash"] = [hash(f"key {number}") for number in range(first, end)]
-    made["distance"], made["row"] = np.nan, range(first, end)
-    return made
+    array = np.zeros(end - first, ROW)
+    array["hash"] = [hash(f"key {number}") for number in range(first, end)]
+    array["distance"], array["row"] = np.nan, range(first, end)
+    return array

@@ -155,8 +155,8 @@ def test_a_process_of_this_machine_that_is_gone_is_taken_over_at_once(place: Lea
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         since = started(child.pid)
         assert since is not None
-        held = lease(place, time, dataclasses.replace(HERE, pid=child.pid, pid_started=since))
-        assert held.claim() is None
+        owner = lease(place, time, dataclasses.replace(HERE, pid=child.pid, pid_started=since))
+        assert owner.claim() is None
         time.seconds += 3600  # it may be stopped, and go on
         assert lease(place, time, HERE).claim() is not None
         child.kill()
@@ -207,18 +207,18 @@ def test_a_file_that_was_never_finished_expires(tmp_path: Path) -> None:
 
 def test_a_full_disk_loses_the_lease_only_when_others_might_take_it() -> None:
     time, place = Time(), MemoryPlace()
-    held = lease(place, time)
-    assert held.claim() is None
+    owner = lease(place, time)
+    assert owner.claim() is None
     place.is_full = True
     time.seconds += 45
-    held.beat()
+    owner.beat()
     place.is_full = False
     time.seconds += 1
-    held.beat()
+    owner.beat()
     place.is_full = True
     time.seconds += 51
     with pytest.raises(LeaseLost, match="No space left"):
-        held.beat()
+        owner.beat()
 
 
 def test_a_claim_that_was_left_behind_by_a_killed_process_is_passed_over() -> None:

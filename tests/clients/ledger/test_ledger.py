@@ -45,16 +45,16 @@ def entry(number: int, answer: str = '"good"', reach: Reach = Reach(10), seconds
 def written(folder: str, *entries: LedgerEntry) -> list[Path]:
     """Entries in a part of their own; returns the parts there are."""
     writer = Ledger(folder).writer()
-    for each in entries:
-        writer.add(each)
+    for entry in entries:
+        writer.add(entry)
     writer.close()
     return sorted(Path(folder).glob("calls-*.parquet"))
 
 
-def found(folder: str, *keys: str, reach: Reach = ANY) -> dict[str, LedgerEntry]:
+def matches(folder: str, *keys: str, reach: Reach = ANY) -> dict[str, LedgerEntry]:
     entries = list(Ledger(folder).find(dict.fromkeys(keys, reach)))
-    assert len({each.key for each in entries}) == len(entries)
-    return {each.key: each for each in entries}
+    assert len({entry.key for entry in entries}) == len(entries)
+    return {entry.key: entry for entry in entries}
 
 
 def used(folder: str, run: str, hits: int, calls: int) -> None:
@@ -76,8 +76,8 @@ def test_what_was_added_is_found(folder: str) -> None:
     entries = [entry(number, answer, Reach(3, 0.25)) for number, answer in enumerate(odd)]
     written(folder, *entries)
     near = Reach(1, 0.1)
-    assert found(folder, *(each.key for each in entries), "other", reach=near) == {each.key: each for each in entries}
-    assert [each.key for each in Ledger(folder).find({"key0": Reach(3, 0.2), "key1": Reach(4)})] == ["key0"]
+    assert matches(folder, *(item.key for item in entries), "other", reach=near) == {item.key: item for item in entries}
+    assert [item.key for item in Ledger(folder).find({"key0": Reach(3, 0.2), "key1": Reach(4)})] == ["key0"]
 
 
 def test_a_folder_that_is_not_there_holds_nothing_and_is_not_made(folder: str) -> None:
@@ -97,15 +97,15 @@ REACHES = st.builds(Reach, st.integers(1, 3), st.none() | st.sampled_from([0.0, 
 
 
 @settings(max_examples=examples(40))
-@given(have=st.lists(REACHES, min_size=1, max_size=6), wanted=REACHES)
+@given(have=st.lists(REACHES, min_size=1, max_size=6), requested=REACHES)
 def test_the_newest_answer_that_reaches_far_enough(
-    tmp_path_factory: pytest.TempPathFactory, have: list[Reach], wanted: Reach
+    tmp_path_factory: pytest.TempPathFactory, have: list[Reach], requested: Reach
 ) -> None:
     folder = str(tmp_path_factory.mktemp("ledger"))
     entries = [replace(entry(number, str(number), reach), key="k") for number, reach in enumerate(have)]
     written(folder, *entries)
-    fitting = [each for each in entries if each.reach.covers(wanted)]
-    assert list(Ledger(folder).find({"k": wanted})) == fitting[-1:]
+    fitting = [candidate for candidate in entries if candidate.reach.covers(requested)]
+    assert list(Ledger(folder).find({"k": requested})) == fitting[-1:]
 
 
 STEPS = st.lists(st.tuples(st.sampled_from(["add", "add", "flush", "new"]), st.integers(0, 5)), max_size=40)
@@ -127,22 +127,22 @@ def test_whatever_the_order_of_writing_a_dict_says_the_same(
         elif step == "flush":
             for writer in writers:
                 writer.flush()
-            assert found(folder, *(f"k{each}" for each in range(6))) == model
+            assert matches(folder, *(f"k{place}" for place in range(6))) == model
         else:
             writers[key % len(writers)].close()  # merges its parts
             writers[key % len(writers)] = LedgerWriter(folder, flush_s=0.001)
     for writer in writers:
         writer.close()
-    assert found(folder, *(f"k{each}" for each in range(6))) == model
+    assert matches(folder, *(f"k{place}" for place in range(6))) == model
 
 
 def test_of_equally_new_answers_always_the_same(tmp_path: Path) -> None:
     twins = [replace(entry(0, str(number)), finished_at=BEGIN) for number in range(8)]
     chosen = []
     for name, order in (("a", twins), ("b", twins[::-1])):
-        for each in order:
-            written(str(tmp_path / name), each)
-        chosen.append(found(str(tmp_path / name), "key0"))
+        for item in order:
+            written(str(tmp_path / name), item)
+        chosen.append(matches(str(tmp_path / name), "key0"))
     assert chosen[0] == chosen[1]
 
 
@@ -156,7 +156,7 @@ def test_files_stay_few_and_nothing_is_lost(tmp_path: Path) -> None:
     assert most <= 80  # 32 that are merged, and those that came meanwhile
     writer.close()
     assert len(list(tmp_path.iterdir())) == 1
-    assert len(found(str(tmp_path), *(f"key{number}" for number in range(150)))) == 150
+    assert len(matches(str(tmp_path), *(f"key{number}" for number in range(150)))) == 150
 
 
 def test_entries_wait_for_each_other_and_make_one_part(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_writer_that_is_closed_takes_nothing_more(tmp_path: Path) -> None:
     writer = LedgerWriter(str(tmp_path), flush_s=60.0)
     writer.add(entry(1))
     writer.close()
-    assert found(str(tmp_path), "key1") == {"key1": entry(1)}
+    assert matches(str(tmp_path), "key1") == {"key1": entry(1)}
     with pytest.raises(RuntimeError, match="closed"):
         writer.add(entry(2))
 
@@ -198,7 +198,7 @@ def test_a_killed_process_loses_only_the_last_moments(tmp_path: Path) -> None:
         killed = time.time()
     old = [f"k{line.split()[1]}" for line in lines if float(line.split()[0]) < killed - 5]
     assert len(old) > 10
-    assert set(found(str(tmp_path), *old)) == set(old)
+    assert set(matches(str(tmp_path), *old)) == set(old)
 
 
 @pytest.mark.campaign
@@ -214,11 +214,11 @@ def test_two_processes_write_and_merge_while_a_third_reads(tmp_path: Path) -> No
     seen: set[str] = set()
     with in_process(code, tmp_path, "a") as one, in_process(code, tmp_path, "b") as two:
         while one.poll() is None or two.poll() is None:
-            now = set(found(str(tmp_path), *keys))
+            now = set(matches(str(tmp_path), *keys))
             assert now >= seen  # what was there once is always there
             seen = now
     assert (one.returncode, two.returncode) == (0, 0)
-    assert set(found(str(tmp_path), *keys)) == set(keys)
+    assert set(matches(str(tmp_path), *keys)) == set(keys)
     assert survey(str(tmp_path)).damaged == ()
 
 
@@ -233,7 +233,7 @@ def test_files_that_are_torn_or_of_others_are_left_out_and_named(tmp_path: Path)
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / f"calls-{'e' * 32}.parquet").mkdir()
     (tmp_path / f"calls-{'d' * 32}.parquet").symlink_to(tmp_path / "nowhere")
-    assert len(found(str(tmp_path), *(f"key{number}" for number in range(20)))) == 20
+    assert len(matches(str(tmp_path), *(f"key{number}" for number in range(20)))) == 20
     seen = survey(str(tmp_path))
     assert {path for path, _ in seen.damaged} == {str(path) for path in [*torn.values(), foreign]}
     assert (seen.entries, seen.answers, seen.foreign) == (20, 20, (str(tmp_path / "notes.txt"),))
@@ -253,7 +253,7 @@ def test_flipped_bits_never_make_an_answer(tmp_path: Path) -> None:
     places = [*dice.sample(range(len(whole)), min(400, len(whole))), *range(len(whole) - 12, len(whole))]
     for place in places:
         part.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << dice.randrange(8)]) + whole[place + 1 :])
-        assert found(str(tmp_path), *entries).items() <= entries.items()
+        assert matches(str(tmp_path), *entries).items() <= entries.items()
         survey(str(tmp_path))
 
 
@@ -265,7 +265,7 @@ def test_a_damaged_answer_is_replaced_by_an_older_copy(tmp_path: Path) -> None:
     meta = pq.ParquetFile(part).metadata.row_group(0).column(SCHEMA.names.index("answer"))
     content[meta.data_page_offset + meta.total_compressed_size - 3] ^= 8
     part.write_bytes(content)
-    assert found(str(tmp_path), "key1") == {"key1": older}
+    assert matches(str(tmp_path), "key1") == {"key1": older}
     assert [path for path, _ in survey(str(tmp_path)).damaged] == [str(part)]
 
 
@@ -282,8 +282,8 @@ def test_a_damaged_answer_is_replaced_by_an_older_copy(tmp_path: Path) -> None:
 )
 def test_rows_that_cannot_be_are_left_out(tmp_path: Path, bad: dict[str, object]) -> None:
     written(str(tmp_path), replace(entry(1), **bad), entry(2))  # type: ignore[arg-type]
-    wanted = {"key1": Reach(-5), "key2": ANY}
-    assert list(Ledger(str(tmp_path)).find(wanted)) == [entry(2)]
+    requests = {"key1": Reach(-5), "key2": ANY}
+    assert list(Ledger(str(tmp_path)).find(requests)) == [entry(2)]
 
 
 def test_a_full_disk_is_said_until_there_is_room(tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_a_full_disk_is_said_until_there_is_room(tmp_path: Path) -> None:
     assert len(lines) == 3, err
     assert all("ledger of finished calls cannot be written: File too large" in line for line in lines), out
     assert "Traceback" not in err
-    assert set(found(str(tmp_path / "ledger"), "small", "large0")) == {"small"}
+    assert set(matches(str(tmp_path / "ledger"), "small", "large0")) == {"small"}
     assert [path.name[:6] for path in (tmp_path / "ledger").iterdir()] == ["calls-"]
 
 
@@ -325,7 +325,7 @@ def test_what_could_not_be_written_is_written_when_there_is_room(tmp_path: Path)
     assert writer.unwritten == 2
     obstacle.unlink()
     writer.close()
-    assert found(str(obstacle), "key1", "key2") == {"key1": entry(1), "key2": entry(2)}
+    assert matches(str(obstacle), "key1", "key2") == {"key1": entry(1), "key2": entry(2)}
 
 
 def test_clearing_while_a_run_writes_harms_nothing(tmp_path: Path) -> None:
@@ -338,7 +338,7 @@ def test_clearing_while_a_run_writes_harms_nothing(tmp_path: Path) -> None:
     clear(str(tmp_path))
     writer.add(entry(1000))
     writer.close()
-    assert set(found(str(tmp_path), "key1000")) == {"key1000"}
+    assert set(matches(str(tmp_path), "key1000")) == {"key1000"}
     assert list(tmp_path.glob("calls-*"))
 
 
@@ -362,7 +362,7 @@ def test_clearing_what_is_old(folder: str) -> None:
     written(folder, replace(entry(2), finished_at=now - timedelta(days=9)), replace(entry(3), finished_at=now))
     cleared = clear(folder, timedelta(days=5))
     assert (cleared.files, cleared.answers) == (2, 2)
-    assert set(found(folder, "key1", "key2", "key3")) == {"key3"}
+    assert set(matches(folder, "key1", "key2", "key3")) == {"key3"}
     assert clear(folder, timedelta(days=5)).files == 0
 
 

@@ -32,8 +32,8 @@ def fresh(folder: Path) -> Lookup:
     return lookup
 
 
-def answers(lookup: Lookup, wanted: dict[str, Reach | None]) -> dict[str, str]:
-    return {found.key: found.answer for found in lookup.read(wanted)}
+def answers(lookup: Lookup, requested: dict[str, Reach | None]) -> dict[str, str]:
+    return {row.key: row.answer for row in lookup.read(requested)}
 
 
 def test_a_part_is_known_from_the_next_refresh_on(tmp_path: Path) -> None:
@@ -48,8 +48,8 @@ def test_a_part_is_known_from_the_next_refresh_on(tmp_path: Path) -> None:
 def test_the_newest_answer_that_goes_far_enough_counts(tmp_path: Path) -> None:
     put(tmp_path, entry("a", "10", Reach(10), 3), entry("a", "20", Reach(20), 1), entry("a", "21", Reach(20, 0.5), 2))
     lookup = fresh(tmp_path)
-    wanted = {Reach(5): "10", Reach(11): "20", Reach(11, 0.4): "21", Reach(21): None, None: None}
-    assert {reach: answers(lookup, {"a": reach}).get("a") for reach in wanted} == wanted
+    requests = {Reach(5): "10", Reach(11): "20", Reach(11, 0.4): "21", Reach(21): None, None: None}
+    assert {reach: answers(lookup, {"a": reach}).get("a") for reach in requests} == requests
 
 
 def test_a_damaged_answer_has_an_older_copy(tmp_path: Path) -> None:
@@ -77,14 +77,14 @@ REACHES = st.none() | st.builds(Reach, st.integers(1, 3), st.none() | st.sampled
     st.lists(st.tuples(st.sampled_from("abc"), REACHES), max_size=8), st.dictionaries(st.sampled_from("abcd"), REACHES)
 )
 def test_it_finds_the_newest_of_all_that_answer_whatever_is_added_and_merged_meanwhile(
-    tmp_path_factory: object, written: list[tuple[str, Reach | None]], wanted: dict[str, Reach | None]
+    tmp_path_factory: object, written: list[tuple[str, Reach | None]], requested: dict[str, Reach | None]
 ) -> None:
     folder = tmp_path_factory.mktemp("ledger")  # type: ignore[attr-defined]  pytest's
     expected: dict[str, str] = {}
     lookup = fresh(folder)
     for minute, (key, reach) in enumerate(written):
         put(folder, entry(key, f"{minute}", reach, minute))
-        if key in wanted and _is_answered(reach, wanted[key]):
+        if key in requested and _is_answered(reach, requested[key]):
             expected[key] = f"{minute}"
         if minute == 2:
             lookup.refresh()
@@ -92,11 +92,11 @@ def test_it_finds_the_newest_of_all_that_answer_whatever_is_added_and_merged_mea
             compact(str(folder))
             lookup.refresh()
     lookup.refresh()
-    assert answers(lookup, wanted) == expected
+    assert answers(lookup, requested) == expected
 
 
-def _is_answered(held: Reach | None, wanted: Reach | None) -> bool:
+def _is_answered(stored: Reach | None, requested: Reach | None) -> bool:
     """A whole answer for a whole one, and a ranking for one that goes no farther."""
-    if held is None or wanted is None:
-        return held is wanted
-    return held.covers(wanted)
+    if stored is None or requested is None:
+        return stored is requested
+    return stored.covers(requested)

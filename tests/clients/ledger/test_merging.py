@@ -40,13 +40,13 @@ def entry(number: int, answer: object = "good") -> LedgerEntry:
 
 def written(folder: str, *entries: LedgerEntry) -> None:
     writer = LedgerWriter(folder)
-    for each in entries:
-        writer.add(each)
+    for entry in entries:
+        writer.add(entry)
     writer.close()
 
 
-def found(folder: str, count: int) -> set[str]:
-    return {each.key for each in Ledger(folder).find({f"key{number}": ANY for number in range(count)})}
+def keys_found(folder: str, count: int) -> set[str]:
+    return {entry.key for entry in Ledger(folder).find({f"key{number}": ANY for number in range(count)})}
 
 
 def keys(count: int) -> set[str]:
@@ -57,7 +57,7 @@ def test_the_files_of_many_runs_stay_few(tmp_path: Path) -> None:
     for night in range(80):
         written(str(tmp_path), entry(night))
         assert len(store.parts_in(str(tmp_path))) <= merging.MANY
-    assert found(str(tmp_path), 80) == keys(80)
+    assert keys_found(str(tmp_path), 80) == keys(80)
     seen = survey(str(tmp_path))
     assert (seen.entries, seen.answers, seen.damaged, seen.foreign) == (80, 80, (), ())
 
@@ -68,7 +68,7 @@ def test_all_small_parts_become_one_when_asked_to(folder: str) -> None:
     assert run(folder, False, None, "table", compact=True).startswith(f"{folder}: 3 files of ")
     assert "1 file of " in run(folder, False, None, "table", compact=True)
     assert json.loads(run(folder, False, None, "json", compact=True))["files_after"] == 1
-    assert found(folder, 3) == keys(3)
+    assert keys_found(folder, 3) == keys(3)
 
 
 def test_only_small_parts_are_merged_and_not_into_one_of_any_size() -> None:
@@ -98,7 +98,7 @@ def test_what_a_killed_writer_left_behind_is_deleted_after_a_day(tmp_path: Path,
     os.utime(unfinished, (at, at))
     compact(str(tmp_path))
     assert unfinished.exists() == is_left
-    assert found(str(tmp_path), 1) == keys(1)
+    assert keys_found(str(tmp_path), 1) == keys(1)
 
 
 def test_a_damaged_part_is_left_alone_and_named(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_merge_that_ends_at_any_step_loses_and_doubles_nothing(tmp_path: Path,
     for _ in range(steps):
         next(merge, None)
     merge.close()
-    assert found(str(tmp_path), 4) == keys(4)
+    assert keys_found(str(tmp_path), 4) == keys(4)
     compact(str(tmp_path))
     seen = survey(str(tmp_path))
     assert (seen.files, seen.entries, seen.answers) == (1, 4, 4)
@@ -146,7 +146,7 @@ def test_two_merges_and_a_reader_at_once(tmp_path: Path) -> None:
 
     def read() -> None:
         while not done.is_set():
-            missed.extend(keys(12) - found(folder, 12))
+            missed.extend(keys(12) - keys_found(folder, 12))
 
     def merge_often() -> None:
         for _ in range(10):
@@ -163,7 +163,7 @@ def test_two_merges_and_a_reader_at_once(tmp_path: Path) -> None:
     done.set()
     reader.join()
     assert missed == []
-    assert found(folder, 12) == keys(12)
+    assert keys_found(folder, 12) == keys(12)
     assert survey(folder).damaged == ()
 
 
@@ -195,7 +195,7 @@ def test_a_process_that_is_killed_while_it_merges_loses_nothing(tmp_path: Path) 
             if last == 50:  # whatever it does then
                 process.send_signal(signal.SIGKILL)
     assert last >= 50
-    assert found(str(tmp_path), last + 1) == keys(last + 1)
+    assert keys_found(str(tmp_path), last + 1) == keys(last + 1)
     compact(str(tmp_path))
     seen = survey(str(tmp_path))
     assert (seen.files, seen.answers, seen.damaged) == (1, seen.entries, ())
@@ -218,4 +218,4 @@ def test_a_disk_without_room_for_the_merged_part_keeps_the_others(tmp_path: Path
         out, err = process.communicate(timeout=60)
     assert "cannot be written: File too large" in out, err
     assert store.parts_in(str(tmp_path)) == before
-    assert found(str(tmp_path), 3) == keys(3)
+    assert keys_found(str(tmp_path), 3) == keys(3)

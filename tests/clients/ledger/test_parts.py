@@ -61,5 +61,5 @@ def test_a_file_that_is_refused_is_closed(is_whole: bool, tmp_path: Path) -> Non
         path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ForeignPart if is_whole else PartError) as refused:
         PartReader(str(path))
-    assert path not in [each.resolve() for each in OPEN_FILES.iterdir()]
+    assert path not in [file.resolve() for file in OPEN_FILES.iterdir()]
     assert refused.value.__traceback__ is not None  # which refers to the reader: it was not closed for being dropped

@@ -20,9 +20,9 @@ def test_answers_are_of_the_years_1970_to_9999_and_have_a_key() -> None:
 
 
 def test_a_row_answers_calls_of_its_key_that_go_no_farther() -> None:
-    ranking, whole = (StoredRow(("k", *held, 1, 0.5, None, b""), {}) for held in ((10, 0.5), (0, None)))
-    assert [ranking.answers("k", wanted) for wanted in (Reach(10, 0.5), Reach(9, 0.4))] == [True, True]
-    assert [ranking.answers("k", wanted) for wanted in (Reach(11, 0.5), Reach(10, 0.6), None)] == [False] * 3
+    ranking, whole = (StoredRow(("k", *stored, 1, 0.5, None, b""), {}) for stored in ((10, 0.5), (0, None)))
+    assert [ranking.answers("k", requested) for requested in (Reach(10, 0.5), Reach(9, 0.4))] == [True, True]
+    assert [ranking.answers("k", requested) for requested in (Reach(11, 0.5), Reach(10, 0.6), None)] == [False] * 3
     assert [ranking.answers("l", Reach(10, 0.5)), whole.answers("k", None), whole.answers("l", None)] == [
         False, True, False,
     ]  # fmt: skip

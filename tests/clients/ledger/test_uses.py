@@ -39,14 +39,16 @@ def test_usage_of_a_lost_worker_is_restored_by_model_and_configuration(
     assert sum(usage.calls for usage in restored.values()) == 2 + 7
     assert sum(usage.ledger_hits for usage in restored.values()) == 12 - 5
     for model, usage in restored.items():
-        here = [each for stage, name, each in took if (stage, name) == ("judge", model)]
-        for position in {each.position for each in here} | {None}:
-            parts = [each for each in [own, *here] if each.position == position]
-            (found,) = [each for each in usage.took if each.position == position]
-            assert found.calls == sum(each.calls for each in parts)
-            assert found.tokens == sum((each.tokens for each in parts), Tokens())
-            assert sum(found.durations.values()) == sum(sum(each.durations.values()) for each in parts)
-        assert usage.tokens == sum((each.tokens for each in here if each.position is None), own.tokens)
+        here = [usage_of_call for stage, name, usage_of_call in took if (stage, name) == ("judge", model)]
+        for position in {usage_of_call.position for usage_of_call in here} | {None}:
+            parts = [usage_of_call for usage_of_call in [own, *here] if usage_of_call.position == position]
+            (row,) = [usage_of_call for usage_of_call in usage.took if usage_of_call.position == position]
+            assert row.calls == sum(usage_of_call.calls for usage_of_call in parts)
+            assert row.tokens == sum((usage_of_call.tokens for usage_of_call in parts), Tokens())
+            assert sum(row.durations.values()) == sum(sum(usage_of_call.durations.values()) for usage_of_call in parts)
+        assert usage.tokens == sum(
+            (usage_of_call.tokens for usage_of_call in here if usage_of_call.position is None), own.tokens
+        )
 
 
 def test_a_record_of_an_earlier_release_restores_calls(tmp_path: Path) -> None:

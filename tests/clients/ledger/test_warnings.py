@@ -27,11 +27,11 @@ def written(folder: Path, *entries: LedgerEntry) -> Path:
     return part
 
 
-def searched(folder: Path, *keys: str) -> tuple[list[str], list[str]]:
+def looked_up(folder: Path, *keys: str) -> tuple[list[str], list[str]]:
     """The keys that were found, and the warnings."""
     lookup = Ledger(str(folder)).lookup()
     lookup.refresh()
-    return [each.key for each in lookup.read(dict.fromkeys(keys, Reach(1)))], lookup.warnings()
+    return [row.key for row in lookup.read(dict.fromkeys(keys, Reach(1)))], lookup.warnings()
 
 
 def warning(folder: Path, part: Path, reason: str) -> str:
@@ -40,23 +40,23 @@ def warning(folder: Path, part: Path, reason: str) -> str:
 
 def test_nothing_is_said_of_a_ledger_that_is_whole(tmp_path: Path) -> None:
     written(tmp_path, entry("a"), entry("b"))
-    assert searched(tmp_path, "b", "c") == (["b"], [])
+    assert looked_up(tmp_path, "b", "c") == (["b"], [])
 
 
 def test_a_part_that_is_torn_is_named(tmp_path: Path) -> None:
     part = written(tmp_path, entry("a"))
     part.write_bytes(part.read_bytes()[:-10])
-    keys, [said] = searched(tmp_path, "a")
+    keys, [warning] = looked_up(tmp_path, "a")
     assert keys == []
-    assert said.startswith(f"{part}: {PAID}: cut short or damaged (")
+    assert warning.startswith(f"{part}: {PAID}: cut short or damaged (")
 
 
-@pytest.mark.parametrize("wanted", ["a", "b"])
-def test_a_row_that_cannot_be_is_named_where_it_is_wanted(tmp_path: Path, wanted: str) -> None:
+@pytest.mark.parametrize("column", ["a", "b"])
+def test_a_row_that_cannot_be_is_named_where_it_is_wanted(tmp_path: Path, column: str) -> None:
     part = written(tmp_path, entry("a"), entry("b", attempts=-1))
-    keys, said = searched(tmp_path, wanted)
-    assert keys == [key for key in ("a",) if key == wanted]
-    assert said == ([] if wanted == "a" else [warning(tmp_path, part, "rows with impossible values")])
+    keys, warnings = looked_up(tmp_path, column)
+    assert keys == [key for key in ("a",) if key == column]
+    assert warnings == ([] if column == "a" else [warning(tmp_path, part, "rows with impossible values")])
 
 
 def test_a_damaged_page_of_answers_is_named_with_what_is_wrong(tmp_path: Path) -> None:
@@ -65,6 +65,6 @@ def test_a_damaged_page_of_answers_is_named_with_what_is_wrong(tmp_path: Path) -
     content = bytearray(part.read_bytes())
     content[column.data_page_offset + column.total_compressed_size - 3] ^= 8
     part.write_bytes(content)
-    keys, [said] = searched(tmp_path, "a")
+    keys, [warning] = looked_up(tmp_path, "a")
     assert keys == []
-    assert said.startswith(f"{part}: {PAID}: cut short or damaged (")
+    assert warning.startswith(f"{part}: {PAID}: cut short or damaged (")

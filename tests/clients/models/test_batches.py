@@ -19,7 +19,7 @@ from rankbeam.transforms.records.reply import Reply, Tokens
 TEXTS = ["who pays?", "owners pay the invoice", "it snows", "a fourth text", "and a fifth"]
 
 
-def asked(model: Any, texts: list[str]) -> tuple[Reply | CallError, int]:
+def embedded(model: Any, texts: list[str]) -> tuple[Reply | CallError, int]:
     """What comes of one request, and how many texts the next one may have."""
 
     async def ask() -> tuple[Reply | CallError, int]:
@@ -41,9 +41,9 @@ def openai_model(server: Standin, **parameters: Any) -> OpenAi:
 
 def check(model: Any, reply: Reply | CallError) -> None:
     assert isinstance(reply, Reply), reply
-    found = [model.read(part.answer) for part in reply.parts]
-    assert all(isinstance(one, Embedding) for one in found)
-    assert [one.vector for one in found] == [tuple(embedding(text)) for text in TEXTS]
+    values = [model.read(part.answer) for part in reply.parts]
+    assert all(isinstance(one, Embedding) for one in values)
+    assert [one.vector for one in values] == [tuple(embedding(text)) for text in TEXTS]
     assert sum((part.tokens for part in reply.parts), start=Tokens()) == reply.tokens
     assert reply.tokens == Tokens(sum(map(tokens, TEXTS)))
 
@@ -51,7 +51,7 @@ def check(model: Any, reply: Reply | CallError) -> None:
 def test_vectors_belong_to_their_texts_in_whatever_order_they_come() -> None:
     with serve("openai") as server:  # gives the last one first, with their numbers
         model = openai_model(server)
-        reply, _ = asked(model, TEXTS)
+        reply, _ = embedded(model, TEXTS)
         (body,) = bodies(server, "who pays?")
     assert body["input"] == TEXTS
     check(model, reply)
@@ -60,7 +60,7 @@ def test_vectors_belong_to_their_texts_in_whatever_order_they_come() -> None:
 def test_vertex_takes_several_texts_of_older_models(gemini: Standin) -> None:
     where = {"project": "p", "location": "l", "api_endpoint": gemini.url}
     model = Gemini(model="text-embedding-005", task_type="RETRIEVAL_QUERY", **where)
-    reply, most = asked(model, TEXTS)
+    reply, most = embedded(model, TEXTS)
     check(model, reply)
     assert most == 100
     assert Gemini(model="gemini-embedding-001", **where).most_texts == 1
@@ -69,7 +69,7 @@ def test_vertex_takes_several_texts_of_older_models(gemini: Standin) -> None:
 
 def test_a_service_that_gives_fewer_vectors_gets_one_text_from_then_on() -> None:
     with serve("openai", faults=Faults(rate=1.0, kinds=("one_vector",))) as server:
-        problem, most = asked(openai_model(server), TEXTS)
+        problem, most = embedded(openai_model(server), TEXTS)
     assert isinstance(problem, CallError)
     assert problem.kind is FailureKind.MALFORMED
     assert "gives 1 embeddings for 5 texts" in problem.message
@@ -79,7 +79,7 @@ def test_a_service_that_gives_fewer_vectors_gets_one_text_from_then_on() -> None
 
 def test_a_service_that_takes_fewer_texts_gets_fewer() -> None:
     with serve("openai", faults=Faults(rate=1.0, kinds=("few_texts",))) as server:
-        problem, most = asked(openai_model(server), TEXTS)
+        problem, most = embedded(openai_model(server), TEXTS)
     assert isinstance(problem, CallError)
     assert problem.kind is FailureKind.INVALID
     assert most == 2

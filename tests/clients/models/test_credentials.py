@@ -80,7 +80,7 @@ def test_a_key_in_a_judges_reply_is_in_no_repair(openai: Standin, models: dict[s
     assert KEY not in json.dumps(sent)
 
 
-def made(kind: str, host: str, **more: Any) -> ModelParameters:
+def built(kind: str, host: str, **more: Any) -> ModelParameters:
     if kind == "openai":
         return OpenAi(base_url=f"http://{host}:8000/v1", model="m", **{"api_key": "${env:SOME_KEY}", **more})
     return Gemini(model="m", api_endpoint=f"http://{host}:8000", api_key="${env:SOME_KEY}", **more)
@@ -90,23 +90,23 @@ def made(kind: str, host: str, **more: Any) -> ModelParameters:
 @pytest.mark.parametrize("host", ["203.0.114.7", "8.8.8.8", "[2001:4860::1]", "llm.example.com", "llm.internal"])
 def test_a_key_goes_over_plain_http_to_other_machines_only_where_that_is_allowed(kind: str, host: str) -> None:
     with pytest.raises(ValueError, match="validation error") as caught:
-        made(kind, host)
+        built(kind, host)
     assert "https" in str(caught.value)
     assert "allow_http: true" in str(caught.value)
-    assert not made(kind, host, allow_http=True).warnings()
+    assert not built(kind, host, allow_http=True).warnings()
 
 
 @pytest.mark.parametrize("kind", ["openai", "gemini"])
 @pytest.mark.parametrize("host", ["10.1.2.3", "192.168.0.9", "172.16.0.1", "[fd00::1]", "169.254.1.1", "llm", "vllm-0"])
 def test_a_key_over_plain_http_within_a_network_is_warned_of(kind: str, host: str) -> None:
-    (warning,) = made(kind, host).warnings()
+    (warning,) = built(kind, host).warnings()
     assert f"{host}:8000" in warning
     assert "without encryption" in warning
-    assert not made(kind, host, allow_http=True).warnings()
+    assert not built(kind, host, allow_http=True).warnings()
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.8.8", "[::1]", "dev.localhost"])
 def test_this_machine_needs_no_encryption(host: str) -> None:
-    assert not made("openai", host).warnings()
+    assert not built("openai", host).warnings()
     assert not OpenAi(base_url="https://llm.example.com/v1", model="m", api_key="${env:K}").warnings()
     assert not OpenAi(base_url="http://llm.example.com/v1", model="m").warnings()

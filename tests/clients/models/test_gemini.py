@@ -30,7 +30,7 @@ def vertex(server: Standin, **parameters: Any) -> Gemini:
 def as_proto(value: Any) -> Any:
     """JSON with the names that Google documents: its servers take snake_case too, which the library sends in places."""
     if isinstance(value, dict):
-        camel = lambda name: re.sub(r"_(\w)", lambda found: found[1].upper(), name)  # noqa: E731
+        camel = lambda name: re.sub(r"_(\w)", lambda match: match[1].upper(), name)  # noqa: E731
         return {camel(name): as_proto(item) for name, item in value.items()}
     return [as_proto(item) for item in value] if isinstance(value, list) else value
 
@@ -64,12 +64,12 @@ def test_vertex_and_the_developer_api_answer_alike(gemini: Standin, developer: G
 def test_thinking_is_paid_as_output_and_its_text_is_no_answer(gemini: Standin) -> None:
     (reply,) = replies(vertex(gemini, thinking=0), [question("how much?")])
     assert isinstance(reply, Reply)
-    said = json.loads(reply.answer)
-    assert said == {"text": said["text"], "finish": "stop", "block": None, "model_version": "gemini-x-001-v7"}
-    assert "think" not in said["text"]
+    body = json.loads(reply.answer)
+    assert body == {"text": body["text"], "finish": "stop", "block": None, "model_version": "gemini-x-001-v7"}
+    assert "think" not in body["text"]
     spent = gemini.stats().tokens[-1][1]
     assert reply.tokens.total == spent
-    assert reply.tokens.output == len(said["text"]) // 4 + 1 + 7
+    assert reply.tokens.output == len(body["text"]) // 4 + 1 + 7
     assert 0 < reply.tokens.cached < reply.tokens.input
     config = as_proto(bodies(gemini, "how much?")[-1]["generationConfig"])
     assert config["thinkingConfig"] == {"thinkingBudget": 0}
@@ -187,12 +187,12 @@ def test_a_cut_answer_is_asked_again_with_a_doubled_limit(gemini: Standin) -> No
 def test_an_answer_of_a_wrong_form_is_asked_again_with_what_was_wrong(gemini: Standin) -> None:
     prompt = support("fault=wrong_enum thrice", max_output_tokens=100, seed=3, sample=2)
     replies(vertex(gemini), [prompt, prompt, prompt])
-    found = bodies(gemini, "fault=wrong_enum thrice")
-    configs = [body["generationConfig"] for body in found]
+    requests = bodies(gemini, "fault=wrong_enum thrice")
+    configs = [body["generationConfig"] for body in requests]
     assert [config["seed"] for config in configs] == [203, 204, 205]
     assert [config["temperature"] for config in configs] == [0, 0.2, 0.2]
     assert {config["maxOutputTokens"] for config in configs} == {100}
-    texts = [body["contents"][0]["parts"][0]["text"] for body in found]
+    texts = [body["contents"][0]["parts"][0]["text"] for body in requests]
     assert "Your last answer" not in texts[0]
     assert "could not be used: the answer breaks its schema: verdicts.0.verdict" in texts[1]
     assert texts[1].startswith(texts[0])  # what services cache is the same
@@ -200,9 +200,9 @@ def test_an_answer_of_a_wrong_form_is_asked_again_with_what_was_wrong(gemini: St
 
 def test_texts_are_embedded_on_both_services(gemini: Standin, developer: Gemini) -> None:
     for model in (vertex(gemini), vertex(gemini, dimensions=8), developer):
-        found = outcome(model, Prompt(EMBED, {"text": "some words"}))
-        assert isinstance(found, Embedding)
-        assert found.vector == tuple(embedding("some words"))
+        vectors = outcome(model, Prompt(EMBED, {"text": "some words"}))
+        assert isinstance(vectors, Embedding)
+        assert vectors.vector == tuple(embedding("some words"))
     old = Gemini(model="text-embedding-005", project="p", location="l", api_endpoint=gemini.url)
     (reply,) = replies(old, [Prompt(EMBED, {"text": "other words"})])
     assert isinstance(reply, Reply)
@@ -214,14 +214,14 @@ def test_texts_are_embedded_on_both_services(gemini: Standin, developer: Gemini)
 def test_tokens_that_a_service_does_not_count_are_estimated_and_said(gemini: Standin, developer: Gemini) -> None:
     async def ask(model: Gemini, prompt: Prompt) -> tuple[list[Reply], list[str]]:
         connection: Any = await model.connect()
-        found = [await connection.call(prompt.payload(), 10.0, 1) for _ in range(2)]
+        results = [await connection.call(prompt.payload(), 10.0, 1) for _ in range(2)]
         await connection.close()
-        return found, connection.warnings
+        return results, connection.warnings
 
     for model in (vertex(gemini), developer):
         answered, (warning,) = asyncio.run(ask(model, question("fault=no_usage")))
-        said = json.loads(answered[0].answer)["text"]
-        spent = Tokens(estimated_tokens("Be brief.fault=no_usage"), 0, estimated_tokens(said))
+        text = json.loads(answered[0].answer)["text"]
+        spent = Tokens(estimated_tokens("Be brief.fault=no_usage"), 0, estimated_tokens(text))
         assert [reply.tokens for reply in answered] == [spent, spent]
         assert warning.startswith(f"{model.scope()} does not say how many tokens its calls take")
     embedded, (warning,) = asyncio.run(ask(developer, Prompt(EMBED, {"text": "some words"})))

@@ -10,11 +10,11 @@ OPENAI = {"type": "openai", "model": "m-001", "base_url": "http://localhost:8000
 PROMPT = Prompt("answer", {"query": "q"}, "Answer.", "{query}", max_output_tokens=100)
 
 
-def key(given: dict[str, str]) -> str:
-    kind = given["type"]
+def key(parameters: dict[str, str]) -> str:
+    kind = parameters["type"]
     return (
         MODELS.load(kind)
-        .model_validate({name: each for name, each in given.items() if name != "type"})
+        .model_validate({name: value for name, value in parameters.items() if name != "type"})
         .key(kind, PROMPT)
     )
 
@@ -28,9 +28,9 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize(("given", "more"), SAME)
-def test_another_way_to_the_same_model_finds_its_answers(given: dict[str, str], more: dict[str, str]) -> None:
-    assert key(given | more) == key(given)
+@pytest.mark.parametrize(("parameters", "more"), SAME)
+def test_another_way_to_the_same_model_finds_its_answers(parameters: dict[str, str], more: dict[str, str]) -> None:
+    assert key(parameters | more) == key(parameters)
 
 
 OTHER = [
@@ -42,13 +42,13 @@ OTHER = [
 ]
 
 
-@pytest.mark.parametrize(("given", "more"), OTHER)
-def test_another_model_has_answers_of_its_own(given: dict[str, str], more: dict[str, str]) -> None:
-    assert key(given | more) != key(given)
+@pytest.mark.parametrize(("parameters", "more"), OTHER)
+def test_another_model_has_answers_of_its_own(parameters: dict[str, str], more: dict[str, str]) -> None:
+    assert key(parameters | more) != key(parameters)
 
 
 def test_keys_stay_as_they_are() -> None:
-    assert {given["type"]: key(given) for given in (GEMINI, OPENAI)} == {
+    assert {parameters["type"]: key(parameters) for parameters in (GEMINI, OPENAI)} == {
         "gemini": "93da1b7a4f6c2e271e3bb1b486c704be",
         "openai": "2d06af4f3fe218885cd39e3e20abf6eb",
     }

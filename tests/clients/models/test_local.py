@@ -43,7 +43,7 @@ VALUES: dict[str, Any] = {
 }  # fmt: skip
 
 
-def said(model: ModelParameters, prompt: Prompt) -> Any:
+def reply_of(model: ModelParameters, prompt: Prompt) -> Any:
     """What a model answers through its connection."""
 
     async def ask() -> Any:
@@ -58,10 +58,10 @@ def said(model: ModelParameters, prompt: Prompt) -> Any:
 
 def judge(step: str, **values: Any) -> Any:
     """The lexical judge's answer to a step, as a judge's answer is read."""
-    asked = {name: VALUES[name] for name in VARIABLES[step]} | values
-    answer = said(Lexical(), shipped()[step].prompt(asked))
+    variables = {name: VALUES[name] for name in VARIABLES[step]} | values
+    answer = reply_of(Lexical(), shipped()[step].prompt(variables))
     assert isinstance(answer, Completion)
-    return step_named(step).read(asked, answer.text)
+    return step_named(step).read(variables, answer.text)
 
 
 @pytest.mark.parametrize("step", VARIABLES)
@@ -85,25 +85,27 @@ def test_a_claim_is_supported_where_half_of_its_words_stand_in_the_evidence() ->
     ],
 )
 def test_a_refusal_is_known_by_its_words(answer: str, kind: AnswerKind, relevance: int) -> None:
-    found = judge("answer_kind", answer=answer)
-    assert (found.kind, found.relevance) == (kind, relevance)
+    verdict = judge("answer_kind", answer=answer)
+    assert (verdict.kind, verdict.relevance) == (kind, relevance)
     if kind is AnswerKind.REFUSED:
         assert judge("claims", text=answer) == ()
 
 
 def test_extractive_answers_with_sentences_and_the_numbers_of_their_contexts() -> None:
     values = {"query": "Who can pay, and what do members see?", "contexts": CONTEXTS}
-    assert said(Extractive(), Prompt("answer", values)).text == "Only owners can pay [1]. Members see no invoices [2]."
-    assert said(Extractive(most_sentences=1), Prompt("answer", values)).text == "Only owners can pay [1]."
-    assert said(Extractive(), Prompt("answer", {"query": "bicycles", "contexts": CONTEXTS})).text == NO_ANSWER
-    assert said(Extractive(), Prompt("answer", {"query": "Who can pay?", "contexts": []})).text == NO_ANSWER
+    assert (
+        reply_of(Extractive(), Prompt("answer", values)).text == "Only owners can pay [1]. Members see no invoices [2]."
+    )
+    assert reply_of(Extractive(most_sentences=1), Prompt("answer", values)).text == "Only owners can pay [1]."
+    assert reply_of(Extractive(), Prompt("answer", {"query": "bicycles", "contexts": CONTEXTS})).text == NO_ANSWER
+    assert reply_of(Extractive(), Prompt("answer", {"query": "Who can pay?", "contexts": []})).text == NO_ANSWER
 
 
 def test_hashed_embeddings_are_alike_where_words_are() -> None:
     def embedded(text: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        found = said(Hashed(), Prompt(EMBED, {"text": text}))
-        assert isinstance(found, Embedding)
-        return np.array(found.vector)
+        vector = reply_of(Hashed(), Prompt(EMBED, {"text": text}))
+        assert isinstance(vector, Embedding)
+        return np.array(vector.vector)
 
     same, near, far = (embedded(text) for text in ("Owners pay invoices", "The owner pays an invoice", "Snow falls"))
     assert len(same) == 256
@@ -124,14 +126,14 @@ def test_a_step_that_an_offline_model_does_not_know_is_invalid(model: ModelParam
     assert "no language model" in model.offline
     assert model.most_tokens(prompt.payload()).total == 0
     with pytest.raises(CallError) as caught:
-        said(model, prompt)
+        reply_of(model, prompt)
     assert caught.value.kind is FailureKind.INVALID
 
 
 def test_sentences_end_at_marks_and_lines() -> None:
     text = "Version 2.5 is out (see p. 3). Is it?\n- yes\n\n今日は。はい。 The end"
-    found = [text[start:end] for start, end in sentences(text)]
-    assert found == ["Version 2.5 is out (see p. 3).", "Is it?", "- yes", "今日は。", "はい。", "The end"]
+    texts = [text[start:end] for start, end in sentences(text)]
+    assert texts == ["Version 2.5 is out (see p. 3).", "Is it?", "- yes", "今日は。", "はい。", "The end"]
     assert sentences(" \n ") == []
 
 

@@ -32,8 +32,8 @@ def test_a_schema_is_asked_for_and_tokens_are_counted(openai: Standin, monkeypat
     model = local(openai, api_key="${env:SOME_KEY}")
     (reply,) = replies(model, [support("who pays?", max_output_tokens=77, seed=5)])
     assert isinstance(reply, Reply)
-    said = json.loads(reply.answer)
-    assert (said["finish"], said["block"], said["model_version"]) == ("stop", None, "m-001-v7")
+    answer = json.loads(reply.answer)
+    assert (answer["finish"], answer["block"], answer["model_version"]) == ("stop", None, "m-001-v7")
     assert reply.tokens.total == openai.stats().tokens[-1][1]
     assert 0 < reply.tokens.cached < reply.tokens.input
     request = openai.stats().requests[-1]
@@ -53,8 +53,8 @@ def test_a_schema_is_asked_for_and_tokens_are_counted(openai: Standin, monkeypat
 
 def test_prose_is_asked_for_without_a_form(openai: Standin) -> None:
     model = local(openai, limit_name="max_completion_tokens")
-    found = outcome(model, Prompt("answer", {"query": "plain"}, user="{query}", seed=None, max_output_tokens=9))
-    assert isinstance(found, Completion)
+    result = outcome(model, Prompt("answer", {"query": "plain"}, user="{query}", seed=None, max_output_tokens=9))
+    assert isinstance(result, Completion)
     (body,) = bodies(openai, "plain")
     assert set(body) == {"model", "messages", "temperature", "max_completion_tokens"}
     assert len(body["messages"]) == 1
@@ -139,10 +139,10 @@ def test_an_endpoint_without_schemas_is_asked_for_an_object_once_and_for_all(mon
 
     monkeypatch.setattr(OpenAiConnection, "close", close)
     with serve("openai", faults=Faults(rate=1.0, kinds=("no_json_schema",))) as server:
-        refused, *found = replies(local(server), [support(f"question {number}") for number in (0, 0, 1, 2)])
+        refused, *accepted = replies(local(server), [support(f"question {number}") for number in (0, 0, 1, 2)])
         assert isinstance(refused, CallError)
         assert refused.changes_form
-        assert all(isinstance(reply, Reply) for reply in found)
+        assert all(isinstance(reply, Reply) for reply in accepted)
         sent = bodies(server, "question")
     assert [body["response_format"]["type"] for body in sent] == ["json_schema"] + ["json_object"] * 3
     assert '"enum": ["supported", "contradicted", "not_stated"]' in sent[1]["messages"][0]["content"]
@@ -184,8 +184,8 @@ def test_tokens_that_a_service_does_not_count_are_estimated_and_said(openai: Sta
         connection = await local(openai).connect()
         for _ in range(2):
             reply = await connection.call(question("fault=no_usage").payload(), 10.0, 1)
-            said = json.loads(reply.answer)["text"]
-            assert reply.tokens == Tokens(estimated_tokens("Be brief.fault=no_usage"), 0, estimated_tokens(said))
+            text = json.loads(reply.answer)["text"]
+            assert reply.tokens == Tokens(estimated_tokens("Be brief.fault=no_usage"), 0, estimated_tokens(text))
         await connection.close()
         return connection
 
@@ -200,9 +200,9 @@ def test_an_embedding_of_what_is_no_number_is_malformed(openai: Standin) -> None
 def test_texts_are_embedded(openai: Standin) -> None:
     (reply,) = replies(local(openai, dimensions=8), [Prompt(EMBED, {"text": "some words"})])
     assert isinstance(reply, Reply)
-    found = local(openai).read(reply.answer)
-    assert isinstance(found, Embedding)
-    assert found == Embedding(tuple(embedding("some words")), "m-001-v7")
+    vectors = local(openai).read(reply.answer)
+    assert isinstance(vectors, Embedding)
+    assert vectors == Embedding(tuple(embedding("some words")), "m-001-v7")
     assert reply.tokens == Tokens(input=3)
     assert bodies(openai, "some words") == [{"model": "m-001", "input": "some words", "dimensions": 8}]
 

@@ -16,7 +16,7 @@ from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 
-def asked(model: Any, prompts: list[Prompt]) -> tuple[list[Reply], int, list[str]]:
+def requested(model: Any, prompts: list[Prompt]) -> tuple[list[Reply], int, list[str]]:
     """The replies, how many forms were refused on the way, and the warnings."""
 
     async def ask() -> tuple[list[Reply], int, list[str]]:
@@ -44,7 +44,7 @@ def openai(server: Standin, **parameters: Any) -> OpenAi:
 def test_a_model_without_temperature_is_asked_without_it_once_and_for_all() -> None:
     with serve("openai", faults=Faults(rate=1.0, kinds=("gpt5",))) as server:
         prompts = [question(f"question {number}", temperature=0.7) for number in range(3)]
-        replies, refused, warnings = asked(openai(server), prompts)
+        replies, refused, warnings = requested(openai(server), prompts)
         sent = bodies(server, "question")
     assert (len(replies), refused, len(sent)) == (3, 2, 5)
     assert "max_tokens" in sent[0]
@@ -66,7 +66,7 @@ REFUSED = {
 def test_what_is_refused_is_left_out_and_warned_of(fault: str) -> None:
     name, sends = REFUSED[fault]
     with serve("openai", faults=Faults(rate=1.0, kinds=(fault,))) as server:
-        replies, refused, (warning,) = asked(openai(server), [support("question 1"), support("question 2")])
+        replies, refused, (warning,) = requested(openai(server), [support("question 1"), support("question 2")])
         sent = bodies(server, "question")
     assert (len(replies), refused) == (2, 1)
     assert [sends(body) for body in sent] == [True, False, False]
@@ -76,7 +76,7 @@ def test_what_is_refused_is_left_out_and_warned_of(fault: str) -> None:
 
 def test_a_service_without_any_form_is_asked_for_json_in_the_prompt_alone() -> None:
     with serve("openai", faults=Faults(rate=1.0, kinds=("no_form",))) as server:
-        replies, refused, warnings = asked(openai(server), [support("question 1")])
+        replies, refused, warnings = requested(openai(server), [support("question 1")])
         sent = bodies(server, "question")
     assert (len(replies), refused, len(warnings)) == (1, 2, 2)
     kinds = [body.get("response_format", {}).get("type") for body in sent]
@@ -104,7 +104,7 @@ def test_a_value_that_is_out_of_range_is_an_error_and_not_left_out(fault: str) -
 def test_gemini_learns_alike(fault: str, name: str) -> None:
     with serve("gemini", faults=Faults(rate=1.0, kinds=(fault,))) as server:
         model = Gemini(model="m-001", project="p", location="l", api_endpoint=server.url)
-        replies, refused, (warning,) = asked(model, [support("question 1"), support("question 2")])
+        replies, refused, (warning,) = requested(model, [support("question 1"), support("question 2")])
         sent = [body["generationConfig"] for body in bodies(server, "question")]
     assert (len(replies), refused, len(sent)) == (2, 1, 3)
     assert name in warning
@@ -128,13 +128,13 @@ def test_keys_keep_the_configured_values_and_new_settings_count_where_they_are_s
 def test_settings_of_a_service_are_sent() -> None:
     with serve("openai") as server:
         model = openai(server, temperature=1.0, reasoning_effort="minimal", extra_body={"top_p": 0.5})
-        asked(model, [question("question 1"), Prompt(EMBED, {"text": "question 2"})])
+        requested(model, [question("question 1"), Prompt(EMBED, {"text": "question 2"})])
         first, second = bodies(server, "question")
     assert (first["temperature"], first["reasoning_effort"], first["top_p"]) == (1.0, "minimal", 0.5)
     assert (second["top_p"], "reasoning_effort" in second, "temperature" in second) == (0.5, False, False)
     with serve("gemini") as server:
         model = Gemini(model="m-001", project="p", location="l", api_endpoint=server.url, temperature=1.0)
-        asked(model, [question("question 1")])
+        requested(model, [question("question 1")])
         assert bodies(server, "question")[0]["generationConfig"]["temperature"] == 1
 
 

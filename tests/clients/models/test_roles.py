@@ -102,8 +102,8 @@ def test_a_known_family_without_its_prefixes_is_warned_of(name: str, query: str,
 
 def test_a_model_of_googles_expects_a_task() -> None:
     for name, expects in (("text-embedding-005", True), ("gemini-embedding-001", True), ("gemini-x-001", False)):
-        found = missing_roles(Gemini(model=name, project="p", location="l"))
-        assert [warning.startswith(f"{name} expects task_type: RETRIEVAL_QUERY") for warning in found] == [
+        roles = missing_roles(Gemini(model=name, project="p", location="l"))
+        assert [warning.startswith(f"{name} expects task_type: RETRIEVAL_QUERY") for warning in roles] == [
             True
         ] * expects
         assert not missing_roles(Gemini(model=name, project="p", location="l", task_type="QUESTION_ANSWERING"))

@@ -83,11 +83,11 @@ def service(kind: str, server: Standin) -> ModelParameters:
 
 @pytest.fixture
 def server(request: pytest.FixtureRequest, kind: str) -> Standin:
-    found: Standin = request.getfixturevalue(kind)
-    return found
+    standin: Standin = request.getfixturevalue(kind)
+    return standin
 
 
-def asked(step: str, reply: bytes, headers: str = "") -> Prompt:
+def prompt_for(step: str, reply: bytes, headers: str = "") -> Prompt:
     text = scripted(reply, headers=headers)
     return Prompt(EMBED, {"text": text}) if step == EMBED else question(text)
 
@@ -101,7 +101,7 @@ CASES = [
 @pytest.mark.parametrize(("kind", "step", "good"), CASES)
 def test_a_reply_of_any_shape_concerns_its_own_call_only(kind: str, server: Standin, step: str, good: Any) -> None:
     bodies = [*RAW, *(with_value(good, path, odd) for path in paths(good) for odd in ODD)]
-    outcomes = replies(service(kind, server), [asked(step, body) for body in bodies])
+    outcomes = replies(service(kind, server), [prompt_for(step, body) for body in bodies])
     assert len(outcomes) == len(bodies)
     for body, outcome in zip(bodies, outcomes, strict=True):
         tokens = outcome.tokens
@@ -131,7 +131,7 @@ MALFORMED = [
 
 @pytest.mark.parametrize(("kind", "body"), MALFORMED)
 def test_a_reply_of_a_wrong_shape_is_malformed(kind: str, server: Standin, body: bytes) -> None:
-    (outcome,) = replies(service(kind, server), [asked("answer", body)])
+    (outcome,) = replies(service(kind, server), [prompt_for("answer", body)])
     assert isinstance(outcome, CallError)
     assert outcome.kind is FailureKind.MALFORMED
 
@@ -140,7 +140,7 @@ def test_a_reply_of_a_wrong_shape_is_malformed(kind: str, server: Standin, body:
 def test_a_reply_has_a_size_limit(kind: str, server: Standin) -> None:
     bomb = gzip.compress(b'{"x": "' + b"a" * (100 << 20) + b'"}', 6)
     assert len(bomb) < 200_000
-    (outcome,) = replies(service(kind, server), [asked("answer", bomb, "Content-Encoding: gzip\r\n")])
+    (outcome,) = replies(service(kind, server), [prompt_for("answer", bomb, "Content-Encoding: gzip\r\n")])
     assert isinstance(outcome, CallError)
     assert outcome.kind is FailureKind.MALFORMED
     assert "more than 16 MB" in outcome.message
@@ -163,7 +163,7 @@ USAGES: list[Any] = [
 
 @pytest.mark.parametrize("usage", USAGES)
 def test_usage_that_cannot_be_is_estimated(openai: Standin, usage: Any) -> None:
-    prompt = asked("answer", openai_usage(usage))
+    prompt = prompt_for("answer", openai_usage(usage))
     (reply,) = replies(service("openai", openai), [prompt])
     assert isinstance(reply, Reply)
     sent = estimated_tokens(prompt.rendered().system + prompt.rendered().user)
@@ -172,7 +172,7 @@ def test_usage_that_cannot_be_is_estimated(openai: Standin, usage: Any) -> None:
 
 @pytest.mark.parametrize("usage", [None, {"prompt_tokens": 5, "completion_tokens": 0}])
 def test_an_answer_that_reached_its_limit_is_charged_its_limit(openai: Standin, usage: Any) -> None:
-    (reply,) = replies(service("openai", openai), [asked("answer", openai_usage(usage, "length", None))])
+    (reply,) = replies(service("openai", openai), [prompt_for("answer", openai_usage(usage, "length", None))])
     assert isinstance(reply, Reply)
     assert json.loads(reply.answer)["finish"] == MAX_TOKENS
     assert reply.tokens.output == 1024

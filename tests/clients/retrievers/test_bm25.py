@@ -50,7 +50,7 @@ def lucene(corpus: Mapping[str, str], query: str, k1: float, b: float) -> list[t
     for name, words in counts.items():
         score = 0.0
         for word in (word for word in query.split() if words[word]):
-            holding = sum(word in each for each in counts.values())
+            holding = sum(word in counter for counter in counts.values())
             idf = math.log(1 + (len(corpus) - holding + 0.5) / (holding + 0.5))
             score += idf * words[word] / (words[word] + k1 * (1 - b + b * lengths[name] / average))
         if score:
@@ -110,11 +110,11 @@ def test_what_shares_no_word_is_not_returned(
     corpus: dict[str, str], text: str, method: str, delta: float, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     retriever = opened(tmp_path_factory.mktemp("corpus"), corpus, method=method, delta=delta)
-    found = ask(retriever, text).doc_ids
+    doc_ids = ask(retriever, text).doc_ids
     sharing = {name for name, words in corpus.items() if set(words.split()) & set(text.split())}
-    assert set(found) <= sharing
+    assert set(doc_ids) <= sharing
     if method in ("lucene", "bm25l", "bm25+"):  # the other two give a word that most documents have no weight
-        assert set(found) == sharing
+        assert set(doc_ids) == sharing
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -126,8 +126,8 @@ def test_long_queries_do_not_bring_documents_without_their_words(tmp_path: Path,
     retriever = opened(tmp_path, corpus, method=method, delta=0.3)
     for _ in range(50):
         words = set(draw.choice(vocabulary, 25).tolist())
-        found = ask(retriever, " ".join(sorted(words)), top_k=200).doc_ids
-        assert set(found) == {name for name, text in corpus.items() if words & set(text.split())}
+        doc_ids = ask(retriever, " ".join(sorted(words)), top_k=200).doc_ids
+        assert set(doc_ids) == {name for name, text in corpus.items() if words & set(text.split())}
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -36,7 +36,7 @@ def test_the_scope_is_the_address_that_is_called() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ({"url": "ftp://h/"}, "write http:// or https://"),
         ({"url": "http://{query}/"}, "come after the host"),
@@ -58,10 +58,10 @@ def test_the_scope_is_the_address_that_is_called() -> None:
         ({"results": "hits["}, "'hits[' is not valid JMESPath"),
     ],
 )
-def test_what_cannot_work_is_refused_before_any_call(wrong: dict[str, object], said: str) -> None:
+def test_what_cannot_work_is_refused_before_any_call(wrong: dict[str, object], message: str) -> None:
     with pytest.raises(ValidationError) as caught:
         http(**wrong)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_httpx_is_imported_only_where_calls_are_made() -> None:

@@ -57,9 +57,9 @@ def test_a_get_has_no_body_and_says_all_in_its_url() -> None:
         url="http://none.invalid/in/{query}?k={top_k}",
         params={"q": "is {query}", "n": 3, "x": True},
     )
-    found = urlsplit(seen.target)
-    assert (seen.method, seen.body, unquote(found.path)) == ("GET", b"", "/in/a&b/ü?")
-    assert parse_qsl(found.query) == [("k", "10"), ("q", "is a&b/ü?"), ("n", "3"), ("x", "true")]
+    url = urlsplit(seen.target)
+    assert (seen.method, seen.body, unquote(url.path)) == ("GET", b"", "/in/a&b/ü?")
+    assert parse_qsl(url.query) == [("k", "10"), ("q", "is a&b/ü?"), ("n", "3"), ("x", "true")]
 
 
 def test_headers_replace_those_that_are_sent_anyway() -> None:
@@ -85,9 +85,9 @@ def test_any_query_arrives_as_it_is(texts: list[str]) -> None:
             return server.seen
 
     for text, seen in zip(texts, asyncio.run(run()), strict=True):
-        found = urlsplit(seen.target)
-        assert unquote(found.path) == f"/in/{text}/end"
-        assert parse_qsl(found.query, keep_blank_values=True) == [("u", text), ("p", f"<{text}>")]
+        url = urlsplit(seen.target)
+        assert unquote(url.path) == f"/in/{text}/end"
+        assert parse_qsl(url.query, keep_blank_values=True) == [("u", text), ("p", f"<{text}>")]
         assert json.loads(seen.body) == {"typed": text, "inside": [f"a {text} 10"], "k": 10, "d": None}
 
 
@@ -157,7 +157,7 @@ def test_a_hung_call_ends_at_its_timeout_even_when_bytes_still_trickle() -> None
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "message"),
     [
         (b"<html>busy</html>", "not JSON"),
         (b"", "not JSON"),
@@ -179,10 +179,10 @@ def test_a_hung_call_ends_at_its_timeout_even_when_bytes_still_trickle() -> None
         (b'{"hits": [{"id": "a", "text": ["b"]}]}', "text: text is not text"),
     ],
 )
-def test_an_answer_that_cannot_be_read_is_malformed(body: bytes, said: str) -> None:
+def test_an_answer_that_cannot_be_read_is_malformed(body: bytes, message: str) -> None:
     error = failure(saying(body))
     assert error.kind == FailureKind.MALFORMED
-    assert said in error.message
+    assert message in error.message
     assert len(error.message) < 400
 
 

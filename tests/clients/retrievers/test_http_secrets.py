@@ -47,8 +47,8 @@ def echoing(status: str) -> Behaviour:
     """A server that echoes all that it received, in every spelling; the JSON escapes come first."""
 
     async def behave(seen: Seen, writer: asyncio.StreamWriter) -> None:
-        said = [seen.target, json.dumps(seen.headers), seen.body.decode(), SECRET, json.dumps(SECRET)]
-        answer = {"hits": [{"id": "d1", "text": "\n".join(said)}], "me": dict(seen.headers)}
+        texts = [seen.target, json.dumps(seen.headers), seen.body.decode(), SECRET, json.dumps(SECRET)]
+        answer = {"hits": [{"id": "d1", "text": "\n".join(texts)}], "me": dict(seen.headers)}
         writer.write(whole(json.dumps(answer).encode(), status))
 
     return behave
@@ -56,7 +56,7 @@ def echoing(status: str) -> Behaviour:
 
 def leaks(text: str) -> list[str]:
     basic = "bWU6aGlkZGVu"  # base64 of "me:hidden"
-    return [each for each in ("hidden-Z", "plain-secret", basic) if each in text]
+    return [secret for secret in ("hidden-Z", "plain-secret", basic) if secret in text]
 
 
 @pytest.mark.usefixtures("keys")
@@ -74,8 +74,8 @@ def test_secrets_arrive_as_they_are_and_are_hidden_in_the_answer() -> None:
 @pytest.mark.usefixtures("keys")
 @pytest.mark.parametrize("shift", range(0, 220, 20))
 def test_secrets_are_hidden_in_errors_wherever_those_are_cut(shift: int) -> None:
-    said = "x" * shift + SECRET
-    for behave in (saying(said.encode(), "500 Oh"), saying(said.encode()), saying({"hits": said})):
+    text = "x" * shift + SECRET
+    for behave in (saying(text.encode(), "500 Oh"), saying(text.encode()), saying({"hits": text})):
         error = failure(behave, **SECRETIVE)
         assert re.search("hid(d|$)|hidden", error.message) is None
         assert error.__cause__ is None
@@ -128,7 +128,7 @@ output: {{path: out}}
 
 
 @pytest.mark.parametrize(
-    ("url", "more", "said"),
+    ("url", "more", "message"),
     [
         ("http://h/", "headers: {Authorization: Bearer s3cr3t}", "header Authorization must come from the environment"),
         ("http://h/", "headers: {X-My-Token: s3cr3t}", "header X-My-Token must come"),
@@ -145,11 +145,13 @@ output: {{path: out}}
         ("http://h/", "headers: {Authorization: '${env:A}', X: s3cr3t}, method: GET", "holds {query}"),
     ],
 )
-def test_a_secret_in_the_experiment_is_refused_and_not_repeated(tmp_path: Path, url: str, more: str, said: str) -> None:
+def test_a_secret_in_the_experiment_is_refused_and_not_repeated(
+    tmp_path: Path, url: str, more: str, message: str
+) -> None:
     path = write(tmp_path / "e.yaml", LITERAL.format(url=url, more=more))
     with pytest.raises(InputError) as caught:
         load_experiment(path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "s3cr3t" not in str(caught.value)
     with pytest.raises(ValidationError) as invalid:
         Http.model_validate({"url": url, "results": "hits", "id": "id", **_parsed(more)})

@@ -30,11 +30,11 @@ def ask(folder: Path, retriever: LexicalParameters, text: str, corpus: dict[str,
 
 
 def test_latent_semantics_find_a_synonym_that_shares_no_word_with_the_query(tmp_path: Path) -> None:
-    found = ask(tmp_path, Lsa(dimension=2, **PLAIN), "automobile")
+    ranking = ask(tmp_path, Lsa(dimension=2, **PLAIN), "automobile")
 
-    assert set(found.doc_ids[:3]) == {"d1", "d2", "d3"}
-    assert min(found.scores[:3]) > 0.9 > max(found.scores[3:])
-    assert "d6" not in found.doc_ids
+    assert set(ranking.doc_ids[:3]) == {"d1", "d2", "d3"}
+    assert min(ranking.scores[:3]) > 0.9 > max(ranking.scores[3:])
+    assert "d6" not in ranking.doc_ids
     assert set(ask(tmp_path, TfIdf(**PLAIN), "automobile").doc_ids) == {"d2"}
 
 

@@ -100,10 +100,12 @@ def test_failed_calls_are_kept_and_bound_the_mean(tmp_path: Path, install: Insta
     results = evaluated(tmp_path, "{type: echo, failing: [q2, q5], best: [q1], empty: [q3]}", "{type: echo}")
     config_id = results.configurations[0]["config_id"]
 
-    kept = ("query_id", "stage", "kind", "attempts", "message", "config_id")
-    failures = sorted(results.table("failures").select(kept).to_pylist(), key=lambda row: row["query_id"])
+    columns = ("query_id", "stage", "kind", "attempts", "message", "config_id")
+    failures = sorted(results.table("failures").select(columns).to_pylist(), key=lambda row: row["query_id"])
     assert failures == [
-        dict(zip(kept, (query, "retrieve", "quota", 4, f"no quota left for text of {query}", config_id), strict=True))
+        dict(
+            zip(columns, (query, "retrieve", "quota", 4, f"no quota left for text of {query}", config_id), strict=True)
+        )
         for query in ("q2", "q5")
     ]
     assert results.run["failures"] == 2

@@ -23,9 +23,9 @@ METHOD = "/google.cloud.aiplatform.v1.VertexRagService/RetrieveContexts"
 Answer = Callable[[bytes], bytes]
 
 
-def contexts(*found: dict[str, Any]) -> bytes:
+def contexts(*items: dict[str, Any]) -> bytes:
     """An answer's bytes."""
-    response = RetrieveContextsResponse(contexts=RagContexts(contexts=[RagContexts.Context(each) for each in found]))
+    response = RetrieveContextsResponse(contexts=RagContexts(contexts=[RagContexts.Context(item) for item in items]))
     return RetrieveContextsResponse.serialize(response)
 
 
@@ -34,8 +34,8 @@ def ask(answer: Answer, reach: Reach = Reach(10), **parameters: Any) -> tuple[st
 
     async def run() -> tuple[str | CallError, Script]:
         async with scripted(METHOD, answer) as script:
-            asked = retriever(api_endpoint=script.address, **parameters)
-            return (await call(asked, payload_of("who?", reach)))[0], script
+            client = retriever(api_endpoint=script.address, **parameters)
+            return (await call(client, payload_of("who?", reach)))[0], script
 
     return asyncio.run(run())
 
@@ -59,14 +59,14 @@ def refusing(code: grpc.StatusCode, message: str = "no", retry_after_s: float | 
     return refuse
 
 
-def asked(reach: Reach = Reach(10), **parameters: Any) -> RetrieveContextsRequest:  # noqa: B008  a value
+def request_of(reach: Reach = Reach(10), **parameters: Any) -> RetrieveContextsRequest:  # noqa: B008  a value
     """The request that arrives."""
     _, script = ask(lambda _: contexts(), reach, **parameters)
     return RetrieveContextsRequest.deserialize(script.requests[0])
 
 
 def test_what_is_asked_arrives() -> None:
-    request = asked(
+    request = request_of(
         Reach(7, 0.25),
         rag_file_ids=("f1", "f2"),
         metadata_filter='lang = "en"',
@@ -94,41 +94,41 @@ def test_calls_are_routed_by_their_region_and_carry_no_credentials_without_tls()
 
 
 def test_what_is_not_asked_does_not_arrive() -> None:
-    config = asked().query.rag_retrieval_config
+    config = request_of().query.rag_retrieval_config
     assert (config.top_k, "filter" in config, "ranking" in config) == (10, False, False)
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.7])
 def test_similarity_thresholds_arrive(threshold: float) -> None:
-    config = asked(vector_similarity_threshold=threshold).query.rag_retrieval_config
+    config = request_of(vector_similarity_threshold=threshold).query.rag_retrieval_config
     assert "vector_similarity_threshold" in config.filter
     assert config.filter.vector_similarity_threshold == threshold
 
 
 def test_a_distance_of_zero_arrives() -> None:
-    config = asked(Reach(10, 0.0)).query.rag_retrieval_config
+    config = request_of(Reach(10, 0.0)).query.rag_retrieval_config
     assert "vector_distance_threshold" in config.filter
 
 
 def test_language_models_arrive_as_rankers() -> None:
-    ranker = asked(llm_ranker="gemini-x").query.rag_retrieval_config.ranking
+    ranker = request_of(llm_ranker="gemini-x").query.rag_retrieval_config.ranking
     assert (ranker.llm_ranker.model_name, "rank_service" in ranker) == ("gemini-x", False)
 
 
 def test_the_order_is_the_services() -> None:
-    found = ranking(
+    documents = ranking(
         contexts(
             {"source_uri": "gs://b/far.txt", "text": "far away", "score": 0.9},
             {"source_uri": "gs://b/near.txt", "text": "near", "score": 0.0},
             {"source_uri": "gs://b/near.txt", "text": "near too", "score": 0.4},
         )
     )
-    assert found == Ranking(("far", "near", "near"), (0.9, 0.0, 0.4), ("far away", "near", "near too"))
+    assert documents == Ranking(("far", "near", "near"), (0.9, 0.0, 0.4), ("far away", "near", "near too"))
 
 
 def test_missing_scores_stay_missing() -> None:
-    found = ranking(contexts({"source_uri": "gs://b/a.txt"}, {"source_uri": "gs://b/b.txt", "score": 0.0}))
-    assert [math.isnan(score) for score in found.scores] == [True, False]
+    documents = ranking(contexts({"source_uri": "gs://b/a.txt"}, {"source_uri": "gs://b/b.txt", "score": 0.0}))
+    assert [math.isnan(score) for score in documents.scores] == [True, False]
 
 
 def test_no_contexts_are_an_answer() -> None:
@@ -136,11 +136,11 @@ def test_no_contexts_are_an_answer() -> None:
 
 
 def test_another_rule_reads_an_old_answer() -> None:
-    found = contexts({"source_uri": "gs://b/kb/a/b.txt", "source_display_name": "B.pdf", "text": "x", "score": 0.1})
-    assert ranking(found).doc_ids == ("b",)
-    assert ranking(found, doc_id={"prefix": "gs://b/kb/"}).doc_ids == ("a/b",)
-    assert ranking(found, doc_id={"field": "source_display_name"}).doc_ids == ("B",)
-    assert len(ranking(found, doc_id={"field": "chunk"}).doc_ids[0]) == 32
+    response = contexts({"source_uri": "gs://b/kb/a/b.txt", "source_display_name": "B.pdf", "text": "x", "score": 0.1})
+    assert ranking(response).doc_ids == ("b",)
+    assert ranking(response, doc_id={"prefix": "gs://b/kb/"}).doc_ids == ("a/b",)
+    assert ranking(response, doc_id={"field": "source_display_name"}).doc_ids == ("B",)
+    assert len(ranking(response, doc_id={"field": "chunk"}).doc_ids[0]) == 32
 
 
 def test_a_rule_is_no_part_of_what_is_asked() -> None:

@@ -37,7 +37,7 @@ def test_more_calls_than_a_connection_carries_are_in_flight_at_once() -> None:
         payloads = [payload_of(f"question {number}", Reach(3)) for number in range(250)]
         outcomes = asyncio.run(call(retriever(api_endpoint=server.address), *payloads, timeout_s=60.0))
         stats = server.stats()
-    assert [type(each) for each in outcomes] == [str] * 250
+    assert [type(outcome) for outcome in outcomes] == [str] * 250
     assert stats.most_open == 250
     assert stats.most_streams_per_connection <= 100
     assert (stats.calls, len(stats.queries)) == (250, 250)

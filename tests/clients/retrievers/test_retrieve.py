@@ -11,7 +11,7 @@ def http(**parameters: object) -> Http:
     return Http.model_validate({"url": "http://none.invalid/search", "results": "hits", "id": "id", **parameters})
 
 
-def asked(work: Retrieve) -> Call:
+def request_of(work: Retrieve) -> Call:
     (question,) = work.questions(["who?"])
     (call,) = next(work.steps(question))
     return call
@@ -24,7 +24,7 @@ def test_sources_that_ask_the_same_ask_as_far_as_any_of_them() -> None:
         1: Retrieve("b", "http", http(id="other"), far),
         2: Retrieve("c", "http", http(url="http://none.invalid/other"), near),
     }
-    first, second, third = (asked(work) for work in reaching_alike(works).values())
+    first, second, third = (request_of(work) for work in reaching_alike(works).values())
     assert first.key == second.key != third.key
     assert first.reach == second.reach == Reach(100)
     assert first.payload == second.payload == payload_of("who?", Reach(100))
@@ -34,4 +34,4 @@ def test_sources_that_ask_the_same_ask_as_far_as_any_of_them() -> None:
 def test_sources_that_rerank_are_asked_apart() -> None:
     works = {k: Retrieve(f"{k}", "http", http(derive=False), Reach(k)) for k in (5, 10)}
     assert reaching_alike(works) == works
-    assert len({asked(work).key for work in works.values()}) == 2
+    assert len({request_of(work).key for work in works.values()}) == 2

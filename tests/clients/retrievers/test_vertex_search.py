@@ -31,9 +31,9 @@ def retriever(**parameters: Any) -> VertexSearch:
     return VertexSearch(**{"serving_config": CONFIG, **parameters})
 
 
-def results(*found: dict[str, Any], next_page_token: str = "") -> bytes:
+def results(*items: dict[str, Any], next_page_token: str = "") -> bytes:
     """An answer's bytes."""
-    response = SearchResponse(results=[SearchResponse.SearchResult(each) for each in found])
+    response = SearchResponse(results=[SearchResponse.SearchResult(item) for item in items])
     response.next_page_token = next_page_token
     return SearchResponse.serialize(response)
 
@@ -42,9 +42,9 @@ def chunk(document: str, number: str, content: str, **more: Any) -> dict[str, An
     return {"name": f"{BRANCH}/{document}/chunks/{number}", "id": number, "content": content, **more}
 
 
-def around(previous: list[dict[str, Any]], following: list[dict[str, Any]]) -> Chunk.ChunkMetadata:
+def neighbours(previous: list[dict[str, Any]], following: list[dict[str, Any]]) -> Chunk.ChunkMetadata:
     return Chunk.ChunkMetadata(
-        previous_chunks=[Chunk(each) for each in previous], next_chunks=[Chunk(each) for each in following]
+        previous_chunks=[Chunk(chunk) for chunk in previous], next_chunks=[Chunk(chunk) for chunk in following]
     )
 
 
@@ -57,8 +57,8 @@ async def call(parameters: VertexSearch, *payloads: str, timeout_s: float = 30.0
         )
     finally:
         await connection.close()
-    assert [each for each in outcomes if not isinstance(each, Reply | CallError)] == []
-    return [each.answer if isinstance(each, Reply) else each for each in outcomes]  # type: ignore[union-attr,misc]
+    assert [outcome for outcome in outcomes if not isinstance(outcome, Reply | CallError)] == []
+    return [outcome.answer if isinstance(outcome, Reply) else outcome for outcome in outcomes]  # type: ignore[union-attr,misc]
 
 
 def ask(answer: Answer, reach: Reach = Reach(10), **parameters: Any) -> tuple[str | CallError, Script]:  # noqa: B008  a value
@@ -84,14 +84,14 @@ def ranking(answer: bytes, **parameters: Any) -> Ranking:
     return retriever(**parameters).read(outcome)
 
 
-def asked(reach: Reach = Reach(10), **parameters: Any) -> SearchRequest:  # noqa: B008  a value
+def request_of(reach: Reach = Reach(10), **parameters: Any) -> SearchRequest:  # noqa: B008  a value
     """The request that arrives."""
     _, script = ask(lambda _: results(), reach, **parameters)
     return SearchRequest.deserialize(script.requests[0])
 
 
 def test_what_is_asked_arrives() -> None:
-    assert asked(Reach(100), filter='lang: ANY("en")', texts="snippets") == SearchRequest(
+    assert request_of(Reach(100), filter='lang: ANY("en")', texts="snippets") == SearchRequest(
         serving_config=CONFIG,
         query="who?",
         page_size=100,
@@ -101,7 +101,7 @@ def test_what_is_asked_arrives() -> None:
 
 
 def test_chunks_are_asked_with_their_neighbours() -> None:
-    contents = asked(mode="chunks", previous_chunks=1, next_chunks=3).content_search_spec
+    contents = request_of(mode="chunks", previous_chunks=1, next_chunks=3).content_search_spec
     assert contents == SearchRequest.ContentSearchSpec(
         search_result_mode="CHUNKS", chunk_spec={"num_previous_chunks": 1, "num_next_chunks": 3}
     )
@@ -115,7 +115,7 @@ def test_one_call_takes_one_page() -> None:
 
 
 def test_documents_in_the_services_order() -> None:
-    found = ranking(
+    documents = ranking(
         results(
             {"document": {"id": "MED-10.txt"}, "model_scores": {"relevance_score": {"values": [0.25]}}},
             {"document": {"id": "v1.2"}, "model_scores": {"relevance_score": {"values": [0.75]}}},
@@ -123,9 +123,9 @@ def test_documents_in_the_services_order() -> None:
             {"id": "empty", "model_scores": {"relevance_score": {"values": []}}},
         )
     )
-    assert found.doc_ids == ("MED-10.txt", "v1.2", "unnamed", "empty")
-    assert found.scores[:2] == (0.25, 0.75)
-    assert [math.isnan(score) for score in found.scores[2:]] == [True, True]
+    assert documents.doc_ids == ("MED-10.txt", "v1.2", "unnamed", "empty")
+    assert documents.scores[:2] == (0.25, 0.75)
+    assert [math.isnan(score) for score in documents.scores[2:]] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -140,32 +140,32 @@ def test_documents_in_the_services_order() -> None:
     ],
 )
 def test_texts_of_documents(derived: dict[str, Any], text: str) -> None:
-    found = ranking(results({"document": {"id": "a", "derived_struct_data": derived}}))
-    assert found.texts == (text,)
+    documents = ranking(results({"document": {"id": "a", "derived_struct_data": derived}}))
+    assert documents.texts == (text,)
 
 
 def test_neighbours_come_in_the_documents_order() -> None:
-    nearest_first = around(
+    nearest_first = neighbours(
         [chunk("D", "c9", "nine"), chunk("D", "c8", "eight")],
         [chunk("D", "c11", "eleven"), chunk("D", "c12", "twelve")],
     )
-    furthest_first = around([chunk("D", "c8", "eight"), chunk("D", "c9", "nine")], [])
-    found = ranking(
+    furthest_first = neighbours([chunk("D", "c8", "eight"), chunk("D", "c9", "nine")], [])
+    documents = ranking(
         results(
             {"chunk": chunk("D", "c10", "ten", relevance_score=0.5, chunk_metadata=nearest_first)},
             {"chunk": chunk("D", "c10", "ten", relevance_score=0.25, chunk_metadata=furthest_first)},
-            {"chunk": chunk("E", "x", "alone", chunk_metadata=around([chunk("E", "y", "before")], []))},
+            {"chunk": chunk("E", "x", "alone", chunk_metadata=neighbours([chunk("E", "y", "before")], []))},
         ),
         mode="chunks",
     )
-    assert found.texts == ("eight\nnine\nten\neleven\ntwelve", "eight\nnine\nten", "before\nalone")
-    assert (found.doc_ids, found.scores[:2]) == (("D", "D", "E"), (0.5, 0.25))
-    assert math.isnan(found.scores[2])
+    assert documents.texts == ("eight\nnine\nten\neleven\ntwelve", "eight\nnine\nten", "before\nalone")
+    assert (documents.doc_ids, documents.scores[:2]) == (("D", "D", "E"), (0.5, 0.25))
+    assert math.isnan(documents.scores[2])
 
 
 def test_a_chunks_score_may_be_zero() -> None:
-    found = ranking(results({"chunk": chunk("D", "c1", "one", relevance_score=0.0)}), mode="chunks")
-    assert found.scores == (0.0,)
+    documents = ranking(results({"chunk": chunk("D", "c1", "one", relevance_score=0.0)}), mode="chunks")
+    assert documents.scores == (0.0,)
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,8 @@ def test_a_chunks_score_may_be_zero() -> None:
     ],
 )
 def test_rules_read_old_answers(rule: dict[str, str], doc_id: str) -> None:
-    found = {"chunk": chunk("D.pdf", "c1", "one", document_metadata={"uri": "gs://b/kb/file.pdf"})}
-    assert ranking(results(found), mode="chunks", doc_id=rule).doc_ids == (doc_id,)
+    response = {"chunk": chunk("D.pdf", "c1", "one", document_metadata={"uri": "gs://b/kb/file.pdf"})}
+    assert ranking(results(response), mode="chunks", doc_id=rule).doc_ids == (doc_id,)
     one, other = retriever(mode="chunks"), retriever(mode="chunks", doc_id=rule)
     assert one.identity("vertex_search") == other.identity("vertex_search")
 
@@ -244,8 +244,8 @@ def test_a_stand_in_is_asked(mode: str) -> None:
         asking = retriever(api_endpoint=server.address, mode=mode)
         (answer,) = asyncio.run(call(asking, payload_of("who?", Reach(2))))
         assert isinstance(answer, str)
-        found = asking.read(answer)
-        assert (found.doc_ids, found.scores) == (("MED-10", "v1-2"), (0.5, 0.25))
+        ranking = asking.read(answer)
+        assert (ranking.doc_ids, ranking.scores) == (("MED-10", "v1-2"), (0.5, 0.25))
         assert server.stats().second_pages == 0
 
 

@@ -20,12 +20,12 @@ CORPUS = {"d1": "the cat sat on the mat", "d2": "a dog ran after the cat and the
 
 
 @pytest.fixture
-def searched(tmp_path: Path) -> Documents:
+def indexed(tmp_path: Path) -> Documents:
     path = write(tmp_path / "corpus.jsonl", json_texts(CORPUS.items()))
     return Documents(path, Chunking("words", 4, 1), as_documents=False, kept=str(tmp_path / "indexes"))
 
 
-def found(documents: Documents, text: str = "cat dog") -> Ranking:
+def search(documents: Documents, text: str = "cat dog") -> Ranking:
     """The ranking that a new process would have."""
     for cached in (collection._collection, tokens.tokens_of, units.units_of, units._indexed):
         cached.cache_clear()
@@ -36,44 +36,44 @@ def files_of(documents: Documents) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in Path(documents.kept or "").rglob("*.*32")}
 
 
-def test_an_index_is_found_again(searched: Documents) -> None:
-    first = found(searched)
-    written = files_of(searched)
+def test_an_index_is_found_again(indexed: Documents) -> None:
+    first = search(indexed)
+    written = files_of(indexed)
 
-    assert found(searched) == first
-    assert files_of(searched) == written
+    assert search(indexed) == first
+    assert files_of(indexed) == written
 
 
-def test_a_damaged_index_is_said_and_built_again(searched: Documents, caplog: pytest.LogCaptureFixture) -> None:
-    first = found(searched)
-    (damaged,) = Path(searched.kept or "").rglob("unit.i32")
+def test_a_damaged_index_is_said_and_built_again(indexed: Documents, caplog: pytest.LogCaptureFixture) -> None:
+    first = search(indexed)
+    (damaged,) = Path(indexed.kept or "").rglob("unit.i32")
     content = bytearray(damaged.read_bytes())
     content[0] ^= 1
     damaged.write_bytes(content)
 
     with caplog.at_level(logging.WARNING):
-        assert found(searched) == first
+        assert search(indexed) == first
     assert "is damaged (unit.i32); it is built again" in caplog.text
 
 
-def test_an_index_without_its_manifest_is_built_again(searched: Documents) -> None:
-    first = found(searched)
-    for manifest in Path(searched.kept or "").rglob("manifest.json"):
+def test_an_index_without_its_manifest_is_built_again(indexed: Documents) -> None:
+    first = search(indexed)
+    for manifest in Path(indexed.kept or "").rglob("manifest.json"):
         manifest.unlink()
 
-    assert found(searched) == first
+    assert search(indexed) == first
 
 
 def test_other_documents_under_the_same_name_have_another_index(
-    searched: Documents, caplog: pytest.LogCaptureFixture
+    indexed: Documents, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found(searched)
-    write(Path(searched.path or ""), json_texts([*CORPUS.items(), ("d4", "dog dog")]))
+    search(indexed)
+    write(Path(indexed.path or ""), json_texts([*CORPUS.items(), ("d4", "dog dog")]))
 
     with caplog.at_level(logging.INFO):
-        assert found(searched).doc_ids[0] == "d4#0-7"
+        assert search(indexed).doc_ids[0] == "d4#0-7"
     assert "has changed since it was indexed" in caplog.text
-    assert len(list(Path(searched.kept or "").glob("*/*"))) == 1  # that of the earlier documents is deleted
+    assert len(list(Path(indexed.kept or "").glob("*/*"))) == 1  # that of the earlier documents is deleted
 
 
 def test_what_a_killed_process_left_is_no_index(tmp_path: Path) -> None:
@@ -88,20 +88,20 @@ def test_what_a_killed_process_left_is_no_index(tmp_path: Path) -> None:
     assert {path.name for path in folder.iterdir()} == {"whole", "manifest.json"}
 
 
-def test_the_cuts_of_documents_share_their_tokens(searched: Documents) -> None:
-    found(searched)
-    found(Documents(searched.path, Chunking("sentences", 9, 0), kept=searched.kept))
+def test_the_cuts_of_documents_share_their_tokens(indexed: Documents) -> None:
+    search(indexed)
+    search(Documents(indexed.path, Chunking("sentences", 9, 0), kept=indexed.kept))
 
-    names = sorted(path.name.partition("-")[0] for path in Path(searched.kept or "").glob("*/*/*-*") if path.is_dir())
+    names = sorted(path.name.partition("-")[0] for path in Path(indexed.kept or "").glob("*/*/*-*") if path.is_dir())
     assert names == ["chunks", "chunks", "documents", "order", "postings", "postings", "tokens", "vocabulary"]
 
 
-def test_an_index_that_is_kept_needs_no_tokens(searched: Documents) -> None:
-    first = found(searched)
-    (tokens_folder,) = Path(searched.kept or "").glob("*/*/tokens-*/")
+def test_an_index_that_is_kept_needs_no_tokens(indexed: Documents) -> None:
+    first = search(indexed)
+    (tokens_folder,) = Path(indexed.kept or "").glob("*/*/tokens-*/")
     shutil.rmtree(tokens_folder)
 
-    assert found(searched) == first
+    assert search(indexed) == first
     assert not tokens_folder.exists()
 
 
@@ -109,16 +109,16 @@ def test_an_index_in_a_bucket_is_copied_to_other_machines(tmp_path: Path, monkey
     path = write(tmp_path / "corpus.jsonl", json_texts(CORPUS.items()))
     documents = Documents(path, kept="mem://bucket/out/indexes")
     on_machine(tmp_path / "one", monkeypatch)
-    first = found(documents)
+    first = search(documents)
     (unit,) = (name for name in memory_filesystem.FILES if name.endswith("/unit.i32"))
     memory_filesystem.FILES[f"{unit}.mark"] = b""  # what is built has no such file
     on_machine(tmp_path / "other", monkeypatch)
-    assert found(documents) == first
-    assert [each.name for each in (tmp_path / "other").rglob("*.mark")] == ["unit.i32.mark"]
+    assert search(documents) == first
+    assert [mark.name for mark in (tmp_path / "other").rglob("*.mark")] == ["unit.i32.mark"]
 
     memory_filesystem.FILES[unit] = b"\0" + memory_filesystem.FILES[unit][1:-1]
     on_machine(tmp_path / "third", monkeypatch)
-    assert found(documents) == first  # what is damaged is built again
+    assert search(documents) == first  # what is damaged is built again
 
 
 @pytest.fixture(autouse=True)

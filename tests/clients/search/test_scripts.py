@@ -50,13 +50,13 @@ def test_single_letters_and_digits_are_no_words_and_accents_stay() -> None:
 
 
 @pytest.mark.parametrize("tokenizer", ["words", "bigrams"])
-@pytest.mark.parametrize(("stored", "asked"), [("NFD", "NFC"), ("NFC", "NFD")])
-def test_accents_match_however_files_spell_them(tmp_path: Path, tokenizer: str, stored: str, asked: str) -> None:
+@pytest.mark.parametrize(("stored", "query"), [("NFD", "NFC"), ("NFC", "NFD")])
+def test_accents_match_however_files_spell_them(tmp_path: Path, tokenizer: str, stored: str, query: str) -> None:
     texts = {"right": "Das Café öffnet früh, 부산.", "wrong": "Cafe offnet fruh"}
     path = corpus(tmp_path, {name: unicodedata.normalize(stored, text) for name, text in texts.items()})
     index = Bm25(**PLAIN, tokenizer=tokenizer).open(path)
     for word in ("Café", "öffnet", "früh", "부산"):
-        assert index.retrieve(Query("q", unicodedata.normalize(asked, word)), 5).doc_ids == ("right",)
+        assert index.retrieve(Query("q", unicodedata.normalize(query, word)), 5).doc_ids == ("right",)
 
 
 TEXTS = st.lists(st.text(st.sampled_from("abİß é_1东京ーกำ가나。、 "), max_size=20), max_size=4)
@@ -70,10 +70,10 @@ def test_pairs_are_those_of_plain_python_and_lie_where_they_say(texts: list[str]
         for run in re.findall(rf"[{own}]+|(?:(?![{own}])\w){{2,}}", text.lower()):
             pairs = [run[at : at + 2] for at in range(len(run) - 1)] if run[0] in own and len(run) > 1 else [run]
             expected += [(place, pair) for pair in pairs]
-    found = pairs_of(texts)
-    assert [(place, found.vocabulary[word]) for place, word in zip(found.text, found.word, strict=True)] == expected
-    for place, word, start in zip(found.text, found.word, found.start, strict=True):
-        assert found.vocabulary[word][0] in texts[place][start : start + 1].lower()
+    actual = pairs_of(texts)
+    assert [(place, actual.vocabulary[word]) for place, word in zip(actual.text, actual.word, strict=True)] == expected
+    for place, word, start in zip(actual.text, actual.word, actual.start, strict=True):
+        assert actual.vocabulary[word][0] in texts[place][start : start + 1].lower()
 
 
 @given(st.lists(st.text(st.sampled_from("abİß é_1."), max_size=20), max_size=4))

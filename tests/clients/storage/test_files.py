@@ -73,10 +73,10 @@ def test_the_head_ends_with_a_line(tmp_path: Path) -> None:
     assert files.read_head(path, bytes_wanted=2) == b"one\n"
 
 
-@pytest.mark.parametrize("kept", [0.05, 0.5, 0.99])
-def test_a_gzip_file_cut_short_is_refused(tmp_path: Path, kept: float) -> None:
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.99])
+def test_a_gzip_file_cut_short_is_refused(tmp_path: Path, share: float) -> None:
     packed = gzip.compress(b"".join(b"line %d\n" % number for number in range(2000)))
-    path = write(tmp_path / "run", packed[: int(len(packed) * kept)])
+    path = write(tmp_path / "run", packed[: int(len(packed) * share)])
     with pytest.raises(InputError, match="gzip file is cut short") as caught:
         list(files.read_blocks(path))
     assert caught.value.path == path
@@ -173,10 +173,10 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path, name: str
 
 def test_delete_takes_files_and_folders_and_nothing_else(tmp_path: Path) -> None:
     write(tmp_path / "folder" / "deep" / "file", b"")
-    kept = write(tmp_path / "folder2" / "file", b"")
+    remaining = write(tmp_path / "folder2" / "file", b"")
     files.delete(str(tmp_path / "folder"))
     files.delete(str(tmp_path / "folder"))
-    assert matching.expand(str(tmp_path / "*" / "*")) == [kept]
+    assert matching.expand(str(tmp_path / "*" / "*")) == [remaining]
 
 
 def test_write_replaces_what_was_there(tmp_path: Path) -> None:

@@ -34,19 +34,19 @@ def rows(first: int, count: int = 2) -> pa.Table:
 
 
 def parts(folder: str, count: int) -> list[str]:
-    made = []
+    paths = []
     for number in range(count):
         part = Part(folder, SCHEMA)
         part.write(rows(10 * number))
         part.write(rows(10 * number + 2, 1))
-        made.append(part.close())
-    return made
+        paths.append(part.close())
+    return paths
 
 
 def stored(folder: str) -> list[str]:
     """Every file below the folder, as names relative to it."""
-    found = FileSystems.match([folder.rstrip("/") + "/**"])[0].metadata_list
-    below = [each.path[len(folder) + 1 :] for each in found]
+    metadata = FileSystems.match([folder.rstrip("/") + "/**"])[0].metadata_list
+    below = [file.path[len(folder) + 1 :] for file in metadata]
     return sorted(name for name in below if files.is_local(folder) is False or (Path(folder) / name).is_file())
 
 
@@ -60,18 +60,18 @@ def content(paths: list[str]) -> list[int]:
 
 
 def test_parts_are_put_in_place_under_numbered_names(folder: str) -> None:
-    made = parts(folder, 3)
-    assert len(set(made)) == 3
-    places = put_in_place(folder, made, SCHEMA)
+    paths = parts(folder, 3)
+    assert len(set(paths)) == 3
+    places = put_in_place(folder, paths, SCHEMA)
     assert places == [files.join(folder, f"part-{number:05}-of-00003.parquet") for number in range(3)]
     assert stored(folder) == [f"part-{number:05}-of-00003.parquet" for number in range(3)]
     assert content(places) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
 
 
 def test_the_order_in_which_parts_are_named_does_not_matter(folder: str) -> None:
-    made = parts(folder, 3)
-    by_place = [content([path]) for path in sorted(made)]
-    assert [content([place]) for place in put_in_place(folder, made[::-1], SCHEMA)] == by_place
+    paths = parts(folder, 3)
+    by_place = [content([path]) for path in sorted(paths)]
+    assert [content([place]) for place in put_in_place(folder, paths[::-1], SCHEMA)] == by_place
 
 
 def test_a_table_without_rows_has_a_file_with_its_columns(folder: str) -> None:
@@ -100,13 +100,13 @@ def test_a_table_that_was_deleted_is_made_anew_in_fewer_parts(folder: str) -> No
 
 @pytest.mark.parametrize("moved", [0, 1, 2, 3])
 def test_calling_again_after_a_failure_half_way(folder: str, moved: int) -> None:
-    made = sorted(parts(folder, 3))
-    expected = [content([path]) for path in made]
+    paths = sorted(parts(folder, 3))
+    expected = [content([path]) for path in paths]
     places = [files.join(folder, f"part-{number:05}-of-00003.parquet") for number in range(3)]
     if moved:  # as far as a first call came before its worker was lost
-        FileSystems.rename(made[:moved], places[:moved])
+        FileSystems.rename(paths[:moved], places[:moved])
     for _ in range(2):  # and again after it was done
-        assert put_in_place(folder, made, SCHEMA) == places
+        assert put_in_place(folder, paths, SCHEMA) == places
         assert stored(folder) == [place[len(folder) + 1 :] for place in places]
         assert [content([place]) for place in places] == expected
 
@@ -119,15 +119,15 @@ def test_calling_again_for_a_table_without_rows(folder: str) -> None:
 
 def test_a_rename_that_fails_loses_nothing(tmp_path: Path) -> None:
     folder = str(tmp_path / "run")
-    made = sorted(parts(folder, 3))
+    paths = sorted(parts(folder, 3))
     obstacle = tmp_path / "run" / "part-00001-of-00003.parquet"
     obstacle.mkdir()
     (obstacle / "file").write_text("in the way")
     with pytest.raises(OSError, match="part-00001-of-00003"):
-        put_in_place(folder, made, SCHEMA)
+        put_in_place(folder, paths, SCHEMA)
     (obstacle / "file").unlink()
     obstacle.rmdir()
-    assert content(put_in_place(folder, made, SCHEMA)) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
+    assert content(put_in_place(folder, paths, SCHEMA)) == [0, 1, 2, 10, 11, 12, 20, 21, 22]
 
 
 def test_readers_of_the_folder_do_not_see_a_part_before_it_is_in_place(tmp_path: Path) -> None:

@@ -22,9 +22,9 @@ def test_every_line_is_in_one_range(tmp_path: Path, content: bytes, ends: bool, 
     read: list[bytes] = []
     for begin, end in pairwise(borders):
         assert ranges.lines_before(str(path), begin, block) == len(read)
-        found = b"".join(ranges.read_blocks(str(path), begin, end, block))
-        read += found.split(b"\n")[: found.count(b"\n")]
-        read += [found.rpartition(b"\n")[2]] if found and not found.endswith(b"\n") else []
+        blocks = b"".join(ranges.read_blocks(str(path), begin, end, block))
+        read += blocks.split(b"\n")[: blocks.count(b"\n")]
+        read += [blocks.rpartition(b"\n")[2]] if blocks and not blocks.endswith(b"\n") else []
     assert read == lines_of(content)
 
 
@@ -37,5 +37,5 @@ def lines_of(content: bytes) -> list[bytes]:
 def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path, cut: int) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"\xef\xbb\xbfab\ncd\n")
-    found = [b"".join(ranges.read_blocks(str(path), begin, end)) for begin, end in ((0, cut), (cut, 9))]
-    assert b"".join(found) == b"ab\ncd\n"
+    blocks = [b"".join(ranges.read_blocks(str(path), begin, end)) for begin, end in ((0, cut), (cut, 9))]
+    assert b"".join(blocks) == b"ab\ncd\n"

@@ -36,8 +36,8 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def passed_on(batch: pa.RecordBatch) -> pa.RecordBatch:
-    found: pa.RecordBatch = read(pickle.dumps(batch, protocol=5))
-    return found
+    received: pa.RecordBatch = read(pickle.dumps(batch, protocol=5))
+    return received
 
 
 def read(pickled: bytes) -> Any:
@@ -82,10 +82,10 @@ def with_metadata(count: int = ROWS) -> pa.RecordBatch:
 KINDS = pytest.mark.parametrize("make", [strings, nested, encoded, odd_types, with_metadata])
 
 
-def assert_same(found: pa.RecordBatch, expected: pa.RecordBatch) -> None:
-    found.validate(full=True)
-    assert found.schema.equals(expected.schema, check_metadata=True)
-    assert found.equals(expected)
+def assert_same(actual: pa.RecordBatch, expected: pa.RecordBatch) -> None:
+    actual.validate(full=True)
+    assert actual.schema.equals(expected.schema, check_metadata=True)
+    assert actual.equals(expected)
 
 
 # --- Contents ----------------------------------------------------------------------------------------------------
@@ -96,10 +96,10 @@ def assert_same(found: pa.RecordBatch, expected: pa.RecordBatch) -> None:
 @pytest.mark.parametrize(("offset", "length"), [(0, ROWS), (0, 0), (ROWS, 0), (1, 1), (3, ROWS - 3), (4001, 12_003)])
 def test_batches_and_slices_arrive_as_they_were(make: Callable[[], pa.RecordBatch], offset: int, length: int) -> None:
     batch = make().slice(offset, length)
-    found = passed_on(batch)
-    assert_same(found, batch)
-    assert_same(passed_on(found), batch)
-    assert_same(passed_on(found.slice(length // 3)), batch.slice(length // 3))
+    received = passed_on(batch)
+    assert_same(received, batch)
+    assert_same(passed_on(received), batch)
+    assert_same(passed_on(received.slice(length // 3)), batch.slice(length // 3))
 
 
 @pytest.mark.parametrize("columns_kept", [["name"], ["value"], []])
@@ -113,26 +113,26 @@ def test_batches_of_few_columns(columns_kept: list[str]) -> None:
 def test_several_batches_in_one_pickle() -> None:
     parts = {make.__name__: [make().slice(start, 9000) for start in (0, 500, 11_000)] for make in (nested, encoded)}
     group = (7, {**parts, "again": parts["nested"][:1], "none": []})
-    bucket, found = read(pickle.dumps(group))
-    assert (bucket, list(found), found["none"]) == (7, ["nested", "encoded", "again", "none"], [])
-    for name, given in parts.items():
-        for one, other in zip(found[name], given, strict=True):
+    bucket, received = read(pickle.dumps(group))
+    assert (bucket, list(received), received["none"]) == (7, ["nested", "encoded", "again", "none"], [])
+    for name, expected in parts.items():
+        for one, other in zip(received[name], expected, strict=True):
             assert_same(one, other)
-    assert_same(found["again"][0], parts["nested"][0])
+    assert_same(received["again"][0], parts["nested"][0])
 
 
 def test_what_was_read_outlives_the_folder() -> None:
     batch = nested()
     with spill.spilling():
-        found = passed_on(batch)
+        received = passed_on(batch)
         assert spilled_bytes() > 0
-    assert_same(found, batch)
+    assert_same(received, batch)
 
 
 def test_what_was_read_can_be_passed_on_after_the_folder_is_gone() -> None:
     with spill.spilling():
-        found = passed_on(strings())
-    assert_same(passed_on(found), strings())
+        received = passed_on(strings())
+    assert_same(passed_on(received), strings())
 
 
 # --- Sizes -------------------------------------------------------------------------------------------------------
@@ -162,23 +162,23 @@ def test_a_spilled_batch_is_a_place_in_the_pickle() -> None:
 
 def test_what_is_passed_on_is_not_spilled_twice() -> None:
     with spill.spilling():
-        found = passed_on(strings())
+        received = passed_on(strings())
         once = spilled_bytes()
         for _ in range(3):
-            found = passed_on(found)
-        group = read(pickle.dumps([found, (1, found)]))
+            received = passed_on(received)
+        group = read(pickle.dumps([received, (1, received)]))
         assert_same(passed_on(group[1][1]), strings())
         assert spilled_bytes() == once
-        passed_on(found.slice(1))  # this is another batch
+        passed_on(received.slice(1))  # this is another batch
         assert spilled_bytes() > once
 
 
 def test_nothing_is_remembered_of_batches_that_are_gone() -> None:
     remembered = len(batches._places)
     with spill.spilling():
-        kept = [passed_on(strings()) for _ in range(5)]
+        received = [passed_on(strings()) for _ in range(5)]
         assert len(batches._places) == remembered + 5
-        kept.clear()
+        received.clear()
         gc.collect()
         assert len(batches._places) == remembered
         # Another batch may now have the address of one that is gone.
@@ -257,12 +257,12 @@ def test_other_peoples_folders_stay(scratch: Path) -> None:
 
 
 def test_threads_write_at_once() -> None:
-    made: dict[int, list[tuple[pa.RecordBatch, bytes]]] = {}
+    results: dict[int, list[tuple[pa.RecordBatch, bytes]]] = {}
 
     def write(number: int) -> None:
         own = [strings().slice(number * 100 + place, 9000 + place) for place in range(20)]
         start.wait(30)
-        made[number] = [(batch, pickle.dumps(batch)) for batch in own]
+        results[number] = [(batch, pickle.dumps(batch)) for batch in own]
 
     start = threading.Barrier(4)
     with spill.spilling():
@@ -271,8 +271,8 @@ def test_threads_write_at_once() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-        assert sorted(made) == [0, 1, 2, 3]
-        for pairs in made.values():
+        assert sorted(results) == [0, 1, 2, 3]
+        for pairs in results.values():
             for batch, pickled in pairs:
                 assert len(pickled) < 500
                 assert_same(read(pickled), batch)
@@ -294,8 +294,8 @@ def test_another_process_reads_and_passes_on(tmp_path: Path, scratch: Path) -> N
         (tmp_path / "there").write_bytes(pickle.dumps(batch))
         mine = spilled_bytes()
         with run_python(READ, scratch, str(tmp_path / "there"), str(tmp_path / "back")) as other:
-            _, told = other.communicate()
-        assert (other.returncode, told) == (0, "")
+            _, stderr = other.communicate()
+        assert (other.returncode, stderr) == (0, "")
         whole, part = read((tmp_path / "back").read_bytes())
         assert_same(whole, batch)
         assert_same(part, batch.slice(5))

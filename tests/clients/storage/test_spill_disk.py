@@ -45,8 +45,8 @@ FULL = """
 def no_room(scratch: Path, allowed: int) -> tuple[str, list[str]]:
     """The folder, and errno, file name and text of the error."""
     with run_python(FULL, scratch, str(allowed)) as other:
-        printed, told = other.communicate()
-    assert (other.returncode, told) == (0, "")
+        printed, stderr = other.communicate()
+    assert (other.returncode, stderr) == (0, "")
     folder, *error = printed.splitlines()
     assert list(scratch.iterdir()) == []
     return folder, error

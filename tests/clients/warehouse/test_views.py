@@ -82,25 +82,25 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def loaded(output: Path) -> dict[str, pa.Table]:
     """The tables of these runs, as if they had made calls, and the rows of one that did not finish."""
-    found = {
+    rows = {
         name: pa.concat_tables([pq.read_table(path) for path in output.glob(f"{name}/*/*.parquet")])
         for name in tables.TABLES
     }
-    runs = found["runs"].to_pylist()
+    runs = rows["runs"].to_pylist()
     for row in runs:
         row["calls"], row["ledger_hits"], row["failures"] = CALLED.get(row["run_id"], (0, 0, 0))
         row["started_at"] -= timedelta(days=row["run_id"] == "first")
         row["warnings"] = ["look"] if row["run_id"] == "later" else []
     moved = {row["run_id"]: row["started_at"] for row in runs}
-    found["runs"] = pa.Table.from_pylist(runs, tables.RUNS)
+    rows["runs"] = pa.Table.from_pylist(runs, tables.RUNS)
     for name in set(tables.TABLES) - {"runs"}:
-        table = found[name]
-        starts = pa.array([moved[each] for each in table["run_id"].to_pylist()], tables.COMMON[2].type)
+        table = rows[name]
+        starts = pa.array([moved[run_id] for run_id in table["run_id"].to_pylist()], tables.COMMON[2].type)
         table = table.set_column(2, table.schema.field(2), starts)
         torn = table.filter(pc.equal(table["run_id"], "later"))
         torn = torn.set_column(0, torn.schema.field(0), pa.repeat("torn", torn.num_rows))
-        found[name] = pa.concat_tables([table, torn])
-    return found
+        rows[name] = pa.concat_tables([table, torn])
+    return rows
 
 
 @pytest.fixture(scope="module")
@@ -121,9 +121,9 @@ def laptop(loaded: Mapping[str, pa.Table]) -> duckdb.DuckDBPyConnection:
 
 
 def in_duckdb(connection: duckdb.DuckDBPyConnection, view: str) -> Rows:
-    found = connection.execute(f"SELECT * FROM {view}")
-    names = [column[0] for column in found.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+    cursor = connection.execute(f"SELECT * FROM {view}")
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 def in_utc(value: date) -> str:
@@ -188,9 +188,9 @@ def test_values_are_those_that_the_verdicts_of_the_view_give(
 
 
 def test_what_has_no_language_model_says_so_in_every_row(laptop: duckdb.DuckDBPyConnection) -> None:
-    said = {row["judge"] for row in in_duckdb(laptop, "verdicts_of_configuration")}
-    said |= {row["model"] for row in in_duckdb(laptop, "answers_of_configuration")}
-    assert said == {"lexical: word overlap, no language model", "extractive: word overlap, no language model"}
+    judges = {row["judge"] for row in in_duckdb(laptop, "verdicts_of_configuration")}
+    judges |= {row["model"] for row in in_duckdb(laptop, "answers_of_configuration")}
+    assert judges == {"lexical: word overlap, no language model", "extractive: word overlap, no language model"}
 
 
 def test_values_of_slices_may_look_like_crossings() -> None:
@@ -206,8 +206,8 @@ def test_values_of_slices_may_look_like_crossings() -> None:
             "INSERT INTO configuration_metrics BY NAME SELECT 'r' AS run_id, 'c' AS config_id, ? AS slice", [name]
         )
     connection.execute(views.for_duckdb())
-    found = connection.execute("SELECT slice, attribute, value FROM slice_leaderboard").fetchall()
-    assert {row[0]: row[1:] for row in found} == {
+    rows = connection.execute("SELECT slice, attribute, value FROM slice_leaderboard").fetchall()
+    assert {row[0]: row[1:] for row in rows} == {
         "size=2×4": ("size", "2×4"),
         "size=a=b": ("size", "a=b"),
         "size=2×4×kind=x y": ("size×kind", "2×4 × x y"),
@@ -264,14 +264,14 @@ def test_without_a_dataset_it_says_what_to_do(dataset: DatasetName) -> None:
 def test_a_dry_run_prints_statements_in_an_order_that_works() -> None:
     result = rankbeam("warehouse", "apply", "--dataset", "my-project.my_data", "--dry-run")
     assert result.exit_code == 0, result.stderr
-    made: list[str] = []
+    statements: list[str] = []
     for statement in sqlglot.parse(result.stdout, dialect="bigquery"):
         assert isinstance(statement, exp.Create)
         target, *read = list(statement.find_all(exp.Table))
         assert all((table.catalog, table.db) == ("my-project", "my_data") for table in (target, *read))
-        assert {table.name for table in read} <= {*tables.TABLES, *made}
-        made.append(target.name)
-    assert sorted(made) == VIEWS
+        assert {table.name for table in read} <= {*tables.TABLES, *statements}
+        statements.append(target.name)
+    assert sorted(statements) == VIEWS
 
 
 @pytest.mark.parametrize("name", ["my_data", "my-project.`x`", "my-project.a; DROP TABLE x", "my-project.a.b c"])
@@ -282,10 +282,10 @@ def test_a_bad_name_is_refused(name: str) -> None:
 
 
 def test_every_column_exists() -> None:
-    found = with_views(table_columns())
-    assert found.keys() == {*tables.TABLES, *VIEWS}
+    columns = with_views(table_columns())
+    assert columns.keys() == {*tables.TABLES, *VIEWS}
     for view in set(VIEWS) - {"cost"}:
-        assert {"run_id", "experiment", "started_at", "is_latest"} <= found[view].keys()
+        assert {"run_id", "experiment", "started_at", "is_latest"} <= columns[view].keys()
 
 
 @pytest.mark.parametrize(
@@ -325,15 +325,15 @@ def test_a_plain_replacement_does_for_terraform(view: str) -> None:
 
 
 def test_what_is_kept_for_duckdb_is_what_sqlglot_makes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    kept = views.FOR_DUCKDB.read_text()
-    assert views.for_duckdb() == kept, "run make deploy-files"
+    stored = views.FOR_DUCKDB.read_text()
+    assert views.for_duckdb() == stored, "run make deploy-files"
 
     def trees(script: str) -> list[str]:
-        found = sqlglot.parse(script, dialect="duckdb")
-        return [statement.sql("duckdb", comments=False) for statement in found if statement is not None]
+        statements = sqlglot.parse(script, dialect="duckdb")
+        return [statement.sql("duckdb", comments=False) for statement in statements if statement is not None]
 
-    assert trees(kept) == trees(views.transpiled())
-    (tmp_path / "views.sql").write_text(kept.replace("sha256 ", "sha256 0"))
+    assert trees(stored) == trees(views.transpiled())
+    (tmp_path / "views.sql").write_text(stored.replace("sha256 ", "sha256 0"))
     monkeypatch.setattr(views, "FOR_DUCKDB", tmp_path / "views.sql")
     assert views.for_duckdb() == views.transpiled()
 

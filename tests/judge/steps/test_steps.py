@@ -29,28 +29,28 @@ FOUR = {"claims": {str(number): f"claim {number}" for number in range(4)}, "evid
 TEXT = {"text": "Paris is the  capital\nof France. It rains."}
 
 
-def verdicts(*rows: tuple[Any, Any]) -> str:
+def reply_of(*rows: tuple[Any, Any]) -> str:
     return json.dumps({"verdicts": [{"id": number, "reason": "why", "verdict": one} for number, one in rows]})
 
 
 YES = "supported"
-GOOD = verdicts(*((number, YES) for number in range(4)))
+GOOD = reply_of(*((number, YES) for number in range(4)))
 
 
-@given(order=st.permutations(range(4)), found=st.lists(st.sampled_from(SupportVerdict), min_size=4, max_size=4))
+@given(order=st.permutations(range(4)), verdicts=st.lists(st.sampled_from(SupportVerdict), min_size=4, max_size=4))
 def test_verdicts_come_back_in_the_order_of_ids_whatever_order_they_were_given_in(
-    order: list[int], found: list[SupportVerdict]
+    order: list[int], verdicts: list[SupportVerdict]
 ) -> None:
-    answer = verdicts(*((number, found[number].value) for number in order))
-    assert read("support", FOUR, answer) == tuple(ReasonedVerdict(one, "why") for one in found)
+    answer = reply_of(*((number, verdicts[number].value) for number in order))
+    assert read("support", FOUR, answer) == tuple(ReasonedVerdict(one, "why") for one in verdicts)
 
 
 def test_quotes_are_placed_in_the_text_whatever_white_space_is_between_words() -> None:
     answer = {"claims": [{"id": 1, "text": "Rain falls.", "quote": "It rains."},
                          {"id": 0, "text": "Paris is a capital.", "quote": "the capital of\tFrance"}]}  # fmt: skip
-    found = read("claims", TEXT, json.dumps(answer))
-    assert found == (Claim("Paris is a capital.", 9, 31), Claim("Rain falls.", 33, 42))
-    assert [TEXT["text"][claim.start : claim.end] for claim in found] == ["the  capital\nof France", "It rains."]
+    claims = read("claims", TEXT, json.dumps(answer))
+    assert claims == (Claim("Paris is a capital.", 9, 31), Claim("Rain falls.", 33, 42))
+    assert [TEXT["text"][claim.start : claim.end] for claim in claims] == ["the  capital\nof France", "It rains."]
     assert read("claims", TEXT, '{"claims": []}') == ()
 
 
@@ -65,7 +65,7 @@ def test_the_other_steps_are_read_as_what_they_say() -> None:
     assert read("grade", {}, '{"reason": "r", "intent": 3, "trust": 0, "grade": 2}') == ContextGrade(3, 0, 2, "r")
     kind = read("answer_kind", {}, '{"reason": "r", "kind": "refused", "relevance": 0}')
     assert kind == JudgedKind(AnswerKind.REFUSED, 0, "r")
-    assigned = read("nugget_assign", {"nuggets": {"0": "n"}}, verdicts((0, "partial")))
+    assigned = read("nugget_assign", {"nuggets": {"0": "n"}}, reply_of((0, "partial")))
     assert assigned == (ReasonedVerdict(Assigned.PARTIAL, "why"),)
     assert read("statements", {}, '{"statements": ["a", "b"]}') == ("a", "b")
     assert read("sentences", {"sentences": ["a", "b", "c"]}, '{"sentences": [3, 1]}') == (True, False, True)
@@ -84,12 +84,12 @@ def test_a_code_fence_around_the_object_is_taken_off_and_long_reasons_are_cut() 
 @pytest.mark.parametrize(
     ("step", "values", "answer", "problem"),
     [
-        ("support", FOUR, verdicts((0, YES), (1, YES)), "the ids must be 0 to 3, each once; missing [2, 3]"),
+        ("support", FOUR, reply_of((0, YES), (1, YES)), "the ids must be 0 to 3, each once; missing [2, 3]"),
         ("support", {"claims": {"0": "x"}}, GOOD, "further [1, 2, 3]"),
-        ("support", FOUR, verdicts((0, YES), (0, YES), (1, YES), (2, YES)), "missing [3], further [0]"),
-        ("support", FOUR, verdicts(*((number, YES) for number in (1, 2, 3, 4))), "missing [0], further [4]"),
-        ("support", FOUR, verdicts((0, 1), (1, 1), (2, 1), (3, 1)), "verdicts.0.verdict: "),
-        ("support", FOUR, verdicts((0, -1), (1, 2), (2, 1), (3, 1)), "verdicts.0.verdict: "),
+        ("support", FOUR, reply_of((0, YES), (0, YES), (1, YES), (2, YES)), "missing [3], further [0]"),
+        ("support", FOUR, reply_of(*((number, YES) for number in (1, 2, 3, 4))), "missing [0], further [4]"),
+        ("support", FOUR, reply_of((0, 1), (1, 1), (2, 1), (3, 1)), "verdicts.0.verdict: "),
+        ("support", FOUR, reply_of((0, -1), (1, 2), (2, 1), (3, 1)), "verdicts.0.verdict: "),
         ("support", FOUR, GOOD.replace('"supported"', '"Supported"', 1), "verdict: Input should be 'supported'"),
         ("support", FOUR, GOOD.replace('"id": 0', '"id": "0"'), "verdicts.0.id: Input should be a valid integer"),
         ("support", FOUR, GOOD.replace('"id": 0', '"id": 0.0'), "verdicts.0.id: Input should be a valid integer"),
@@ -100,7 +100,7 @@ def test_a_code_fence_around_the_object_is_taken_off_and_long_reasons_are_cut() 
         ("support", FOUR, f"Here you are: {GOOD}", "Invalid JSON"),
         ("support", FOUR, "I cannot judge this passage; see section 3.", "Invalid JSON"),
         ("support", FOUR, "[]", "Input should be an object"),
-        ("nugget_assign", {"nuggets": {"0": "n"}}, verdicts((0, "supported")), "verdict: Input should be 'support'"),
+        ("nugget_assign", {"nuggets": {"0": "n"}}, reply_of((0, "supported")), "verdict: Input should be 'support'"),
         ("claims", TEXT, '{"claims": [{"id": 1, "text": "a", "quote": "It"}]}', "missing [0], further [1]"),
         ("claims", TEXT, '{"claims": [{"id": 0, "text": " ", "quote": "It"}]}', "claims.0.text: "),
         ("grade", {}, '{"reason": "r", "intent": 3, "trust": 0, "grade": 4}', "grade: Input should be less"),

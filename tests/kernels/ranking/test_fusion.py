@@ -50,12 +50,12 @@ def test_scores_are_normalised_inside_their_query(
     rows: list[tuple[int, float]],
 ) -> None:
     query, score = np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.float64)
-    found = kernel(query, score, QUERIES)
+    normalised = kernel(query, score, QUERIES)
     for place in {query for query, _ in rows}:
         expected = plain([score for query, score in rows if query == place])
-        assert found[query == place].tolist() == pytest.approx(expected, rel=1e-6, abs=1e-6)
+        assert normalised[query == place].tolist() == pytest.approx(expected, rel=1e-6, abs=1e-6)
         alone = kernel(np.zeros(len(expected), np.int64), score[query == place], 1)
-        np.testing.assert_array_equal(alone, found[query == place])  # whatever else is in the bucket
+        np.testing.assert_array_equal(alone, normalised[query == place])  # whatever else is in the bucket
 
 
 def test_reciprocal_ranks_are_those_of_the_paper() -> None:
@@ -64,8 +64,8 @@ def test_reciprocal_ranks_are_those_of_the_paper() -> None:
 
 @given(votes=VOTES, order=st.permutations(range(PARTS)))
 def test_votes_are_summed_in_any_order_of_the_parts(votes: dict[tuple[int, int, str], float], order: list[int]) -> None:
-    found = fused(votes)
-    assert found == fused({(order[part], query, doc): vote for (part, query, doc), vote in votes.items()})
+    ranking = fused(votes)
+    assert ranking == fused({(order[part], query, doc): vote for (part, query, doc), vote in votes.items()})
     absent = {
         (part, query): min([0.0, *(vote for (p, q, _), vote in votes.items() if (p, q) == (part, query))])
         for part in range(PARTS)
@@ -78,7 +78,7 @@ def test_votes_are_summed_in_any_order_of_the_parts(votes: dict[tuple[int, int, 
             total += vote
         expected.append((query, doc, total))
     expected.sort(key=lambda row: row[1].encode(), reverse=True)
-    assert found == sorted(expected, key=lambda row: (row[0], -row[2]))
+    assert ranking == sorted(expected, key=lambda row: (row[0], -row[2]))
 
 
 def fused(votes: dict[tuple[int, int, str], float]) -> list[tuple[int, str, float]]:
@@ -86,10 +86,10 @@ def fused(votes: dict[tuple[int, int, str], float]) -> list[tuple[int, str, floa
     part, query = (np.array([key[i] for key in votes], np.int64) for i in (0, 1))
     vote, names = np.array(list(votes.values()), np.float64), [key[2] for key in votes]
     absent = np.stack([fusion.votes_for_absent(query[part == i], vote[part == i], QUERIES) for i in range(PARTS)])
-    found = fusion.fuse(query, pa.array(names, pa.string()), part, vote, absent)
-    for number, rows in enumerate(found.rows):
+    rankings = fusion.fuse(query, pa.array(names, pa.string()), part, vote, absent)
+    for number, rows in enumerate(rankings.rows):
         for place, row in enumerate(rows.tolist()):
-            key = (number, int(found.query[place]), names[found.rows[:, place].max()])
+            key = (number, int(rankings.query[place]), names[rankings.rows[:, place].max()])
             assert row == (list(votes).index(key) if key in votes else -1)
-    ids = [names[row] for row in found.rows.max(axis=0, initial=-1)]
-    return list(zip(found.query.tolist(), ids, found.score.tolist(), strict=True))
+    ids = [names[row] for row in rankings.rows.max(axis=0, initial=-1)]
+    return list(zip(rankings.query.tolist(), ids, rankings.score.tolist(), strict=True))

@@ -131,7 +131,7 @@ def test_a_large_collection_scores_as_in_ir_measures(
     if not provider.is_available():
         pytest.skip(f"{provider.NAME} cannot run here: {provider.install_instructions()}")
     qrels, run = large_collection(2, grades=[0, 0, 0, 1, 2, 3, 4], ties=False)
-    expected = {found.query_id: found.value for found in provider.iter_calc([measure], qrels, run)}
+    expected = {score.query_id: score.value for score in provider.iter_calc([measure], qrels, run)}
     values = parse_metric(metric).values(assessment_of(qrels, rows_of(run)))
     assert dict(zip(qrels, values, strict=True)) == pytest.approx(expected, rel=0, abs=tolerance)
 
@@ -175,7 +175,7 @@ FROM_NOTEBOOK = (
 def rankings_of(qrels: Qrels, rows: list[Row]) -> list[list[str]]:
     """The documents of every query, best first, in plain Python."""
     ordered = sorted(sorted(rows, key=lambda row: row[1].encode(), reverse=True), key=lambda row: -row[2])
-    return [[doc for query, doc, _ in ordered if query == wanted] for wanted in qrels]
+    return [[doc for query, doc, _ in ordered if query == query_id] for query_id in qrels]
 
 
 @pytest.mark.parametrize("judged_only", [False, True], ids=["all", "judged only"])

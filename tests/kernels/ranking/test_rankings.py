@@ -47,8 +47,8 @@ def test_the_top_of_every_query_is_kept(rows: list[tuple[int, float, str]], top_
     top = ranked.upto(top_k)
     for place in range(QUERIES):
         of_query = [column[ranked.query == place][:top_k] for column in (ranked.row, ranked.rank, ranked.repeated)]
-        kept = [column[top.query == place] for column in (top.row, top.rank, top.repeated)]
-        np.testing.assert_equal(kept, of_query)
+        top_rows = [column[top.query == place] for column in (top.row, top.rank, top.repeated)]
+        np.testing.assert_equal(top_rows, of_query)
 
 
 @STRING_TYPES
@@ -93,8 +93,8 @@ def assert_finds_every_judgement(
     query, doc_id = columns(judged, strings)
     pool = Pool(QUERIES, query, doc_id, np.arange(len(judged), dtype=np.float64))
     row_of = {pair: row for row, pair in enumerate(judged)}
-    found = find_judgements(*columns(retrieved, strings), pool)
-    assert found.tolist() == [row_of.get(pair, -1) for pair in retrieved]
+    positions = find_judgements(*columns(retrieved, strings), pool)
+    assert positions.tolist() == [row_of.get(pair, -1) for pair in retrieved]
 
 
 def columns(pairs: list[tuple[int, str]], strings: pa.DataType) -> tuple[IntArray, StringArray]:
@@ -209,14 +209,14 @@ def test_every_key_of_a_pool_is_matched(size: int) -> None:
     others = keys(query, pa.array([f"other{number}" for number in range(size)], pa.string()))
     extremes = np.array([0, 1, 0xFFFFFFFFFFFFFFFE, 0xFFFFFFFFFFFFFFFF, 1 << 63], np.uint64)
     shuffle = np.random.default_rng(10).permutation(2 * size + 5)
-    asked = np.concatenate([others, key, extremes])[shuffle]
-    row, judgement = pool.matches(asked)
+    searched_keys = np.concatenate([others, key, extremes])[shuffle]
+    row, judgement = pool.matches(searched_keys)
     where = np.full(2 * size + 5, -1)
     where[size : 2 * size] = np.arange(size)
-    assert np.isin(row, np.arange(len(asked))).all()
-    found = np.full(len(asked), -1)
-    found[row] = judgement
-    np.testing.assert_array_equal(found, where[shuffle])
+    assert np.isin(row, np.arange(len(searched_keys))).all()
+    positions = np.full(len(searched_keys), -1)
+    positions[row] = judgement
+    np.testing.assert_array_equal(positions, where[shuffle])
 
 
 @pytest.mark.parametrize("highest", [[], [0xFFFFFFFFFFFFFFFF]])
@@ -227,7 +227,7 @@ def test_keys_at_both_ends_and_close_to_each_other_are_matched(
     key = np.array(some[::-1], np.uint64)
     monkeypatch.setattr(pools, "keys", lambda *_: key)  # no id with these hashes is known
     pool = Pool(1, np.zeros(len(key), np.int64), pa.array([str(number) for number in some]), np.zeros(len(key)))
-    asked = np.array([*some, 4, (1 << 20) + 2, (1 << 63) + 2, 0xFFFFFFFFFFFFFFFD], np.uint64)
-    row, judgement = pool.matches(asked)
+    keys = np.array([*some, 4, (1 << 20) + 2, (1 << 63) + 2, 0xFFFFFFFFFFFFFFFD], np.uint64)
+    row, judgement = pool.matches(keys)
     assert row.tolist() == list(range(len(some)))
     assert key[judgement].tolist() == some

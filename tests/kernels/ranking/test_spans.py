@@ -48,13 +48,17 @@ def assessment(queries: list[Query]) -> SpanAssessment:
         _spans([chunks for chunks, _ in queries]),
         np.array([rank for chunks, _ in queries for rank in range(1, len(chunks) + 1)], np.int64),
         _spans([evidence for _, evidence in queries]),
-        np.array([each.grade for _, evidence in queries for each in evidence]),
-        np.array([each.group for _, evidence in queries for each in evidence], np.int64),
+        np.array([item.grade for _, evidence in queries for item in evidence]),
+        np.array([item.group for _, evidence in queries for item in evidence], np.int64),
     )
 
 
 def _spans(by_query: list[list[Chunk]] | list[list[Evidence]]) -> Spans:
-    rows = [(query, each.document, each.start, each.end) for query, some in enumerate(by_query) for each in some]
+    rows = [
+        (query, evidence.document, evidence.start, evidence.end)
+        for query, some in enumerate(by_query)
+        for evidence in some
+    ]
     return Spans(*np.array(rows, np.int64).reshape(-1, 4).T)
 
 
@@ -68,19 +72,19 @@ def credited_in(query: Query) -> list[tuple[int, Evidence]]:
     chunks, left = query[0], list(query[1])
     credited = []
     for rank, chunk in enumerate(chunks, 1):
-        here = [each for each in left if is_relevant(chunk, each)]
-        left = [each for each in left if each not in here]
-        credited += [(rank, each) for each in sorted(here, key=lambda each: -each.grade)]
+        here = [evidence for evidence in left if is_relevant(chunk, evidence)]
+        left = [evidence for evidence in left if evidence not in here]
+        credited += [(rank, evidence) for evidence in sorted(here, key=lambda evidence: -evidence.grade)]
     return credited
 
 
 def within_budget(chunks: list[Chunk], budget: int) -> list[Chunk]:
-    kept = []
+    included = []
     for chunk in chunks:
         characters = min(len(chunk.characters), 4 * budget)
-        kept.append(Chunk(chunk.document, chunk.start, chunk.start + characters))
+        included.append(Chunk(chunk.document, chunk.start, chunk.start + characters))
         budget -= min(budget, math.ceil(len(chunk.characters) / 4))
-    return kept
+    return included
 
 
 def share(part: float, whole: float) -> float:
@@ -88,9 +92,9 @@ def share(part: float, whole: float) -> float:
 
 
 def characters(chunks: list[Chunk], evidence: list[Evidence]) -> tuple[int, int, int]:
-    retrieved = set().union(*(each.characters for each in chunks))
-    wanted = set().union(*(each.characters for each in evidence))
-    return len(retrieved & wanted), len(wanted), len(retrieved)
+    retrieved = set().union(*(chunk.characters for chunk in chunks))
+    relevant = set().union(*(chunk.characters for chunk in evidence))
+    return len(retrieved & relevant), len(relevant), len(retrieved)
 
 
 Cut = tuple[dict[str, int], Callable[[list[Chunk]], list[Chunk]]]
@@ -104,7 +108,9 @@ _CUTS = st.one_of(
 @given(QUERIES, _CUTS, st.sampled_from([1.0, 2.0]))
 def test_span_metrics_count_characters(queries: list[Query], cut: Cut, rel: float) -> None:
     options, first = cut
-    sizes = [characters(first(chunks), [each for each in some if each.grade >= rel]) for chunks, some in queries]
+    sizes = [
+        characters(first(chunks), [evidence for evidence in some if evidence.grade >= rel]) for chunks, some in queries
+    ]
     a = assessment(queries)
     assert spans.span_recall(a, rel=rel, **options).tolist() == [share(s, e) for s, e, _ in sizes]
     assert spans.span_precision(a, rel=rel, **options).tolist() == [share(s, c) for s, _, c in sizes]
@@ -115,8 +121,10 @@ def test_span_metrics_count_characters(queries: list[Query], cut: Cut, rel: floa
 def test_all_groups_needs_one_evidence_of_each(queries: list[Query], k: int, rel: float) -> None:
     expected = []
     for query in queries:
-        needed = {each.group for each in query[1] if each.grade >= rel} - {-1}
-        reached = {each.group for rank, each in credited_in(query) if rank <= k and each.grade >= rel} - {-1}
+        needed = {evidence.group for evidence in query[1] if evidence.grade >= rel} - {-1}
+        reached = {evidence.group for rank, evidence in credited_in(query) if rank <= k and evidence.grade >= rel} - {
+            -1
+        }
         expected.append(float(bool(needed) and reached == needed))
     assert spans.all_groups(assessment(queries), cutoff=k, rel=rel).tolist() == expected
 
@@ -126,8 +134,8 @@ def test_ranked_metrics_credit_each_evidence_once(queries: list[Query], k: int) 
     a = assessment(queries)
     ndcg, recall, ap, precision, rr = [], [], [], [], []
     for query in queries:
-        credited, grades = credited_in(query), sorted((each.grade for each in query[1]), reverse=True)
-        places = [(max(rank, number), each.grade) for number, (rank, each) in enumerate(credited, 1)]
+        credited, grades = credited_in(query), sorted((evidence.grade for evidence in query[1]), reverse=True)
+        places = [(max(rank, number), evidence.grade) for number, (rank, evidence) in enumerate(credited, 1)]
         gain = sum(grade / math.log2(place + 1) for place, grade in places if place <= k)
         ideal = sum(grade / math.log2(place + 1) for place, grade in enumerate(grades[:k], 1))
         ndcg.append(share(gain, ideal))
@@ -149,17 +157,21 @@ def test_no_value_exceeds_1(queries: list[Query]) -> None:
     kernels = [spans.span_recall, spans.span_precision, spans.span_iou, spans.all_groups]
     values = [kernel(a) for kernel in kernels] + [metrics.recall(a.by_evidence), metrics.set_precision(a.by_chunk)]
     ideals = (metrics.ndcg, metrics.average_precision, metrics.r_precision)
-    for each in [*values, *(kernel(a.by_place) for kernel in ideals), metrics.capped_recall(a.by_place, cutoff=2)]:
-        assert ((each >= 0) & (each <= 1 + 1e-12)).all()
+    for result in [*values, *(kernel(a.by_place) for kernel in ideals), metrics.capped_recall(a.by_place, cutoff=2)]:
+        assert ((result >= 0) & (result <= 1 + 1e-12)).all()
 
 
-@given(st.lists(_EVIDENCE, min_size=1, max_size=5, unique_by=lambda each: (each.document, each.start, each.end)))
+@given(
+    st.lists(
+        _EVIDENCE, min_size=1, max_size=5, unique_by=lambda evidence: (evidence.document, evidence.start, evidence.end)
+    )
+)
 def test_all_evidence_first_is_perfect_with_chunks_of_any_size(evidence: list[Evidence]) -> None:
     """Whole documents in one chunk each, or one chunk an evidence: both rank everything there is at the top."""
-    best = sorted(evidence, key=lambda each: -each.grade)
-    highest = {each.document: max(e.grade for e in evidence if e.document == each.document) for each in evidence}
+    best = sorted(evidence, key=lambda item: -item.grade)
+    highest = {item.document: max(e.grade for e in evidence if e.document == item.document) for item in evidence}
     whole = [Chunk(document, 0, 40) for document in sorted(highest, key=lambda one: -highest[one])]
-    for chunks in ([Chunk(each.document, each.start, each.end) for each in best], whole):
+    for chunks in ([Chunk(item.document, item.start, item.end) for item in best], whole):
         a = assessment([(chunks, evidence)])
         assert metrics.recall(a.by_evidence).tolist() == [1.0]
         assert metrics.ndcg(a.by_place, cutoff=1).tolist() == [1.0]

@@ -181,8 +181,8 @@ EXAMPLE = Tied({"a": 2, "b": 0, "c": 1, "x": 1}, [["top"], ["d", "b", "c", "a"]]
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_an_example_worked_out_by_hand(kernel: Kernel, options: dict[str, Any], expected: tuple[float, float]) -> None:
-    found = bounds(assess([EXAMPLE.groups], [EXAMPLE.pool], chunks=False), kernel, options)
-    assert [bound.item() for bound in found] == pytest.approx(expected, rel=0, abs=1e-12)
+    actual = bounds(assess([EXAMPLE.groups], [EXAMPLE.pool], chunks=False), kernel, options)
+    assert [bound.item() for bound in actual] == pytest.approx(expected, rel=0, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["SetP", "SetF"])
@@ -196,8 +196,8 @@ def test_among_the_judged_documents_of_a_cut_an_unjudged_one_is_better_than_a_no
 
 def test_a_cut_inside_a_tie_decides_what_a_metric_of_the_whole_ranking_counts() -> None:
     a = assess([EXAMPLE.groups], [EXAMPLE.pool], chunks=False)
-    found = [bounds(a, kernels.num_relevant_retrieved, {}, top_k=top_k) for top_k in (None, 1, 3, 5)]
-    assert [(lowest.item(), highest.item()) for lowest, highest in found] == [(2, 2), (0, 0), (0, 2), (2, 2)]
+    actual = [bounds(a, kernels.num_relevant_retrieved, {}, top_k=top_k) for top_k in (None, 1, 3, 5)]
+    assert [(lowest.item(), highest.item()) for lowest, highest in actual] == [(2, 2), (0, 0), (0, 2), (2, 2)]
 
 
 def test_no_order_may_be_as_bad_as_a_bounded_metrics_lowest_value() -> None:
@@ -221,8 +221,8 @@ def test_unjudged_documents_of_the_pool_help_some_relevant_ones_and_harm_others(
         pool = {name: grades[name[0]] for name in names if name[0] in grades}
         alone, together = [[name] for name in names[: len(above)]], names[len(above) :]
         every = by_trial(Tied(pool, [*alone, together]), False, kernels.inferred_ap, {})
-        given = [[*alone, together], [*alone, together[::-1]]]  # of which one may be the best already
-        lowest, highest = bounds(assess(given, [pool, pool], chunks=False), kernels.inferred_ap, {})
+        variants = [[*alone, together], [*alone, together[::-1]]]  # of which one may be the best already
+        lowest, highest = bounds(assess(variants, [pool, pool], chunks=False), kernels.inferred_ap, {})
         assert highest.tolist() == pytest.approx([every.max()] * 2, rel=0, abs=1e-12), group
         assert (lowest <= every.min() + 1e-12).all(), group
 
@@ -244,11 +244,11 @@ def test_no_shuffle_of_large_ties_leaves_the_bounds(name: str) -> None:
     definition = METRICS[name]
     options: dict[str, Any] = {"cutoff": 7} if definition.cutoff != "refused" else {}
     values = [definition.kernel(a, **options) for a in shuffles(definition.chunks)]
-    found = [bounds(a, definition.kernel, options) for a in shuffles(definition.chunks)]
-    for lowest, highest in found:
+    actual = [bounds(a, definition.kernel, options) for a in shuffles(definition.chunks)]
+    for lowest, highest in actual:
         assert (lowest <= np.min(values, axis=0) + 1e-12).all()
         assert (highest >= np.max(values, axis=0) - 1e-12).all()
-    np.testing.assert_allclose(found, [found[0]] * len(found), rtol=0, atol=1e-12)
+    np.testing.assert_allclose(actual, [actual[0]] * len(actual), rtol=0, atol=1e-12)
 
 
 @cache
@@ -278,20 +278,20 @@ def test_bounds_enclose_the_value_and_grow_with_the_ties(name: str, data: st.Dat
     queries = data.draw(st.lists(tied(chunks), min_size=1, max_size=5))
     pools = [query.pool for query in queries]
 
-    def found(rankings: Sequence[Groups]) -> tuple[FloatArray, FloatArray]:
+    def bounds_of(rankings: Sequence[Groups]) -> tuple[FloatArray, FloatArray]:
         return bounds(assess(rankings, pools, chunks), kernel, options)
 
     alone = [[[doc] for doc in chain(*query.groups)] for query in queries]
     value = kernel(assess(alone, pools, chunks), **options)
-    lowest, highest = found([query.groups for query in queries])
-    wider = found([[list(chain(*query.groups[:2])), *query.groups[2:]] for query in queries])
-    assert [bound.tolist() for bound in found(alone)] == [value.tolist()] * 2
+    lowest, highest = bounds_of([query.groups for query in queries])
+    wider = bounds_of([[list(chain(*query.groups[:2])), *query.groups[2:]] for query in queries])
+    assert [bound.tolist() for bound in bounds_of(alone)] == [value.tolist()] * 2
     assert (lowest <= value).all()
     assert (value <= highest).all()
     assert (wider[0] <= lowest + 1e-12).all()
     assert (highest <= wider[1] + 1e-12).all()
-    each = [bounds(assess([query.groups], [query.pool], chunks), kernel, options) for query in queries]
-    assert np.concatenate(each, axis=1).tolist() == [lowest.tolist(), highest.tolist()]
+    by_query = [bounds(assess([query.groups], [query.pool], chunks), kernel, options) for query in queries]
+    assert np.concatenate(by_query, axis=1).tolist() == [lowest.tolist(), highest.tolist()]
 
 
 @given(queries=st.lists(tied(chunks=True), min_size=1, max_size=4), rel=VALUES["rel"])

@@ -28,7 +28,7 @@ def test_postings_count_the_terms_of_every_unit_in_any_number_of_blocks(units: l
 
     for term in range(7):
         unit, count = postings.of(term)
-        expected = [(place, Counter(each)[term]) for place, each in enumerate(units) if term in each]
+        expected = [(place, Counter(words)[term]) for place, words in enumerate(units) if term in words]
         assert list(zip(unit.tolist(), count.tolist(), strict=True)) == expected
     assert postings.length.tolist() == [len(unit) for unit in units]
 
@@ -63,10 +63,11 @@ def test_tf_idf_is_the_cosine_of_vectors(units: list[list[int]], query: list[int
         counts = Counter(terms)
         return np.array([(1 + np.log(counts[term])) * idf[term] if counts[term] else 0.0 for term in range(7)])
 
-    wanted = vector(known)
+    reference = vector(known)
     lengths = [np.linalg.norm(vector(unit)) or 1.0 for unit in units]
     expected = [
-        vector(unit) @ wanted / np.linalg.norm(wanted) / length for unit, length in zip(units, lengths, strict=True)
+        vector(unit) @ reference / np.linalg.norm(reference) / length
+        for unit, length in zip(units, lengths, strict=True)
     ]
     assert TfIdfScorer.of(postings_of(units)).scores(known) == pytest.approx(expected, abs=1e-12)
 
@@ -76,10 +77,10 @@ def test_tokens_of_a_span_are_those_that_begin_in_it(documents: list[list[int]],
     spans = data.draw(
         st.lists(st.tuples(st.integers(0, len(documents) - 1), st.integers(0, 60), st.integers(0, 60)), max_size=6)
     )
-    ends = np.concatenate([[0], np.cumsum([len(each) for each in documents])])
-    start = np.array([each for document in documents for each in document], np.int64)
+    ends = np.concatenate([[0], np.cumsum([len(offset) for offset in documents])])
+    start = np.array([offset for document in documents for offset in document], np.int64)
     columns = np.array([(of, min(a, b), max(a, b)) for of, a, b in spans], np.int64).reshape(-1, 3)
     begin, count = within(start, ends, columns[:, 1], columns[:, 2], columns[:, 0])
 
     for (of, first, last), at, number in zip(columns.tolist(), begin.tolist(), count.tolist(), strict=True):
-        assert start[at : at + number].tolist() == [each for each in documents[of] if first <= each < last]
+        assert start[at : at + number].tolist() == [offset for offset in documents[of] if first <= offset < last]

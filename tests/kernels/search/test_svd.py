@@ -40,38 +40,38 @@ def low_rank(rows: int = 60, columns: int = 45) -> np.ndarray:
 
 def test_the_largest_values_and_their_vectors_are_those_of_the_whole_decomposition() -> None:
     matrix = low_rank()
-    found = decompose(sparse(matrix.T), len(matrix), 5)
+    svd = decompose(sparse(matrix.T), len(matrix), 5)
     left, values, right = np.linalg.svd(matrix, full_matrices=False)
 
-    assert found.values == pytest.approx(values[:5], rel=1e-4)
-    assert np.abs(found.columns.T @ right[:5].T) == pytest.approx(np.eye(5), abs=1e-3)
-    assert np.abs(found.rows) == pytest.approx(np.abs(left[:, :5] * values[:5]), abs=1e-4)
-    assert found.rows == pytest.approx(matrix @ found.columns, abs=1e-4)
+    assert svd.values == pytest.approx(values[:5], rel=1e-4)
+    assert np.abs(svd.columns.T @ right[:5].T) == pytest.approx(np.eye(5), abs=1e-3)
+    assert np.abs(svd.rows) == pytest.approx(np.abs(left[:, :5] * values[:5]), abs=1e-4)
+    assert svd.rows == pytest.approx(matrix @ svd.columns, abs=1e-4)
 
 
 def test_signs_are_fixed_and_the_decomposition_is_repeatable() -> None:
-    found, again = (decompose(sparse(low_rank().T), 60, 5) for _ in range(2))
+    svd, again = (decompose(sparse(low_rank().T), 60, 5) for _ in range(2))
 
-    assert (found.columns[np.abs(found.columns).argmax(axis=0), np.arange(5)] > 0).all()
-    assert (found.rows == again.rows).all()
-    assert (found.columns == again.columns).all()
+    assert (svd.columns[np.abs(svd.columns).argmax(axis=0), np.arange(5)] > 0).all()
+    assert (svd.rows == again.rows).all()
+    assert (svd.columns == again.columns).all()
 
 
 @pytest.mark.parametrize("count", [1, 3, 10])
 def test_a_small_matrix_has_no_more_values_than_rows_or_columns(count: int) -> None:
-    found = decompose(sparse(np.ones((3, 2))), 2, count)
+    svd = decompose(sparse(np.ones((3, 2))), 2, count)
 
-    assert found.rows.shape == (2, min(count, 2))
-    assert np.isfinite(found.rows).all()
+    assert svd.rows.shape == (2, min(count, 2))
+    assert np.isfinite(svd.rows).all()
 
 
 def test_beyond_the_rank_of_a_matrix_values_and_vectors_are_zero() -> None:
-    found = decompose(sparse(low_rank().T), 60, 25)
+    svd = decompose(sparse(low_rank().T), 60, 25)
 
-    products = found.columns.T.astype(float) @ found.columns
-    assert found.values[20:] == pytest.approx(0, abs=1e-7)
+    products = svd.columns.T.astype(float) @ svd.columns
+    assert svd.values[20:] == pytest.approx(0, abs=1e-7)
     assert products == pytest.approx(np.diag([1.0] * 20 + [0.0] * 5), abs=1e-5)
-    assert found.rows @ found.columns.T == pytest.approx(low_rank(), abs=1e-4)
+    assert svd.rows @ svd.columns.T == pytest.approx(low_rank(), abs=1e-4)
 
 
 def test_memory_is_a_few_times_that_of_the_vectors() -> None:

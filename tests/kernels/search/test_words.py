@@ -28,12 +28,12 @@ def before_composing(text: str, position: int) -> int:
 @given(TEXTS)
 def test_words_are_what_the_pattern_finds(texts: list[str]) -> None:
     words = words_of(texts)
-    found = [words.vocabulary[number] for number in words.word.tolist()]
+    terms = [words.vocabulary[number] for number in words.word.tolist()]
 
     expected = [
         (number, word) for number, text in enumerate(texts) for word in re.findall(r"\b\w\w+\b", nfc(text).lower())
     ]
-    assert list(zip(words.text.tolist(), found, strict=True)) == expected
+    assert list(zip(words.text.tolist(), terms, strict=True)) == expected
     assert len(set(words.vocabulary)) == len(words.vocabulary)
 
 
@@ -44,6 +44,6 @@ def test_a_word_begins_where_it_stands_in_the_text_as_given(texts: list[str]) ->
     expected = []
     for text in texts:
         origin = [place for place, character in enumerate(nfc(text)) for _ in character.lower()]
-        found = re.finditer(r"\b\w\w+\b", nfc(text).lower())
-        expected += [before_composing(text, origin[each.start()]) for each in found]
+        matches = re.finditer(r"\b\w\w+\b", nfc(text).lower())
+        expected += [before_composing(text, origin[match.start()]) for match in matches]
     assert words.start.tolist() == expected

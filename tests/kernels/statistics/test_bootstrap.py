@@ -34,10 +34,10 @@ def sample(seed: int, count: int, columns: int = 3) -> tuple[np.ndarray, np.ndar
 
 def test_weights_are_poisson_numbers() -> None:
     drawn = weights(hashes_of(0, 20_000), 100, seed=1)
-    found = np.bincount(drawn.ravel(), minlength=7)[:7]
+    counts = np.bincount(drawn.ravel(), minlength=7)[:7]
     expected = stats.poisson(1).pmf(np.arange(7)) * drawn.size
     # Resolved to 2^-16; the bins from 0 to 6 hold all but 10^-4 of it. False alarm 10^-4.
-    assert stats.chisquare(found, expected * found.sum() / expected.sum()).pvalue > 1e-4
+    assert stats.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue > 1e-4
 
 
 def test_weights_are_independent_of_each_other() -> None:
@@ -98,7 +98,7 @@ def test_any_order_and_any_tree_give_the_state_of_all_queries(sizes: list[int], 
 
 def test_the_state_does_not_grow_with_the_queries() -> None:
     states = [Replicates.of(*sample(seed, 2000), REPLICATES, 0) for seed in range(3)]
-    sizes = [each.rows.nbytes + each.hashes.nbytes for each in [states[0], reduce(Replicates.merge, states)]]
+    sizes = [state.rows.nbytes + state.hashes.nbytes for state in [states[0], reduce(Replicates.merge, states)]]
     assert sizes == [0, 0]
 
 
@@ -127,5 +127,5 @@ def test_few_queries_have_the_interval_of_student() -> None:
 def test_the_interval_makes_up_for_the_divisor_of_the_bootstrap() -> None:
     """Replicates that are spread evenly have the level as their quantile."""
     level = stats.norm.cdf(stats.t.ppf(0.05, SMALL - 1) * np.sqrt(SMALL / (SMALL - 1)))
-    found = bootstrap_interval(0.5, 0.1, np.linspace(0.0, 1.0, 10_001), SMALL, 0.9)
-    assert found == pytest.approx((level, 1.0 - level), abs=1e-12)
+    interval = bootstrap_interval(0.5, 0.1, np.linspace(0.0, 1.0, 10_001), SMALL, 0.9)
+    assert interval == pytest.approx((level, 1.0 - level), abs=1e-12)

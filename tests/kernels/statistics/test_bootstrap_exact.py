@@ -24,7 +24,7 @@ def drawn(query: int, replicate: int, seed: int) -> int:
     stream = scrambled(((replicate // 4 + 1) * step + seed * 0xD1342543DE82EF95) & MASK)
     bits = scrambled(scrambled(query) ^ stream) >> 16 * (replicate % 4) & 0xFFFF
     below = [sum(math.exp(-1) / math.factorial(count) for count in range(upto)) for upto in range(1, 9)]
-    return sum(bits < round((1 - each) * 65536) for each in below)
+    return sum(bits < round((1 - threshold) * 65536) for threshold in below)
 
 
 @pytest.mark.parametrize(("replicates", "seed"), [(1, 0), (7, 1), (8, 2**70 + 3)])

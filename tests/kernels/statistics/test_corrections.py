@@ -91,8 +91,8 @@ def test_the_detectable_difference_is_found_as_often_as_asked(level: float, powe
     standard_error = 0.013
     shift = detectable_difference(standard_error, count, power, level) / standard_error
     critical = stats.t.ppf(1.0 - level / 2.0, count - 1)
-    found = stats.nct.sf(critical, count - 1, shift) + stats.nct.cdf(-critical, count - 1, shift)
-    assert found == pytest.approx(power, abs=0.02)
+    actual = stats.nct.sf(critical, count - 1, shift) + stats.nct.cdf(-critical, count - 1, shift)
+    assert actual == pytest.approx(power, abs=0.02)
 
 
 def test_two_queries_have_a_size_and_a_detectable_difference() -> None:

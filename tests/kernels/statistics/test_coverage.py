@@ -121,9 +121,9 @@ def joint_coverage(values: np.ndarray, truth: float) -> tuple[float, float]:
             hashes = mix(np.arange(len(sample), dtype=np.uint64) + np.uint64(number * len(sample)))
             drawn = weights(hashes, REPLICATES, 0).astype(float)
             low, high = joint_intervals(estimates_of(sample), sample.T @ drawn / drawn.sum(axis=0))
-            held = (low - ROUNDING <= truth) & (truth <= high + ROUNDING)
-            together += bool(held.all())
-            picked += bool(held[np.argmax(sample.mean(axis=0))])
+            covered = (low - ROUNDING <= truth) & (truth <= high + ROUNDING)
+            together += bool(covered.all())
+            picked += bool(covered[np.argmax(sample.mean(axis=0))])
     return together / len(values), picked / len(values)
 
 
@@ -135,16 +135,16 @@ def drawn(shapes: dict[str, tuple[Draw, float]], samples: int, count: int, seed:
 
 @pytest.mark.parametrize("count", [50, 100])
 def test_intervals_cover_the_mean_in_93_to_98_of_100_samples(count: int) -> None:
-    found = dict(zip(SHAPES, coverage(*drawn(SHAPES, SAMPLES, count, seed=count)), strict=True))
-    found |= zip(DIFFERENCES, coverage_of_differences(*drawn(DIFFERENCES, SAMPLES, count, seed=count)), strict=True)
-    assert all(0.93 <= share <= 0.98 for share in found.values()), found
+    shares = dict(zip(SHAPES, coverage(*drawn(SHAPES, SAMPLES, count, seed=count)), strict=True))
+    shares |= zip(DIFFERENCES, coverage_of_differences(*drawn(DIFFERENCES, SAMPLES, count, seed=count)), strict=True)
+    assert all(0.93 <= share <= 0.98 for share in shares.values()), shares
 
 
 @pytest.mark.parametrize("count", [20, 40, 100])
 def test_intervals_cover_the_mean_where_other_values_are_rare(count: int) -> None:
     """What is hardly seen widens them: the bootstrap alone holds in 17 of 100 samples at worst."""
-    found = dict(zip(RARE, coverage(*drawn(RARE, 600, count, seed=count)), strict=True))
-    assert all(share >= 0.93 for share in found.values()), found
+    shares = dict(zip(RARE, coverage(*drawn(RARE, 600, count, seed=count)), strict=True))
+    assert all(share >= 0.93 for share in shares.values()), shares
 
 
 @pytest.mark.parametrize("count", [20, 50, 100])
@@ -167,8 +167,10 @@ def test_intervals_cover_the_mean_of_real_scores(tmp_path_factory: pytest.TempPa
         for name in names
     ]
     experiment = {"dataset": {"qrels": str(robust / "qrels.txt.gz")}, "configurations": runs}
-    found = query_values(run_experiment(tmp_path_factory.mktemp("robust"), experiment | {"metrics": ["AP", "P@10"]}))
-    scores = {name: np.array([list(found[name][query].values()) for query in sorted(found[name])]) for name in names}
+    by_query = query_values(run_experiment(tmp_path_factory.mktemp("robust"), experiment | {"metrics": ["AP", "P@10"]}))
+    scores = {
+        name: np.array([list(by_query[name][query].values()) for query in sorted(by_query[name])]) for name in names
+    }
     population = np.concatenate([scores[names[0]], scores[names[1]], scores[names[0]] - scores[names[1]]], axis=1)
     rows = np.random.default_rng(3).integers(0, len(population), (SAMPLES, 60))
     values, truth = population[rows], population.mean(axis=0)
@@ -179,6 +181,6 @@ def test_intervals_cover_the_mean_of_real_scores(tmp_path_factory: pytest.TempPa
 def test_ten_queries_are_enough_for_rare_successes() -> None:
     """Exact intervals are right for any number of queries, and wide."""
     shapes = SHAPES | {"success of one in ten": success(0.1)}
-    found = dict(zip(shapes, coverage(*drawn(shapes, SAMPLES, 10, seed=10)), strict=True))
-    assert found["nDCG, spread out"] > 0.93
-    assert found["success of one in ten"] >= 0.95
+    shares = dict(zip(shapes, coverage(*drawn(shapes, SAMPLES, 10, seed=10)), strict=True))
+    assert shares["nDCG, spread out"] > 0.93
+    assert shares["success of one in ten"] >= 0.95

@@ -126,7 +126,7 @@ def test_intervals_hold_the_mean_stay_in_the_range_and_are_never_a_point(
     difference, drawn = difference_of(values), replicates_of(values)
     cases = [
         (0.0, estimate_of(values).interval((1.0 - confidence) / 2.0), estimate_of(values).interval(0.0005)),
-        *((-1.0, *(difference.interval(each, some) for some in (confidence, 0.999))) for each in (NONE, drawn)),
+        *((-1.0, *(difference.interval(estimate, some) for some in (confidence, 0.999))) for estimate in (NONE, drawn)),
     ]
     for floor, (low, high), wider in cases:
         assert floor <= low <= difference.mean + 1e-12

@@ -228,10 +228,10 @@ def test_tilted_p_values_are_those_of_all_sign_vectors(kind: str) -> None:
             "signs": sign,
         }[kind]
         blocks = Blocks.of(drawn_hashes(1, count), quantised(values))
-        found, method = blocks.test(0).p_values[0], blocks.test(0).methods[0]
+        p_value, method = blocks.test(0).p_values[0], blocks.test(0).methods[0]
         if method == TILTED:
             expected = (1 + MOST_FLIPS * enumerated(values)) / (1 + MOST_FLIPS)
-            assert found == pytest.approx(expected, rel=0.15)
+            assert p_value == pytest.approx(expected, rel=0.15)
             compared += 1
     assert compared >= 4
 
@@ -242,11 +242,11 @@ def test_tilted_p_values_agree_with_the_normal_distribution_far_out(count: int) 
     for z in (3.2, 3.6, 4.0):
         values = signs + z / math.sqrt(count)
         observed = Blocks.of(np.arange(count, dtype=np.uint64) << np.uint64(50), quantised(values[:, np.newaxis] / 4))
-        found, method = observed.test(0).p_values[0], observed.test(0).methods[0]
+        p_value, method = observed.test(0).p_values[0], observed.test(0).methods[0]
         assert method == TILTED
         if count <= LIMIT:
             exact = enumerated_by_binomial(values)
-            assert found == pytest.approx((1 + MOST_FLIPS * exact) / (1 + MOST_FLIPS), rel=0.15)
+            assert p_value == pytest.approx((1 + MOST_FLIPS * exact) / (1 + MOST_FLIPS), rel=0.15)
 
 
 def enumerated_by_binomial(values: FloatArray) -> float:
@@ -262,7 +262,7 @@ def test_all_flips_that_are_tilted_are_the_same_in_any_order_and_for_any_split()
     whole = Blocks.of(hashes, differences)
     assert whole.test(4).methods == (TILTED, TILTED)
     for part in (np.random.default_rng(24).permutation(3000), np.arange(3000)[::-1]):
-        parts = [Blocks.of(hashes[each], differences[each]) for each in np.array_split(part, 7)]
+        parts = [Blocks.of(hashes[rows], differences[rows]) for rows in np.array_split(part, 7)]
         np.testing.assert_array_equal(reduce(Blocks.merge, parts).test(4).p_values, whole.test(4).p_values)
 
 

@@ -74,11 +74,11 @@ def test_more_configurations_and_more_confidence_widen_intervals() -> None:
     rng = np.random.default_rng(3)
     sample = bootstrap(rng.normal(0.4, 0.2, (50, 20)), rng)
 
-    def reach(k: int, confidence: float) -> float:
+    def half_width(k: int, confidence: float) -> float:
         low, high = joint(Sample(*(part[:k] for part in sample)), 50, confidence)
         return float(high[0] - low[0])
 
-    assert reach(1, 0.95) < reach(5, 0.95) < reach(20, 0.95) < reach(20, 0.99)
+    assert half_width(1, 0.95) < half_width(5, 0.95) < half_width(20, 0.95) < half_width(20, 0.99)
 
 
 def test_intervals_of_what_is_missing_or_does_not_vary() -> None:
@@ -111,7 +111,7 @@ def test_one_without_spread_is_not_certain() -> None:
     ]
     low, high = joint_intervals(estimates, sample.replicates)
     assert (low[2], high[2]) == (pytest.approx((0.05 / 6) ** (1 / 50)), 1.0)
-    all_equal = [replace(each, standard_error=0.0, successes=50, mean=1.0) for each in estimates]
+    all_equal = [replace(estimate, standard_error=0.0, successes=50, mean=1.0) for estimate in estimates]
     low, high = joint_intervals(all_equal, np.ones((3, 500)))
     assert low.tolist() == pytest.approx([(0.05 / 6) ** (1 / 50)] * 3)
     assert high.tolist() == [1.0] * 3
@@ -148,19 +148,19 @@ def test_too_little_tells_nothing() -> None:
 @pytest.mark.parametrize("count", [10, 60])
 def test_the_best_is_kept_as_often_as_said_when_all_are_equal(count: int) -> None:
     trials = 800
-    kept = np.mean([may_be_best(s.means, s.replicates, count) for s in samples(trials, count, [0.3] * 5, 6)], axis=0)
+    shares = np.mean([may_be_best(s.means, s.replicates, count) for s in samples(trials, count, [0.3] * 5, 6)], axis=0)
     # The level is 0.95 for each of them; 0.93 leaves three standard deviations of the simulation.
-    assert (kept >= 0.93).all()
-    assert (kept <= 0.98).all()
+    assert (shares >= 0.93).all()
+    assert (shares <= 0.98).all()
 
 
 def test_a_clearly_worse_one_is_dropped_and_the_best_kept() -> None:
     # Differences spread by 0.2 · √0.8 = 0.18: the worst is eight standard errors behind, the second is half of one.
     result = np.array([may_be_best(s.means, s.replicates, 60) for s in samples(500, 60, [0.5, 0.49, 0.3], 7)])
-    kept = result.mean(axis=0)
-    assert kept[0] >= 0.95
-    assert kept[1] >= 0.6
-    assert kept[2] <= 0.001
+    shares = result.mean(axis=0)
+    assert shares[0] >= 0.95
+    assert shares[1] >= 0.6
+    assert shares[2] <= 0.001
 
 
 def test_the_highest_mean_may_always_be_best() -> None:
@@ -176,11 +176,11 @@ def test_one_that_is_always_lower_by_the_same_is_told_from_the_best_for_certain(
     assert may_be_best(sample.means, sample.replicates, 50).tolist() == [True, False, True, True]
 
 
-@pytest.mark.parametrize(("count", "told"), [(4, False), (5, True), (50, True)])
-def test_a_few_queries_of_equal_difference_leave_a_doubt(count: int, told: bool) -> None:
+@pytest.mark.parametrize(("count", "expected"), [(4, False), (5, True), (50, True)])
+def test_a_few_queries_of_equal_difference_leave_a_doubt(count: int, expected: bool) -> None:
     # By the sign test one chance in 2^count that all differences have this sign: 1/16 is too much, 1/32 is not.
     means = np.array([1.0, 0.0])
-    assert may_be_best(means, np.tile(means[:, np.newaxis], 100), count).tolist() == [True, not told]
+    assert may_be_best(means, np.tile(means[:, np.newaxis], 100), count).tolist() == [True, not expected]
 
 
 def test_twins_do_not_move_the_others() -> None:

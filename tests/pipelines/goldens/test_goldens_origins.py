@@ -34,7 +34,7 @@ def test_files_of_a_rag_corpus_are_read_where_they_were_imported_from(
 ) -> None:
     uris = [f"gs://{rag_corpora.BUCKET}/kb/{row['_id']}.md" for row in rows]
     others = [f"gs://{rag_corpora.BUCKET}/kb/scan.pdf"]
-    with rag_corpora.rag_engine(tmp_path, monkeypatch, faults=PASSING, held={CORPUS: [*uris, *others]}) as server:
+    with rag_corpora.rag_engine(tmp_path, monkeypatch, faults=PASSING, existing={CORPUS: [*uris, *others]}) as server:
         bucket = Objects(f"gs://{rag_corpora.BUCKET}")
         for uri, row in zip(uris, rows, strict=True):
             bucket.put(uri, f"# {row['title']}\n\n{row['text']}".encode())

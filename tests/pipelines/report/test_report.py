@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.data import REPOSITORY
 from support.memory_filesystem import FILES
-from support.pages import HOSTILE, Made, Page, hostile_run, large_run
+from support.pages import HOSTILE, ArrayRun, Page, hostile_run, large_run
 from support.runs import rankbeam, run_experiment
 
 from rankbeam.pipelines import report
@@ -37,9 +37,9 @@ def ids(page: Page) -> set[str | None]:
     return {attributes["id"] for _, attributes in page.elements if "id" in attributes}
 
 
-def made(values: np.ndarray, names: tuple[str, ...], documents: list[str] | None = None) -> Made:
+def made(values: np.ndarray, names: tuple[str, ...], documents: list[str] | None = None) -> ArrayRun:
     queries = [(f"q{place}", f"text {place}") for place in range(values.shape[1])]
-    return Made(queries, names, ["AP"], values, documents, ("kind", ["a"] * len(queries)), "words")
+    return ArrayRun(queries, names, ["AP"], values, documents, ("kind", ["a"] * len(queries)), "words")
 
 
 def test_the_demo_has_every_section_and_the_numbers_of_its_tables(demo: Results) -> None:
@@ -253,7 +253,7 @@ def test_many_configurations_are_bounded_and_the_page_says_so(tmp_path: Path) ->
     values = np.random.default_rng(0).random((60, 10, 3))
     names = [f"system {place:02}" for place in range(60)]
     queries = [(f"q{place}", "text") for place in range(10)]
-    made = Made(queries, names, ["AP", "RR", "P@5"], values, None, ("kind", ["a"] * 10), "many", all_pairs=True)
+    made = ArrayRun(queries, names, ["AP", "RR", "P@5"], values, None, ("kind", ["a"] * 10), "many", all_pairs=True)
     results = made.write(tmp_path)
     study = Study(results)
     assert study.baseline == 0

@@ -1,4 +1,4 @@
-"""What happens to a job: its worker gets what was staged, installs it, and runs the staged pipeline."""
+"""Execution of a job: its worker gets the staged packages, installs them, and runs the staged pipeline."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ def execute(job: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
 
     Args:
         job: as it was submitted.
-        folder: that is empty.
+        folder: an empty folder.
         environment: variables that lead to the emulators.
     """
     options = job["environment"]["sdkPipelineOptions"]["options"]
@@ -46,8 +46,8 @@ def execute(job: Mapping[str, Any], folder: Path, environment: Mapping[str, str]
     done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=LIMIT_S)
     if done.returncode:
         return {"error": done.stderr}
-    found: dict[str, Any] = json.loads(answer.read_text())
-    return found
+    result: dict[str, Any] = json.loads(answer.read_text())
+    return result
 
 
 def download(url: str, environment: Mapping[str, str]) -> bytes:
@@ -62,17 +62,19 @@ def download(url: str, environment: Mapping[str, str]) -> bytes:
 def stage(pipeline: protos.Pipeline, folder: Path, environment: Mapping[str, str]) -> Path:
     """Bring everything that the environments of a pipeline name into a folder; returns the folder."""
     folder.mkdir()
-    for each in (each for found in pipeline.components.environments.values() for each in found.dependencies):
-        assert each.type_urn == common_urns.artifact_types.URL.urn, each
-        assert each.role_urn == common_urns.artifact_roles.STAGING_TO.urn, each
-        name = protos.ArtifactStagingToRolePayload.FromString(each.role_payload).staged_name
-        url = protos.ArtifactUrlPayload.FromString(each.type_payload).url
+    for dependency in (
+        dependency for owner in pipeline.components.environments.values() for dependency in owner.dependencies
+    ):
+        assert dependency.type_urn == common_urns.artifact_types.URL.urn, dependency
+        assert dependency.role_urn == common_urns.artifact_roles.STAGING_TO.urn, dependency
+        name = protos.ArtifactStagingToRolePayload.FromString(dependency.role_payload).staged_name
+        url = protos.ArtifactUrlPayload.FromString(dependency.type_payload).url
         (folder / name).write_bytes(download(url, environment))
     return folder
 
 
 def packages(staged: Path) -> Iterator[Path]:
-    """What the container installs before it starts to work, in its order."""
+    """The packages that the container installs before it starts to work, in its order."""
     if (staged / EXTRA_PACKAGES).exists():
         yield from (staged / name for name in (staged / EXTRA_PACKAGES).read_text().split())
     if (staged / SETUP_PACKAGE).exists():
@@ -96,7 +98,7 @@ def pythons() -> "tempfile.TemporaryDirectory[str]":
 def clean_python(folder: Path, packages: Iterable[Path]) -> str:
     """A Python that has what was staged and our dependencies, but no rankbeam of this machine; returns its path.
 
-    A path that stands in a .pth file is searched last, and its own .pth files, such as that of an editable rankbeam,
+    A path named in a .pth file is searched last, and its own .pth files, such as that of an editable rankbeam,
     are not read.
     """
     venv.EnvBuilder(symlinks=True).create(folder)
@@ -111,7 +113,7 @@ def clean_python(folder: Path, packages: Iterable[Path]) -> str:
 
 
 def run(*command: str) -> str:
-    """What a command prints; it sees no setting of Python's, such as PYTHONPATH."""
+    """The output of a command; it sees no setting of Python's, such as PYTHONPATH."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     done = subprocess.run(command, env=variables, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -29,7 +29,7 @@ class Running:
 
     Attributes:
         body: as it was submitted.
-        answer: what its worker said.
+        answer: its worker's answer.
         metrics, messages: as Dataflow tells of them.
         may_run: it is pending until this is set.
         ended: is set when its state is final.
@@ -97,9 +97,9 @@ class Dataflow:
 
     def create(self, project: str, region: str, body: dict[str, Any]) -> dict[str, Any]:
         """Take a job; one of a name that is active already is what comes back instead of a second one."""
-        for each in self.jobs.values():
-            if each.body["name"] == body["name"] and each.state in ACTIVE:
-                return each.body
+        for job in self.jobs.values():
+            if job.body["name"] == body["name"] and job.state in ACTIVE:
+                return job.body
         job_id = f"2026-01-02_03_04_05-{next(self._numbers):019}"
         body |= {"id": job_id, "projectId": project, "location": region, "currentState": "JOB_STATE_PENDING"}
         running = self.jobs[job_id] = Running(body)
@@ -124,7 +124,7 @@ class Dataflow:
         if "error" in job.answer:
             job.fail(job.answer["error"])
             return
-        job.metrics = [metric(each["name"], each["value"], each) for each in job.answer["counters"]]
+        job.metrics = [metric(counter["name"], counter["value"], counter) for counter in job.answer["counters"]]
         job.enter("JOB_STATE_DONE")
 
 
@@ -132,8 +132,8 @@ def metric(name: str, value: int, of: Mapping[str, Any], *, tentative: bool = Fa
     """A counter as Dataflow tells of it.
 
     Args:
-        name: of the counter.
-        value: what was counted.
+        name: name of the counter.
+        value: value of the counter.
         of: its namespace and step.
         tentative: whether it counts what bundles at work have done too.
     """
@@ -167,9 +167,9 @@ class Handler(BaseHTTPRequestHandler):
             self._say(job.body)
 
     def _place(self) -> dict[str, str]:
-        found = JOBS.fullmatch(urllib.parse.urlparse(self.path).path)
-        assert found is not None, self.path
-        return {name: value or "" for name, value in found.groupdict().items()}
+        match = JOBS.fullmatch(urllib.parse.urlparse(self.path).path)
+        assert match is not None, self.path
+        return {name: value or "" for name, value in match.groupdict().items()}
 
     def _job(self) -> Running | None:
         place = self._place()

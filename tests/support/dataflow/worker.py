@@ -22,12 +22,12 @@ def run(pipeline: protos.Pipeline, options: PipelineOptions) -> list[dict[str, o
     result.wait_until_finish()
     return [
         {
-            "step": each.key.step,
-            "namespace": each.key.metric.namespace,
-            "name": each.key.metric.name,
-            "value": each.result,
+            "step": counter.key.step,
+            "namespace": counter.key.metric.namespace,
+            "name": counter.key.metric.name,
+            "value": counter.result,
         }
-        for each in result.metrics().query()["counters"]
+        for counter in result.metrics().query()["counters"]
     ]
 
 
@@ -39,12 +39,12 @@ def number(text: str) -> float | int:
 
 def modules() -> dict[str, str]:
     """The file of every module of ours that was imported."""
-    return {name: str(each.__file__) for name, each in sys.modules.items() if name.partition(".")[0] == "rankbeam"}
+    return {name: str(module.__file__) for name, module in sys.modules.items() if name.partition(".")[0] == "rankbeam"}
 
 
 if __name__ == "__main__":
     path, options, answer = sys.argv[1:]
-    given = PipelineOptions.from_dictionary(json.loads(options, parse_float=number))
-    counters = run(protos.Pipeline.FromString(Path(path).read_bytes()), given)
+    pipeline_options = PipelineOptions.from_dictionary(json.loads(options, parse_float=number))
+    counters = run(protos.Pipeline.FromString(Path(path).read_bytes()), pipeline_options)
     packages = sorted({name.partition(".")[0] for name in sys.modules})
     Path(answer).write_text(json.dumps({"counters": counters, "modules": modules(), "packages": packages}))

@@ -3,7 +3,7 @@
     with serve("search") as url:
         ...  # with BIGQUERY_EMULATOR_HOST = url; the project is PROJECT, and has the dataset "search"
 
-`make go-emulator` builds it once for a machine, into a folder of the user's cache; its version stands in `go/go.mod`.
+`make go-emulator` builds it once for a machine, into a folder of the user's cache; `go/go.mod` has its version.
 
 What v0.8.1 gets wrong, measured through google-cloud-bigquery 3.47:
 - `IF … THEN … END IF` is skipped without a word, whatever the condition. Every statement of a script needs a parameter
@@ -35,7 +35,7 @@ WATCHED = 'exec 3<&0; "$@" <&- & child=$!; cat <&3 >/dev/null; kill -9 $child; w
 
 
 def program() -> Path:
-    """Where the Makefile puts what it builds."""
+    """The program that the Makefile builds."""
     text = Path(__file__).with_name("go").joinpath("go.mod").read_text(encoding="utf-8")
     version = re.search(r"goccy/bigquery-emulator (v[0-9.]+)", text)
     assert version is not None
@@ -83,6 +83,6 @@ def _wait_for(url: str, child: "subprocess.Popen[bytes]") -> None:
 
 def _free_ports() -> list[int]:
     with socket.socket() as one, socket.socket() as other:
-        for each in (one, other):
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in (one, other)]
+        for port in (one, other):
+            port.bind(("127.0.0.1", 0))
+        return [port.getsockname()[1] for port in (one, other)]

@@ -21,13 +21,13 @@ STARTING_S, CLOSING_S, SHOWN_CHARACTERS = 120.0, 10.0, 20_000
 
 
 def missing() -> str | None:
-    """Why there are no emulators; None where they are installed."""
+    """The reason why no emulator can be started; None if they are installed."""
     if INSTALLED.exists():
         return None
     if not INSTALL_LOG.exists():
         return "the emulators are not installed: make .venv-emulators/.installed"
-    said = INSTALL_LOG.read_text(errors="replace").strip() or "interrupted"
-    return f"the emulators could not be installed: {said.splitlines()[-1]}"
+    log = INSTALL_LOG.read_text(errors="replace").strip() or "interrupted"
+    return f"the emulators could not be installed: {log.splitlines()[-1]}"
 
 
 @contextmanager
@@ -35,9 +35,9 @@ def running(kind: str, folder: Path, *arguments: str) -> Iterator[Mapping[str, i
     """An emulator, for as long as the block lasts.
 
     Args:
-        kind: which of those in `server`.
+        kind: name of an emulator in `server`.
         folder: it works in; its log is put there. It removes the folder when this process is killed.
-        arguments: of the function that serves it, after the folder.
+        arguments: arguments of the function that serves it, after the folder.
 
     Yields:
         Its ports.
@@ -59,7 +59,7 @@ def running(kind: str, folder: Path, *arguments: str) -> Iterator[Mapping[str, i
 
 
 def log_of(folder: Path) -> Path:
-    """Where an emulator that works in a folder writes its log."""
+    """The log of an emulator that works in a folder."""
     return folder / "log.txt"
 
 

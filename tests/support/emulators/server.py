@@ -69,10 +69,10 @@ def let_results_be_read() -> None:
     of_table = DuckDBEngine.fetch_arrow
 
     def fetch_arrow(engine: DuckDBEngine, sql: str, *more: object) -> object:
-        if not (asked := RESULT.fullmatch(sql)):
+        if not (match := RESULT.fullmatch(sql)):
             return of_table(engine, sql, *more)
-        result = next(table for job, table in JOB_RESULTS.items() if job.replace("-", "") == asked["job"])
-        return result if asked["columns"] == "*" else result.select(re.findall(r'"(.+?)"', asked["columns"]))
+        result = next(table for job, table in JOB_RESULTS.items() if job.replace("-", "") == match["job"])
+        return result if match["columns"] == "*" else result.select(re.findall(r'"(.+?)"', match["columns"]))
 
     DuckDBEngine.fetch_arrow = fetch_arrow
 
@@ -85,15 +85,15 @@ def bind_parameters_of_scripts() -> None:
     from bqemulator.jobs import executor
     from bqemulator.scripting import interpreter
 
-    given: ContextVar[Any] = ContextVar("given", default=None)
+    parameters: ContextVar[Any] = ContextVar("given", default=None)
     run, bind = executor._run_query_body, interpreter.bind_parameters
 
     async def run_with_parameters(**arguments: Any) -> Any:
-        given.set(arguments["query_params"])
+        parameters.set(arguments["query_params"])
         return await run(**arguments)
 
     def bind_given(sql: str, _: None) -> Any:
-        return bind(sql, given.get())
+        return bind(sql, parameters.get())
 
     executor._run_query_body, interpreter.bind_parameters = run_with_parameters, bind_given
 
@@ -160,6 +160,6 @@ if __name__ == "__main__":
     # What the emulators print belongs into the log, beside what they write to standard error.
     ANSWERS = os.dup(1)
     os.dup2(2, 1)
-    for target, given in ((watch, (int(parent), folder)), (listen, (folder,))):
-        threading.Thread(target=target, args=given, daemon=True).start()
+    for target, target_arguments in ((watch, (int(parent), folder)), (listen, (folder,))):
+        threading.Thread(target=target, args=target_arguments, daemon=True).start()
     {"gcs": serve_gcs, "bigquery": serve_bigquery}[kind](folder, *arguments)

@@ -1,4 +1,4 @@
-"""What runs: Cloud Storage, BigQuery, and both together with an environment that leads Google's clients to them."""
+"""Emulated services: Cloud Storage, BigQuery, and both with an environment for Google's clients."""
 
 import json
 import tempfile
@@ -27,7 +27,7 @@ class Gcs:
         url: with its scheme, for STORAGE_EMULATOR_HOST.
         folder: holds a folder a bucket, and the objects in it as files.
         token_url: gives OAuth tokens to anybody.
-        log: what it wrote.
+        log: its log file.
     """
 
     url: str
@@ -55,7 +55,7 @@ class BigQuery:
         rest_url: for BIGQUERY_EMULATOR_HOST.
         grpc_address: host and port of the Storage Read and Write APIs, without TLS.
         project: it takes where a request names none; others work as well.
-        log: what it wrote.
+        log: its log file.
     """
 
     rest_url: str
@@ -79,7 +79,7 @@ class Cloud:
     environment: Mapping[str, str]
 
     def logs(self) -> list[Path]:
-        """What they wrote."""
+        """The log files of both."""
         return [self.gcs.log, self.bigquery.log]
 
 
@@ -96,7 +96,7 @@ def bigquery(storage: Gcs) -> Iterator[BigQuery]:
     """BigQuery without any dataset, for as long as the block lasts.
 
     Args:
-        storage: what `gs://` means to it; it reads that one's files.
+        storage: the Cloud Storage behind `gs://`; the emulator reads its files.
     """
     with (
         tempfile.TemporaryDirectory(prefix="bigquery-") as folder,
@@ -126,8 +126,8 @@ def write_credentials(folder: Path, token_url: str) -> Path:
     """Write the file of a service account that exists nowhere.
 
     Args:
-        folder: where it is put.
-        token_url: which gives tokens without looking at the signature.
+        folder: folder for the file.
+        token_url: address that gives tokens without checking the signature.
     """
     path = folder / "service-account.json"
     account = f"nobody@{PROJECT}.iam.gserviceaccount.com"

@@ -74,7 +74,7 @@ class Cluster:
     Attributes:
         address: host and port of Flink's REST API and dashboard.
         pool: host and port of the pool of Python workers.
-        folder: of all its files.
+        folder: folder for all its files.
         processes: by name: `jobmanager`, `taskmanager-1`, …, `workers`.
     """
 
@@ -112,25 +112,27 @@ def cluster(
 
     Args:
         folder: an empty folder for its files.
-        task_managers: how many, of two slots each.
+        task_managers: number of task managers with two slots each.
         more: lines of Flink's configuration.
         environment: variables that the Python workers have in addition.
     """
     rpc, rest, blob, pool = free_ports(4)
-    made = Cluster(f"localhost:{rest}", f"localhost:{pool}", folder)
+    running = Cluster(f"localhost:{rest}", f"localhost:{pool}", folder)
     ports = {"rpc": rpc, "rest": rest, "blob": blob, "slots": SLOTS, "more": more}
     try:
-        made.processes["jobmanager"] = _java(folder / "jobmanager", _JOB_MANAGER, ["--executionMode", "cluster"], ports)
+        running.processes["jobmanager"] = _java(
+            folder / "jobmanager", _JOB_MANAGER, ["--executionMode", "cluster"], ports
+        )
         memory = [word for name, size in _MEMORY.items() for word in ("-D", f"taskmanager.{name}={size}")]
         for number in range(1, task_managers + 1):
             name = f"taskmanager-{number}"
             named = ["-D", f"taskmanager.resource-id={name}"]
-            made.processes[name] = _java(folder / name, _TASK_MANAGER, [*memory, *named], ports)
-        made.processes["workers"] = _workers(folder / "workers", pool, environment or {})
-        _wait_for(made, task_managers)
-        yield made
+            running.processes[name] = _java(folder / name, _TASK_MANAGER, [*memory, *named], ports)
+        running.processes["workers"] = _workers(folder / "workers", pool, environment or {})
+        _wait_for(running, task_managers)
+        yield running
     finally:
-        for process in made.processes.values():
+        for process in running.processes.values():
             kill(process)
 
 
@@ -150,14 +152,14 @@ def _workers(folder: Path, port: int, environment: Mapping[str, str]) -> "subpro
     return start(command, folder / "out.txt", environment, cwd=folder)
 
 
-def _wait_for(made: Cluster, task_managers: int) -> None:
+def _wait_for(running: Cluster, task_managers: int) -> None:
     deadline = time.monotonic() + STARTING_S
     while time.monotonic() < deadline:
         with suppress(OSError):
-            if made.get("/overview")["taskmanagers"] == task_managers:
+            if running.get("/overview")["taskmanagers"] == task_managers:
                 return
-        for name, process in made.processes.items():
+        for name, process in running.processes.items():
             if process.poll() is not None:
-                raise RuntimeError(f"{name} ended:\n{(made.folder / name / 'out.txt').read_text()[-2000:]}")
+                raise RuntimeError(f"{name} ended:\n{(running.folder / name / 'out.txt').read_text()[-2000:]}")
         time.sleep(PAUSE_S)
-    raise RuntimeError(f"the cluster did not start within {STARTING_S:.0f} s; its logs are in {made.folder}")
+    raise RuntimeError(f"the cluster did not start within {STARTING_S:.0f} s; its logs are in {running.folder}")

@@ -1,4 +1,4 @@
-"""Where the Makefile puts Flink's jars, Beam's job server and Prism: they are fetched or built once per machine."""
+"""Paths of Flink's jars, Beam's job server and Prism: the Makefile fetches or builds them once per machine."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ PRISM = CACHE / f"prism-{PRISM_VERSION}"
 
 
 def missing_flink() -> str | None:
-    """Why no Flink cluster can be started; None where one can."""
+    """The reason why no Flink cluster can be started; None if one can."""
     if shutil.which("java") is None:
         return "Java is not installed"
     fetched = any(LIBRARIES.glob("flink-dist-*.jar")) and JOB_SERVER.exists()
@@ -20,7 +20,7 @@ def missing_flink() -> str | None:
 
 
 def missing_prism() -> str | None:
-    """Why Prism cannot be started; None where it can."""
+    """The reason why Prism cannot be started; None if it can."""
     return None if PRISM.exists() else f"Prism is not at {PRISM}: make prism"
 
 

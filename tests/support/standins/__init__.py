@@ -1,4 +1,4 @@
-"""Services that stand in for Google's and for anybody's search service: they speak the real protocols, on this machine.
+"""Stand-ins for Google's services and for any search service: they speak the real protocols on this machine.
 
 Each runs in a process of its own, so that what it does costs the client under test nothing, and goes wrong as it is
 told to:
@@ -7,7 +7,7 @@ told to:
         ...  # ask server.address
     assert server.stats().violations_per_minute == 0
 
-What goes wrong stands in `faults`, how arrivals are counted in `quota`, what is answered in `ranking`.
+Module `faults` has the faults, `quota` the counting of arrivals, and `ranking` the answers.
 """
 
 from support.standins.faults import DEFAULT_KINDS, KINDS, Faults

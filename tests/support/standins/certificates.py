@@ -11,7 +11,7 @@ def write(folder: Path) -> tuple[str, str]:
     """Make a certificate for localhost that signs itself.
 
     Args:
-        folder: where it is put.
+        folder: folder for the files.
 
     Returns:
         The paths of the certificate and of its key, both PEM.

@@ -1,4 +1,4 @@
-"""What goes wrong: decided by a request's running number, so that the same query succeeds when it is asked again."""
+"""Faults, chosen by a request's running number, so that the same query succeeds when it is sent again."""
 
 import hashlib
 import re
@@ -16,7 +16,7 @@ DEFAULT_KINDS = (
     "malformed",
     "partial",
 )
-"""What may happen to a call that succeeds later, with the answer that it would have had."""
+"""Faults of calls that succeed later, with the answer that they would have had."""
 
 KINDS = (*DEFAULT_KINDS, "drop_connection", "empty", "wrong_order", "permission", "not_found", "invalid")
 """All that can go wrong with any service.
@@ -39,7 +39,7 @@ MODEL_KINDS = (
     "gpt5", "no_seed", "no_bounds", "no_bounds_anthropic", "no_temperature_extra", "no_form", "too_hot", "too_long",
     "too_many_states", "one_vector", "few_texts", "poison",
 )  # fmt: skip
-"""What else can go wrong with models; `gemini` and `openai` say what each of them means there."""
+"""Further faults of models; `gemini` and `openai` define each of them."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,16 @@ class Faults:
 
     Attributes:
         rate: share of the requests that go wrong. With `first`, 0 means each of those.
-        kinds: what may happen to one that does.
+        kinds: faults of a request that fails.
         first: only that many requests go wrong, from the first; None for no end.
-        after: that many requests go well before.
+        after: number of requests that succeed first.
         only: requests whose query contains this text always go wrong, and no others.
-        hint_s: what `quota_hint` asks clients to wait.
-        hang_s: how long `hang` says nothing, before it answers as usual.
-        seed: of the choice.
+        hint_s: seconds that `quota_hint` asks clients to wait.
+        hang_s: seconds that `hang` is silent before it answers as usual.
+        seed: seed of the choice.
         contents: share of the questions that always go wrong, chosen by their content: what a model blocks or cuts
             is the same however often, and in whatever order, it is asked.
-        content_kinds: what happens to those.
+        content_kinds: faults of those contents.
         named: a query that holds `fault=KIND` goes wrong in that way, and others do not.
     """
 
@@ -79,11 +79,11 @@ class Faults:
             raise ValueError(f"no kinds of fault: {sorted(unknown)}; there are {', '.join((*KINDS, *MODEL_KINDS))}")
 
     def of(self, number: int, query: str) -> str | None:
-        """What happens to a request; None for nothing.
+        """The fault of a request; None if it succeeds.
 
         Args:
-            number: how many requests came, with this one.
-            query: what it asks.
+            number: number of requests so far, including this one.
+            query: the request's query.
         """
         if self.named:
             name = _NAMED.search(query)

@@ -44,7 +44,7 @@ _THOUGHTS = 7
 class Gemini(HttpConnection):
     """One connection of the service."""
 
-    def asked(self, request: Request) -> tuple[str, Any]:
+    def parsed(self, request: Request) -> tuple[str, Any]:
         """The method and the question, or the texts to embed."""
         if (described := _MODEL.fullmatch(request.target.partition("?")[0])) is not None:
             return "model", (described["model"], "get", None, {})
@@ -59,9 +59,9 @@ class Gemini(HttpConnection):
         self.reception.note([f"embed {text[:200]}" for text in texts[1:]])
         return f"embed {texts[0][:200]}", (path["model"], path["method"], texts, {})
 
-    def answer(self, visit: Visit, asked: Any) -> None:
+    def answer(self, visit: Visit, parsed: Any) -> None:
         """Answer, or go wrong as the visit's fault says."""
-        model, method, question, config = asked
+        model, method, question, config = parsed
         fault = visit.fault
         if method == "get":
             named = json.dumps({"name": f"models/{model}"}).encode()
@@ -143,14 +143,14 @@ def _text(content: Any) -> str:
 
 
 def _usage(question: Question, text: str) -> dict[str, int]:
-    asked, said = tokens(question.system + question.user), tokens(text) if text else 0
+    sent, received = tokens(question.system + question.user), tokens(text) if text else 0
     cached = tokens(question.system) if question.system else 0
     return {
-        "promptTokenCount": asked,
+        "promptTokenCount": sent,
         "cachedContentTokenCount": cached,
-        "candidatesTokenCount": said,
+        "candidatesTokenCount": received,
         "thoughtsTokenCount": _THOUGHTS,
-        "totalTokenCount": asked + said + _THOUGHTS,
+        "totalTokenCount": sent + received + _THOUGHTS,
     }
 
 
@@ -165,8 +165,8 @@ def _texts(body: dict[str, Any]) -> list[str]:
 def _embedded(method: str, texts: list[str]) -> dict[str, Any]:
     if method == "predict":
         statistics = lambda text: {"token_count": tokens(text), "truncated": False}  # noqa: E731
-        found = [{"values": embedding(text), "statistics": statistics(text)} for text in texts]
-        return {"predictions": [{"embeddings": one} for one in found]}
+        vectors = [{"values": embedding(text), "statistics": statistics(text)} for text in texts]
+        return {"predictions": [{"embeddings": one} for one in vectors]}
     if method == "embedContent":
         return {"embedding": {"values": embedding(texts[0])}, "usageMetadata": {"promptTokenCount": tokens(texts[0])}}
     return {"embeddings": [{"values": embedding(text)} for text in texts]}

@@ -1,8 +1,8 @@
-"""What the stand-ins of models write and check for a benchmark: true to the texts, unless a text says `lie=KIND`.
+"""Questions and checks that the stand-ins of models write for a benchmark: true unless a text says `lie=KIND`.
 
 A question carries a tag of the sentence that answers it, so that a check can be true without a language model:
 
-    lie=quotes          facts come with quotes that do not stand in the text
+    lie=quotes          facts come with quotes that the text does not contain
     lie=outside         the answer says more than the quotes
     lie=duplicate       the question is the same for all such texts
     lie=leak            the question holds nine words of the text in a row
@@ -17,7 +17,7 @@ from typing import Any
 from support.standins.faults import fraction
 
 MARK = "Q~"
-"""What every question of these stand-ins begins with."""
+"""The beginning of every question of these stand-ins."""
 ELSEWHERE = "This sentence answers a question that another document was said to leave open."
 
 _ITEM = re.compile(r"^\[(\d+)\] (.*?)(?=\n\[\d+\] |\Z)", re.MULTILINE | re.DOTALL)
@@ -32,39 +32,39 @@ Sections = dict[str, str]
 
 def facts(sections: Sections, _: str) -> dict[str, Any]:
     """The sentences of the texts, the first six of each."""
-    found = []
+    items = []
     for number, text in _ITEM.findall(sections["texts"]):
         lies = _LIE.findall(text)
         for sentence in _sentences(text)[:6]:
             quote = f"never {sentence} written" if "quotes" in lies else sentence
             marks = "".join(f" lie={lie}" for lie in lies)
-            found.append({"text": sentence + marks, "source": int(number), "quote": quote})
-    return {"facts": found}
+            items.append({"text": sentence + marks, "source": int(number), "quote": quote})
+    return {"facts": items}
 
 
 def question(sections: Sections, _: str) -> dict[str, Any]:
     """A question about one fact of each text."""
-    given = {int(number): text for number, text in _ITEM.findall(sections["facts"])}
-    lies = {lie for text in given.values() for lie in _LIE.findall(text)}
+    items = {int(number): text for number, text in _ITEM.findall(sections["facts"])}
+    lies = {lie for text in items.values() for lie in _LIE.findall(text)}
     if "texts" in sections:  # it is to be unanswerable
         return _unanswerable(sections, lies)
     wish = sections["type"] + sections["profile"]
     by_text: dict[str, list[int]] = {}
-    for number, text in sorted(given.items()):
+    for number, text in sorted(items.items()):
         match = _OF_TEXT.match(text)
         by_text.setdefault(match[1] if match else "", []).append(number)
-    used = [numbers[int(fraction(wish, given[numbers[0]]) * len(numbers))] for numbers in by_text.values()]
-    plain = [_LIE.sub("", _OF_TEXT.sub("", given[number])).strip() for number in used]
+    used = [numbers[int(fraction(wish, items[numbers[0]]) * len(numbers))] for numbers in by_text.values()]
+    plain = [_LIE.sub("", _OF_TEXT.sub("", items[number])).strip() for number in used]
     answers = [*plain, OUTSIDE] if "outside" in lies else plain
     return {
-        "question": _asked(plain, lies),
+        "question": _query_of(plain, lies),
         "answer": " ".join(answers),
         "facts": used,
         "nuggets": [{"text": text, "vital": True} for text in answers],
     }
 
 
-def _asked(plain: list[str], lies: set[str]) -> str:
+def _query_of(plain: list[str], lies: set[str]) -> str:
     if "duplicate" in lies:
         return f"{MARK} what is written about this subject everywhere, in all documents? {_tags(plain)}"
     if "leak" in lies:
@@ -82,7 +82,7 @@ def _unanswerable(sections: Sections, lies: set[str]) -> dict[str, Any]:
 
 
 def checks(sections: Sections, _: str) -> dict[str, Any]:
-    """True verdicts: tags of sentences, and sentences of the answer that stand in the quotes."""
+    """True verdicts: tags of sentences, and sentences of the answer that the quotes contain."""
     quotes = sections["quotes"]
     answerable = _answered(sections["question"], quotes)
     inside = all(sentence in quotes for sentence in _sentences(sections["answer"]))
@@ -99,15 +99,15 @@ def checks(sections: Sections, _: str) -> dict[str, Any]:
 
 def derive(sections: Sections, _: str) -> dict[str, Any]:
     """The sentences of the quotes whose tags the question has."""
-    wanted = set(_TAG.findall(sections["question"]))
-    found = [sentence for _, quote in _ITEM.findall(sections["quotes"]) for sentence in _sentences(quote)]
-    claims = list(dict.fromkeys(sentence for sentence in found if _tag(sentence) in wanted))
-    is_answered = {_tag(claim) for claim in claims} == wanted
+    tags = set(_TAG.findall(sections["question"]))
+    sentences = [sentence for _, quote in _ITEM.findall(sections["quotes"]) for sentence in _sentences(quote)]
+    claims = list(dict.fromkeys(sentence for sentence in sentences if _tag(sentence) in tags))
+    is_answered = {_tag(claim) for claim in claims} == tags
     return {"answerable": is_answered, "answer": " ".join(claims), "claims": claims if is_answered else []}
 
 
 def critic(sections: Sections, _: str) -> dict[str, Any]:
-    """An approval where the answer stands in the quotes."""
+    """An approval if the quotes contain the answer."""
     inside = all(sentence in sections["quotes"] for sentence in _sentences(sections["answer"]))
     return {"reason": "by tag", "verdict": "approve" if inside else "reject"}
 
@@ -118,7 +118,7 @@ def closed_book(sections: Sections, _: str) -> dict[str, Any]:
 
 
 def verdicts(sections: Sections) -> dict[str, Any]:
-    """What stands word by word in the other text is supported."""
+    """A claim is supported if the other text contains it word by word."""
     name = "nuggets" if "nuggets" in sections else "claims"
     words = ("support", "none") if name == "nuggets" else ("supported", "not_stated")
     other = sections["answer" if name == "nuggets" else "evidence"]
@@ -135,8 +135,8 @@ def grade(sections: Sections) -> dict[str, Any]:
     return {"reason": "by tag", "intent": level, "trust": level, "grade": level}
 
 
-def _answered(asked: str, text: str) -> bool:
-    return set(_TAG.findall(asked)) <= {_tag(sentence) for sentence in _sentences(text)}
+def _answered(question: str, text: str) -> bool:
+    return set(_TAG.findall(question)) <= {_tag(sentence) for sentence in _sentences(text)}
 
 
 def _tags(sentences: list[str]) -> str:
@@ -148,7 +148,11 @@ def _tag(sentence: str) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    return [found.strip() for found in _SENTENCE.findall(re.sub(r"^\[\d+\] ", "", text, flags=re.M)) if found.strip()]
+    return [
+        sentence.strip()
+        for sentence in _SENTENCE.findall(re.sub(r"^\[\d+\] ", "", text, flags=re.M))
+        if sentence.strip()
+    ]
 
 
 def _all_yes(sections: Sections, system: str) -> dict[str, Any]:
@@ -167,4 +171,4 @@ def _all_supported(sections: Sections, _: str) -> dict[str, Any]:
 
 
 AGREED = {"standalone": _all_yes, "answerable": _answered_by_quotes, "verdicts": _all_supported}
-"""What a model says that says yes to everything, by the first key of its answer."""
+"""Replies of a model that agrees to everything, by the first key of its answer."""

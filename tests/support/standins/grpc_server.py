@@ -45,13 +45,13 @@ OPTIONS = (
 
 @dataclass(frozen=True)
 class Method:
-    """What is served.
+    """A method of a service.
 
     Attributes:
         service: full name of the service.
-        name: of the method.
+        name: name of the method.
         request: the class of its protobuf messages.
-        query: what a request asks.
+        query: function from a request to its query.
         answer: the response to a request, with a fault in it or None. A ValueError says what is wrong with the request.
         is_counted: whether requests count for the reception's quota and faults.
     """
@@ -116,7 +116,9 @@ async def start(reception: Reception, *methods: Method) -> int:
     services: dict[str, dict[str, Any]] = {}
     for method in methods:
         services.setdefault(method.service, {})[method.name] = _handler(reception, method)
-    server.add_generic_rpc_handlers(tuple(grpc.method_handlers_generic_handler(*each) for each in services.items()))
+    server.add_generic_rpc_handlers(
+        tuple(grpc.method_handlers_generic_handler(*service) for service in services.items())
+    )
     port: int = _listening(server, settings.certificate, settings.private_key)
     await server.start()
     _running.append(server)

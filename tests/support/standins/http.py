@@ -23,7 +23,7 @@ class Search(HttpConnection):
         super().__init__(reception)
         self._rankings = rankings
 
-    def asked(self, request: Request) -> tuple[str, int]:
+    def parsed(self, request: Request) -> tuple[str, int]:
         """The query and the number of results that are wanted."""
         address = urlsplit(request.target)
         if address.path != "/search":
@@ -34,14 +34,14 @@ class Search(HttpConnection):
         body = json.loads(request.body)
         return str(body["query"]), int(body.get("top_k", DEFAULT_TOP_K))
 
-    def answer(self, visit: Visit, asked: Any) -> None:
+    def answer(self, visit: Visit, body: Any) -> None:
         """Answer with results, or go wrong as the visit's fault says."""
         if visit.fault in STATUSES:
             self.refuse(visit)
         elif visit.fault in ("reset", "drop_connection"):
             self.reset()
         else:
-            self._tell(visit, self._rankings.results(visit.query, 0, asked))
+            self._tell(visit, self._rankings.results(visit.query, 0, body))
 
     def error(self, status: int, message: str) -> bytes:  # noqa: ARG002  the base's signature
         """As many services say it."""
@@ -72,7 +72,11 @@ def _changed(results: list[Result], fault: str | None) -> list[Result]:
 
 def _hits(results: list[Result]) -> bytes:
     hits = [
-        {"_id": each.id, "_score": each.score, "_source": {"text": each.text, "title": each.title, "uri": each.uri}}
-        for each in results
+        {
+            "_id": result.id,
+            "_score": result.score,
+            "_source": {"text": result.text, "title": result.title, "uri": result.uri},
+        }
+        for result in results
     ]
     return json.dumps({"hits": {"hits": hits}}).encode()

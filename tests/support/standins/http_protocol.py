@@ -43,10 +43,10 @@ class Request:
     """A request as it came.
 
     Attributes:
-        method: of it.
+        method: HTTP method.
         target: path and query string.
         headers: with names in lower case.
-        body: of it.
+        body: content of the request.
     """
 
     method: str
@@ -73,8 +73,8 @@ class HttpConnection(asyncio.Protocol):
         self._received = b""
         self._at_work: asyncio.Task[None] | None = None
 
-    def asked(self, request: Request) -> tuple[str, Any]:
-        """What a request asks: a text that names it in the figures, and whatever `answer` needs.
+    def parsed(self, request: Request) -> tuple[str, Any]:
+        """Return the text that names a request in the figures, and the values that `answer` needs.
 
         Raises:
             LookupError: nothing is served there.
@@ -82,7 +82,7 @@ class HttpConnection(asyncio.Protocol):
         """
         raise NotImplementedError
 
-    def answer(self, visit: Visit, asked: Any) -> None:
+    def answer(self, visit: Visit, body: Any) -> None:
         """Answer with `say`, or go wrong as the visit's fault says."""
         raise NotImplementedError
 
@@ -117,10 +117,10 @@ class HttpConnection(asyncio.Protocol):
         """Send an answer.
 
         Args:
-            status: of it.
-            body: of it.
+            status: HTTP status.
+            body: content of the response.
             headers: further ones, each with its line end; a Content-Type replaces that of JSON.
-            length: that is promised; None for the true one.
+            length: the promised length; None for the true one.
         """
         kind = "" if "Content-Type" in headers else "Content-Type: application/json\r\n"
         size = len(body) if length is None else length
@@ -150,7 +150,7 @@ class HttpConnection(asyncio.Protocol):
         if self._at_work is not None or (request := self._taken()) is None:
             return
         try:
-            name, asked = self.asked(request)
+            name, body = self.parsed(request)
         except LookupError as error:
             status = 404 if not isinstance(error, KeyError) else 400
             self.say(status, self.error(status, str(error)))
@@ -158,7 +158,7 @@ class HttpConnection(asyncio.Protocol):
             self.say(400, self.error(400, str(error)))
         else:
             visit = self.reception.enter(name, self._name, lambda: request.shown(name))
-            self._at_work = asyncio.get_running_loop().create_task(self._serve(visit, asked))
+            self._at_work = asyncio.get_running_loop().create_task(self._serve(visit, body))
 
     def _taken(self) -> Request | None:
         """The next request, taken from what was received; None where it is not complete."""
@@ -174,11 +174,11 @@ class HttpConnection(asyncio.Protocol):
         method, target, _ = first.split(" ")
         return Request(method, target, headers, rest[:length])
 
-    async def _serve(self, visit: Visit, asked: Any) -> None:
+    async def _serve(self, visit: Visit, body: Any) -> None:
         try:
             if visit.latency_s > 0:
                 await asyncio.sleep(visit.latency_s)
-            self.answer(visit, asked)
+            self.answer(visit, body)
         finally:
             self.reception.leave(visit)
             self._at_work = None
@@ -186,17 +186,19 @@ class HttpConnection(asyncio.Protocol):
             self._next()
 
 
-async def listen(made: Callable[[], asyncio.Protocol], reception: Reception) -> int:
+async def listen(factory: Callable[[], asyncio.Protocol], reception: Reception) -> int:
     """Serve on a free port, or on that of the settings, and return it.
 
     Args:
-        made: makes a connection.
-        reception: whose settings say whether TLS is spoken.
+        factory: makes a connection.
+        reception: reception whose settings decide whether to speak TLS.
     """
     settings, context = reception.settings, None
     if settings.certificate is not None and settings.private_key is not None:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(settings.certificate, settings.private_key)
-    server = await asyncio.get_running_loop().create_server(made, "127.0.0.1", settings.port, ssl=context, backlog=1024)
+    server = await asyncio.get_running_loop().create_server(
+        factory, "127.0.0.1", settings.port, ssl=context, backlog=1024
+    )
     port: int = server.sockets[0].getsockname()[1]
     return port

@@ -16,7 +16,7 @@ def module(package: str, name: str) -> Any:
 
     Args:
         package: such as "google.cloud.discoveryengine_v1".
-        name: of the module, such as "search_service".
+        name: name of the module, such as "search_service".
     """
     for outer in (package, f"{package}.types"):
         if outer not in sys.modules:
@@ -28,18 +28,18 @@ def _without_init(package: str) -> ModuleType:
     """A package whose modules can be imported, and that runs its `__init__` only when it is asked for anything else."""
     parent, _, name = package.rpartition(".")
     places = importlib.import_module(parent).__path__
-    made = ModuleType(package)
-    made.__path__ = [str(Path(path, name)) for path in places]
+    module = ModuleType(package)
+    module.__path__ = [str(Path(path, name)) for path in places]
 
     def whole(attribute: str) -> Any:
-        if attribute.startswith("__") or any(Path(path, f"{attribute}.py").exists() for path in made.__path__):
+        if attribute.startswith("__") or any(Path(path, f"{attribute}.py").exists() for path in module.__path__):
             raise AttributeError(attribute)  # a module is imported alone
-        del made.__getattr__
-        made.__spec__ = PathFinder.find_spec(package, list(places))
-        assert made.__spec__ is not None
-        assert made.__spec__.loader is not None
-        made.__spec__.loader.exec_module(made)
-        return getattr(made, attribute)
+        del module.__getattr__
+        module.__spec__ = PathFinder.find_spec(package, list(places))
+        assert module.__spec__ is not None
+        assert module.__spec__.loader is not None
+        module.__spec__.loader.exec_module(module)
+        return getattr(module, attribute)
 
-    made.__getattr__ = whole  # type: ignore[method-assign]  the hook of PEP 562
-    return made
+    module.__getattr__ = whole  # type: ignore[method-assign]  the hook of PEP 562
+    return module

@@ -1,7 +1,7 @@
-"""What the stand-ins of models say: made of the content of a question alone, so that asking again changes nothing.
+"""Replies of the stand-ins of models: made of the content of a question alone, so that a repeat changes nothing.
 
 A judge's prompt is known by its fenced data. A verdict on an item depends on the item and the other data only, whatever
-order the items stand in. Questions that are not a judge's get a short answer that cites the first context.
+the order of the items. Questions that are not a judge's get a short answer that cites the first context.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class Question:
     Attributes:
         system: its instructions.
         user: its text.
-        model: that is asked; one whose name begins with "yes" agrees to everything.
+        model: name of the model; one whose name begins with "yes" agrees to everything.
     """
 
     system: str
@@ -49,17 +49,17 @@ class Question:
 
     @property
     def name(self) -> str:
-        """How it is named in the figures."""
+        """Its name in the figures."""
         return f"{self.key} {self.user[:200]}"
 
     def reply(self) -> str:
-        """What is said to it."""
+        """The text of its prompt."""
         form = _FORM.search(self.system + self.user)
-        made = _REPLIES.get(form[1]) if form and self.sections else None
-        if made is None:
+        reply = _REPLIES.get(form[1]) if form and self.sections else None
+        if reply is None:
             return f"Answer {self.key} rests on the first context [1]."
         agreed = goldens.AGREED.get(form[1]) if form and self.model.startswith("yes") else None
-        return json.dumps((agreed or made)(self.sections, self.system))
+        return json.dumps((agreed or reply)(self.sections, self.system))
 
 
 def _verdicts(sections: dict[str, str], _: str) -> dict[str, Any]:
@@ -80,8 +80,8 @@ def _items(text: str) -> list[tuple[str, str]]:
 
 
 def _claims(sections: dict[str, str], _: str) -> dict[str, Any]:
-    found = [text.strip() for text in _SENTENCE.findall(sections["text"]) if text.strip()]
-    return {"claims": [{"id": number, "text": text, "quote": text} for number, text in enumerate(found)]}
+    sentences = [text.strip() for text in _SENTENCE.findall(sections["text"]) if text.strip()]
+    return {"claims": [{"id": number, "text": text, "quote": text} for number, text in enumerate(sentences)]}
 
 
 def _reason(sections: dict[str, str], system: str) -> dict[str, Any]:
@@ -165,5 +165,5 @@ def embedding(text: str) -> list[float]:
 
 
 def tokens(text: str) -> int:
-    """How many tokens a text has."""
+    """The number of tokens of a text."""
     return len(text) // 4 + 1

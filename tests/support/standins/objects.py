@@ -17,7 +17,7 @@ class Objects:
     """The objects of all buckets, by URI.
 
     Args:
-        buckets: that can be written to; the names of all that there are.
+        buckets: names of the buckets that exist and can be written to.
         granted: after so many uploads, more are forbidden; None where they never are.
     """
 
@@ -39,15 +39,15 @@ class Objects:
         with self._lock:
             if uri in self._held:
                 return {uri: self._held[uri]}
-            return {each: text for each, text in self._held.items() if each.startswith(f"{uri}/")}
+            return {name: text for name, text in self._held.items() if name.startswith(f"{uri}/")}
 
     def beginning(self, prefix: str) -> list[str]:
         """The URIs that begin with something."""
         with self._lock:
-            return sorted(each for each in self._held if each.startswith(prefix))
+            return sorted(name for name in self._held if name.startswith(prefix))
 
     def get(self, uri: str) -> str | None:
-        """An object; None where there is none."""
+        """An object; None if it does not exist."""
         with self._lock:
             return self._held.get(uri)
 
@@ -103,8 +103,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._say(404, b"{}")
         root = f"{SCHEME}{self._bucket()}/"
         if place.path.endswith("/o"):
-            found = self.objects.beginning(root + parse_qs(place.query).get("prefix", [""])[0])
-            return self._say(200, json.dumps({"items": [{"name": each.removeprefix(root)} for each in found]}).encode())
+            names = self.objects.beginning(root + parse_qs(place.query).get("prefix", [""])[0])
+            return self._say(200, json.dumps({"items": [{"name": name.removeprefix(root)} for name in names]}).encode())
         text = self.objects.get(root + self._name())
         return self._say(404, b"{}") if text is None else self._say(200, text.encode())
 

@@ -63,7 +63,7 @@ _REFUSALS: dict[str, tuple[str, str | None, str | None]] = {
 class OpenAi(HttpConnection):
     """One connection of the service."""
 
-    def asked(self, request: Request) -> tuple[str, Any]:
+    def parsed(self, request: Request) -> tuple[str, Any]:
         """The body, and the question or the text to embed."""
         if request.target == "/v1/models":
             return "models", (None, None)
@@ -74,13 +74,13 @@ class OpenAi(HttpConnection):
             return f"embed {texts[0][:200]}", (body, None)
         if request.target != "/v1/chat/completions":
             raise LookupError(f"there is nothing at {request.target}")
-        said = {message["role"]: message["content"] for message in body["messages"]}
-        question = Question(said.get("system", ""), said["user"], body["model"])
+        messages = {message["role"]: message["content"] for message in body["messages"]}
+        question = Question(messages.get("system", ""), messages["user"], body["model"])
         return question.name, (body, question)
 
-    def answer(self, visit: Visit, asked: Any) -> None:
+    def answer(self, visit: Visit, parsed: Any) -> None:
         """Answer, or go wrong as the visit's fault says."""
-        body, question = asked
+        body, question = parsed
         if body is None:
             self._list(visit)
             return
@@ -113,7 +113,7 @@ class OpenAi(HttpConnection):
         elif fault == "empty_body":
             self.say(200, b"")
         else:
-            self._tell(json.dumps(self._said(body, question, fault)).encode(), fault)
+            self._tell(json.dumps(self._reply_body(body, question, fault)).encode(), fault)
 
     def error(self, status: int, message: str, code: str | None = None) -> bytes:
         """As OpenAI says it."""
@@ -128,7 +128,7 @@ class OpenAi(HttpConnection):
             self.reception.answered += 1
             self.say(200, body)
 
-    def _said(self, body: dict[str, Any], question: Question | None, fault: str | None) -> dict[str, Any]:
+    def _reply_body(self, body: dict[str, Any], question: Question | None, fault: str | None) -> dict[str, Any]:
         if question is None:
             texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
             data: list[dict[str, Any]] = [
@@ -162,19 +162,19 @@ class OpenAi(HttpConnection):
         return {**head, "choices": choices, **({} if fault == "no_usage" else {"usage": usage})}
 
     def _usage(self, question: Question, text: str) -> dict[str, Any]:
-        asked, said = tokens(question.system + question.user), tokens(text) + _THOUGHTS
-        self.reception.count_tokens(asked + said)
+        sent, received = tokens(question.system + question.user), tokens(text) + _THOUGHTS
+        self.reception.count_tokens(sent + received)
         return {
-            "prompt_tokens": asked,
-            "completion_tokens": said,
-            "total_tokens": asked + said,
+            "prompt_tokens": sent,
+            "completion_tokens": received,
+            "total_tokens": sent + received,
             "prompt_tokens_details": {"cached_tokens": tokens(question.system) if question.system else 0},
             "completion_tokens_details": {"reasoning_tokens": _THOUGHTS},
         }
 
 
 def _refusal(body: dict[str, Any], fault: str | None) -> dict[str, Any] | None:
-    """How services refuse a part of a request, in their own words; None where they take it."""
+    """The refusal of a part of a request, in services' own words; None if they accept it."""
     form = json.dumps(body.get("response_format", {}))
     if fault == "no_seed" and "seed" in body:
         return {"detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs not permitted"}]}

@@ -43,7 +43,7 @@ class Standin:
         address: host and port.
         url: the same with its scheme.
         certificate: path of the certificate to trust, in PEM; None without TLS.
-        pid: of its process.
+        pid: id of its process.
     """
 
     address: str
@@ -55,15 +55,15 @@ class Standin:
     _last: Stats | None = None
 
     def stats(self) -> Stats:
-        """What it saw so far; after its end, what it saw until then."""
+        """Statistics of its requests so far; after its end, of all requests."""
         with self._lock:
-            return self._last or Stats(**_asked(self._child, ""))
+            return self._last or Stats(**_sent(self._child, ""))
 
     def close(self) -> None:
         """Stop it, and keep its figures."""
         with self._lock:
             if self._child.poll() is None:
-                self._last = Stats(**_asked(self._child, ""))
+                self._last = Stats(**_sent(self._child, ""))
         _stop(self._child)
 
 
@@ -92,8 +92,8 @@ def serve(
         answers: by query, its results, best first: "id", "score", and if need be "text", "uri", "display_name",
             "title". RAG Engine's scores are distances. Of "search_documents", by document, its chunks.
         documents: ids of which all other queries find some, always the same.
-        faults: what goes wrong; nothing by default.
-        latency_s: after which a request is answered, or between which bounds.
+        faults: faults of requests; none by default.
+        latency_s: seconds until a request is answered, or their bounds.
         slow: the share of the requests that are answered after another time, and that time in seconds.
         quota_per_minute: requests allowed in any minute; a sixtieth of it, rounded up, in any second.
         enforce: whether requests over the quota are refused. Violations are counted in any case.
@@ -101,9 +101,9 @@ def serve(
             to one another as soon as one of them is delayed.
         streams_per_connection: calls in the air on one connection, at most; for gRPC.
         tls: whether it speaks TLS with a certificate of its own. Google's services then want credentials too.
-        port: of one that has ended, for services over HTTP: an address is part of what a model is; 0 for a free one.
-        rag: of "rag_corpora", fields of `rag_state.Behaviour`.
-        buckets: of the Cloud Storage of "rag_corpora".
+        port: port of an ended stand-in, since an address is part of a model's identity; 0 for a free port. HTTP only.
+        rag: fields of `rag_state.Behaviour` for "rag_corpora".
+        buckets: buckets of the Cloud Storage of "rag_corpora".
     """
     low_s, high_s = latency_s if isinstance(latency_s, tuple) else (latency_s, latency_s)
     with tempfile.TemporaryDirectory() as folder:
@@ -122,10 +122,10 @@ def serve(
 
 def settings_from(line: str) -> Settings:
     """The settings that a parent wrote."""
-    found = json.loads(line)
-    faults = found.pop("faults")
+    settings = json.loads(line)
+    faults = settings.pop("faults")
     tuples = {name: tuple(faults[name]) for name in ("kinds", "content_kinds")}
-    return Settings(**found, faults=Faults(**{**faults, **tuples}))
+    return Settings(**settings, faults=Faults(**{**faults, **tuples}))
 
 
 def _started(kind: str, settings: Settings) -> Standin:
@@ -133,7 +133,7 @@ def _started(kind: str, settings: Settings) -> Standin:
     piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     child = Process(SERVING, SERVER_MODULES[kind], env={**os.environ, "PYTHONPATH": path}, **piped)
     try:
-        port = _asked(child, json.dumps(asdict(settings)))["port"]
+        port = _sent(child, json.dumps(asdict(settings)))["port"]
     except BaseException:
         _stop(child)
         raise
@@ -141,7 +141,7 @@ def _started(kind: str, settings: Settings) -> Standin:
     return Standin(f"127.0.0.1:{port}", f"{scheme}://127.0.0.1:{port}", settings.certificate, child.pid, child)
 
 
-def _asked(child: Process, line: str) -> dict[str, Any]:
+def _sent(child: Process, line: str) -> dict[str, Any]:
     assert child.stdin is not None
     assert child.stdout is not None
     child.stdin.write(f"{line}\n")
@@ -149,8 +149,8 @@ def _asked(child: Process, line: str) -> dict[str, Any]:
     answer = child.stdout.readline()
     if not answer:
         raise RuntimeError("the stand-in ended; its standard error says why")
-    found: dict[str, Any] = json.loads(answer)
-    return found
+    figures: dict[str, Any] = json.loads(answer)
+    return figures
 
 
 def _stop(child: Process) -> None:

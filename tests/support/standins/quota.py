@@ -12,9 +12,9 @@ class Window:
     """A window of fixed length that ends at the latest arrival; what is exactly its length older is outside.
 
     Attributes:
-        length_s: of the window.
+        length_s: length of the window in seconds.
         limit: arrivals that it may hold; None for any number.
-        times: of the arrivals in it, in seconds.
+        times: times of the arrivals in it, in seconds.
         busiest: the most arrivals that it ever held.
         violations: arrivals that were over the limit.
     """

@@ -31,14 +31,14 @@ def _messages() -> Any:
 async def start(reception: Reception) -> int:
     """Serve on a free port, and return it."""
     behaviour = Behaviour(**reception.settings.rag)
-    held = objects.Objects(tuple(reception.settings.buckets), behaviour.uploads_granted)
-    state = RagState(behaviour, time.monotonic, held.below, held.put)
-    storage_port = objects.serve(held)
+    storage = objects.Objects(tuple(reception.settings.buckets), behaviour.uploads_granted)
+    state = RagState(behaviour, time.monotonic, storage.below, storage.put)
+    storage_port = objects.serve(storage)
     reception.extra = lambda: {
         **state.shown(),
         "storage_port": storage_port,
-        "objects": held.beginning("gs://"),
-        "uploads": held.uploads,
+        "objects": storage.beginning("gs://"),
+        "uploads": storage.uploads,
     }
     api = _Api(state)
     own = _messages()
@@ -87,7 +87,7 @@ class _Api:
         self._data = messages.module(PACKAGE, "vertex_rag_data")
 
     def methods(self) -> dict[str, Callable[[Any], Any]]:
-        """What answers, by the name of the method."""
+        """Handlers by the name of the method."""
         return {
             "CreateRagCorpus": self.create,
             "ListRagCorpora": self.list_corpora,
@@ -123,30 +123,34 @@ class _Api:
 
     def list_locations(self, request: Any) -> Any:
         page, token = _page(
-            [f"{request.name}/locations/{each}" for each in self._state.behaviour.locations], request.page_token, 1
+            [f"{request.name}/locations/{location}" for location in self._state.behaviour.locations],
+            request.page_token,
+            1,
         )
-        return locations_pb2.ListLocationsResponse(locations=[{"name": each} for each in page], next_page_token=token)
+        return locations_pb2.ListLocationsResponse(
+            locations=[{"name": location} for location in page], next_page_token=token
+        )
 
     def list_corpora(self, request: Any) -> Any:
         if not self._state.behaviour.locations.get(request.parent.rpartition("/")[2], True):
             raise Refused(UNIMPLEMENTED, "RAG Engine is not available in this location")
-        here = [each for each in self._state.corpora() if each.name.startswith(f"{request.parent}/")]
+        here = [corpus for corpus in self._state.corpora() if corpus.name.startswith(f"{request.parent}/")]
         page, token = _page(here, request.page_token)
         return self._types.ListRagCorporaResponse.pb()(
-            rag_corpora=[self._corpus(each) for each in page], next_page_token=token
+            rag_corpora=[self._corpus(corpus) for corpus in page], next_page_token=token
         )
 
     def list_files(self, request: Any) -> Any:
         page, token = _page(list(self._state.corpus(request.parent).files.values()), request.page_token)
-        found = self._data.RagFile.pb()
-        files = [found(display_name=each.name, gcs_source={"uris": [each.uri]}) for each in page]
+        message = self._data.RagFile.pb()
+        files = [message(display_name=file.name, gcs_source={"uris": [file.uri]}) for file in page]
         return self._types.ListRagFilesResponse.pb()(rag_files=files, next_page_token=token)
 
     def get_operation(self, request: Any) -> Any:
         return self._operation(self._state.operation(request.name))
 
     def list_operations(self, request: Any) -> Any:
-        shown = [self._operation(each) for each in self._state.operations(request.name)]
+        shown = [self._operation(operation) for operation in self._state.operations(request.name)]
         return operations_pb2.ListOperationsResponse(operations=shown)
 
     def _started(self, operation: Operation, is_lost: bool = False) -> Any:
@@ -185,10 +189,10 @@ class _Api:
 def _contexts(state: RagState, types: Any, request: Any) -> Any:
     corpus = request.vertex_rag_store.rag_resources[0].rag_corpus
     top_k = request.query.rag_retrieval_config.top_k or 10
-    found = state.retrieve(corpus, request.query.text, top_k)
+    results = state.retrieve(corpus, request.query.text, top_k)
     contexts = [
         {"source_uri": file.uri, "source_display_name": file.name, "text": chunk, "score": distance}
-        for distance, file, chunk in found
+        for distance, file, chunk in results
     ]
     return types.RetrieveContextsResponse.pb()(contexts={"contexts": contexts})
 

@@ -23,15 +23,15 @@ async def start(reception: Reception) -> int:
             name="RetrieveContexts",
             request=REQUEST,
             query=lambda request: request.query.text,
-            answer=lambda request, fault: _response(_found(rankings, request), fault),
+            answer=lambda request, fault: _response(_results_of(rankings, request), fault),
         ),
     )
 
 
-def _found(rankings: Rankings, request: Any) -> list[Result]:
+def _results_of(rankings: Rankings, request: Any) -> list[Result]:
     config = request.query.rag_retrieval_config
     results = rankings.results(request.query.text, 0, config.top_k or DEFAULT_TOP_K)
-    near = [each for each in results if _is_near(each.score, config.filter)]
+    near = [result for result in results if _is_near(result.score, config.filter)]
     return _reranked(near) if config.HasField("ranking") else near
 
 
@@ -51,9 +51,9 @@ def _reranked(results: list[Result]) -> list[Result]:
 def _response(results: list[Result], fault: str | None) -> Any:
     if fault == "empty":
         return RESPONSE()
-    contexts = [_context(each) for each in (turned_around(results) if fault == "wrong_order" else results)]
+    contexts = [_context(result) for result in (turned_around(results) if fault == "wrong_order" else results)]
     if fault == "malformed":
-        contexts = [{**each, "source_uri": "", "source_display_name": ""} for each in contexts] or [{"text": "?"}]
+        contexts = [{**result, "source_uri": "", "source_display_name": ""} for result in contexts] or [{"text": "?"}]
     return RESPONSE(contexts={"contexts": contexts})
 
 

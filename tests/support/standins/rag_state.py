@@ -1,4 +1,4 @@
-"""What a project and region of RAG Engine hold: corpora, files, long-running operations; on any clock.
+"""State of RAG Engine in a project and region: corpora, files, long-running operations; on any clock.
 
 `rag_corpora` serves it over gRPC. Quotas are counted always and enforced if asked for; what goes wrong is decided by
 names and running numbers, so that it does when it is tried again.
@@ -32,15 +32,15 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Behaviour:
-    """How the service behaves.
+    """Behaviour of the service.
 
     Attributes:
-        create_s: how long it takes to make a corpus.
-        seconds_per_file: how long an import takes, at the whole budget of embeddings.
-        most_imports: that may run at once.
-        embeddings_per_minute: that running imports may ask for together.
+        create_s: seconds to create a corpus.
+        seconds_per_file: seconds to import a file with the whole budget of embeddings.
+        most_imports: most imports that may run at once.
+        embeddings_per_minute: budget that running imports share.
         models: embedding models that exist.
-        lost_creates, lost_imports: of so many first requests the answer is lost, after they were done.
+        lost_creates, lost_imports: number of first requests that are done but whose answer is lost.
         failed_operations: so many first imports end with an error inside the operation, half done.
         endless_imports: so many first imports run until their corpus is deleted.
         failing: share of the files that fail when they are imported for the first time.
@@ -48,8 +48,8 @@ class Behaviour:
         broken: files whose name contains this always fail.
         shows_operations: whether it lists operations.
         exclusive: a corpus with an import that runs takes no other change.
-        held: corpora that there are from the beginning: by full name, the URIs of their files.
-        locations: of every project, by name, and whether each has RAG Engine.
+        existing: corpora that exist from the beginning: by full name, the URIs of their files.
+        locations: by name, whether each location of every project has RAG Engine.
         uploads_granted: after so many objects, Cloud Storage refuses to write more; None where it never does.
     """
 
@@ -67,7 +67,7 @@ class Behaviour:
     broken: str = "\0"
     shows_operations: bool = True
     exclusive: bool = False
-    held: Mapping[str, list[str]] = field(default_factory=dict)
+    existing: Mapping[str, list[str]] = field(default_factory=dict)
     locations: Mapping[str, bool] = field(default_factory=dict)
     uploads_granted: int | None = None
 
@@ -83,7 +83,7 @@ class File:
 
     @property
     def name(self) -> str:
-        """What the service calls it."""
+        """Its resource name in the service."""
         return self.uri.rpartition("/")[2]
 
     def chunks(self) -> list[str]:
@@ -128,11 +128,11 @@ class Operation:
 
 @dataclass
 class Seen:
-    """What happened.
+    """Statistics of the service.
 
     Attributes:
         imports: by display name of the corpus and file, how often it was imported.
-        most_imports: that ran at once.
+        most_imports: most imports that ran at once.
         most_embeddings: per minute that running imports asked one model for together.
         created, deleted: corpora.
     """
@@ -149,7 +149,7 @@ class RagState:
     """All corpora of a project and region.
 
     Args:
-        behaviour: of the service.
+        behaviour: behaviour of the service.
         clock: seconds that never go back.
         read: the objects of Cloud Storage.
         write: writes an object of Cloud Storage.
@@ -161,7 +161,7 @@ class RagState:
         self.behaviour, self._clock, self._read, self._write = behaviour, clock, read, write
         self._corpora = {
             name: Corpus(name, "held", "", "", 0.0, {uri: File(uri, "", 1, 0) for uri in uris})
-            for name, uris in behaviour.held.items()
+            for name, uris in behaviour.existing.items()
         }
         self._operations: dict[str, Operation] = {}
         self._numbers = itertools.count(1000)
@@ -171,7 +171,7 @@ class RagState:
     def corpora(self) -> list[Corpus]:
         """All of them, oldest first."""
         self._advance()
-        return sorted(self._corpora.values(), key=lambda each: each.created)
+        return sorted(self._corpora.values(), key=lambda corpus: corpus.created)
 
     def corpus(self, name: str) -> Corpus:
         """One of them."""
@@ -192,11 +192,11 @@ class RagState:
         self._advance()
         if not self.behaviour.shows_operations:
             raise Refused(INVALID, "operations of this resource are not listed")
-        return [each for each in self._operations.values() if each.corpus == corpus]
+        return [operation for operation in self._operations.values() if operation.corpus == corpus]
 
     def operations_of(self, corpus: str) -> list[Operation]:
         """Those on a corpus, whether the service lists them or not."""
-        return [each for each in self._operations.values() if each.corpus == corpus]
+        return [operation for operation in self._operations.values() if operation.corpus == corpus]
 
     def create(self, parent: str, display_name: str, description: str, endpoint: str) -> tuple[Operation, bool]:
         """Make a corpus; returns the operation, and whether its answer is lost."""
@@ -232,9 +232,9 @@ class RagState:
         def end(operation: Operation) -> None:
             self._corpora.pop(name, None)
             self.seen.deleted += 1
-            for each in self._operations.values():
-                if each.corpus == name and each.ends == math.inf:
-                    each.ends = operation.ends
+            for other in self._operations.values():
+                if other.corpus == name and other.ends == math.inf:
+                    other.ends = operation.ends
 
         return self._begin("delete", name, 0.0, end)
 
@@ -244,10 +244,10 @@ class RagState:
         """Import files; returns the operation, and whether its answer is lost."""
         corpus = self.corpus(name)
         self._refuse_busy(name)
-        running = [each for each in self._operations.values() if each.kind == "import" and not each.is_done]
+        running = [item for item in self._operations.values() if item.kind == "import" and not item.is_done]
         if len(running) >= self.behaviour.most_imports:
             raise Refused(EXHAUSTED, f"Quota exceeded: {len(running)} imports are running.")
-        objects = {uri: text for each in uris for uri, text in self._read(each).items()}
+        objects = {uri: text for item in uris for uri, text in self._read(item).items()}
         if not objects or len(objects) > MOST_FILES:
             raise Refused(INVALID, f"{len(objects)} files are to be imported; 1 to {MOST_FILES} can be")
         size, overlap = chunking
@@ -261,7 +261,7 @@ class RagState:
             half = list(objects)[: len(objects) // 2] if operation.code else list(objects)
             for uri in half:
                 self._import(corpus, File(uri, objects[uri], size, overlap), operation)
-            self._write(sink, "".join(f"{json.dumps(each)}\n" for each in operation.results))
+            self._write(sink, "".join(f"{json.dumps(result)}\n" for result in operation.results))
 
         seconds = len(objects) * self.behaviour.seconds_per_file * self.behaviour.embeddings_per_minute / embeddings
         if self._times["import"] < self.behaviour.endless_imports:
@@ -269,8 +269,8 @@ class RagState:
         operation = self._begin("import", name, seconds, end)
         operation.embeddings, operation.sink = embeddings, sink
         self.seen.most_imports = max(self.seen.most_imports, len(running) + 1)
-        alike = {each.name for each in self._corpora.values() if each.model == corpus.model}  # each has its own quota
-        together = sum(each.embeddings for each in running if each.corpus in alike) + embeddings
+        alike = {item.name for item in self._corpora.values() if item.model == corpus.model}  # each has its own quota
+        together = sum(item.embeddings for item in running if item.corpus in alike) + embeddings
         self.seen.most_embeddings = max(self.seen.most_embeddings, together)
         self._times["import"] += 1
         if self._times["import"] <= self.behaviour.failed_operations:
@@ -281,8 +281,10 @@ class RagState:
         ] <= self.behaviour.failed_operations + self.behaviour.lost_imports
 
     def _refuse_busy(self, name: str) -> None:
-        running = [each for each in self._operations.values() if each.kind == "import" and not each.is_done]
-        if self.behaviour.exclusive and any(each.corpus == name for each in running):
+        running = [
+            operation for operation in self._operations.values() if operation.kind == "import" and not operation.is_done
+        ]
+        if self.behaviour.exclusive and any(operation.corpus == name for operation in running):
             raise Refused(BUSY, f"FAILED_PRECONDITION: There are other operations running on the RagCorpus {name}.")
 
     def retrieve(self, name: str, query: str, top_k: int) -> list[tuple[float, File, str]]:
@@ -290,7 +292,7 @@ class RagState:
         words = set(re.findall(r"\w+", query.lower()))
         chunks = [(file, chunk) for file in self.corpus(name).files.values() for chunk in file.chunks()]
         rated = [(_distance(words, chunk), file.uri, file, chunk) for file, chunk in chunks]
-        nearest = sorted(rated, key=lambda each: each[:2])[:top_k]
+        nearest = sorted(rated, key=lambda rating: rating[:2])[:top_k]
         return [(distance, file, chunk) for distance, _, file, chunk in nearest if distance < 1]
 
     def _import(self, corpus: Corpus, file: File, operation: Operation) -> None:
@@ -302,8 +304,8 @@ class RagState:
         is_first, share = self._times[place] == 1, fraction(0, place)
         if self.behaviour.broken in file.name or (is_first and share < self.behaviour.failing):
             operation.counts["failed"] += 1
-            said = "the file is broken" if self.behaviour.broken in file.name else "embedding failed"
-            operation.results.append({"source_uri": file.uri, "status": "FAILED", "error_message": said})
+            message = "the file is broken" if self.behaviour.broken in file.name else "embedding failed"
+            operation.results.append({"source_uri": file.uri, "status": "FAILED", "error_message": message})
         elif is_first and share < self.behaviour.failing + self.behaviour.skipped:
             operation.counts["skipped"] += 1
         else:
@@ -322,22 +324,22 @@ class RagState:
     def _advance(self) -> None:
         """End the operations whose time has come, in their order."""
         now = self._clock()
-        for each in sorted(self._operations.values(), key=lambda operation: operation.ends):
-            if not each.is_done and each.ends <= now:
-                each.is_done = True
-                each.end(each)
+        for pending in sorted(self._operations.values(), key=lambda operation: operation.ends):
+            if not pending.is_done and pending.ends <= now:
+                pending.is_done = True
+                pending.end(pending)
 
     def progress(self, operation: Operation) -> int:
-        """How much of an operation is done, in percent."""
+        """The progress of an operation, in percent."""
         length = operation.ends - operation.begun
         return 100 if operation.is_done or not length else int(100 * (self._clock() - operation.begun) / length)
 
     def shown(self) -> dict[str, Any]:
-        """What happened, and what there is, as JSON values."""
+        """The statistics and the current corpora, as JSON values."""
         there = [
-            {"name": each.name, "display_name": each.display_name, "description": each.description,
-             "files": len(each.files)}
-            for each in self.corpora()
+            {"name": corpus.name, "display_name": corpus.display_name, "description": corpus.description,
+             "files": len(corpus.files)}
+            for corpus in self.corpora()
         ]  # fmt: skip
         return {**asdict(self.seen), "corpora": there}
 

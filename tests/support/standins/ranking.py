@@ -1,4 +1,4 @@
-"""What is found: the results that a test wrote down, or ones that follow from the query's text."""
+"""Results that a test wrote down, or that follow from the query's text."""
 
 import hashlib
 import math
@@ -12,12 +12,12 @@ class Result:
     """One result.
 
     Attributes:
-        id: of the document.
+        id: id of the document.
         score: as the service says it: a distance where it deals in those, else higher is better; None for none.
-        text: what was found.
-        uri: where the document lies.
-        display_name: what people call its file.
-        title: of the document.
+        text: text of the result.
+        uri: address of the document.
+        display_name: display name of its file.
+        title: title of the document.
     """
 
     id: str
@@ -38,12 +38,12 @@ class Rankings:
     """
 
     def __init__(self, answers: Mapping[str, Sequence[Mapping[str, Any]]], documents: Sequence[str], distances: bool):
-        self._answers = {query: [_result(**each) for each in results] for query, results in answers.items()}
+        self._answers = {query: [_result(**result) for result in results] for query, results in answers.items()}
         self._documents = documents
         self._distances = distances
 
     def count(self, query: str) -> int:
-        """How many results a query has."""
+        """The number of results of a query."""
         return len(self._answers.get(query, self._documents))
 
     def results(self, query: str, start: int, count: int) -> list[Result]:
@@ -52,13 +52,13 @@ class Rankings:
         Args:
             query: its text.
             start: the position, from 0.
-            count: how many, at most.
+            count: most results.
         """
         if query in self._answers:
             return self._answers[query][start : start + count]
-        return self._made(query, start, min(start + count, len(self._documents)))
+        return self._invented(query, start, min(start + count, len(self._documents)))
 
-    def _made(self, query: str, start: int, end: int) -> list[Result]:
+    def _invented(self, query: str, start: int, end: int) -> list[Result]:
         """Walk the documents from one place in steps of one length: each comes once, and no list is shuffled."""
         size = len(self._documents)
         seed = int.from_bytes(hashlib.blake2b(query.encode(), digest_size=12).digest(), "big")
@@ -75,7 +75,7 @@ class Rankings:
 
 def turned_around(results: Sequence[Result]) -> list[Result]:
     """The same results in the same places, the last one's score first."""
-    return [replace(each, score=other.score) for each, other in zip(results, reversed(results), strict=True)]
+    return [replace(result, score=other.score) for result, other in zip(results, reversed(results), strict=True)]
 
 
 def _stride(seed: int, size: int) -> int:

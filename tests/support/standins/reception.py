@@ -1,4 +1,4 @@
-"""Where every request comes in, whatever the protocol: it is counted, and told what will happen to it."""
+"""Reception of every request, whatever the protocol: it is counted, and its fault and latency are chosen."""
 
 import time
 from collections import Counter, deque
@@ -15,7 +15,7 @@ OVER_QUOTA = "over_quota"
 
 @dataclass(frozen=True)
 class Settings:
-    """How a stand-in behaves; `serve` says what each of them is."""
+    """Behaviour of a stand-in; `serve` describes each setting."""
 
     answers: Mapping[str, Sequence[Mapping[str, Any]]]
     documents: Sequence[str]
@@ -35,7 +35,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Stats:
-    """What a stand-in saw.
+    """Statistics of a stand-in's requests.
 
     Attributes:
         calls: requests that came.
@@ -47,12 +47,12 @@ class Stats:
         busiest_minute: the most requests in any minute.
         most_open: the most requests in the air at once.
         most_streams_per_connection: the most of them on one connection.
-        second_pages: how often a further page of results was asked for.
+        second_pages: number of requests for a further page of results.
         arrivals: when each request came, in seconds of `time.monotonic`, which all processes of a machine share.
-        queries: how often each query was asked.
+        queries: number of requests by query.
         requests: the last ones, as JSON: "query", "metadata" or "headers", "message" or "body".
-        tokens: of a model's answers, when each was given and how many tokens it took, asked and answered.
-        extra: what else a service has to say.
+        tokens: time of each answer of a model, and its tokens of input and output.
+        extra: further values of the service.
     """
 
     calls: int
@@ -77,10 +77,10 @@ class Visit:
     """One request that is in.
 
     Attributes:
-        query: what it asks.
+        query: the request's query.
         connection: it came on.
-        latency_s: after which it is answered.
-        fault: what goes wrong; None for nothing.
+        latency_s: seconds until it is answered.
+        fault: its fault; None if it succeeds.
         hint_s: when the client should come again, where the fault says so.
     """
 
@@ -96,11 +96,11 @@ class Reception:
     """Counts requests and decides about them; used from one thread.
 
     Attributes:
-        settings: of the stand-in.
+        settings: settings of the stand-in.
         clock: seconds that never go back.
-        second_pages: how often a further page was asked for; whoever serves pages counts.
+        second_pages: number of requests for a further page; the service that has pages counts them.
         answered: proper answers; whoever gives them counts.
-        extra: what else the service has to say.
+        extra: further values of the service.
     """
 
     settings: Settings
@@ -125,7 +125,7 @@ class Reception:
         """Count a request; whoever does must `leave` with the visit.
 
         Args:
-            query: what it asks.
+            query: the request's query.
             connection: it came on.
             shown: the request as JSON, made when somebody wants to see it.
         """
@@ -153,7 +153,7 @@ class Reception:
         self._tokens.append((self.clock(), tokens))
 
     def stats(self) -> Stats:
-        """What was seen so far."""
+        """Statistics so far."""
         return Stats(
             calls=len(self._arrivals),
             answered=self.answered,

@@ -1,4 +1,4 @@
-"""What a data store of Vertex AI Search holds: `DocumentService.ListDocuments` and `ChunkService.ListChunks`.
+"""Data stores of Vertex AI Search: `DocumentService.ListDocuments` and `ChunkService.ListChunks`.
 
 A document whose first chunk has a "uri" is a file of Cloud Storage; else one with a "title" is structured; else the
 service holds it as text.
@@ -20,19 +20,19 @@ CHUNK = messages.module("google.cloud.discoveryengine_v1alpha", "chunk").Chunk.p
 
 async def start(reception: Reception) -> int:
     """Serve on a free port, and return it."""
-    held = reception.settings.answers
+    answers = reception.settings.answers
     storage = objects.Objects(tuple(reception.settings.buckets))
     storage_port = objects.serve(storage)
     reception.extra = lambda: {"storage_port": storage_port}
 
     def documents(request: Any, _: str | None) -> Any:
-        names, token = _page(sorted(held), request)
-        shown = [_document(request.parent, name, held[name]) for name in names]
+        names, token = _page(sorted(answers), request)
+        shown = [_document(request.parent, name, answers[name]) for name in names]
         return STABLE.ListDocumentsResponse.pb()(documents=shown, next_page_token=token)
 
     def chunks(request: Any, _: str | None) -> Any:
         name = request.parent.rpartition("/")[2]
-        rows, token = _page(list(enumerate(held[name], start=1)), request)
+        rows, token = _page(list(enumerate(answers[name], start=1)), request)
         shown = [
             CHUNK(
                 name=f"{request.parent}/chunks/c{number}",

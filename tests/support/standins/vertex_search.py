@@ -55,7 +55,7 @@ def _response(rankings: Rankings, request: Any, fault: str | None) -> Any:
     if fault == "wrong_order":
         results = turned_around(results)
     return RESPONSE(
-        results=[{}] if fault == "malformed" else [_result(each, request) for each in results],
+        results=[{}] if fault == "malformed" else [_result(result, request) for result in results],
         total_size=count,
         next_page_token=str(end) if end < count else "",
     )
@@ -78,16 +78,16 @@ def _name(result: Result, request: Any) -> str:
 
 
 def _derived(result: Result, request: Any) -> dict[str, Any]:
-    """What is known about a document; passages only where they are asked for."""
+    """Data of a document; passages only if the request asks for them."""
     spec = request.content_search_spec
-    found: dict[str, Any] = {"title": result.title, "link": result.uri}
+    fields: dict[str, Any] = {"title": result.title, "link": result.uri}
     if spec.snippet_spec.return_snippet:
-        found["snippets"] = [{"snippet": result.text, "snippet_status": "SUCCESS"}]
+        fields["snippets"] = [{"snippet": result.text, "snippet_status": "SUCCESS"}]
     if spec.extractive_content_spec.max_extractive_answer_count:
-        found["extractive_answers"] = [{"content": result.text, "pageNumber": "1"}]
+        fields["extractive_answers"] = [{"content": result.text, "pageNumber": "1"}]
     if spec.extractive_content_spec.max_extractive_segment_count:
-        found["extractive_segments"] = [{"content": result.text, "pageNumber": "1"}]
-    return found
+        fields["extractive_segments"] = [{"content": result.text, "pageNumber": "1"}]
+    return fields
 
 
 def _found_chunk(result: Result, request: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What goes wrong, and what BigQuery says then."""
+"""Faults, and BigQuery's messages for them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,11 +25,11 @@ class Refusal(Exception):
         self.reason, self.message, self.status = reason, message, STATUSES[reason]
 
     def proto(self) -> dict[str, Any]:
-        """As it stands in a job."""
+        """The error as a job has it."""
         return {"reason": self.reason, "message": self.message}
 
     def body(self) -> dict[str, Any]:
-        """As it stands in an answer."""
+        """The error as an answer has it."""
         errors = [{"domain": "global", **self.proto()}]
         return {"error": {"code": self.status, "message": self.message, "errors": errors}}
 
@@ -43,10 +43,10 @@ class Fault:
         what: a reason of STATUSES; "drop" to close the connection before anything is done, "lost" to do it after. A job
             ends with the reason as its error; "slow" makes it last `seconds`, a script that long for every statement;
             "dies" ends a script after `after` statements.
-        times: how often.
+        times: number of times.
         text: only requests and jobs in which this stands.
-        seconds: of "slow".
-        after: of "dies".
+        seconds: delay of "slow".
+        after: number of statements before "dies".
         message: said with it.
     """
 
@@ -59,7 +59,7 @@ class Fault:
     message: str = "as the script says"
 
     def refusal(self) -> Refusal:
-        """What is said."""
+        """The message."""
         return Refusal("backendError" if self.what == "dies" else self.what, self.message)
 
 

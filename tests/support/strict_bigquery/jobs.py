@@ -19,8 +19,8 @@ class Job:
 
     Attributes:
         resource: as jobs.get shows it, but for what changes.
-        error: that it ended with.
-        rows: that it loaded.
+        error: error that ended it.
+        rows: number of loaded rows.
     """
 
     resource: dict[str, Any]
@@ -31,9 +31,9 @@ class Job:
 
     @property
     def configuration(self) -> dict[str, Any]:
-        """What it does."""
-        found: dict[str, Any] = self.resource["configuration"]
-        return found
+        """Its configuration."""
+        configuration: dict[str, Any] = self.resource["configuration"]
+        return configuration
 
     def shown(self) -> dict[str, Any]:
         """The resource, complete."""
@@ -51,7 +51,7 @@ class Warehouse:
 
     Args:
         project: its name.
-        root: the folder that stands for `gs://`.
+        root: the folder behind `gs://`.
     """
 
     def __init__(self, project: str, root: Path | None) -> None:
@@ -69,10 +69,10 @@ class Warehouse:
             Refusal: there is none.
         """
         self.place(dataset)
-        found = self.tables.get((dataset, name))
-        if found is None or found.has_expired:
+        table = self.tables.get((dataset, name))
+        if table is None or table.has_expired:
             raise Refusal("notFound", f"Not found: Table {self.project}:{dataset}.{name}")
-        return found
+        return table
 
     def place(self, dataset: str) -> str:
         """The location of a dataset.
@@ -84,20 +84,20 @@ class Warehouse:
             raise Refusal("notFound", f"Not found: Dataset {self.project}:{dataset}")
         return self.datasets[dataset]
 
-    def begin(self, given: Mapping[str, Any], content: bytes | None) -> Job:
+    def begin(self, request: Mapping[str, Any], content: bytes | None) -> Job:
         """Begin a job.
 
         Raises:
             Refusal: its id was used, or it is not complete.
         """
-        reference = given["jobReference"]
+        reference = request["jobReference"]
         place, job_id = reference.get("location", "US"), reference["jobId"]
         if reference["projectId"] != self.project or not job_id or len(job_id) > 1024:
             raise Refusal("invalid", f"Invalid job reference: {reference}")
         with self.lock:
             if (place, job_id) in self.jobs:
                 raise Refusal("duplicate", f"Already Exists: Job {self.project}:{place}.{job_id}")
-            job = Job({**given, "id": f"{self.project}:{place}.{job_id}", "user_email": "nobody@example.com"})
+            job = Job({**request, "id": f"{self.project}:{place}.{job_id}", "user_email": "nobody@example.com"})
             self.jobs[place, job_id] = job
         threading.Thread(target=self._run, args=(job, place, content), daemon=True).start()
         return job
@@ -120,12 +120,14 @@ class Warehouse:
     def _load(self, job: Job, place: str, content: bytes | None, fault: Fault | None) -> None:
         load = job.configuration["load"]
         reference = load["destinationTable"]
-        wanted = (load["sourceFormat"], load["createDisposition"], load["writeDisposition"])
-        if wanted != ("PARQUET", "CREATE_NEVER", "WRITE_TRUNCATE") or (content is None) == (not load.get("sourceUris")):
+        expected = (load["sourceFormat"], load["createDisposition"], load["writeDisposition"])
+        if expected != ("PARQUET", "CREATE_NEVER", "WRITE_TRUNCATE") or (content is None) == (
+            not load.get("sourceUris")
+        ):
             raise Refusal("invalid", f"A load that nobody here makes: {load}")
         columns = load["schema"]["fields"]
         check_columns(columns)
-        contents = [content] if content is not None else loading.found(load["sourceUris"], self.root)
+        contents = [content] if content is not None else loading.matching_files(load["sourceUris"], self.root)
         lists = load.get("parquetOptions", {}).get("enableListInference", False)
         rows = loading.rows_of(contents, columns, lists=lists)
         time.sleep(fault.seconds if fault is not None else 0.0)
@@ -147,7 +149,7 @@ class Warehouse:
         script.run(query["query"], pause_s, dies)
 
     def script(self, query: Mapping[str, Any], place: str) -> Script:
-        """What runs statements, with parameters, where a dataset is."""
+        """A runner of statements with parameters at the dataset's location."""
 
         def named(name: str) -> Table:
             project, dataset, table = name.split(".")

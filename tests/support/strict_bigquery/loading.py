@@ -20,8 +20,8 @@ ARROW = {
 }
 
 
-def found(uris: Iterable[str], root: Path | None) -> list[bytes]:
-    """The contents of files in Cloud Storage; a star stands for any characters.
+def matching_files(uris: Iterable[str], root: Path | None) -> list[bytes]:
+    """The contents of files in Cloud Storage; a star matches any characters.
 
     Raises:
         Refusal: there are none.
@@ -42,8 +42,8 @@ def rows_of(contents: Iterable[bytes], columns: Sequence[Mapping[str, Any]], *, 
     """The rows of Parquet files.
 
     Args:
-        contents: of the files.
-        columns: of the table.
+        contents: contents of the files.
+        columns: columns of the table.
         lists: whether the Parquet LIST type is understood.
 
     Raises:
@@ -66,13 +66,13 @@ def check(fields: Iterable[pa.Field], columns: Sequence[Mapping[str, Any]], *, l
     Raises:
         Refusal: one is unknown, of another type, or missing.
     """
-    wanted = {column["name"]: column for column in columns}
+    by_name = {column["name"]: column for column in columns}
     fields = list(fields)
-    for each in fields:
-        name = f"{path}{each.name}"
-        if each.name not in wanted:
+    for field in fields:
+        name = f"{path}{field.name}"
+        if field.name not in by_name:
             raise Refusal("invalid", f"Provided Schema does not match the file: no such field: {name}")
-        column, kind = wanted[each.name], each.type
+        column, kind = by_name[field.name], field.type
         if pa.types.is_list(kind) != (column.get("mode") == "REPEATED") or (pa.types.is_list(kind) and not lists):
             raise Refusal("invalid", f"Field {name} is {kind} in the file, and {column} in the table")
         kind = kind.value_type if pa.types.is_list(kind) else kind
@@ -80,8 +80,8 @@ def check(fields: Iterable[pa.Field], columns: Sequence[Mapping[str, Any]], *, l
             raise Refusal("invalid", f"Field {name} is {kind} in the file, and {column['type']} in the table")
         if pa.types.is_struct(kind):
             check(kind, column["fields"], lists=lists, path=f"{name}.")
-    for name in set(wanted) - {each.name for each in fields}:
-        if wanted[name].get("mode") == "REQUIRED":
+    for name in set(by_name) - {field.name for field in fields}:
+        if by_name[name].get("mode") == "REQUIRED":
             raise Refusal("invalid", f"Required field {path}{name} is missing in the file")
 
 

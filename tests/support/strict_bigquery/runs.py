@@ -29,10 +29,10 @@ def finished(
 
     Args:
         output: the folder of all tables.
-        run_id: of the run.
+        run_id: id of the run.
         minute: after BEGAN, when the run began.
-        parts: of every table but `runs`.
-        rows: of every part.
+        parts: number of parts of every table but `runs`.
+        rows: number of rows of every part.
         text: in its columns.
         experiment: its name.
     """

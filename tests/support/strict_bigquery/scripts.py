@@ -27,8 +27,8 @@ class View:
     """A table as a transaction sees it.
 
     Attributes:
-        rows: that were there when it began.
-        deletions: of the table at that moment.
+        rows: rows at its beginning.
+        deletions: the table's deletions at that moment.
         deletes: it deletes rows, be there any or not.
         deleted: ids of rows that it deletes.
         added: rows that it adds.
@@ -41,7 +41,7 @@ class View:
     added: list[Row] = field(default_factory=list)
 
     def visible(self) -> list[Row]:
-        """What the transaction sees."""
+        """The rows that the transaction sees."""
         return [row for row in self.rows if id(row) not in self.deleted] + self.added
 
 
@@ -50,7 +50,7 @@ class Script:
 
     Args:
         tables: all there are, and by which name.
-        parameters: of the query.
+        parameters: parameters of the query.
         lock: is held while tables are looked at or changed.
     """
 
@@ -62,9 +62,9 @@ class Script:
         """Run it.
 
         Args:
-            text: of it.
+            text: text of the script.
             pause_s: after every statement.
-            statements: after which it dies; None for never.
+            statements: number of statements after which it dies; None for never.
 
         Raises:
             Refusal: a statement failed. What was done in an open transaction is undone.
@@ -104,7 +104,7 @@ class Script:
             raise Refusal("invalidQuery", f"Syntax error: {text}")
 
     def look(self, query: str) -> list[tuple[str, datetime]]:
-        """What a query answers that asks which tables have some rows, and when the last execution of these began.
+        """The answer to a query for the tables with some rows and for the latest start of their runs.
 
         Raises:
             Refusal: it is another query.
@@ -112,8 +112,8 @@ class Script:
         match = LOOK.fullmatch(query)
         if match is None:
             raise Refusal("invalidQuery", f"Syntax error: {query}")
-        named = [NAMED.fullmatch(each) for each in match[1].split(" UNION ALL ")]
-        chosen = [(each[1], self._chosen(f"`{each[2]}`", match[2])) for each in named if each]
+        named = [NAMED.fullmatch(part) for part in match[1].split(" UNION ALL ")]
+        chosen = [(part[1], self._chosen(f"`{part[2]}`", match[2])) for part in named if part]
         return [(name, max(row["started_at"] for row in rows)) for name, rows in chosen if rows]
 
     def _chosen(self, source: str, condition: str) -> list[Row]:
@@ -148,22 +148,24 @@ class Script:
     def _insert(self, name: str, columns: str, selected: str, source: str, condition: str) -> None:
         if columns != selected:
             raise Refusal("invalidQuery", f"the columns differ: {columns}; {selected}")
-        wanted = [column.strip("`") for column in columns.split(", ")]
+        names = [column.strip("`") for column in columns.split(", ")]
         there = {column["name"]: column for column in self._table(name).columns}
         here = {column["name"]: column for column in self._table(source).columns}
-        for column in wanted:
+        for column in names:
             if column not in there or there[column] != here.get(column):
                 raise Refusal("invalidQuery", f"Column {column} is {here.get(column)}, and {there.get(column)}")
-        absent = {column: None for column in there if column not in wanted}
+        absent = {column: None for column in there if column not in names}
         rows = self._chosen(f"`{source}`", condition)
-        added = [absent | {column: row[column] for column in wanted} for row in rows]
+        added = [absent | {column: row[column] for column in names} for row in rows]
         self._change(name, lambda view: view.added.extend(added))
 
     def _holds(self, row: Row, condition: str) -> bool:
-        """Whether one of some comparisons holds, or all of them."""
+        """Return whether any comparison of a group holds, or all of them."""
         both, either = condition.split(" AND "), condition.split(" OR ")
         return (
-            all(self._is(row, each) for each in both) if len(both) > 1 else any(self._is(row, each) for each in either)
+            all(self._is(row, comparison) for comparison in both)
+            if len(both) > 1
+            else any(self._is(row, comparison) for comparison in either)
         )
 
     def _is(self, row: Row, comparison: str) -> bool:
@@ -187,4 +189,7 @@ class Script:
 def values_of(parameters: list[dict[str, Any]]) -> dict[str, Any]:
     """Named parameters as Python values."""
     read: dict[str, Callable[[str], Any]] = {"STRING": str, "TIMESTAMP": datetime.fromisoformat}
-    return {each["name"]: read[each["parameterType"]["type"]](each["parameterValue"]["value"]) for each in parameters}
+    return {
+        parameter["name"]: read[parameter["parameterType"]["type"]](parameter["parameterValue"]["value"])
+        for parameter in parameters
+    }

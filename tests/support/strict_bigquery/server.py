@@ -37,14 +37,14 @@ class StrictBigQuery(Warehouse):
     """A server that runs.
 
     Attributes:
-        url: of it.
-        asked: of every request, the method of the interface and the path.
+        url: its address.
+        request_log: the method of the interface and the path of every request.
     """
 
     def __init__(self, project: str, root: Path | None) -> None:
         super().__init__(project, root)
         self.url = ""
-        self.asked: list[tuple[str, str]] = []
+        self.request_log: list[tuple[str, str]] = []
         self.uploads: dict[str, tuple[dict[str, Any], bytearray]] = {}
 
     def dataset(self, name: str, location: str = "europe-west1") -> str:
@@ -53,19 +53,19 @@ class StrictBigQuery(Warehouse):
         return f"{self.project}.{name}"
 
     def rows(self, table: str, dataset: str = "warehouse") -> list[Row]:
-        """What readers see now."""
+        """The rows that readers see now."""
         with self.lock:
             return list(self.tables[dataset, table].rows) if (dataset, table) in self.tables else []
 
     def seen(self, run_id: str, dataset: str = "warehouse") -> dict[str, set[Any]]:
-        """What readers see of a run at one moment: of every table that has rows of it, when they say that it began."""
+        """The start of a run that readers see at one moment, by table that has rows of it."""
         with self.lock:
-            found = {
+            rows = {
                 name: {row["started_at"] for row in table.rows if row["run_id"] == run_id}
                 for (where, name), table in self.tables.items()
                 if where == dataset and not name.startswith("_")
             }
-        return {name: begun for name, begun in found.items() if begun}
+        return {name: begun for name, begun in rows.items() if begun}
 
     def names(self, dataset: str = "warehouse") -> set[str]:
         """The tables of a dataset."""
@@ -77,7 +77,7 @@ class StrictBigQuery(Warehouse):
 
     def methods(self) -> list[str]:
         """The methods that were asked for."""
-        return [method for method, _ in self.asked]
+        return [method for method, _ in self.request_log]
 
 
 @contextmanager
@@ -86,11 +86,11 @@ def serve(project: str = PROJECT, root: Path | None = None) -> Iterator[StrictBi
 
     Args:
         project: the only one there is.
-        root: the folder that stands for `gs://`.
+        root: the folder behind `gs://`.
     """
     bigquery = StrictBigQuery(project, root)
-    made = type("BoundHandler", (Handler,), {"bigquery": bigquery})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), made)
+    handler = type("BoundHandler", (Handler,), {"bigquery": bigquery})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True
     bigquery.url = f"http://127.0.0.1:{server.server_port}"
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
@@ -125,7 +125,7 @@ class Handler(BaseHTTPRequestHandler):
         if not routes:
             return self._say(404, Refusal("notFound", f"no such method: {self.command} {address.path}").body())
         name, match = routes[0]
-        self.bigquery.asked.append((name, address.path))
+        self.bigquery.request_log.append((name, address.path))
         fault = faults.take(self.bigquery.faults, name, f"{self.path} {body.decode(errors='replace')}")
         try:
             status, answer = self._answer(name, match.groups(), body, fault)
@@ -166,20 +166,20 @@ class Handler(BaseHTTPRequestHandler):
         return 200, self.bigquery.table(dataset, table).shown()
 
     def _tables_insert(self, dataset: str, *, body: bytes) -> tuple[int, dict[str, Any]]:
-        given = json.loads(body)
-        name = given["tableReference"]["tableId"]
+        resource = json.loads(body)
+        name = resource["tableReference"]["tableId"]
         with self.bigquery.lock:
             there = self.bigquery.tables.get((dataset, name))
             if there is not None and not there.has_expired:
                 raise Refusal("duplicate", f"Already Exists: Table {self.bigquery.project}:{dataset}.{name}")
-            made = self.bigquery.tables[dataset, name] = new_table(given, self.bigquery.place(dataset))
-        return 200, made.shown()
+            created = self.bigquery.tables[dataset, name] = new_table(resource, self.bigquery.place(dataset))
+        return 200, created.shown()
 
     def _tables_patch(self, dataset: str, table: str, *, body: bytes) -> tuple[int, dict[str, Any]]:
         with self.bigquery.lock:
-            found = self.bigquery.table(dataset, table)
-            found.patch(json.loads(body), self.headers.get("If-Match"))
-            return 200, found.shown()
+            existing = self.bigquery.table(dataset, table)
+            existing.patch(json.loads(body), self.headers.get("If-Match"))
+            return 200, existing.shown()
 
     def _tables_delete(self, dataset: str, table: str, *, body: bytes) -> tuple[int, dict[str, Any]]:  # noqa: ARG002
         with self.bigquery.lock:
@@ -214,11 +214,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def _jobs_query(self, *, body: bytes) -> tuple[int, dict[str, Any]]:
         """A query that changes nothing, answered at once."""
-        given = json.loads(body)
-        place = given.get("location", "US")
+        request = json.loads(body)
+        place = request.get("location", "US")
         reference = {"projectId": self.bigquery.project, "location": place, "jobId": uuid.uuid4().hex}
-        held = self.bigquery.script(given, place).look(given["query"])
-        rows = [{"f": [{"v": name}, {"v": str((began - EPOCH) // MICROSECOND)}]} for name, began in held]
+        result = self.bigquery.script(request, place).look(request["query"])
+        rows = [{"f": [{"v": name}, {"v": str((began - EPOCH) // MICROSECOND)}]} for name, began in result]
         types = {"name": "STRING", "began": "TIMESTAMP"}
         schema = {"fields": [{"name": name, "type": kind, "mode": "NULLABLE"} for name, kind in types.items()]}
         answer = {"jobReference": reference, "schema": schema, "rows": rows, "totalRows": str(len(rows))}

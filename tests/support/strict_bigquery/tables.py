@@ -20,8 +20,8 @@ class Table:
     Attributes:
         resource: as tables.get shows it, but for the etag and what is counted.
         rows: in it.
-        version: of the resource.
-        deletions: how often rows were deleted or replaced.
+        version: version of the resource.
+        deletions: number of deletions and replacements of rows.
     """
 
     resource: dict[str, Any]
@@ -32,8 +32,8 @@ class Table:
     @property
     def columns(self) -> list[dict[str, Any]]:
         """Its columns."""
-        found: list[dict[str, Any]] = self.resource["schema"]["fields"]
-        return found
+        columns: list[dict[str, Any]] = self.resource["schema"]["fields"]
+        return columns
 
     @property
     def etag(self) -> str:
@@ -42,7 +42,7 @@ class Table:
 
     @property
     def has_expired(self) -> bool:
-        """Whether it is gone."""
+        """Return whether it has expired."""
         return int(self.resource.get("expirationTime", 1 << 62)) <= time.time() * 1000
 
     def shown(self) -> dict[str, Any]:
@@ -84,10 +84,10 @@ def new_table(resource: Mapping[str, Any], location: str) -> Table:
     for name in resource.get("clustering", {}).get("fields", ()):
         if name not in top or top[name]["type"] == "RECORD" or top[name]["mode"] == "REPEATED":
             raise Refusal("invalid", f"Cannot cluster by {name}")
-    made = Table({**resource, "location": location, "creationTime": str(int(time.time() * 1000))})
-    if made.has_expired:
+    table = Table({**resource, "location": location, "creationTime": str(int(time.time() * 1000))})
+    if table.has_expired:
         raise Refusal("invalid", "The expiration time is in the past")
-    return made
+    return table
 
 
 def check_columns(columns: Sequence[Mapping[str, Any]]) -> None:
