@@ -65,20 +65,20 @@ class GatherContexts(beam.PTransform):
         )
         if self.corpus is None:
             return items
-        wanted = items | "WithoutText" >> beam.FlatMap(requests, self.buckets)
-        sieve = wanted | "Sieve" >> beam.CombineGlobally(SieveFn())
+        requests_of_texts = items | "WithoutText" >> beam.FlatMap(requests, self.buckets)
+        sieve = requests_of_texts | "Sieve" >> beam.CombineGlobally(SieveFn())
         documents = (
             items.pipeline
             | "Corpus" >> beam.Create(sources.expand(self.corpus))
             | "ReadDocuments" >> beam.FlatMap(documents_of, beam.pvalue.AsSingleton(sieve), self.buckets)
         )
-        found = (
-            {"wanted": wanted, "documents": documents}
+        texts = (
+            {"wanted": requests_of_texts, "documents": documents}
             | "GroupByDocument" >> beam.CoGroupByKey()
             | "SendTexts" >> beam.FlatMap(sent)
         )
         return (
-            {"items": items, "texts": found}
+            {"items": items, "texts": texts}
             | "GroupTexts" >> beam.CoGroupByKey()
             | "FillIn" >> beam.FlatMap(filled).with_output_types(Bucketed)
         )
@@ -186,4 +186,4 @@ def filled(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[Buckete
         known |= zip(batch["doc_id"].to_pylist(), batch["text"].to_pylist(), strict=True)
     for batch in parts["items"]:
         full = (with_texts(item, known) for item in items_in(batch))
-        yield from ((bucket, made) for made in batches_of(full))
+        yield from ((bucket, filled_batch) for filled_batch in batches_of(full))

@@ -41,15 +41,15 @@ class LocateChunks(beam.PTransform):
 
     def expand(self, rankings: beam.PCollection[SourceRows]) -> beam.PCollection[SourceRows]:
         """Add the steps."""
-        wanted = rankings | "WithoutPlace" >> beam.FlatMap(requests, self.buckets)
-        sieve = wanted | "Sieve" >> beam.CombineGlobally(SieveFn())
+        requests_of_places = rankings | "WithoutPlace" >> beam.FlatMap(requests, self.buckets)
+        sieve = requests_of_places | "Sieve" >> beam.CombineGlobally(SieveFn())
         documents = (
             rankings.pipeline
             | "Corpus" >> beam.Create(sources.expand(self.corpus))
             | "ReadDocuments" >> beam.FlatMap(documents_of, beam.pvalue.AsSingleton(sieve), self.buckets)
         )
         texts = (
-            {"wanted": wanted, "documents": documents}
+            {"wanted": requests_of_places, "documents": documents}
             | "GroupByDocument" >> beam.CoGroupByKey()
             | "SendTexts" >> beam.FlatMap(sent)
         )

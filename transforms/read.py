@@ -121,8 +121,8 @@ class JudgeQueriesFn(beam.DoFn):
     def process(self, element: tuple[int, dict[str, Iterable[pa.RecordBatch]]]) -> Iterator[object]:
         """Begin to join a bucket; yield an earlier bucket's judged queries, if any, and its part of the summary."""
         bucket, parts = element
-        given = {name: list(batches_given) for name, batches_given in parts.items()}
-        for done in self._workers.submit(self._judge, bucket, given):
+        batches = {name: list(batches_given) for name, batches_given in parts.items()}
+        for done in self._workers.submit(self._judge, bucket, batches):
             yield from self._outputs(*done)
 
     def finish_bundle(self) -> Iterator[object]:
@@ -133,18 +133,18 @@ class JudgeQueriesFn(beam.DoFn):
             else:
                 yield GlobalWindows.windowed_value(output)
 
-    def _judge(self, bucket: int, given: dict[str, list[pa.RecordBatch]]) -> tuple[int, pa.RecordBatch, DatasetSummary]:
+    def _judge(self, bucket: int, parts: dict[str, list[pa.RecordBatch]]) -> tuple[int, pa.RecordBatch, DatasetSummary]:
         dataset = self._dataset
         try:
-            asked, summary = judge(
-                given.get("queries"), given.get("qrels", ()), dataset.highest, everyone=dataset.everyone
+            queries, summary = judge(
+                parts.get("queries"), parts.get("qrels", ()), dataset.highest, everyone=dataset.everyone
             )
             if dataset.references is not None:
-                asked, summary = referenced(dataset.references, asked, given, summary)
-            summary = replace(summary, clusters=ClusterSummary.of(asked, dataset.cluster))
+                queries, summary = referenced(dataset.references, queries, parts, summary)
+            summary = replace(summary, clusters=ClusterSummary.of(queries, dataset.cluster))
         except Conflict as conflict:
             raise conflict.located(dataset.queries, dataset.qrels or "", dataset.read_judgements) from None
-        return bucket, asked, summary
+        return bucket, queries, summary
 
     def _outputs(self, bucket: int, judged: pa.RecordBatch, summary: DatasetSummary) -> Iterator[object]:
         count(Counter.JUDGED_QUERIES, judged.num_rows)

@@ -54,16 +54,16 @@ class ReadFiles(beam.PTransform):
         if is_table(self.pattern):
             table = pbegin | "Table" >> beam.Create(sources.expand(self.pattern), reshuffle=False)
             streams = table | "OpenStreams" >> beam.FlatMap(tables.streams, self.role).with_output_types(str)
-            found = streams | "SpreadStreams" >> beam.Reshuffle()  # a worker that retries keeps the session
+            sessions = streams | "SpreadStreams" >> beam.Reshuffle()  # a worker that retries keeps the session
         elif self.in_pieces is None:
             paths = sources.expand(self.pattern)
-            found = pbegin | "Files" >> beam.Create(paths, reshuffle=len(paths) > 1)
+            sessions = pbegin | "Files" >> beam.Create(paths, reshuffle=len(paths) > 1)
         else:
             is_begun = early.is_begun((self.role, self.pattern))  # then another process reads the whole file already
             pieces = [Piece(self.pattern)] if is_begun else pieces_of(self.pattern, self.role)
-            found = pbegin | "Pieces" >> beam.Create(pieces, reshuffle=len(pieces) > 1)
-            return found | "Read" >> beam.ParDo(ReadFn(self.in_pieces, self.schema, self.buckets, self.role))
-        return found | "Read" >> beam.ParDo(ReadFn(self.reader, self.schema, self.buckets))
+            sessions = pbegin | "Pieces" >> beam.Create(pieces, reshuffle=len(pieces) > 1)
+            return sessions | "Read" >> beam.ParDo(ReadFn(self.in_pieces, self.schema, self.buckets, self.role))
+        return sessions | "Read" >> beam.ParDo(ReadFn(self.reader, self.schema, self.buckets))
 
 
 class ReadFn(beam.DoFn):

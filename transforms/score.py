@@ -138,8 +138,8 @@ def score(
             failed, absent = answer.failed_at(cut.distance), unjudged | answer.unranked
             spans = None if evidence is None else RankedSpans(ranked, evidence)
             for i in cut.configurations:
-                asked = evaluation.configurations[i].asked(order)
-                scored[i] = _score_one(i, ranked, spans, pool, failed, absent, asked, evaluation, highest)
+                is_asked = evaluation.configurations[i].asked(order)
+                scored[i] = _score_one(i, ranked, spans, pool, failed, absent, is_asked, evaluation, highest)
     return ScoredPartition(
         queries=queries.select(columns.QUERIES.names),
         slices=dict(slices_of(queries, evaluation.slices)),
@@ -175,7 +175,7 @@ def _score_one(
     pool: Pool,
     failed: BoolArray,
     absent: BoolArray,
-    asked: BoolArray,
+    is_asked: BoolArray,
     evaluation: Evaluation,
     highest: float | None,
 ) -> ScoredConfiguration:
@@ -194,7 +194,7 @@ def _score_one(
         status[ranked.missing] = Status.MISSING
     status[failed] = Status.FAILED
     status[absent] = Status.MISSING
-    status[~asked] = Status.NOT_ASKED
+    status[~is_asked] = Status.NOT_ASKED
     bounds = None
     # Where a document may have several rows, ties also decide how many documents a cut leaves.
     no_repeats = source.refuse_repeats or source.fusion is not None
@@ -204,13 +204,13 @@ def _score_one(
     unjudged = None
     if highest is not None and spans is None:
         unjudged = unjudged_bounds(metrics, documents, highest)
-    kept = ranked.documents(pool, top_k, row_grade) if source.keep_rankings else None
+    kept_documents = ranked.documents(pool, top_k, row_grade) if source.keep_rankings else None
     has_judged = bool((ranked.judgement >= 0).any()) if spans is None else spans.touches
     has_results = bool(retrieved.any())
     examples = ranked.first_ids(pool) if has_results and not has_judged and len(pool.doc_id) else None
     retrieval = ScoredPanel(status, values, bounds, unjudged_bounds=unjudged)
     values[~retrieval.scored] = np.nan
-    return ScoredConfiguration(position, (retrieval,), kept, has_results, has_judged, examples)
+    return ScoredConfiguration(position, (retrieval,), kept_documents, has_results, has_judged, examples)
 
 
 def _counted(partition: ScoredPartition) -> ScoredPartition:

@@ -19,34 +19,34 @@ _DICT = "experiment"
 """Name in messages of an experiment without a file; its paths are relative to the current folder."""
 
 
-def names_output(given: Any, replaced: Mapping[str, Any]) -> bool:
+def names_output(experiment: Any, replaced: Mapping[str, Any]) -> bool:
     """Return whether an experiment names a folder for results; a file has to, unless `output` is given.
 
     >>> names_output({"name": "a"}, {}), names_output({"output": {"path": "out"}}, {}), names_output("a.yaml", {})
     (False, True, True)
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(experiment, Mapping):
         return True
-    output = {**given, **replaced}.get("output") or {}
+    output = {**experiment, **replaced}.get("output") or {}
     return not isinstance(output, Mapping) or "path" in output
 
 
-def read(given: Any, replaced: Mapping[str, Any], output: str | None) -> Experiment:
+def read(experiment: Any, replaced: Mapping[str, Any], output: str | None) -> Experiment:
     """An experiment, checked."""
-    if not isinstance(given, str | os.PathLike | Mapping):
-        raise InputError(f"an experiment is {type(given).__name__}; give the path of a YAML file, or a dict")
-    path = name_of(given)
-    if not isinstance(given, Mapping) and not replaced:
+    if not isinstance(experiment, str | os.PathLike | Mapping):
+        raise InputError(f"an experiment is {type(experiment).__name__}; give the path of a YAML file, or a dict")
+    path = name_of(experiment)
+    if not isinstance(experiment, Mapping) and not replaced:
         return load_experiment(path, output)
-    whole = {**(given if isinstance(given, Mapping) else _content(path)), **replaced}
+    whole = {**(experiment if isinstance(experiment, Mapping) else _content(path)), **replaced}
     return parse_experiment(_text(whole), path, output)
 
 
 def with_systems(
-    given: Any, replaced: Mapping[str, Any], systems: Iterable[str], version: str | None
+    experiment: Any, replaced: Mapping[str, Any], systems: Iterable[str], version: str | None
 ) -> list[dict[str, Any]]:
     """The configurations of an experiment, and one for each function that is evaluated with it."""
-    whole = {**(given if isinstance(given, Mapping) else _content(name_of(given))), **replaced}
+    whole = {**(experiment if isinstance(experiment, Mapping) else _content(name_of(experiment))), **replaced}
     named = version or f"run {secrets.token_hex(8)}"
     systems_asked = [
         {"name": name, "answers": {"type": CALLABLE, "system": name, "version": named}} for name in systems
@@ -54,15 +54,15 @@ def with_systems(
     return [*(whole.get("configurations") or []), *systems_asked]
 
 
-def name_of(given: Any) -> str:
+def name_of(experiment: Any) -> str:
     """Name of an experiment in messages."""
-    return _DICT if isinstance(given, Mapping) else str(os.fspath(given))
+    return _DICT if isinstance(experiment, Mapping) else str(os.fspath(experiment))
 
 
 @contextmanager
-def refused(given: Any, replaced: Mapping[str, Any]) -> Iterator[None]:
+def refused(experiment: Any, replaced: Mapping[str, Any]) -> Iterator[None]:
     """Have messages name no line of an experiment that is not a file as it stands."""
-    path = name_of(given) if isinstance(given, Mapping) or replaced else None
+    path = name_of(experiment) if isinstance(experiment, Mapping) or replaced else None
     try:
         yield
     except InputErrors as errors:

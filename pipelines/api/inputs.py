@@ -24,25 +24,25 @@ class Inputs:
     folder: str
     labels: dict[str, str] = field(default_factory=dict)
 
-    def qrels(self, given: Any) -> str:
+    def qrels(self, source: Any) -> str:
         """The path of judgements."""
-        return self._path(given, "qrels", "qrels")
+        return self._path(source, "qrels", "qrels")
 
-    def runs(self, given: Any) -> tuple[list[str], list[str] | None]:
+    def runs(self, sources: Any) -> tuple[list[str], list[str] | None]:
         """The paths of runs, and their names; None where they are named after their files."""
-        if _is_path(given):
-            return [_checked(given)], None
-        if isinstance(given, Mapping):
-            names = [_text(name, "runs: the name") for name in given]
+        if _is_path(sources):
+            return [_checked(sources)], None
+        if isinstance(sources, Mapping):
+            names = [_text(name, "runs: the name") for name in sources]
             if "" in names:
                 raise InputError("runs: a name is empty; name every run")
-            if any(_holds_numbers(run) for run in given.values()):
+            if any(_holds_numbers(run) for run in sources.values()):
                 raise InputError(f"runs: a name is missing; give {{name: {_SHAPES['run']}}}")
-            paths = [self._path(run, "run", f"run {name!r}") for name, run in given.items()]
-        elif isinstance(given, Sequence) and all(_is_path(path) for path in given):
-            names, paths = None, [_checked(path) for path in given]
+            paths = [self._path(run, "run", f"run {name!r}") for name, run in sources.items()]
+        elif isinstance(sources, Sequence) and all(_is_path(path) for path in sources):
+            names, paths = None, [_checked(path) for path in sources]
         else:
-            raise InputError(f"runs are {type(given).__name__}; give paths, or {{name: path, dict or table}}")
+            raise InputError(f"runs are {type(sources).__name__}; give paths, or {{name: path, dict or table}}")
         if not paths:
             raise InputError("runs: there is none; give at least one")
         return paths, names
@@ -63,10 +63,10 @@ class Inputs:
             text = text.replace(path, label)
         return error if text == str(error) else InputError(text)
 
-    def _path(self, given: Any, role: str, label: str) -> str:
-        if _is_path(given):
-            return _checked(given)
-        table = _of_mapping(given, role, label) if isinstance(given, Mapping) else _of_table(given, role, label)
+    def _path(self, source: Any, role: str, label: str) -> str:
+        if _is_path(source):
+            return _checked(source)
+        table = _of_mapping(source, role, label) if isinstance(source, Mapping) else _of_table(source, role, label)
         path = files.join(self.folder, f"{len(self.labels)}.parquet")
         try:
             pq.write_table(table, path)
@@ -76,45 +76,45 @@ class Inputs:
         return path
 
 
-def _is_path(given: Any) -> bool:
-    return isinstance(given, str | os.PathLike)
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str | os.PathLike)
 
 
-def _checked(given: Any) -> str:
-    path = os.fspath(given)
+def _checked(path_like: Any) -> str:
+    path = os.fspath(path_like)
     if not isinstance(path, str):
         raise InputError(f"{path!r} is no text; give a path as str or Path")
     return path
 
 
-def _text(given: Any, what: str) -> str:
-    if not isinstance(given, str):
-        raise InputError(f"{what} {given!r} is {type(given).__name__}; use str")
-    return given
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{what} {value!r} is {type(value).__name__}; use str")
+    return value
 
 
 def _holds_numbers(run: Any) -> bool:
     return isinstance(run, Mapping) and any(isinstance(value, Real) for value in run.values())
 
 
-def _of_table(given: Any, role: str, label: str) -> pa.Table:
+def _of_table(value: Any, role: str, label: str) -> pa.Table:
     """A table of anything that hands out its columns as Arrow does: pandas, polars, DuckDB, Arrow itself."""
     try:
-        if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
-            return pa.table(given)
+        if hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__"):
+            return pa.table(value)
     except (pa.ArrowException, TypeError, ValueError) as error:  # columns of mixed types, for instance
         words = "; ".join(map(str, error.args))
         raise InputError(f"{label}: the table cannot be converted to Arrow ({words})") from error
-    problem = f"is {type(given).__name__}; give a path, {_SHAPES[role]}, a DataFrame or an Arrow table"
+    problem = f"is {type(value).__name__}; give a path, {_SHAPES[role]}, a DataFrame or an Arrow table"
     raise InputError(f"{label}: {problem}")
 
 
-def _of_mapping(given: Mapping[Any, Any], role: str, label: str) -> pa.Table:
+def _of_mapping(nested: Mapping[Any, Any], role: str, label: str) -> pa.Table:
     number = _NUMBERS[role]
     query_ids: list[str] = []
     doc_ids: list[str] = []
     values: list[float] = []
-    for query, documents in given.items():
+    for query, documents in nested.items():
         _text(query, f"{label}: the query")
         if not isinstance(documents, Mapping):
             kind = type(documents).__name__

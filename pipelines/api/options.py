@@ -28,9 +28,9 @@ class _Options(BaseModel):
     corpus: str | None = None
 
 
-def score_options(output: str, given: Mapping[str, Any]) -> ScoreOptions:
+def score_options(output: str, arguments: Mapping[str, Any]) -> ScoreOptions:
     """Options by name, checked."""
-    whole = {**given, **{name: _several(given[name]) for name in ("metrics", "dialects") if name in given}}
+    whole = {**arguments, **{name: _several(arguments[name]) for name in ("metrics", "dialects") if name in arguments}}
     if isinstance(whole.get("corpus"), os.PathLike):
         whole["corpus"] = os.fspath(whole["corpus"])
     try:
@@ -42,6 +42,6 @@ def score_options(output: str, given: Mapping[str, Any]) -> ScoreOptions:
     return ScoreOptions(output, **{**valid, "dialects": ",".join(valid["dialects"])})
 
 
-def _several(given: Any) -> Any:
+def _several(value: Any) -> Any:
     """One name or several, as a tuple."""
-    return (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list) else given
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value

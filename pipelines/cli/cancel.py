@@ -25,8 +25,8 @@ def cancel(place: str, run_id: str | None) -> None:
         from rankbeam.pipelines.portable.job import is_record_of_engine
 
         record = jobs.find(place, run_id)
-        said = _on_engine(record, place) if is_record_of_engine(record) else _on_dataflow(record, place)
-        click.echo(said)
+        outcome = _on_engine(record, place) if is_record_of_engine(record) else _on_dataflow(record, place)
+        click.echo(outcome)
 
 
 def _on_engine(record: dict[str, object], place: str) -> str:

@@ -41,8 +41,8 @@ def list_(place: str, api_endpoint: str | None, form: str) -> None:
         from rankbeam.pipelines.manage import corpora
         from rankbeam.pipelines.show.screen import Screen
 
-        found = [corpus for one in corpora.places(place, api_endpoint) for corpus in one.corpora()]
-        click.echo(corpora.shown(found, form, Screen.of()))
+        listed = [corpus for one in corpora.places(place, api_endpoint) for corpus in one.corpora()]
+        click.echo(corpora.shown(listed, form, Screen.of()))
 
 
 @corpora.command()
@@ -55,8 +55,8 @@ def show(place: str, name: str, api_endpoint: str | None, form: str) -> None:
     with messages():
         from rankbeam.pipelines.manage import corpora
 
-        found = [corpus for one in corpora.places(place, api_endpoint) for corpus in one.corpora()]
-        click.echo(corpora.detailed(corpora.named(found, [name])[0], form))
+        listed = [corpus for one in corpora.places(place, api_endpoint) for corpus in one.corpora()]
+        click.echo(corpora.detailed(corpora.named(listed, [name])[0], form))
 
 
 @corpora.command()
@@ -97,16 +97,18 @@ def delete(
         left: list[str] = []
         by_place = {one: one.corpora() for one in corpora.places(place, api_endpoint)}
         if names:
-            corpora.named([each for found in by_place.values() for each in found], names)  # all are there
-        for one, found in by_place.items():
-            chosen = _chosen(found, names, unused_by, expired=expired)
+            corpora.named(
+                [corpora_there for by_name in by_place.values() for corpora_there in by_name], names
+            )  # all are there
+        for one, by_name in by_place.items():
+            chosen = _chosen(by_name, names, unused_by, expired=expired)
             for corpus in chosen:
                 click.echo(corpora.line(corpus))
             if not chosen:
                 click.echo(f"nothing to delete in {one.api.location}")
                 continue
             if not keep_staged:
-                click.echo(corpora.staged_line(one, chosen, found))
+                click.echo(corpora.staged_line(one, chosen, by_name))
             if not dry_run and (yes or _is_confirmed(len(chosen))):
                 left += corpora.delete(one, chosen, click.echo, keep_documents=keep_staged)
         if left:
@@ -114,13 +116,13 @@ def delete(
 
 
 def _chosen(
-    found: "Sequence[Existing]", names: tuple[str, ...], unused_by: tuple[str, ...], *, expired: bool
+    existing: "Sequence[Existing]", names: tuple[str, ...], unused_by: tuple[str, ...], *, expired: bool
 ) -> "list[Existing]":
     from rankbeam.pipelines.manage import corpora
 
     if names:
-        return corpora.chosen(found, names)
-    some = corpora.expired(found) if expired else list(found)
+        return corpora.chosen(existing, names)
+    some = corpora.expired(existing) if expired else list(existing)
     return corpora.unused_by(some, unused_by) if unused_by else some
 
 

@@ -124,7 +124,9 @@ def _cancelled(submitted: "Submitted", experiment: "Experiment") -> Interrupted:
             submitted.cancel()
         finally:  # after the engine knows: otherwise it would take the end of the calls for a failure
             job.stop_calls()
-        kept = finish_calls(experiment.ledger) if job.workers == LOOPBACK and job.ledger else launch.recovery_hint(job)
+        outcome = (
+            finish_calls(experiment.ledger) if job.workers == LOOPBACK and job.ledger else launch.recovery_hint(job)
+        )
         if not submitted.wait_until_ended():
             return Interrupted([], f"the job does not end; {left}")
         job.withdraw_stop()
@@ -133,4 +135,4 @@ def _cancelled(submitted: "Submitted", experiment: "Experiment") -> Interrupted:
     except (JobServerError, InputError) as error:
         return Interrupted([], f"{error}; {left}")
     evaluation.delete_rows(job.output, job.run_id)
-    return Interrupted(evaluation.run_folders(job.output, job.run_id), f"the job is cancelled; {kept}")
+    return Interrupted(evaluation.run_folders(job.output, job.run_id), f"the job is cancelled; {outcome}")

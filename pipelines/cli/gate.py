@@ -62,10 +62,10 @@ def gate(
 
         if markdown == "-" and form == "json":
             raise click.UsageError("--markdown - and --format json both print; name a file for one of them")
-        given = None if experiment is None else read_gates(experiment)
-        name = experiment_name or (None if given is None else name_of(given))
+        checked_gates = None if experiment is None else read_gates(experiment)
+        name = experiment_name or (None if checked_gates is None else name_of(checked_gates))
         run, other = pair_of_runs(folder, run_id, baseline, baseline_run_id, name)
-        gates = located_gates(given or run.given, gate_checks.known_of(run, other))
+        gates = located_gates(checked_gates or run.given, gate_checks.known_of(run, other))
         checks = gate_checks.check(run, gates, other, other_dataset=other_dataset)
         if junit is not None:
             files.write(junit, gate_show.as_junit(checks, run))

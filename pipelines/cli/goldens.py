@@ -120,8 +120,8 @@ def _made(
                 return in_background(lambda: make_goldens(goldens, plan, options))
         except KeyboardInterrupt:
             folder = spill.folder()
-            kept = finish_calls(goldens.ledger) if service is None else _cancelled(goldens, service)
-            raise Interrupted([] if folder is None else [folder], kept) from None
+            outcome = finish_calls(goldens.ledger) if service is None else _cancelled(goldens, service)
+            raise Interrupted([] if folder is None else [folder], outcome) from None
 
 
 def _cancelled(goldens: "Goldens", service: "JobService") -> str:
@@ -134,10 +134,10 @@ def _cancelled(goldens: "Goldens", service: "JobService") -> str:
             service.cancel(job_id)
         finally:  # after the engine knows: otherwise it would take the end of the calls for a failure
             ledger.request_stop()
-    kept = finish_calls(goldens.ledger)
+    outcome = finish_calls(goldens.ledger)
     for job_id in jobs:
         service.wait_until_ended(job_id, _CANCELLING_S)
-    return f"the job is cancelled; {kept}"
+    return f"the job is cancelled; {outcome}"
 
 
 @goldens.command()

@@ -18,8 +18,8 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def shown_as(forms: click.Choice[str] = TABLE_OR_JSON) -> Callable[[_Function], _Function]:
     """The option for the form that results are printed in."""
-    said = "How to print the results."
-    return click.option("--format", "form", type=forms, default="table", show_default=True, help=said)
+    help_text = "How to print the results."
+    return click.option("--format", "form", type=forms, default="table", show_default=True, help=help_text)
 
 
 allow_disjoint = click.option(

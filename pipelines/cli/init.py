@@ -23,7 +23,7 @@ class _SeveralAfterFrom(Command):
 
 @main.command(cls=_SeveralAfterFrom)
 @click.argument("path", required=False)
-@click.option(_FROM, "given", multiple=True, metavar="QRELS RUN…|FILE", help=_FROM_HELP)
+@click.option(_FROM, "arguments", multiple=True, metavar="QRELS RUN…|FILE", help=_FROM_HELP)
 @click.option("--template", type=_TEMPLATES, help="What the experiment is about; by default bm25.")
 @click.option("--queries", metavar="FILE", help="The queries; by default queries.jsonl beside PATH.")
 @click.option("--qrels", metavar="FILE", help="The judgements; by default qrels/test.tsv beside PATH.")
@@ -33,7 +33,7 @@ class _SeveralAfterFrom(Command):
 @click.option("--example", is_flag=True, help="Write the helpdesk collection and its experiments into the folder PATH.")
 def init(
     path: str | None,
-    given: tuple[str, ...],
+    arguments: tuple[str, ...],
     template: str | None,
     columns: tuple[str, ...],
     example: bool,
@@ -53,11 +53,11 @@ def init(
       rankbeam init --example helpdesk && rankbeam evaluate helpdesk/answers.yaml
     """
     files = {role: file for role, file in dataset.items() if file is not None}
-    _refuse_mixed(given, template, files, columns, example=example)
+    _refuse_mixed(arguments, template, files, columns, example=example)
     with messages():
         _refuse_elsewhere(path)
         place = path or (_EXAMPLE if example else _EXPERIMENT)
-        for line in _example(place) if example else _experiment(place, given, template, files, columns):
+        for line in _example(place) if example else _experiment(place, arguments, template, files, columns):
             click.echo(line)
 
 
@@ -74,7 +74,7 @@ def _example(folder: str) -> Iterator[str]:
 
 
 def _experiment(
-    name: str, given: Sequence[str], template: str | None, files: dict[str, str], columns: Sequence[str]
+    name: str, arguments: Sequence[str], template: str | None, files: dict[str, str], columns: Sequence[str]
 ) -> Iterator[str]:
     from pathlib import Path
 
@@ -86,10 +86,10 @@ def _experiment(
     from rankbeam.pipelines.start.write import written
 
     path, schema = Path(name), Path(name).parent / SCHEMA
-    if len(given) == 1:
-        first = from_cases(path, given[0], columns_of(columns))
-    elif given:
-        first = from_runs(path, given, files.get("queries"))
+    if len(arguments) == 1:
+        first = from_cases(path, arguments[0], columns_of(columns))
+    elif arguments:
+        first = from_runs(path, arguments, files.get("queries"))
     else:
         first = from_template(path, template or "bm25", files)
     beside = {} if schema.exists() else {schema: as_json().encode()}
@@ -121,15 +121,15 @@ def _repeated(words: Sequence[str]) -> Iterator[str]:
 
 
 def _refuse_mixed(
-    given: Sequence[str], template: str | None, files: dict[str, str], columns: Sequence[str], *, example: bool
+    arguments: Sequence[str], template: str | None, files: dict[str, str], columns: Sequence[str], *, example: bool
 ) -> None:
-    if example and (given or template or files):
+    if example and (arguments or template or files):
         raise click.UsageError("--example has files of its own; leave the other options out")
     if "answers" in files and template != "judge":
         raise click.UsageError("--answers is for --template judge")
-    if columns and len(given) != 1:
+    if columns and len(arguments) != 1:
         raise click.UsageError(f"--column is for {_FROM} FILE, one file of answers")
-    if given and (template or files.keys() - {"queries"}):
+    if arguments and (template or files.keys() - {"queries"}):
         raise click.UsageError(f"{_FROM} names the judgements itself; beside it there may be --queries only")
 
 

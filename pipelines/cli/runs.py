@@ -68,13 +68,13 @@ def runs(
         if prune and not dry_run:
             for left in race_folders.delete_abandoned(folder):
                 click.echo(f"deleted {left}, which a killed race left", err=True)
-        found = finished_runs(folder)
+        finished = finished_runs(folder)
         if prune:
-            found = pruning.needless(found, keep or 1, older_than)
-        click.echo(listing.as_json(found) if form == "json" else listing.as_text(found, Screen.of(wide=wide)))
-        if prune and found and not dry_run and (yes or _confirmed(found)):
-            pruning.delete(folder, found)
-            click.echo(f"deleted {_number(found)}", err=True)
+            finished = pruning.needless(finished, keep or 1, older_than)
+        click.echo(listing.as_json(finished) if form == "json" else listing.as_text(finished, Screen.of(wide=wide)))
+        if prune and finished and not dry_run and (yes or _confirmed(finished)):
+            pruning.delete(folder, finished)
+            click.echo(f"deleted {_number(finished)}", err=True)
 
 
 def _prune_indexes(folder: str, older_than: float | None, form: str, *, wide: bool, dry_run: bool, yes: bool) -> None:
@@ -82,11 +82,11 @@ def _prune_indexes(folder: str, older_than: float | None, form: str, *, wide: bo
         from rankbeam.pipelines.manage import prune
         from rankbeam.pipelines.show.screen import Screen
 
-        found = prune.unused(folder, prune.DAYS if older_than is None else older_than)
-        click.echo(prune.as_json(found) if form == "json" else prune.as_text(found, Screen.of(wide=wide)))
-        number = f"{len(found)} {'index' if len(found) == 1 else 'indexes'}"
-        if found and not dry_run and (yes or click.confirm(f"Delete {number}?", default=False, err=True)):
-            prune.delete_indexes(found)
+        indexes = prune.unused(folder, prune.DAYS if older_than is None else older_than)
+        click.echo(prune.as_json(indexes) if form == "json" else prune.as_text(indexes, Screen.of(wide=wide)))
+        number = f"{len(indexes)} {'index' if len(indexes) == 1 else 'indexes'}"
+        if indexes and not dry_run and (yes or click.confirm(f"Delete {number}?", default=False, err=True)):
+            prune.delete_indexes(indexes)
             click.echo(f"deleted {number}", err=True)
 
 

@@ -29,5 +29,5 @@ def apply(name: str, dry_run: bool) -> None:
             for _, statement in views.for_bigquery(DatasetName.parse(name)):
                 click.echo(f"{statement};")
         else:
-            for made in views.apply(tables.destination(name)):
-                click.echo(made)
+            for view in views.apply(tables.destination(name)):
+                click.echo(view)

@@ -116,24 +116,24 @@ def compare(run: Results, other: Results | None, question: ComparisonQuestion) -
         chosen=pairs,
     )
     every = _rows(members, evaluation)
-    if question.other_dataset and not any(each.row.queries for each in every):
+    if question.other_dataset and not any(side.row.queries for side in every):
         raise InputError("the runs have no scored query in common", path=run.output)
-    rows = [each for each in every if each.row.slice in slices]
+    rows = [side for side in every if side.row.slice in slices]
     rows.sort(key=lambda comparison: (metrics.index(comparison.row.metric), slices.index(comparison.row.slice)))
     compared = {row.row.slice for row in rows}
     too_small = tuple(name for name in slices if name not in compared)
     return Compared(run, other, evaluation.statistics, rows, left_out, too_small, shared_queries(run, other))
 
 
-def slices_matching(wanted: str, known: Sequence[str]) -> list[str]:
+def slices_matching(pattern: str, known: Sequence[str]) -> list[str]:
     """The slices that a name matches: the slice itself, or all values of an attribute.
 
     >>> slices_matching("intent", ["all", "intent=a", "intent=b", "intent=a×level=1"])
     ['intent=a', 'intent=b']
     """
-    if wanted in known:
-        return [wanted]
-    grouping = canonical(wanted.removesuffix("=*"))
+    if pattern in known:
+        return [pattern]
+    grouping = canonical(pattern.removesuffix("=*"))
     return [name for name in known if name == grouping or (name != ALL and grouping_of(name) == grouping)]
 
 
@@ -141,9 +141,9 @@ def _check_dataset(run: Results, other: Results, question: ComparisonQuestion) -
     if question.other_dataset or run.run["dataset_fingerprint"] == other.run["dataset_fingerprint"]:
         return
     datasets = [
-        f"{each.output} (run {each.run_id}) has {each.run['dataset']['judged']:,} judged queries and "
-        f"{each.run['dataset']['judgements']:,} judgements, fingerprint {each.run['dataset_fingerprint']}"
-        for each in (run, other)
+        f"{side.output} (run {side.run_id}) has {side.run['dataset']['judged']:,} judged queries and "
+        f"{side.run['dataset']['judgements']:,} judgements, fingerprint {side.run['dataset_fingerprint']}"
+        for side in (run, other)
     ]
     raise InputError(
         f"the runs are of different datasets: {'; '.join(datasets)}; "
@@ -158,31 +158,31 @@ def _metrics(run: Results, other: Results | None, question: ComparisonQuestion) 
     if not common:
         ours = ", ".join(run.metrics)
         raise InputError(f"the runs have no metric in common: {ours} in one, {', '.join(theirs)} in the other")
-    asked = [str(metric) for metric in parse_all(question.metrics)]
-    for name in asked:
+    requested = [str(metric) for metric in parse_all(question.metrics)]
+    for name in requested:
         if name not in common:
             raise InputError(f"there is no metric {name} to compare; {did_you_mean(name, common)}")
     alone = tuple(name for name in dict.fromkeys([*run.metrics, *theirs]) if name not in common)
-    return asked or common, () if asked else alone
+    return requested or common, () if requested else alone
 
 
 def _slices(run: Results, other: Results | None, question: ComparisonQuestion) -> list[str]:
     known = list(dict.fromkeys([*run.slices, *([] if other is None else other.slices)]))
     slices: dict[str, None] = {}
-    for wanted in question.slices:
-        matching = slices_matching(wanted, known)
+    for pattern in question.slices:
+        matching = slices_matching(pattern, known)
         if not matching:
-            raise InputError(f"there is no slice {wanted!r}; {did_you_mean(wanted, [*run.sliced_by, *known])}")
+            raise InputError(f"there is no slice {pattern!r}; {did_you_mean(pattern, [*run.sliced_by, *known])}")
         slices |= dict.fromkeys(matching)
     return list(slices)
 
 
 def _statistics(run: Results, question: ComparisonQuestion) -> Statistics:
     """The statistics of the run, with the question's changes, for the requested pairs only."""
-    given = {name: value for name, value in run.run["statistics"].items() if name in Statistics.__dataclass_fields__}
+    stated = {name: value for name, value in run.run["statistics"].items() if name in Statistics.__dataclass_fields__}
     chosen = {name: getattr(question, name) for name in ("confidence", "seed", "replicates")}
-    asked = {name: value for name, value in chosen.items() if value is not None}
-    return replace(Statistics(**given), **asked, all_pairs=question.all_pairs)
+    requested = {name: value for name, value in chosen.items() if value is not None}
+    return replace(Statistics(**stated), **requested, all_pairs=question.all_pairs)
 
 
 def _members(

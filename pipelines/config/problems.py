@@ -50,19 +50,19 @@ def _shown(value: object) -> str:
 
 def salvage(model: type[Model], value: object) -> Model:
     """The valid parts of a value that is not a valid `model`, so that one pass can check them further."""
-    given = value if isinstance(value, dict) else {}
-    kept = model.model_construct()
+    content = value if isinstance(value, dict) else {}
+    model_of_valid = model.model_construct()
     for name, field in model.model_fields.items():
         inner = _model_in(field.annotation)
-        given_value = given.get(name)
+        given_value = content.get(name)
         if inner is not None:
-            kept.__dict__[name] = _salvaged(inner, get_origin(field.annotation), given_value)
+            model_of_valid.__dict__[name] = _salvaged(inner, get_origin(field.annotation), given_value)
             continue
-        kept.__dict__[name] = None if field.is_required() else field.get_default(call_default_factory=True)
-        if name in given:
+        model_of_valid.__dict__[name] = None if field.is_required() else field.get_default(call_default_factory=True)
+        if name in content:
             with contextlib.suppress(ValidationError):
-                kept.__pydantic_validator__.validate_assignment(kept, name, given_value)
-    return kept
+                model_of_valid.__pydantic_validator__.validate_assignment(model_of_valid, name, given_value)
+    return model_of_valid
 
 
 def _salvaged(model: type[BaseModel], origin: Any, value: object) -> Any:

@@ -19,31 +19,31 @@ _WRONG = re.compile(r"\$\{[A-Za-z]")
 _HINT = "secrets belong into api_key of a service, or into url, headers, params or body of an http retriever"
 
 
-def resolved(located: Located, problems: list[InputError], kept: Collection[Place] = ()) -> Located:
+def resolved(located: Located, problems: list[InputError], literal: Collection[Place] = ()) -> Located:
     """A document whose strings hold the values of this machine's variables; its text keeps the references."""
-    places = frozenset((*kept, *_own(located.value)))
+    places = frozenset((*literal, *_own(located.value)))
     return replace(located, value=_resolved(located, located.value, (), places, problems))
 
 
 def without_consequences(problems: list[InputError], unresolved: Collection[InputError]) -> list[InputError]:
     """All problems but those of values whose references are not resolved, which says it all."""
-    names = {each.problem.partition(": ")[0] for each in unresolved}
-    references = {match[0] for each in unresolved for match in REFERENCE.finditer(each.problem)}
+    names = {error.problem.partition(": ")[0] for error in unresolved}
+    references = {match[0] for error in unresolved for match in REFERENCE.finditer(error.problem)}
 
     def follows(problem: InputError) -> bool:
         named = {match[0] for match in REFERENCE.finditer(problem.problem)}  # advice names references, too
         return problem.problem.partition(": ")[0] in names or bool(named & references)
 
-    return [each for each in problems if each in unresolved or not follows(each)]
+    return [error for error in problems if error in unresolved or not follows(error)]
 
 
-def _resolved(located: Located, value: Any, place: Place, kept: frozenset[Place], problems: list[InputError]) -> Any:
-    if place in kept:
+def _resolved(located: Located, value: Any, place: Place, literal: frozenset[Place], problems: list[InputError]) -> Any:
+    if place in literal:
         return value
     if isinstance(value, dict):
-        return {key: _resolved(located, item, (*place, key), kept, problems) for key, item in value.items()}
+        return {key: _resolved(located, item, (*place, key), literal, problems) for key, item in value.items()}
     if isinstance(value, list):
-        return [_resolved(located, item, (*place, i), kept, problems) for i, item in enumerate(value)]
+        return [_resolved(located, item, (*place, i), literal, problems) for i, item in enumerate(value)]
     if not isinstance(value, str) or "${" not in value:
         return value
     wrong: list[str] = []
@@ -89,11 +89,11 @@ def _components(value: Any) -> Iterator[tuple[Place, frozenset[str]]]:
 
 def _names(kind: Kind[Any], component: Any) -> frozenset[str]:
     """The parameters of a component that hold references; none where its type is unknown, which is reported later."""
-    given = component.get("type") if isinstance(component, dict) else None
-    if not isinstance(given, str):
+    type_name = component.get("type") if isinstance(component, dict) else None
+    if not isinstance(type_name, str):
         return frozenset()
     try:
-        model: type[Parameters] = kind.load(REFERENCE.sub(lambda match: os.environ.get(match[0][6:-1], ""), given))
+        model: type[Parameters] = kind.load(REFERENCE.sub(lambda match: os.environ.get(match[0][6:-1], ""), type_name))
     except InputError:
         return frozenset()
     overrides = (model.secret_places, model.unset) != (Parameters.secret_places, Parameters.unset)

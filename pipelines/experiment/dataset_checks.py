@@ -46,7 +46,7 @@ def unknown_attributes(
 ) -> Iterator[InputError]:
     """Attributes that slices, clusters or templates name and no query has."""
     sliced = {name for slice_ in slices for name in attributes_of(slice_)} | ({cluster} if cluster else set())
-    filled = {name for each in templates for name in each.attributes}
+    filled = {name for text in templates for name in text.attributes}
     try:
         known = attributes_in(queries, sliced | filled | ({answers} if answers else set()))
     except InputError as error:
@@ -71,30 +71,30 @@ def unknown_attributes(
         yield located.error(("statistics", "cluster"), f"no query has the attribute {cluster!r}; {hint}")
 
 
-def attributes_in(queries: str | None, wanted: Set[str]) -> set[str] | None:
+def attributes_in(queries: str | None, names: Set[str]) -> set[str] | None:
     """Attributes of queries, which are read until each that is wanted was seen once."""
     known: set[str] = set()
     if queries is None or is_table(queries):
         return None
-    if not wanted:
+    if not names:
         return known
     for path in sources.expand(queries):
         for entry in texts.read_entries(path, "queries"):
             known |= entry.attributes.keys()
-            if wanted <= known:
+            if names <= known:
                 return known
     return known
 
 
 def missing_inputs(located: Located, model: ExperimentModel, sources: Sequence[PlannedSource]) -> Iterator[InputError]:
     """The parts of the dataset that a retriever or a slice needs and that are not given."""
-    given = located.value.get("dataset")
+    section = located.value.get("dataset")
     for need in sorted({need for source in sources for need in source.retriever.needs}):
-        if not isinstance(given, dict) or given.get(need) is None:
+        if not isinstance(section, dict) or section.get(need) is None:
             yield located.error(("dataset", need), f"is missing; a configuration's retriever needs the {need}")
-    if model.slices and isinstance(given, dict) and given.get("queries") is None:
+    if model.slices and isinstance(section, dict) and section.get("queries") is None:
         yield located.error(("slices",), "are by attributes of queries, and dataset.queries is missing")
-    if model.statistics.cluster is not None and isinstance(given, dict) and given.get("queries") is None:
+    if model.statistics.cluster is not None and isinstance(section, dict) and section.get("queries") is None:
         problem = "is an attribute of queries, and dataset.queries is missing"
         yield located.error(("statistics", "cluster"), problem)
 
@@ -123,11 +123,11 @@ def unknown_placeholders(
     for retriever in (source.retriever for source in sources):
         if not isinstance(retriever.parameters, HttpApplication):
             continue
-        wanted = set(retriever.parameters.attributes)
-        known = attributes_in(queries, wanted)
+        needed = set(retriever.parameters.attributes)
+        known = attributes_in(queries, needed)
         if known is None:
             continue
-        for name in sorted(wanted - known):
+        for name in sorted(needed - known):
             hint = did_you_mean(name, ["query", "query_id", "attempt", *known])
             yield located.error(retriever.place, f"holds {{{name}}}, and no query has this attribute; {hint}")
 

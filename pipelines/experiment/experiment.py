@@ -96,7 +96,7 @@ class Experiment:
     def remote(self) -> dict[int, RemoteRetriever]:
         """The retrievers that are asked through the network, by source."""
         remote = ((source, item.retriever.remote) for source, item in enumerate(self.sources))
-        return {source: each for source, each in remote if each is not None}
+        return {source: kind for source, kind in remote if kind is not None}
 
     @property
     def served(self) -> tuple[Corpus, ...]:
@@ -106,9 +106,9 @@ class Experiment:
             dict.fromkeys(corpus for corpus in corpora if corpus is not None and corpus.parameters.service_corpus(""))
         )
 
-    def searching(self, found: Mapping[Corpus, tuple[str, str]]) -> "Experiment":
+    def searching(self, resources: Mapping[Corpus, tuple[str, str]]) -> "Experiment":
         """The experiment with the identities and the resources of the corpora that a service builds."""
-        sources = tuple(source.searching(found) for source in self.sources)
+        sources = tuple(source.searching(resources) for source in self.sources)
         return replace(self, sources=sources)
 
     def accounts(self) -> dict[str, str]:
@@ -127,13 +127,13 @@ class Experiment:
     def local(self) -> dict[int, RetrieverParameters]:
         """The retrievers that are asked in process, by source."""
         retrievers = ((source, item.retriever) for source, item in enumerate(self.sources))
-        return {source: each.parameters for source, each in retrievers if each.route is Route.OPENED}
+        return {source: entry.parameters for source, entry in retrievers if entry.route is Route.OPENED}
 
     @property
     def embedders(self) -> dict[int, Embed]:
         """The models that embed texts for retrievers in process, by source."""
         named = {source: self.sources[source].retriever.embedder for source in self.local}
-        services = {source: self.services[each.name] for source, each in named.items() if each is not None}
+        services = {source: self.services[service.name] for source, service in named.items() if service is not None}
         return {
             source: Embed(embedder.name, embedder.kind, embedder.parameters) for source, embedder in services.items()
         }
@@ -166,13 +166,17 @@ class Experiment:
     @property
     def replayed(self) -> dict[int, Replay]:
         """The answers that exist already, by source."""
-        given = ((source, item.retriever.parameters) for source, item in enumerate(self.sources))
-        return {source: each for source, each in given if isinstance(each, Replay)}
+        retrievers = ((source, item.retriever.parameters) for source, item in enumerate(self.sources))
+        return {source: retriever for source, retriever in retrievers if isinstance(retriever, Replay)}
 
     @property
     def applications(self) -> dict[int, HttpApplication]:
         """The deployed applications that are asked, by source."""
-        return {source: each for source, each in self.remote.items() if isinstance(each, HttpApplication)}
+        return {
+            source: application
+            for source, application in self.remote.items()
+            if isinstance(application, HttpApplication)
+        }
 
     @property
     def secrets(self) -> dict[str, str]:
@@ -195,8 +199,8 @@ class Experiment:
         """The path of every file that is read."""
         own = [path for source in self.sources for path in source.retriever.parameters.inputs().values()]
         references = None if self.references is None else self.references.path
-        given = (self.qrels, self.evidence, self.queries, self.corpus, references, *own)
-        return [path for path in given if path is not None]
+        paths = (self.qrels, self.evidence, self.queries, self.corpus, references, *own)
+        return [path for path in paths if path is not None]
 
     @property
     def compared(self) -> tuple[tuple[str, str], ...]:

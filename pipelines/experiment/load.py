@@ -86,12 +86,12 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     metrics = _metrics(located, model, criteria, list(given_criteria), problems)
     dialects = _dialects(located, model, problems)
     services = services_of(located, model.services, problems)
-    given = model.configurations or ()
-    searched = named_by([entry.retriever for entry in given])
+    entries = model.configurations or ()
+    searched = named_by([entry.retriever for entry in entries])
     corpora = corpora_of(located, model.corpora, searched, problems)
     problems += wrong_labels(located)
     context = GridContext(located, services, Templates(folder), corpora, labels_of(located.value.get("grid")))
-    expanded = configurations.expand(context, given, model.grid, dialects, model.dataset.unit, problems)
+    expanded = configurations.expand(context, entries, model.grid, dialects, model.dataset.unit, problems)
     judging = judging_of(located, model.judge, services, folder, problems)
     metrics = {
         metric if isinstance(metric, Metric) else shown(metric, judging, services): position
@@ -102,8 +102,10 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     used = called_services(expanded.configurations, judging) | embedders
     corpus_quotas = corpus_quotas_of(located, model.quotas, problems)
     of_calls = {name: quota for name, quota in model.quotas.items() if name not in CORPUS_POOLS}
-    retrieving, asked = ([entry.retriever for entry in given] for given in (expanded.cells, expanded.sources))
-    pools = pools_of(located, of_calls, retrieving, asked, services, used, problems)
+    retrieving, applications = (
+        [entry.retriever for entry in entries] for entries in (expanded.cells, expanded.sources)
+    )
+    pools = pools_of(located, of_calls, retrieving, applications, services, used, problems)
     problems += above_window(located, pools, expanded.configurations, judging)
     if model.max_cost is not None:
         problems += unpriced(located, pools, services)
@@ -251,8 +253,8 @@ def _dialects(located: Located, model: ExperimentModel, problems: list[InputErro
 
 
 def _references(model: ExperimentModel, folder: str) -> References | None:
-    given = model.dataset.answers
-    return None if given is None else References(given.attribute or "", _below(folder, given.path))
+    answers = model.dataset.answers
+    return None if answers is None else References(answers.attribute or "", _below(folder, answers.path))
 
 
 def _statistics(model: StatisticsModel) -> Statistics:
@@ -264,8 +266,8 @@ def _wrong_baseline(
     located: Located, model: ExperimentModel, configurations: tuple[Configuration, ...]
 ) -> Iterator[InputError]:
     names = [configuration.name for configuration in configurations]
-    given = [str(configuration.name) for configuration in model.configurations or ()]
-    broken = [name for name in given if not any(f"{one}:".startswith(f"{name}:") for one in names)]
+    named = [str(configuration.name) for configuration in model.configurations or ()]
+    broken = [name for name in named if not any(f"{one}:".startswith(f"{name}:") for one in names)]
     if model.baseline is None or model.baseline in names or model.baseline.partition(":")[0] in broken:
         return
     hint = did_you_mean(model.baseline, [*names, *broken])
@@ -321,16 +323,16 @@ LEDGER = "RANKBEAM_LEDGER"
 
 def data_folder(name: str) -> str:
     """A folder below the user's data folder."""
-    given = os.environ.get("XDG_DATA_HOME", "").strip()
-    return str((Path(given) if given else Path.home() / ".local" / "share") / "rankbeam" / name)
+    folder = os.environ.get("XDG_DATA_HOME", "").strip()
+    return str((Path(folder) if folder else Path.home() / ".local" / "share") / "rankbeam" / name)
 
 
-def ledger_of(given: str | None, folder: str) -> tuple[str | None, bool]:
+def ledger_of(path: str | None, folder: str) -> tuple[str | None, bool]:
     """The ledger that an experiment names, and whether it is one on this machine for all of the user's runs."""
-    if given is not None and given != USER:
-        return files.below(folder, given), False
+    if path is not None and path != USER:
+        return files.below(folder, path), False
     variable = os.environ.get(LEDGER, "").strip()
-    if given is None and not variable:
+    if path is None and not variable:
         return None, False
     named = variable if variable not in ("", USER) else data_folder("ledger")
     return files.absolute(named), files.is_local(named)

@@ -22,11 +22,11 @@ def unmet(
     located: Located, model: ExperimentModel, metrics: Mapping[AnyMetric, int], cells: Sequence[Cell]
 ) -> Iterator[InputError]:
     """Inputs that the metrics need and the experiment lacks."""
-    given = located.value.get("dataset")
-    if not isinstance(given, dict):
+    dataset = located.value.get("dataset")
+    if not isinstance(dataset, dict):
         return  # reported
     if model.dataset.unit != SPAN:  # with spans, evidence is needed instead
-        yield from _of_rankings(located, given, [metric for metric in metrics if isinstance(metric, Metric)])
+        yield from _of_rankings(located, dataset, [metric for metric in metrics if isinstance(metric, Metric)])
     judged = {metric: position for metric, position in metrics.items() if isinstance(metric, JudgedMetric)}
     answering = _answering(located) or any(cell.retriever.role == ANSWERS for cell in cells)
     for metric, position in judged.items():
@@ -35,16 +35,20 @@ def unmet(
         if Need.SAMPLES in metric.definition.needs and not _sampled(cells):
             problem = "compares several answers of one model; ask for them: generate: {samples: 3}"
             yield located.error(("metrics", position), f"{metric} {problem}")
-    if judged and given.get("queries") is None:
+    if judged and dataset.get("queries") is None:
         yield located.error(("dataset", "queries"), "is missing; the judge reads the queries")
     if judged or any(cell.generator is not None for cell in cells):
-        yield from _without_texts(located, given, cells)
+        yield from _without_texts(located, dataset, cells)
 
 
 def _answering(located: Located) -> bool:
     """Return whether a configuration has answers, even invalid ones, which are reported elsewhere."""
-    given = located.value.get("configurations")
-    keys = [key for each in given if isinstance(each, dict) for key in each] if isinstance(given, list) else []
+    configurations = located.value.get("configurations")
+    keys = (
+        [key for configuration in configurations if isinstance(configuration, dict) for key in configuration]
+        if isinstance(configurations, list)
+        else []
+    )
     return "generate" in keys or ANSWERS in keys
 
 
@@ -53,8 +57,8 @@ def _sampled(cells: Sequence[Cell]) -> bool:
     return any(cell.generator is not None and cell.generator.parameters.samples > 1 for cell in cells)
 
 
-def _of_rankings(located: Located, given: Mapping[str, object], metrics: Sequence[Metric]) -> Iterator[InputError]:
-    if given.get("qrels") is None and metrics:
+def _of_rankings(located: Located, dataset: Mapping[str, object], metrics: Sequence[Metric]) -> Iterator[InputError]:
+    if dataset.get("qrels") is None and metrics:
         verb = "needs" if len(metrics) == 1 else "need"
         yield located.error(("dataset", "qrels"), f"is missing; {', '.join(map(str, metrics))} {verb} judgements")
 
@@ -93,10 +97,10 @@ def _of_labels(model: ExperimentModel, metric: JudgedMetric) -> Iterator[str]:
         yield problem
 
 
-def _without_texts(located: Located, given: Mapping[str, object], cells: Sequence[Cell]) -> Iterator[InputError]:
+def _without_texts(located: Located, dataset: Mapping[str, object], cells: Sequence[Cell]) -> Iterator[InputError]:
     """Refuse runs without a corpus, since they hold only ids of documents; services return texts."""
     named = [cell.item_name for cell in cells if cell.retriever.route is Route.READ]
-    if given.get("corpus") is None and named:
+    if dataset.get("corpus") is None and named:
         problem = f"is missing; the run of {named[0]!r} names documents, and their texts stand there"
         yield located.error(("dataset", "corpus"), problem)
 

@@ -23,10 +23,10 @@ def check_online(experiment: Experiment) -> Iterator[str]:
     """
     for name, service in experiment.services.items():
         if service.pool is not None and isinstance(service.parameters, RemoteModel):
-            found = asyncio.run(_checked(name, service.parameters))
-            yield f"{name}: {found or _untested(experiment.pools[service.pool])}"
-    asked = [source for source in experiment.sources if source.retriever.remote is not None]
-    for pool, kind in dict.fromkeys((source.source.pool, source.retriever.kind) for source in asked):
+            checked = asyncio.run(_checked(name, service.parameters))
+            yield f"{name}: {checked or _untested(experiment.pools[service.pool])}"
+    asked_sources = [source for source in experiment.sources if source.retriever.remote is not None]
+    for pool, kind in dict.fromkeys((source.source.pool, source.retriever.kind) for source in asked_sources):
         if pool is not None:
             yield f"{kind}: {_untested(experiment.pools[pool])}"
 

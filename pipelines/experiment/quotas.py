@@ -49,7 +49,7 @@ class _Payer:
 
 def pools_of(
     located: Located,
-    given: Mapping[str, Any],
+    section: Mapping[str, Any],
     retrieving: Sequence[Retrieving],
     sources: Sequence[Retrieving],
     services: Services,
@@ -61,14 +61,14 @@ def pools_of(
     A retriever that names no pool shares one with those of its type and scope: at the service a budget belongs to a
     project and region, or to a host. A service shares one with those of its type, scope and model.
     """
-    models = dict(_validated(located, given, problems))
-    problems += _unknown_names(located, given, retrieving, services)
-    problems += _missing_budgets(located, given, retrieving, services)
-    problems += _two_budgets(located, given, services.valid)
-    asked = [_retriever(source, sources) for source in sources]
+    models = dict(_validated(located, section, problems))
+    problems += _unknown_names(located, section, retrieving, services)
+    problems += _missing_budgets(located, section, retrieving, services)
+    problems += _two_budgets(located, section, services.valid)
+    retrievers = [_retriever(source, sources) for source in sources]
     called = {name: _service(entry, services.valid) for name, entry in services.valid.items() if name in used}
     members: dict[str, list[_Payer]] = {}
-    for payer in (*asked, *called.values()):
+    for payer in (*retrievers, *called.values()):
         if payer is not None:
             members.setdefault(payer.pool, []).append(payer)
     quotas, budgets = {}, {}
@@ -80,7 +80,7 @@ def pools_of(
         if quotas[name].lanes > (most := quotas[name].most_lanes):
             problem = f"each needs a call a second, and one in flight: {most} at most, found {quotas[name].lanes}"
             problems.append(located.error(("quotas", budget, "lanes"), problem))
-    names = tuple(None if entry is None else entry.pool for entry in asked)
+    names = tuple(None if entry is None else entry.pool for entry in retrievers)
     return Pools(quotas, names, {name: entry.pool for name, entry in called.items()}, budgets)
 
 
@@ -95,7 +95,7 @@ def unpriced(located: Located, pools: Pools, services: Services) -> Iterator[Inp
             yield located.error(("max_cost",), f"needs the price of every call; give quotas: {{{name}: {{{price}}}}}")
 
 
-def quota_of(default: Quota, given: QuotaModel) -> Quota:
+def quota_of(default: Quota, model: QuotaModel) -> Quota:
     """A budget: what was given, and the default for the rest.
 
     >>> quota_of(Quota(600), QuotaModel(requests_per_second=500)).lanes
@@ -103,10 +103,10 @@ def quota_of(default: Quota, given: QuotaModel) -> Quota:
     >>> quota_of(Quota(600), QuotaModel(requests_per_second=500, tokens_per_minute=9000)).lanes
     1
     """
-    own = given.model_dump(exclude={"requests_per_second", "price_per_million"}, exclude_none=True)
-    if given.requests_per_second is not None:
-        own["requests_per_minute"] = given.requests_per_second * 60
-    if (price := given.price_per_million) is not None:
+    own = model.model_dump(exclude={"requests_per_second", "price_per_million"}, exclude_none=True)
+    if model.requests_per_second is not None:
+        own["requests_per_minute"] = model.requests_per_second * 60
+    if (price := model.price_per_million) is not None:
         cached = price.input if price.cached is None else price.cached
         own["prices"] = Prices(price.input, cached, price.output)
     quota = replace(default, **own)
@@ -114,13 +114,13 @@ def quota_of(default: Quota, given: QuotaModel) -> Quota:
     lanes = max(default.lanes, math.ceil(in_flight / MOST_IN_FLIGHT))
     tokens = quota.tokens_per_minute
     by_tokens = lanes if tokens is None else max(1, math.floor(tokens / _TOKENS_OF_A_LANE))
-    return quota if given.lanes is not None else replace(quota, lanes=min(lanes, quota.most_lanes, by_tokens))
+    return quota if model.lanes is not None else replace(quota, lanes=min(lanes, quota.most_lanes, by_tokens))
 
 
 def _validated(
-    located: Located, given: Mapping[str, Any], problems: list[InputError]
+    located: Located, section: Mapping[str, Any], problems: list[InputError]
 ) -> Iterator[tuple[str, QuotaModel]]:
-    for name, value in given.items():
+    for name, value in section.items():
         try:
             yield name, QuotaModel.model_validate(value)
         except ValidationError as error:
@@ -152,32 +152,32 @@ def _named(retrieving: Sequence[Retrieving]) -> dict[str, Retrieving]:
 
 
 def _missing_budgets(
-    located: Located, given: Mapping[str, Any], retrieving: Sequence[Retrieving], services: Services
+    located: Located, section: Mapping[str, Any], retrieving: Sequence[Retrieving], services: Services
 ) -> Iterator[InputError]:
     for name, retriever in _named(retrieving).items():
         if name in services.given:
             yield located.error(
                 (*retriever.place, "quota"), f"{name!r} is a service, with a pool of its own; name another"
             )
-        elif name not in given:
-            hint = did_you_mean(name, given) if given else "name it there, with requests_per_minute"
+        elif name not in section:
+            hint = did_you_mean(name, section) if section else "name it there, with requests_per_minute"
             yield located.error((*retriever.place, "quota"), f"quotas: has no {name!r}; {hint}")
 
 
-def _two_budgets(located: Located, given: Mapping[str, Any], services: Mapping[str, Service]) -> Iterator[InputError]:
+def _two_budgets(located: Located, section: Mapping[str, Any], services: Mapping[str, Service]) -> Iterator[InputError]:
     """Services that share a pool and have a budget each."""
     first: dict[str, str] = {}
     for service in services.values():
-        if service.name in given and first.setdefault(service.account, service.name) != service.name:
+        if service.name in section and first.setdefault(service.account, service.name) != service.name:
             problem = f"shares the pool of {first[service.account]!r}, which calls the same model; keep one budget"
             yield located.error(("quotas", service.name), problem)
 
 
 def _unknown_names(
-    located: Located, given: Mapping[str, Any], retrieving: Sequence[Retrieving], services: Services
+    located: Located, section: Mapping[str, Any], retrieving: Sequence[Retrieving], services: Services
 ) -> Iterator[InputError]:
     named = [*services.given, *_named(retrieving), *MODELS.types]
-    for name in given:
+    for name in section:
         if name not in named and not _is_remote(name):
             valid = [*named, *filter(_is_remote, RETRIEVERS.types)]  # this imports all types: only for a message
             problem = f"is not a service or a remote type, and no retriever names it; {did_you_mean(name, valid)}"
@@ -208,11 +208,11 @@ class CorpusQuotas:
     imports: ImportQuota = field(default_factory=ImportQuota)
 
 
-def corpus_quotas_of(located: Located, given: Mapping[str, Any], problems: list[InputError]) -> CorpusQuotas:
+def corpus_quotas_of(located: Located, section: Mapping[str, Any], problems: list[InputError]) -> CorpusQuotas:
     """The budgets of building corpora."""
     default = CorpusQuotas()
-    data = _checked(located, QuotaModel, DATA, given, problems)
-    imports = _checked(located, ImportQuotaModel, IMPORT, given, problems)
+    data = _checked(located, QuotaModel, DATA, section, problems)
+    imports = _checked(located, ImportQuotaModel, IMPORT, section, problems)
     return CorpusQuotas(
         default.data if data is None else quota_of(default.data, data),
         default.imports if imports is None else ImportQuota(**imports.model_dump(exclude_none=True)),
@@ -229,12 +229,12 @@ def unpriced_imports(located: Located, sources: Iterable[PlannedSource], quotas:
 
 
 def _checked(
-    located: Located, model: type[Model], name: str, given: Mapping[str, Any], problems: list[InputError]
+    located: Located, model: type[Model], name: str, section: Mapping[str, Any], problems: list[InputError]
 ) -> Model | None:
-    if name not in given:
+    if name not in section:
         return None
     try:
-        return model.model_validate(given[name])
+        return model.model_validate(section[name])
     except ValidationError as error:
         problems += [problem_of(located, model, dict(entry), at=("quotas", name)) for entry in error.errors()]
         return None
@@ -258,8 +258,8 @@ def above_window(
         yield from _refusal(located, pools.budgets[pool], pools.quotas[pool], tokens, what)
 
 
-def _tokens(asked: tuple[str, int, str]) -> int:
-    _, tokens, _ = asked
+def _tokens(key: tuple[str, int, str]) -> int:
+    _, tokens, _ = key
     return tokens
 
 

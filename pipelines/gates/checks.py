@@ -165,13 +165,13 @@ def _nothing(gate: Gate, names: Sequence[str], run: Results) -> str:
 
 
 def _differences(run: Results, gates: Sequence[Gate], other: Results | None, *, other_dataset: bool) -> _Differences:
-    asked = [gate for gate in gates if gate.is_difference]
-    if not asked:
+    of_differences = [gate for gate in gates if gate.is_difference]
+    if not of_differences:
         return _Differences.of([])
-    if other is not None and _names(run).isdisjoint(_names(other)) and any(gate.skips_new for gate in asked):
+    if other is not None and _names(run).isdisjoint(_names(other)) and any(gate.skips_new for gate in of_differences):
         return _Differences.of([])  # all are new; without such a gate, runs without a common name are refused
     if other is not None:
-        slices = {name for gate in asked for name in slices_matching(gate.slice, run.slices)}
+        slices = {name for gate in of_differences for name in slices_matching(gate.slice, run.slices)}
         question = ComparisonQuestion(slices=(*sorted(slices),) or (ALL,), other_dataset=other_dataset)
         return _Differences.of([(row.configuration, row.row) for row in compare(run, other, question).rows])
     names = {row["config_id"]: row["name"] for row in run.configurations}

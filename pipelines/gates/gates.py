@@ -39,15 +39,15 @@ class Gate:
         """True if it is about a difference from a baseline."""
         return self.value in DIFFERENCES
 
-    def is_met(self, found: float) -> bool:
+    def is_met(self, value: float) -> bool:
         """Return whether a value is within the limit, or differs from it by rounding alone.
 
         >>> Gate("P@5", "difference", -0.2, at_least=True).is_met(0.6 - 0.8)
         True
         """
-        if math.isclose(found, self.limit, rel_tol=_ROUNDING, abs_tol=_ROUNDING):
+        if math.isclose(value, self.limit, rel_tol=_ROUNDING, abs_tol=_ROUNDING):
             return True
-        return found >= self.limit if self.at_least else found <= self.limit
+        return value >= self.limit if self.at_least else value <= self.limit
 
     def configurations(self, names: Sequence[str], baseline: str | None) -> list[str]:
         """The configurations that it applies to; "" for a gate that applies to none."""
@@ -73,15 +73,15 @@ def called(name: str, names: Sequence[str]) -> list[str]:
     >>> called("bm25", ["bm25:b=0.4", "bm25:b=0.7", "bm25-exact"])
     ['bm25:b=0.4', 'bm25:b=0.7']
     """
-    return [name] if name in names else [each for each in names if each.startswith(f"{name}:")]
+    return [name] if name in names else [candidate for candidate in names if candidate.startswith(f"{name}:")]
 
 
 def gates_of(
-    located: Located, given: Sequence[GateModel], known: KnownNames | None, problems: list[InputError]
+    located: Located, models: Sequence[GateModel], known: KnownNames | None, problems: list[InputError]
 ) -> tuple[Gate, ...]:
     """The gates of a document, one for each metric that a name stands for."""
-    found: list[Gate] = []
-    for number, model in enumerate(given):
+    parsed_gates: list[Gate] = []
+    for number, model in enumerate(models):
         limit, value = model.at_most if model.at_least is None else model.at_least, model.judge or model.value
         try:
             name = spelled(model.metric or "", criteria_in(known.metrics if known is not None else ()))
@@ -101,19 +101,19 @@ def gates_of(
             )
             for metric in metrics
         ]
-        wrong = [] if known is None else [each for gate in gates for each in _wrong(gate, known)]
+        wrong = [] if known is None else [refusal for gate in gates for refusal in _wrong(gate, known)]
         if limit is not None:
-            wrong += [each for gate in gates for each in _outside(gate)]
+            wrong += [refusal for gate in gates for refusal in _outside(gate)]
         problems += (located.error(("gates", number, key), problem) for key, problem in wrong)
-        found += gates
-    return tuple(found)
+        parsed_gates += gates
+    return tuple(parsed_gates)
 
 
 def _computed(metric: Metric | JudgedMetric, known: KnownNames | None) -> str:
     """The name of a metric; that with its judge, where one judged metric alone can be meant."""
     if isinstance(metric, JudgedMetric) and known is not None and str(metric) not in known.metrics:
-        computed = (each for each in parse_all(known.metrics) if isinstance(each, JudgedMetric))
-        same = [each for each in computed if metric.means(each)]
+        computed = (judged for judged in parse_all(known.metrics) if isinstance(judged, JudgedMetric))
+        same = [judged for judged in computed if metric.means(judged)]
         if len(same) == 1:
             return str(same[0])
     return str(metric)
@@ -151,12 +151,14 @@ def located_gates(located: Located, known: KnownNames) -> tuple[Gate, ...]:
     except ValidationError as error:
         problems += [problem_of(located, GatesModel, dict(detail)) for detail in error.errors()]
         model = salvage(GatesModel, located.value)
-    given = located.value["gates"]
-    aligned = isinstance(given, list) and len(model.gates) == len(given)  # without a mapping there are no gates to read
-    found = gates_of(located, model.gates if aligned else [], known, problems)
+    entries = located.value["gates"]
+    aligned = isinstance(entries, list) and len(model.gates) == len(
+        entries
+    )  # without a mapping there are no gates to read
+    gates = gates_of(located, model.gates if aligned else [], known, problems)
     if problems:
         raise InputErrors(sorted(problems, key=lambda problem: problem.line or 0))
-    return found
+    return gates
 
 
 def _refuse_none(located: Located) -> None:

@@ -16,8 +16,8 @@ def coverage(
     library: Library, items: Sequence[Golden], rejected: Sequence[Made], lacking: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """All counts, as JSON values."""
-    asked = {doc_id for item in items for doc_id in (item.made.doc_ids or _documents(item.made))}
-    without = [document.id for document in library.documents if document.id not in asked]
+    judged = {doc_id for item in items for doc_id in (item.made.doc_ids or _documents(item.made))}
+    without = [document.id for document in library.documents if document.id not in judged]
     return {
         "documents": {
             "all": len(library.documents),
@@ -41,8 +41,8 @@ def coverage(
 
 def stages(items: Sequence[Golden], rejected: Sequence[Made]) -> list[dict[str, Any]]:
     """For every stage, how many candidates reached it, and how many it rejected."""
-    counts = Counter(made.reason for made in rejected if made.state is State.REJECTED)
-    failed = sum(made.state is State.FAILED for made in rejected)
+    counts = Counter(item.reason for item in rejected if item.state is State.REJECTED)
+    failed = sum(item.state is State.FAILED for item in rejected)
     reached = len(items) + len(rejected) - failed
     lines = []
     for reason in Reason:
@@ -63,8 +63,8 @@ def as_html(name: str, counts: dict[str, Any]) -> str:
     )
 
 
-def _documents(made: Made) -> tuple[str, ...]:
-    return tuple(name.rpartition("#")[0] for name in made.spans)
+def _documents(item: Made) -> tuple[str, ...]:
+    return tuple(name.rpartition("#")[0] for name in item.spans)
 
 
 def _topics(library: Library, items: Sequence[Golden]) -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ def _types(items: Sequence[Golden]) -> list[dict[str, Any]]:
 
 def _difficulty(items: Sequence[Golden]) -> list[dict[str, Any]]:
     """Intended and measured difficulty of questions."""
-    asked = [(dict(item.made.profile).get("difficulty"), item.difficulty) for item in items if item.difficulty]
-    cells = Counter((meant, level) for meant, level in asked if meant is not None)
+    graded = [(dict(item.made.profile).get("difficulty"), item.difficulty) for item in items if item.difficulty]
+    cells = Counter((meant, level) for meant, level in graded if meant is not None)
     meant = sorted({name for name, _ in cells})
     return [{"asked": name, **{level: cells[name, level] for level in DIFFICULTIES}} for name in meant]

@@ -53,10 +53,10 @@ class Finding:
         if self.goldens.duplicates is None:
             return {}, {}
         embed = self.goldens.duplicates.embed.as_role(Role.SIMILARITY)
-        questions = [made.question for made in items]
+        questions = [new_items.question for new_items in items]
         missing = self._embedded(embed, questions, number)
-        kept = KeptEmbeddings(embed, self.goldens.ledger).vectors(questions)
-        vectors = {text: vector for text, vector in zip(questions, kept, strict=True) if vector is not None}
+        store = KeptEmbeddings(embed, self.goldens.ledger).vectors(questions)
+        vectors = {text: vector for text, vector in zip(questions, store, strict=True) if vector is not None}
         return vectors, _of_items(items, missing)
 
     def found(self, items: Sequence[Made], number: int) -> tuple[list[Found], dict[str, Missing]]:
@@ -66,24 +66,24 @@ class Finding:
         pool = self.goldens.pool
         failed: dict[str, Missing] = {}
         for embed in pool.embedders:
-            missing = self._embedded(embed.as_role(Role.QUERY), [made.question for made in items], number)
+            missing = self._embedded(embed.as_role(Role.QUERY), [new_items.question for new_items in items], number)
             failed |= _of_items(items, missing)
         rankings = self._rankings(items, number)
         failed |= {name: ranked.missing for name, ranked in rankings.items() if ranked.missing is not None}
         names = [retriever.name for retriever in pool.retrievers]
-        found = [
-            self._search.found(made, pool.documents, rankings[made.item_id].doc_ids, names)
-            for made in items
-            if made.item_id not in failed
+        searches = [
+            self._search.found(new_items, pool.documents, rankings[new_items.item_id].doc_ids, names)
+            for new_items in items
+            if new_items.item_id not in failed
         ]
-        return found, failed
+        return searches, failed
 
     def _rankings(self, items: Sequence[Made], number: int) -> Mapping[str, Rankings]:
         """By item, what retrievers that are services find."""
         if not self.goldens.pool.services:
-            return {made.item_id: Rankings(made.item_id) for made in items}
-        tasks = [(made.item_id, Sought(made.item_id, made.question)) for made in items]
-        rankings = {each.item_id: each for each in self.do(self.goldens.searching(), tasks, number, Rankings)}
+            return {new_items.item_id: Rankings(new_items.item_id) for new_items in items}
+        tasks = [(new_items.item_id, Sought(new_items.item_id, new_items.question)) for new_items in items]
+        rankings = {by_item.item_id: by_item for by_item in self.do(self.goldens.searching(), tasks, number, Rankings)}
         for retriever in self.goldens.pool.services:
             unknown = {
                 name
@@ -123,14 +123,14 @@ class Finding:
         return retriever.parameters.search(Documents(path, embeddings=KeptEmbeddings(embed, self.goldens.ledger)))
 
 
-def failed(made: Made, missing: Mapping[str, Missing]) -> Made:
+def failed(item: Made, missing: Mapping[str, Missing]) -> Made:
     """The item, failed where a call that it needs has failed."""
-    if made.item_id not in missing:
-        return made
-    one = missing[made.item_id]
-    return replace(made, state=State.FAILED, detail=f"{one.failure}: {one.message}", failure=one.failure)
+    if item.item_id not in missing:
+        return item
+    one = missing[item.item_id]
+    return replace(item, state=State.FAILED, detail=f"{one.failure}: {one.message}", failure=one.failure)
 
 
 def _of_items(items: Sequence[Made], missing: Mapping[str, Missing]) -> dict[str, Missing]:
-    named = {made.item_id: text_name(made.question) for made in items}
+    named = {item.item_id: text_name(item.question) for item in items}
     return {item_id: missing[name] for item_id, name in named.items() if name in missing}

@@ -21,8 +21,8 @@ _LEAST_CHECKED = 20  # items, from which a model that accepts all of them is war
 def goldens_of(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> list[Golden]:
     """The accepted items, sorted by id; those that share relevant documents are in one split."""
     split = splits_of(goldens, plan)
-    items = sorted(progress.accepted, key=lambda made: made.item_id)
-    return separated([_golden(made, split[made.topic], goldens, progress) for made in items], goldens.split)
+    items = sorted(progress.accepted, key=lambda item: item.item_id)
+    return separated([_golden(item, split[item.topic], goldens, progress) for item in items], goldens.split)
 
 
 def splits_of(goldens: Goldens, plan: GoldensPlan) -> dict[int, str]:
@@ -34,23 +34,23 @@ def splits_of(goldens: Goldens, plan: GoldensPlan) -> dict[int, str]:
     return splits(quotas, goldens.split, order)
 
 
-def _golden(made: Made, split: str, goldens: Goldens, progress: RoundProgress) -> Golden:
-    rank = progress.ranks.get(made.item_id)
-    hard = "" if made.type == UNANSWERABLE else difficulty(rank)
-    pooled = progress.pooled.get(made.item_id)
+def _golden(item: Made, split: str, goldens: Goldens, progress: RoundProgress) -> Golden:
+    rank = progress.ranks.get(item.item_id)
+    hard = "" if item.type == UNANSWERABLE else difficulty(rank)
+    pooled = progress.pooled.get(item.item_id)
     flags = {
         UNREACHABLE: hard == UNREACHABLE,
-        KNOWN_TO_MODEL: (made.closed_book or 0.0) >= _KNOWN,
-        COPIED_WORDS: made.overlap >= _COPIED,
+        KNOWN_TO_MODEL: (item.closed_book or 0.0) >= _KNOWN,
+        COPIED_WORDS: item.overlap >= _COPIED,
         CLOZE: goldens.writer.parameters.offline is not None,
     }
     chosen = tuple(name for name, is_set in flags.items() if is_set)
-    return Golden(made, split, rank, () if pooled is None else pooled.grades, hard, chosen)
+    return Golden(item, split, rank, () if pooled is None else pooled.grades, hard, chosen)
 
 
 def shortfalls(plan: GoldensPlan, progress: RoundProgress) -> list[dict[str, Any]]:
     """The strata that lack questions after all rounds."""
-    lacking = plan.shortfalls(progress.made, {made.item_id for made in progress.accepted})
+    lacking = plan.shortfalls(progress.made, {item.item_id for item in progress.accepted})
     labels = plan.library.labels
     return [
         {
@@ -86,9 +86,10 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
     if missing:
         yield f"{missing:,} of {goldens.wanted.items:,} questions are missing; coverage.json names strata and types"
     if progress.failed:
-        kinds = Counter(str(made.failure) for made in progress.failed)
-        said = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
-        yield f"{len(progress.failed):,} questions failed and may succeed later ({said}): run the same command again"
+        kinds = Counter(str(item.failure) for item in progress.failed)
+        kinds_text = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
+        failed = f"{len(progress.failed):,} questions failed and may succeed later ({kinds_text})"
+        yield f"{failed}: run the same command again"
 
 
 _OFFLINE = {
@@ -108,9 +109,9 @@ def _uneven(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> Ite
         yield f"{problem}; questions by split: {numbers}"
 
 
-def _too_kind(goldens: Goldens, made: Sequence[Made]) -> Iterator[str]:
+def _too_kind(goldens: Goldens, items: Sequence[Made]) -> Iterator[str]:
     """A checking model that accepts everything."""
-    checked = [one for one in made if any(vote.step == "checks" for vote in one.votes)]
+    checked = [one for one in items if any(vote.step == "checks" for vote in one.votes)]
     refused = [one for one in checked if one.reason in (Reason.CHECKS, Reason.NOT_DERIVABLE, Reason.OTHER_ANSWER)]
     if len(checked) >= _LEAST_CHECKED and not refused:
         yield (
@@ -121,4 +122,4 @@ def _too_kind(goldens: Goldens, made: Sequence[Made]) -> Iterator[str]:
 
 def rejections(progress: RoundProgress) -> list[Made]:
     """The items that are out, sorted by id."""
-    return sorted((made for made in progress.made if made.state is not State.ACCEPTED), key=lambda made: made.item_id)
+    return sorted((item for item in progress.made if item.state is not State.ACCEPTED), key=lambda item: item.item_id)

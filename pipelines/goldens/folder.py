@@ -67,7 +67,7 @@ class GoldensFolder:
         """Write what was made."""
         plain = [replace(item, made=_without_tokens(item.made)) for item in items]
         self.write(ITEMS, json_lines(map(asdict, plain)))
-        self.write(REJECTED, json_lines(asdict(_without_tokens(made)) for made in rejected))
+        self.write(REJECTED, json_lines(asdict(_without_tokens(dropped)) for dropped in rejected))
         self.write(ABOUT, _json(about))
 
     def save_reviews(self, reviews: Iterable[Review]) -> None:
@@ -132,9 +132,9 @@ class GoldensFolder:
         return [adapter.validate_json(line) for line in lines if line]
 
 
-def _without_tokens(made: Made) -> Made:
+def _without_tokens(item: Made) -> Made:
     """An item without tokens: they depend on attempts that failed, and stand in `costs.jsonl`."""
-    return replace(made, asked=tuple(replace(one, input=0, cached=0, output=0) for one in made.asked))
+    return replace(item, asked=tuple(replace(one, input=0, cached=0, output=0) for one in item.asked))
 
 
 def _json(value: Mapping[str, Any]) -> bytes:

@@ -131,8 +131,8 @@ class Goldens:
         return Stage(
             work.stage,
             {work.stage: work},
-            {name: each.parameters for name, each in services.items()},
-            {name: each.pool or "" for name, each in services.items()},
+            {name: client.parameters for name, client in services.items()},
+            {name: client.pool or "" for name, client in services.items()},
             self.pools,
             {service.pool or "": service.account for service in services.values()},
             budget=self._budget,

@@ -48,7 +48,9 @@ def make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outco
     _write_documents(folder, plan)
     now = datetime.now(UTC)
     owner = Owner(f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", now.isoformat())
-    progress = Making(goldens, plan, options, owner, lambda made: _write(folder, goldens, plan, made)).run()
+    progress = Making(
+        goldens, plan, options, owner, lambda progress_made: _write(folder, goldens, plan, progress_made)
+    ).run()
     _write(folder, goldens, plan, progress)
     folder.publish()
     lacking = sum(shortfall["missing"] for shortfall in shortfalls(plan, progress))
@@ -134,14 +136,14 @@ def about(
 
 def _versions(progress: RoundProgress) -> dict[str, list[str]]:
     versions: dict[str, set[str]] = {}
-    for asked in _asked(progress):
-        versions.setdefault(asked.service, set()).add(asked.model_version)
+    for step in _asked(progress):
+        versions.setdefault(step.service, set()).add(step.model_version)
     return {service: sorted(named) for service, named in sorted(versions.items())}
 
 
 def _asked(progress: RoundProgress) -> Iterable[Asked]:
-    for made in progress.made:
-        yield from made.asked
+    for item in progress.made:
+        yield from item.asked
     for pooled in progress.pooled.values():
         yield from pooled.asked
 
@@ -153,13 +155,13 @@ def _costs(goldens: Goldens, items: Iterable[Golden], progress: RoundProgress) -
     """
     for item in items:
         pooled = progress.pooled.get(item.made.item_id)
-        asked = [*item.made.asked, *(() if pooled is None else pooled.asked)]
-        costs = [_cost(goldens, one) for one in asked]
+        calls = [*item.made.asked, *(() if pooled is None else pooled.asked)]
+        costs = [_cost(goldens, one) for one in calls]
         known = [one for one in costs if one is not None]
         yield {
             "query_id": item.made.item_id,
-            "calls": len(asked),
-            "tokens": {name: sum(getattr(one, name) for one in asked) for name in _TOKENS},
+            "calls": len(calls),
+            "tokens": {name: sum(getattr(one, name) for one in calls) for name in _TOKENS},
             "cost": round(sum(known), 9) if len(known) == len(costs) else None,
             "by_call": [
                 {
@@ -169,13 +171,13 @@ def _costs(goldens: Goldens, items: Iterable[Golden], progress: RoundProgress) -
                     "tokens": {name: getattr(one, name) for name in _TOKENS},
                     "cost": cost,
                 }
-                for one, cost in zip(asked, costs, strict=True)
+                for one, cost in zip(calls, costs, strict=True)
             ],
         }
 
 
-def _cost(goldens: Goldens, asked: Asked) -> float | None:
+def _cost(goldens: Goldens, call: Asked) -> float | None:
     """Cost of a call; None if no price is known."""
-    quota = goldens.pools[goldens.models[asked.service].pool or ""]
-    cost = quota.cost(1, Tokens(asked.input, asked.cached, asked.output))
+    quota = goldens.pools[goldens.models[call.service].pool or ""]
+    cost = quota.cost(1, Tokens(call.input, call.cached, call.output))
     return None if cost is None else round(cost, 9)

@@ -139,10 +139,10 @@ def _recalled(ledger: str, work: WriteItems, calls: Sequence[Call]) -> dict[str,
 def _graded(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
     """The grades of other documents: which ones is not known yet, so each is as long as the longest passages."""
     passages = sorted(plan.library.passages, key=lambda span: len(span.text))
-    each = passages[len(passages) * 3 // 4]
+    longest = passages[len(passages) * 3 // 4]
     count = min(goldens.pool.documents, len(plan.library.documents) - 1) * goldens.wanted.items
-    pool = GradingPool("", "x" * 100, (each,))
-    call = goldens.asking.call("grade", {"query": pool.question, "context": each.text})
+    pool = GradingPool("", "x" * 100, (longest,))
+    call = goldens.asking.call("grade", {"query": pool.question, "context": longest.text})
     return [size_of(call)] * count
 
 
@@ -174,8 +174,8 @@ def _of_pool(
 
 
 def _tokens(steps: Sequence[StepCost], end: int) -> Tokens:
-    given = sum(step.input_tokens[end] for step in steps)
-    return Tokens(round(given), 0, round(sum(step.output_tokens[end] for step in steps)))
+    input_tokens = sum(step.input_tokens[end] for step in steps)
+    return Tokens(round(input_tokens), 0, round(sum(step.output_tokens[end] for step in steps)))
 
 
 def _steps_of(services: Sequence[str], written: Sequence[CallCost], graded: Sequence[CallCost]) -> Iterator[StepCost]:
@@ -192,10 +192,10 @@ def _steps_of(services: Sequence[str], written: Sequence[CallCost], graded: Sequ
 
 def _of_tokens(own: Sequence[CallCost], left: Sequence[CallCost], again: int) -> tuple[Range, Range]:
     """Input and output of calls that are left, at least, and with those of later rounds."""
-    given, said = sum(size.tokens.input for size in left), sum(size.tokens.output for size in left)
+    input_tokens, output_tokens = sum(size.tokens.input for size in left), sum(size.tokens.output for size in left)
     more_given, more_said = (sum(size.tokens.input for size in own), sum(size.tokens.output for size in own))
     further = again - 1
-    return (given, given + further * more_given), (said, said + further * more_said)
+    return (input_tokens, input_tokens + further * more_given), (output_tokens, output_tokens + further * more_said)
 
 
 def _seconds(calls: int, tokens: Tokens, quota: Quota) -> float:

@@ -25,8 +25,8 @@ def retrieving_of(
 ) -> list[Retrieving]:
     """The retrievers of a pool."""
     drafts = [
-        _retrieving(located, (*_PLACE, place), given, language, problems)
-        for place, given in enumerate(model.retrievers)
+        _retrieving(located, (*_PLACE, place), entry, language, problems)
+        for place, entry in enumerate(model.retrievers)
     ]
     retrievers = [draft for draft in drafts if draft is not None]
     return [_with_embedder(located, retriever, services, problems) for retriever in retrievers]
@@ -38,9 +38,9 @@ def embedders_of(retrievers: Sequence[Retrieving]) -> Iterator[str]:
 
 
 def _retrieving(
-    located: Located, place: Place, given: str | dict[str, Any], language: str, problems: list[InputError]
+    located: Located, place: Place, entry: str | dict[str, Any], language: str, problems: list[InputError]
 ) -> Retrieving | None:
-    values = {"type": given} if isinstance(given, str) else dict(given)
+    values = {"type": entry} if isinstance(entry, str) else dict(entry)
     kind = values.pop("type", None)
     if not isinstance(kind, str):
         problems.append(located.error(place, "is a type, or a mapping with type and the parameters of that type"))

@@ -46,7 +46,9 @@ def read_profiles(path: str) -> tuple[Dimension, ...]:
         raise InputErrors(problems)
     return tuple(
         Dimension(
-            name, given.description, tuple(ProfileValue(each, one.description) for each, one in given.values.items())
+            name,
+            profile.description,
+            tuple(ProfileValue(value, one.description) for value, one in profile.values.items()),
         )
-        for name, given in profiles.parameters.items()
+        for name, profile in profiles.parameters.items()
     )

@@ -53,17 +53,17 @@ def quotes_of(item: Golden) -> list[str]:
 
 
 def _row(item: Golden, reviews: Mapping[str, Review]) -> dict[str, str]:
-    made = item.made
-    review = reviews.get(made.item_id)
-    votes = [f"{vote.critic or vote.criterion}: {vote.verdict}" for vote in made.votes if vote.step in _SHOWN]
+    item_made = item.made
+    review = reviews.get(item_made.item_id)
+    votes = [f"{vote.critic or vote.criterion}: {vote.verdict}" for vote in item_made.votes if vote.step in _SHOWN]
     values = (
-        made.item_id,
+        item_made.item_id,
         "" if review is None else str(review.decision),
-        made.question,
-        made.answer,
+        item_made.question,
+        item_made.answer,
         "\n".join(quotes_of(item)),
-        " ".join(made.doc_ids),
-        made.type,
+        " ".join(item_made.doc_ids),
+        item_made.type,
         item.split,
         item.difficulty,
         "; ".join(votes),

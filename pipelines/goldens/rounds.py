@@ -43,12 +43,12 @@ class RoundProgress:
     @property
     def accepted(self) -> list[Made]:
         """The items that are in, in the order of the plan."""
-        return [made for made in self.made if made.state is State.ACCEPTED]
+        return [item for item in self.made if item.state is State.ACCEPTED]
 
     @property
     def failed(self) -> list[Made]:
         """The items of which a call failed that may succeed later."""
-        return [made for made in self.made if made.state is State.FAILED]
+        return [item for item in self.made if item.state is State.FAILED]
 
     def add(self, results: StageResults) -> None:
         """Add what a stage used, and its warnings."""
@@ -71,7 +71,7 @@ class Making:
         progress = RoundProgress()
         finding = Finding(self.goldens, self.plan.library, partial(self._done, progress), progress.warnings)
         for number in range(1, ROUNDS + 1):
-            sources = self.plan.round(number, progress.made, {made.item_id for made in progress.accepted})
+            sources = self.plan.round(number, progress.made, {item.item_id for item in progress.accepted})
             sources = finding.with_context(sources)
             if not sources or progress.failed:  # what failed one item would fail others, too
                 break
@@ -86,23 +86,23 @@ class Making:
         """Outcomes of a round's candidates, in the order of the plan."""
         tasks = [(source.name, source) for source in sources]
         records = self._done(progress, self.goldens.writing(), tasks, number, Made)
-        made = {record.item_id: record for record in records}  # a bundle that was repeated wrote some twice
-        return [made[candidate.item_id] for source in sources for candidate in source.candidates]
+        by_id = {record.item_id: record for record in records}  # a bundle that was repeated wrote some twice
+        return [by_id[candidate.item_id] for source in sources for candidate in source.candidates]
 
     def _screened(self, progress: RoundProgress, finding: Finding, written: Sequence[Made], number: int) -> list[Made]:
         """New items without near-duplicates and those above the quotas."""
-        candidates = [made for made in (*progress.accepted, *written) if made.state is State.ACCEPTED]
+        candidates = [item for item in (*progress.accepted, *written) if item.state is State.ACCEPTED]
         vectors, missing = finding.vectors(candidates, number)
-        new = [failed(made, missing) for made in written]
+        new = [failed(item, missing) for item in written]
         least = 1.0 if self.goldens.duplicates is None else self.goldens.duplicates.cosine
         return screened(self.plan, progress.made, progress.accepted, new, Likeness(vectors, least))
 
     def _graded(self, progress: RoundProgress, finding: Finding, new: Sequence[Made], number: int) -> list[Made]:
         """New items, once other documents that may answer them are graded."""
-        found, missing = finding.found([made for made in new if made.state is State.ACCEPTED], number)
-        new = [failed(made, missing) for made in new]
-        progress.ranks |= {ranking.pool.item_id: ranking.rank for ranking in found}
-        pools = [(ranking.pool.item_id, ranking.pool) for ranking in found if ranking.pool.passages]
+        searched, missing = finding.found([item for item in new if item.state is State.ACCEPTED], number)
+        new = [failed(item, missing) for item in new]
+        progress.ranks |= {ranking.pool.item_id: ranking.rank for ranking in searched}
+        pools = [(ranking.pool.item_id, ranking.pool) for ranking in searched if ranking.pool.passages]
         if not pools:
             return new
         records = self._done(progress, self.goldens.grading(), pools, number, Pooled)

@@ -40,9 +40,9 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 class Interrupted(KeyboardInterrupt):
     """Ctrl-C during a run."""
 
-    def __init__(self, folders: list[str], kept: str = _NOTHING) -> None:
+    def __init__(self, folders: list[str], outcome: str = _NOTHING) -> None:
         super().__init__()
-        self.folders, self.kept = folders, kept
+        self.folders, self.kept = folders, outcome
 
 
 def finish_calls(ledger: str) -> str:
@@ -80,16 +80,16 @@ def finish_calls(ledger: str) -> str:
 @contextmanager
 def deferred(message: str) -> Iterator[Callable[[], None]]:
     """Hold the first Ctrl-C back while the block runs, and print a message; a second one interrupts the block."""
-    held: list[int] = []
+    signals: list[int] = []
 
     def hold(number: int, frame: FrameType | None) -> None:
-        if held:
+        if signals:
             interrupt(number, frame)
-        held.append(number)
+        signals.append(number)
         click.echo(f"rankbeam: {message}", err=True)
 
     def raise_held() -> None:
-        if held:
+        if signals:
             raise KeyboardInterrupt
 
     before = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, signal.SIGTERM)}

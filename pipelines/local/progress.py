@@ -68,10 +68,10 @@ class Progress:
 
     def _rate(self, pool: str, counts: Counts, seconds: float) -> float:
         """Calls per second in the last 10 s, or since the first call if that is more recent."""
-        made = Counter.CALLS_MADE, pool
-        first = (before for before, after in pairwise(self._seen) if after[1][made] > 0)
+        counter = Counter.CALLS_MADE, pool
+        first = (before for before, after in pairwise(self._seen) if after[1][counter] > 0)
         began, earlier = next(first, (seconds, counts))
-        return (counts[made] - earlier[made]) / (seconds - began) if seconds > began else 0.0
+        return (counts[counter] - earlier[counter]) / (seconds - began) if seconds > began else 0.0
 
 
 def overview(counts: Counts, sources: int, configurations: int, seconds: float) -> str:
@@ -84,14 +84,14 @@ def overview(counts: Counts, sources: int, configurations: int, seconds: float) 
     >>> overview(counts, 0, 2, 4.0)
     'scored 20/20 · 5/s · compared 1,500 pairs of means · 0 failures · 4 s'
     """
-    judged, asked = counts[Counter.JUDGED_QUERIES, ""], counts[Counter.QUERIES_ASKED, ""]
+    judged, total = counts[Counter.JUDGED_QUERIES, ""], counts[Counter.QUERIES_ASKED, ""]
     scored, failures = counts[Counter.QUERIES_SCORED, ""], counts[Counter.FAILURES, ""]
     if not judged:
         rows = counts[Counter.ROWS_READ, ""]
         return f"read {rows:,} rows · {seconds:.0f} s" if rows else f"starting · {seconds:.0f} s"
-    parts = [f"asked {asked:,}/{judged * sources:,} queries"] if sources else []
+    parts = [f"asked {total:,}/{judged * sources:,} queries"] if sources else []
     parts += [f"scored {scored:,}/{judged * configurations:,}"]
-    done = scored or asked
+    done = scored or total
     parts += [f"{done / seconds:,.0f}/s"] if seconds > 0 and done else []
     compared = counts[Counter.COMPARISONS, ""]
     parts += [f"compared {compared:,} pairs of means"] if compared else []

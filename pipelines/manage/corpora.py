@@ -56,23 +56,23 @@ class CorpusLocation:
             return ()
 
 
-def places(given: str, api_endpoint: str | None) -> list[CorpusLocation]:
+def places(name: str, api_endpoint: str | None) -> list[CorpusLocation]:
     """The places that an argument names: projects/P/locations/L,M, all of projects/P, or those of an experiment."""
-    if (locations := _LOCATIONS.fullmatch(given)) is not None:
+    if (locations := _LOCATIONS.fullmatch(name)) is not None:
         regions = dict.fromkeys(locations["regions"].split(","))
         return [CorpusLocation(DataApi(f"{locations['project']}/{region}", api_endpoint)) for region in regions]
-    if _PROJECT.fullmatch(given):
-        with CorpusLocation(DataApi(f"{given}/locations/-", api_endpoint or _ALL_LOCATIONS)).site() as site:
+    if _PROJECT.fullmatch(name):
+        with CorpusLocation(DataApi(f"{name}/locations/-", api_endpoint or _ALL_LOCATIONS)).site() as site:
             return [
                 CorpusLocation(DataApi(location, api_endpoint), is_named=False) for location in sorted(site.locations())
             ]
-    if given.startswith("projects/"):
+    if name.startswith("projects/"):
         problem = "is not a location; give projects/PROJECT[/locations/REGION[,REGION …]], or an experiment"
-        raise InputError(problem, path=given)
-    experiment = load_experiment(given)
-    found = [CorpusLocation(each.api, experiment.corpus_quotas.data) for each in needed(experiment)]
+        raise InputError(problem, path=name)
+    experiment = load_experiment(name)
+    found = [CorpusLocation(corpora.api, experiment.corpus_quotas.data) for corpora in needed(experiment)]
     if not found:
-        raise InputError("has no corpus that a service builds", path=given)
+        raise InputError("has no corpus that a service builds", path=name)
     return found
 
 
@@ -85,19 +85,19 @@ def shown(corpora: Sequence[Existing], form: str, screen: Screen = WHOLE) -> str
     return screen.table(Table(["corpus", "name", "content", "kept"], [_cells(corpus) for corpus in corpora], 4))
 
 
-def line(each: Existing) -> str:
+def line(corpus: Existing) -> str:
     """A corpus in one line."""
-    return "  ".join(_cells(each))
+    return "  ".join(_cells(corpus))
 
 
-def _cells(each: Existing) -> list[str]:
-    state = f"{each.about.files:,} files" if each.about.complete else "incomplete"
-    return [each.corpus.name, each.about.name, state, _until(each)]
+def _cells(corpus: Existing) -> list[str]:
+    state = f"{corpus.about.files:,} files" if corpus.about.complete else "incomplete"
+    return [corpus.corpus.name, corpus.about.name, state, _until(corpus)]
 
 
-def detailed(each: Existing, form: str) -> str:
+def detailed(corpus: Existing, form: str) -> str:
     """All that is known of a corpus."""
-    values = _values(each)
+    values = _values(corpus)
     if form == "json":
         return json.dumps(values, indent=2, ensure_ascii=False)
     values["specification"] = json.dumps(values["specification"], sort_keys=True)
@@ -145,12 +145,12 @@ def delete(
         outcomes = site.delete([corpus.corpus.name for corpus in corpora])
         there = site.find()
     left = []
-    for each, outcome in zip(corpora, outcomes, strict=True):
+    for existing, outcome in zip(corpora, outcomes, strict=True):
         if isinstance(outcome, CallError):
-            left.append(f"{each.corpus.name}: {outcome}")
+            left.append(f"{existing.corpus.name}: {outcome}")
         else:
             report(f"deleted: {outcome}")
-    gone = [each for each, outcome in zip(corpora, outcomes, strict=True) if not isinstance(outcome, CallError)]
+    gone = [existing for existing, outcome in zip(corpora, outcomes, strict=True) if not isinstance(outcome, CallError)]
     try:
         if number := unstage(place.api.location, gone, there, keep_documents=keep_documents):
             report(f"deleted: {number:,} staged documents that no corpus needs")
@@ -162,7 +162,7 @@ def delete(
 def staged_line(place: CorpusLocation, corpora: Sequence[Existing], there: Sequence[Existing]) -> str:
     """Text on the staged documents that are orphaned once some corpora are deleted."""
     names = {corpus.corpus.name for corpus in corpora}
-    others = [each for each in there if each.corpus.name not in names]
+    others = [other for other in there if other.corpus.name not in names]
     folders = sorted({corpus.about.staging for corpus in corpora} - {""})
     try:
         number = sum(len(needless_in(folder, place.api.location, corpora, others).documents) for folder in folders)
@@ -171,18 +171,18 @@ def staged_line(place: CorpusLocation, corpora: Sequence[Existing], there: Seque
     return f"with {number:,} staged documents that no other corpus needs"
 
 
-def _names(each: Existing) -> tuple[str, ...]:
-    name, identity = each.corpus.name, each.about.identity
-    return name, name.rpartition("/")[2], identity, identity[:16], each.about.display_name
+def _names(corpus: Existing) -> tuple[str, ...]:
+    name, identity = corpus.corpus.name, corpus.about.identity
+    return name, name.rpartition("/")[2], identity, identity[:16], corpus.about.display_name
 
 
-def _values(each: Existing) -> dict[str, object]:
-    corpus = each.corpus
-    return {"resource": corpus.name, "state": corpus.state, **asdict(each.about), "made": corpus.created}
+def _values(existing: Existing) -> dict[str, object]:
+    corpus = existing.corpus
+    return {"resource": corpus.name, "state": corpus.state, **asdict(existing.about), "made": corpus.created}
 
 
-def _until(each: Existing) -> str:
-    own = each.about
+def _until(corpus: Existing) -> str:
+    own = corpus.about
     if own.keep == RUN:
         return f"of run {own.run}, which deletes it at its end"
     if not own.expires:

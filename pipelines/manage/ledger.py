@@ -36,8 +36,8 @@ def run(
         document = {"folder": folder, **asdict(compacted)}
         return json.dumps(document, indent=2) if form == "json" else _compacted(folder, compacted)
     if not clear:
-        found = survey(folder)
-        return as_json(found) if form == "json" else show(found, screen=screen)
+        summary = survey(folder)
+        return as_json(summary) if form == "json" else show(summary, screen=screen)
     cleared = _cleared(folder, older_than_days)
     if form == "json":
         return json.dumps({"folder": folder, **asdict(cleared)}, indent=2)
@@ -96,9 +96,9 @@ def _cleared(folder: str, older_than_days: float | None) -> Cleared:
 def _cleared_text(folder: str, cleared: Cleared) -> str:
     if not cleared.files:
         return f"{folder}: nothing to clear"
-    held = _number(cleared.answers, "answer")
-    held += f", {_size(cleared.bytes)} in {_number(cleared.files, 'file')}"
-    return f"{folder}: cleared {held}"
+    answers = _number(cleared.answers, "answer")
+    answers += f", {_size(cleared.bytes)} in {_number(cleared.files, 'file')}"
+    return f"{folder}: cleared {answers}"
 
 
 def _compacted(folder: str, compacted: Compacted) -> str:

@@ -67,7 +67,7 @@ def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> 
     from rankbeam.pipelines.run import corpora  # few experiments need it
 
     quota = experiment.corpus_quotas.imports
-    served, found = dict(plans), {}
+    served, counted = dict(plans), {}
     warnings: list[str] = []
     for needed in corpora.needed(experiment):
         documents = corpora.documents_of(experiment, needed.titled)
@@ -80,7 +80,7 @@ def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> 
         for corpus, request in needed.requests.items():
             there = existing.get(corpus)
             resource = "" if there is None else there.corpus.name
-            found[corpus] = (request.identity(documents), resource)
+            counted[corpus] = (request.identity(documents), resource)
             if there is not None and there.suffices(request.most_failures(documents)):
                 served[corpus] = replace(plans[corpus], state="exists", resource=resource, cost=0.0)
                 continue
@@ -94,4 +94,4 @@ def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> 
                 seconds=chunks * 60 / quota.embeddings_per_minute,
                 cost=None if quota.price_per_million is None else tokens * quota.price_per_million / 1e6,
             )
-    return CorporaPlan(tuple(served.values()), experiment.searching(found), tuple(warnings))
+    return CorporaPlan(tuple(served.values()), experiment.searching(counted), tuple(warnings))

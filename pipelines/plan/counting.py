@@ -102,14 +102,14 @@ class KnownAnswers:
         """The outcomes, by key, of those calls that the ledger has."""
         new = {call.key: call for call in calls if call.key is not None and call.key not in self._looked}
         self._looked |= set(new)
-        wanted = {key: call.reach for key, call in new.items() if self._lookup.place(key, call.reach) is not None}
-        for entry in self._lookup.read(wanted) if wanted else ():
+        reaches = {key: call.reach for key, call in new.items() if self._lookup.place(key, call.reach) is not None}
+        for entry in self._lookup.read(reaches) if reaches else ():
             outcome = _read(self._work, new[entry.key], Reply(entry.answer, entry.tokens))
             if isinstance(outcome, CallError) and outcome.kind.is_transient:
                 continue  # the run calls again
             self._outcomes[entry.key] = outcome
             if entry.tokens.total:
-                step, size = measured(new[entry.key], MOST, held=True)
+                step, size = measured(new[entry.key], MOST, is_known=True)
                 self.seen[step] = self.seen.get(step, NOT_SEEN).plus(StepTotals(1, size.characters, entry.tokens))
         return self._outcomes
 
@@ -133,8 +133,8 @@ def add_known(total: CallCounts, ask: AskKnown, lookup: Lookup) -> None:
     for texts, sizes, guess in zip(total.texts, (total.least, total.most), (LEAST, MOST), strict=True):
         for call in calls if texts >= LEAST_TEXTS else ():
             key = call.key or ""
-            held = lookup.place(key, call.reach) is not None
-            sizes[Step(call.service, KNOWN)][_number(key)] = measured(call, guess, held=held)[1]
+            is_known = lookup.place(key, call.reach) is not None
+            sizes[Step(call.service, KNOWN)][_number(key)] = measured(call, guess, is_known=is_known)[1]
     if total.texts[1] >= LEAST_TEXTS:
         total.apart[Step(calls[0].service, KNOWN)] = len(calls)
 
@@ -144,25 +144,25 @@ def _number(key: str) -> int:
 
 
 def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unknown: Unknown) -> CallCounts:
-    found, known = CallCounts(), KnownAnswers(lookup, work)
+    counts, known = CallCounts(), KnownAnswers(lookup, work)
     texts, most_tokens = [], _most_tokens(work)
     for call in _distinct(work, [with_imagined(item, _ONE_CLAIM, unknown) for item in items], _ONE_CLAIM, known.recall):
         if call.key not in known.recall(()):
-            found.largest[call.service] = max(most_tokens(call), found.largest.get(call.service, 0))
-    for guess, sizes in ((LEAST, found.least), (MOST, found.most)):
+            counts.largest[call.service] = max(most_tokens(call), counts.largest.get(call.service, 0))
+    for guess, sizes in ((LEAST, counts.least), (MOST, counts.most)):
         imagined = [with_imagined(item, guess, unknown) for item in items]
         texts.append(sum(len(item.passages) + len(item.systems) for item in imagined))
         for call in _distinct(work, imagined, guess, known.recall):
-            step, size = measured(call, guess, held=call.key in known.recall(()))
+            step, size = measured(call, guess, is_known=call.key in known.recall(()))
             sizes[step][_number(call.key or "0")] = size
         if guess is MOST:
             for alone in _alone(work):
                 for call in _distinct(alone, imagined, guess, known.recall):
-                    found.apart[Step(call.service, Prompt.parse(call.payload).step)] += 1
-    found.texts = (min(texts), max(texts))
-    found.seen = known.seen
-    found.unknown = sum(_is_unknown(item, unknown) for item in items)
-    return found
+                    counts.apart[Step(call.service, Prompt.parse(call.payload).step)] += 1
+    counts.texts = (min(texts), max(texts))
+    counts.seen = known.seen
+    counts.unknown = sum(_is_unknown(item, unknown) for item in items)
+    return counts
 
 
 def _most_tokens(work: EvaluateAnswers) -> Callable[[Call], int]:
@@ -175,16 +175,16 @@ def _most_tokens(work: EvaluateAnswers) -> Callable[[Call], int]:
 
 def counted_calls(calls: Iterable[Call], lookup: Lookup, most_tokens: Callable[[Call], int]) -> CallCounts:
     """Count calls that are known beforehand, each with its own answer."""
-    found = CallCounts()
+    counts = CallCounts()
     for call in calls:
-        held = call.key is not None and lookup.place(call.key, call.reach) is not None
-        step, size = measured(call, MOST, held=held)
-        for sizes in (found.least, found.most):
+        is_known = call.key is not None and lookup.place(call.key, call.reach) is not None
+        step, size = measured(call, MOST, is_known=is_known)
+        for sizes in (counts.least, counts.most):
             sizes[step][_number(call.key or "0")] = size
-        if not held:
-            found.largest[call.service] = max(most_tokens(call), found.largest.get(call.service, 0))
-        found.apart[step] += 1
-    return found
+        if not is_known:
+            counts.largest[call.service] = max(most_tokens(call), counts.largest.get(call.service, 0))
+        counts.apart[step] += 1
+    return counts
 
 
 def _distinct(work: EvaluateAnswers, items: Sequence[Item], guess: Guess, recall: Recall) -> Iterator[Call]:
@@ -216,9 +216,9 @@ def with_imagined(item: Item, guess: Guess, unknown: Unknown) -> Item:
         if system.failed and system.configuration in unknown:
             source, count = unknown[system.configuration]
             names = [f"{'' if guess.alike else source} result {rank} of {item.query_id} " for rank in range(count)]
-            made = [Passage(name, name + imagined_text(guess.characters)) for name in names]
-            passages += [passage for passage in made if passage not in passages]
-            system = replace(system, passages=tuple(map(passages.index, made)), failed=False)
+            imagined = [Passage(name, name + imagined_text(guess.characters)) for name in names]
+            passages += [passage for passage in imagined if passage not in passages]
+            system = replace(system, passages=tuple(map(passages.index, imagined)), failed=False)
             if system.problem is not None:  # an application that was not asked
                 text = f"answer {'' if guess.alike else source} to {item.query_id} {imagined_text(guess.characters)}"
                 system = replace(system, problem=None, answer=text)
@@ -230,14 +230,14 @@ def _is_unknown(item: Item, unknown: Unknown) -> bool:
     return any(system.failed and system.configuration in unknown for system in item.systems)
 
 
-def measured(call: Call, guess: Guess, *, held: bool) -> tuple[Step, CallSize]:
+def measured(call: Call, guess: Guess, *, is_known: bool) -> tuple[Step, CallSize]:
     """The step of a call, and its size."""
     prompt = Prompt.parse(call.payload)
     rendered = prompt.rendered()
     step = step_of(prompt.step)
     embeds = step is not None and step.embeds
     characters = len(prompt.values["text"]) if embeds else len(rendered.system) + len(rendered.user)
-    return Step(call.service, prompt.step), CallSize(held, characters, _output(prompt, guess))
+    return Step(call.service, prompt.step), CallSize(is_known, characters, _output(prompt, guess))
 
 
 def _output(prompt: Prompt, guess: Guess) -> float:

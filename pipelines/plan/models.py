@@ -85,9 +85,9 @@ def _of_pool(pool: str, steps: Collection[Step], counted: CallCounts, experiment
 
 def _of_step(step: Step, counted: CallCounts) -> StepPlan:
     least, most = counted.least.get(step, {}), counted.most[step]
-    held = sum(size.held for size in most.values())
+    known = sum(size.held for size in most.values())
     ends = sorted((len(least), len(most)))
-    return StepPlan(step.service, step.step, (ends[0], ends[1]), held, counted.apart.get(step, 0))
+    return StepPlan(step.service, step.step, (ends[0], ends[1]), known, counted.apart.get(step, 0))
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     warnings |= dict.fromkeys(warning for entry in retrieved for warning in entry.warnings)
     if answered is not None and answered.unknown:
         warnings[_UNKNOWN.format(answered.unknown)] = None
-    held = sum(pool.ledger_hits for pool in pools) + sum(model.ledger_hits for model in models)
+    known = sum(pool.ledger_hits for pool in pools) + sum(model.ledger_hits for model in models)
     return Plan(
         tuple(sorted(pools, key=lambda entry: order.index(entry.pool))),
         configurations,
@@ -156,7 +156,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         of_corpora.corpora,
         _race(experiment, queries),
         queries,
-        _least_share(experiment, queries, is_begun=held > 0),
+        _least_share(experiment, queries, is_begun=known > 0),
     )
 
 
@@ -215,12 +215,12 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], CallCounts | None,
                 | "CountsTogether" >> beam.combiners.ToList()
                 | "WriteCounts" >> beam.Map(_write, folder)
             )
-        asked = Path(folder) / "asked"
+        folder_of_calls = Path(folder) / "asked"
         _ = (
             dataset.judged
             | "Asked" >> beam.Map(lambda element: element[1].num_rows)
             | "AllAsked" >> beam.CombineGlobally(sum)
-            | "WriteAsked" >> beam.Map(lambda number: asked.write_text(str(number)))
+            | "WriteAsked" >> beam.Map(lambda number: folder_of_calls.write_text(str(number)))
         )
         models, texts = Path(folder) / "models", Path(folder) / "texts"
         if experiment.embedders:
@@ -229,10 +229,10 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], CallCounts | None,
             count_models(pipeline, experiment, dataset, tasks, str(models))
         pipeline.run().wait_until_finish()
         retrieved = [_Counted(*json.loads(path.read_text())) for path in sorted(Path(folder).glob("*.json"))]
-        found = [read_counted(str(entry)) for entry in (models, texts) if entry.exists()]
-        for other in found[1:]:
-            found[0].join(other)
-        return retrieved, found[0] if found else None, int(asked.read_text())
+        counted = [read_counted(str(entry)) for entry in (models, texts) if entry.exists()]
+        for other in counted[1:]:
+            counted[0].join(other)
+        return retrieved, counted[0] if counted else None, int(folder_of_calls.read_text())
 
 
 def number_of_queries(experiment: Experiment) -> int:
@@ -254,14 +254,14 @@ class _CountFn(beam.DoFn):
     def process(self, element: pa.RecordBatch) -> Iterator[_Counted]:
         """Yield the counts of a batch of tasks, by pool."""
         calls: Tally[str] = Tally()
-        held: Tally[str] = Tally()
+        known: Tally[str] = Tally()
         for group in groups_in([element]):
             for call in _first_calls(group, self._stage):
                 pool = self._stage.pools[call.service]
                 calls[pool] += 1
-                held[pool] += call.key is not None and self._lookup.place(call.key, call.reach) is not None
+                known[pool] += call.key is not None and self._lookup.place(call.key, call.reach) is not None
         for pool, number in calls.items():
-            yield _Counted(pool, number, held[pool], self._lookup.warnings())
+            yield _Counted(pool, number, known[pool], self._lookup.warnings())
 
 
 def _write(counts: list[_Counted], folder: str) -> None:

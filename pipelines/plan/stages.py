@@ -54,12 +54,12 @@ def count_models(
         parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
     if branches.replayed is not None:
         parts[REPLAYED] = branches.replayed
-    wanted = contexts_wanted(work)
-    unknown = _unknown(experiment, wanted)
+    depths = contexts_wanted(work)
+    unknown = _unknown(experiment, depths)
     _ = (
         parts
         | "GatherContexts"
-        >> GatherContexts(experiment.evaluation, wanted, experiment.corpus, of_documents(experiment.corpus))
+        >> GatherContexts(experiment.evaluation, depths, experiment.corpus, of_documents(experiment.corpus))
         | "Rehearse" >> beam.ParDo(RehearseFn(work, experiment.ledger, unknown))
         | "ModelCountsTogether" >> beam.combiners.ToList()
         | "JoinCounts" >> beam.Map(join_counts, known_of(experiment, work, datetime.now(UTC)), experiment.ledger, file)
@@ -68,8 +68,8 @@ def count_models(
 
 def read_counted(file: str) -> CallCounts:
     """Read the counts that `count_models` wrote."""
-    found: CallCounts = pickle.loads(Path(file).read_bytes())  # noqa: S301  this process wrote it
-    return found
+    counts: CallCounts = pickle.loads(Path(file).read_bytes())  # noqa: S301  this process wrote it
+    return counts
 
 
 def _recall(tasks: beam.PCollection, experiment: Experiment, branches: Branches) -> None:
@@ -85,16 +85,16 @@ def _recall(tasks: beam.PCollection, experiment: Experiment, branches: Branches)
     branches.failures += [collected.failures, recalled[_FAILED] | "NotKnown" >> beam.FlatMap(remote.failures_of)]
 
 
-def _unknown(experiment: Experiment, wanted: Mapping[int, int | None]) -> Unknown:
-    found = {}
-    asked = {*experiment.remote, *experiment.embedders}
-    for position, count in wanted.items():
+def _unknown(experiment: Experiment, depths: Mapping[int, int | None]) -> Unknown:
+    unknown = {}
+    remote_sources = {*experiment.remote, *experiment.embedders}
+    for position, count in depths.items():
         configuration = experiment.evaluation.configurations[position]
         sources = {experiment.evaluation.configurations[part].source for part in experiment.evaluation.parts(position)}
-        if asked & {configuration.source, *sources}:
+        if remote_sources & {configuration.source, *sources}:
             limits = [limit for limit in (configuration.top_k, count) if limit is not None]
-            found[position] = (configuration.source, min(limits, default=_CONTEXTS))
-    return found
+            unknown[position] = (configuration.source, min(limits, default=_CONTEXTS))
+    return unknown
 
 
 class RecallFn(beam.DoFn):
@@ -111,8 +111,8 @@ class RecallFn(beam.DoFn):
     def process(self, element: pa.RecordBatch) -> Iterator[object]:
         """Yield answers, and the tasks without one so far."""
         begun = [self._begun(task) for group in groups_in([element]) for task in group]
-        wanted = {call.key or "": call.reach for _, _, call in begun}
-        entries = {entry.key: entry for entry in self._lookup.read(wanted)}
+        reaches = {call.key or "": call.reach for _, _, call in begun}
+        entries = {entry.key: entry for entry in self._lookup.read(reaches)}
         for task, steps, call in begun:
             entry = entries.get(call.key or "")
             value = None if entry is None else self._value(task, steps, call, entry)

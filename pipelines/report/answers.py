@@ -27,9 +27,9 @@ _VERDICT_COLUMNS = (
 Row = dict[str, Any]
 
 
-def read_answers(results: Results, ids: pa.Array, wanted: Wanted) -> Row | None:
+def read_answers(results: Results, ids: pa.Array, cells: Wanted) -> Row | None:
     """The wanted answers; of several samples the first, and of several judgements, too."""
-    some = ids.take(pa.array(sorted({query for _, query in wanted}), pa.int64()))
+    some = ids.take(pa.array(sorted({query for _, query in cells}), pa.int64()))
     answers = [row for row in _rows(results, "answers", _ANSWER_COLUMNS, some) if row["sample"] == 0]
     if not answers:
         return None
@@ -39,7 +39,7 @@ def read_answers(results: Results, ids: pa.Array, wanted: Wanted) -> Row | None:
     lists: defaultdict[int, dict[int, Row]] = defaultdict(dict)
     for row in sorted(answers, key=lambda row: (owners[row["config_id"]], positions[row["query_id"]])):
         key = owners[row["config_id"]], positions[row["query_id"]]
-        if key in wanted:
+        if key in cells:
             lists[key[0]][key[1]] = page.answer(row)
     room = min(_MOST_LETTERS_OF_A_TEXT, max(_FEWEST_LETTERS, _MOST_LETTERS_OF_ALL // max(1, len(page.places))))
     return {"texts": [cut(text, room) for text in page.places], "lists": lists}
@@ -125,11 +125,11 @@ class _Page:
         ]
 
     def _verdict(self, claim: Row, evidence: str | None) -> list[Any] | None:
-        said = self.judged.of_claim(claim, evidence)
-        return None if said is None else [said["verdict"], self._reason(said)]
+        verdict = self.judged.of_claim(claim, evidence)
+        return None if verdict is None else [verdict["verdict"], self._reason(verdict)]
 
-    def _reason(self, said: Row) -> int | None:
-        return None if said["reason"] is None else self._place(cut(said["reason"], _MOST_LETTERS_OF_A_REASON))
+    def _reason(self, verdict: Row) -> int | None:
+        return None if verdict["reason"] is None else self._place(cut(verdict["reason"], _MOST_LETTERS_OF_A_REASON))
 
     def _place(self, text: str) -> int:
         return self.places.setdefault(text, len(self.places))
@@ -142,10 +142,10 @@ def _texts(results: Results, answers: Sequence[Row]) -> dict[str, str]:
     return {row["text_hash"]: row["text"] for row in rows}
 
 
-def _rows(results: Results, name: str, columns: Sequence[str], wanted: pa.Array, by: str = "query_id") -> Iterator[Row]:
+def _rows(results: Results, name: str, columns: Sequence[str], ids: pa.Array, by: str = "query_id") -> Iterator[Row]:
     """The wanted rows of a table; none of a run that has no such table."""
     try:
         for batch in results.batches(name, columns, _BATCH_ROWS):
-            yield from batch.filter(pc.is_in(batch.column(by), value_set=wanted)).to_pylist()
+            yield from batch.filter(pc.is_in(batch.column(by), value_set=ids)).to_pylist()
     except InputError:
         return  # the run is of an older release, or files were deleted, which takes nothing from the rest of a report

@@ -63,8 +63,8 @@ def _difference(study: Study, row: Comparison, sign: int, against: str) -> CardF
     difference = sign * (row.difference or 0.0)
     is_clear = study.is_significant(row)
     tone = "" if not is_clear else "good" if difference > 0 else "bad"
-    said = {True: "significant", False: "not significant", None: "not tested"}[is_clear]
-    return CardFact("Gain", words.signed(difference), f"{against}{interval}; {said}", tone)
+    verdict = {True: "significant", False: "not significant", None: "not tested"}[is_clear]
+    return CardFact("Gain", words.signed(difference), f"{against}{interval}; {verdict}", tone)
 
 
 def _queries(row: Comparison, sign: int) -> CardFact:

@@ -66,9 +66,9 @@ _COLUMNS = ("p_value", "p_adjusted", "q_value", "effect_size", "detectable")
 def comparisons(study: Study, metric: str) -> Comparisons:
     """The comparisons of one metric over all queries."""
     order = study.order(metric)
-    with_baseline = {each: study.overall.get((each, study.baseline, metric)) for each in order}
-    rows = {each: row for each, row in with_baseline.items() if row is not None}
-    shown = [each for each in order if each == study.baseline or order.index(each) < LEADING]
+    with_baseline = {config_id: study.overall.get((config_id, study.baseline, metric)) for config_id in order}
+    rows = {config_id: row for config_id, row in with_baseline.items() if row is not None}
+    shown = [config_id for config_id in order if config_id == study.baseline or order.index(config_id) < LEADING]
     scale = forest.scale_of(rows.values())
     matrix = [[_cell(study, metric, one, other) for other in shown] for one in shown]
     differences, tests = _differences(study, metric), sum(row.p_value is not None for row in rows.values())
@@ -78,7 +78,7 @@ def comparisons(study: Study, metric: str) -> Comparisons:
         rows=[_compared(study, one, row, scale, _needed(study, row, differences, level)) for one, row in rows.items()],
         axis=None if scale is None else forest.axis(scale),
         columns=[name for name in _COLUMNS if any(getattr(row, name) is not None for row in rows.values())],
-        names=[study.titles[each] for each in shown],
+        names=[study.titles[config_id] for config_id in shown],
         matrix=matrix,
         left_out=len(order) - len(shown),
         untested=any(cell.kind == "open" for line in matrix for cell in line),
@@ -126,8 +126,8 @@ def _cell(study: Study, metric: str, one: int, other: int) -> MatrixCell:
         tested, sign = study.overall.get((other, one, metric)), -1
     if tested is None or tested.difference is None:
         differences = study.values.differences(study.metrics.index(metric), one, other)
-        found = differences[~np.isnan(differences)]
-        return MatrixCell(words.signed(float(found.mean()) if len(found) else None, 3), "open")
+        defined = differences[~np.isnan(differences)]
+        return MatrixCell(words.signed(float(defined.mean()) if len(defined) else None, 3), "open")
     difference = sign * tested.difference
     kind = "win" if difference > 0 else "loss" if difference < 0 else "even"
     strong = bool(study.is_significant(tested))
@@ -138,9 +138,9 @@ def _hint(row: Comparison, sign: int) -> str:
     low, high = row.ci_low, row.ci_high
     if sign < 0 and low is not None and high is not None:
         low, high = -high, -low
-    name, found = ("p", row.p_value) if row.p_adjusted is None else ("adjusted p", row.p_adjusted)
+    name, p_value = ("p", row.p_value) if row.p_adjusted is None else ("adjusted p", row.p_adjusted)
     wins, losses = (row.wins, row.losses) if sign > 0 else (row.losses, row.wins)
     return (
-        f"{words.interval(low, high, sign=True)}; {name} {words.probability(found)}; "
+        f"{words.interval(low, high, sign=True)}; {name} {words.probability(p_value)}; "
         f"{wins:,} wins, {row.ties:,} ties, {losses:,} losses"
     )

@@ -47,23 +47,30 @@ def slice_tables(study: Study, metric: str) -> list[SliceTable]:
 
 def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) -> SliceTable:
     order = study.order(metric)
-    shown = [each for place, each in enumerate(order) if place < MOST_CONFIGURATIONS or each == study.baseline]
-    sizes = {name: max(_size(study.mean(each, metric, name)) for each in order) for name in names}
+    shown = [
+        config_id for place, config_id in enumerate(order) if place < MOST_CONFIGURATIONS or config_id == study.baseline
+    ]
+    sizes = {name: max(_size(study.mean(config_id, metric, name)) for config_id in order) for name in names}
     largest = set(sorted(names, key=lambda name: -sizes[name])[:MOST_VALUES])
-    kept = [name for name in names if name in largest]
-    means = {(each, name): study.mean(each, metric, name) for each in shown for name in kept}
-    found = [row.mean for row in means.values() if row.mean is not None]
-    low, high = min(found, default=0.0), max(found, default=1.0)
-    highest = {name: max((means[each, name].mean or 0.0 for each in shown), default=0.0) for name in kept}
+    shown_names = [name for name in names if name in largest]
+    means = {(config_id, name): study.mean(config_id, metric, name) for config_id in shown for name in shown_names}
+    defined = [row.mean for row in means.values() if row.mean is not None]
+    low, high = min(defined, default=0.0), max(defined, default=1.0)
+    highest = {
+        name: max((means[config_id, name].mean or 0.0 for config_id in shown), default=0.0) for name in shown_names
+    }
     return SliceTable(
         metric=metric,
         attribute=attribute,
-        values=[(value_of(name), sizes[name]) for name in kept],
+        values=[(value_of(name), sizes[name]) for name in shown_names],
         rows=[
-            (study.titles[each], [_slice_cell(means[each, name], low, high, highest[name]) for name in kept])
-            for each in shown
+            (
+                study.titles[config_id],
+                [_slice_cell(means[config_id, name], low, high, highest[name]) for name in shown_names],
+            )
+            for config_id in shown
         ],
-        left_out=(len(names) - len(kept), len(order) - len(shown)),
+        left_out=(len(names) - len(shown_names), len(order) - len(shown)),
     )
 
 
@@ -95,14 +102,14 @@ def failures(study: Study) -> Failures:
     table = study.results.table("failures", ["config_id", "query_id", "stage", "kind", "attempts", "message"])
     table = table.filter(table["query_id"].is_valid())  # documents that were not imported are of no query
     by_kind = Counter(zip(table["config_id"].to_pylist(), table["kind"].to_pylist(), strict=True))
-    said = Counter(zip(table["kind"].to_pylist(), table["message"].to_pylist(), strict=True))
+    messages = Counter(zip(table["kind"].to_pylist(), table["message"].to_pylist(), strict=True))
     kinds = [kind for kind, _ in Counter(table["kind"].to_pylist()).most_common()]
     first = table.sort_by([("config_id", "ascending"), ("query_id", "ascending")]).slice(0, MOST_FAILURES).to_pylist()
     counts = [(row["name"], _of_callers(row, kinds, by_kind)) for row in study.results.configurations]
     return Failures(
         kinds=kinds,
         counts=[(name, numbers) for name, numbers in counts if any(numbers)],
-        messages=[(kind, message, number) for (kind, message), number in said.most_common(20)],
+        messages=[(kind, message, number) for (kind, message), number in messages.most_common(20)],
         rows=[
             (names.get(row["config_id"], row["config_id"]), *(row[name] for name in _FAILURE_COLUMNS)) for row in first
         ],

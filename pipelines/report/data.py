@@ -32,8 +32,8 @@ def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
     pairs = list(dict.fromkeys([study.pair, *((other, study.baseline) for other in others)])) if others else []
     shown = values.taken(chosen) if sampled else values
     written = are_written(study.results)
-    wanted = wanted_rankings(shown, pairs)
-    rankings = read_rankings(study.results, shown.ids, wanted) if written else None
+    cells = wanted_rankings(shown, pairs)
+    rankings = read_rankings(study.results, shown.ids, cells) if written else None
     return {
         "experiment": study.results.run["experiment"],
         "runId": study.results.run_id,
@@ -50,7 +50,7 @@ def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
         "histograms": _histograms(study, others) if sampled else None,
         "attributes": DatasetFiles(study.results).attributes(shown.ids.to_pylist()),
         "rankings": rankings,
-        "answers": read_answers(study.results, shown.ids, wanted),
+        "answers": read_answers(study.results, shown.ids, cells),
         "offline": next((words for metric in study.metrics if (words := study.offline(metric))), ""),
         "isWhole": study.has_all_comparisons and len(study.results.means) <= MOST_ROWS,
         "leaderboard": _means(study),
@@ -110,14 +110,14 @@ def _histograms(study: Study, others: list[int]) -> list[dict[str, Any]]:
 
 
 def _histogram(differences: FloatArray) -> dict[str, Any]:
-    found = differences[~np.isnan(differences)]
-    reach = float(np.abs(found).max(initial=0.0)) or 1.0
-    counts, _ = np.histogram(found[found != 0.0], bins=_BINS, range=(-reach, reach))
+    defined = differences[~np.isnan(differences)]
+    reach = float(np.abs(defined).max(initial=0.0)) or 1.0
+    counts, _ = np.histogram(defined[defined != 0.0], bins=_BINS, range=(-reach, reach))
     return {
         "reach": reach,
         "counts": counts.tolist(),
-        "mean": float(found.mean()) if len(found) else None,
-        "wins": int((found > 0).sum()),
-        "ties": int((found == 0).sum()),
-        "losses": int((found < 0).sum()),
+        "mean": float(defined.mean()) if len(defined) else None,
+        "wins": int((defined > 0).sum()),
+        "ties": int((defined == 0).sum()),
+        "losses": int((defined < 0).sum()),
     }

@@ -37,5 +37,5 @@ def axis(scale: Scale) -> Markup:
     """The axis above the rows."""
     marks = ticks(scale)
     written = [words.plain_number(mark).replace("-", "−") for mark in marks]
-    labels = [svg.text(scale(each), 11, word, "tick") for each, word in zip(marks, written, strict=True)]
+    labels = [svg.text(scale(value), 11, word, "tick") for value, word in zip(marks, written, strict=True)]
     return svg.picture(_WIDTH, 14, "bar axis forest", f"Differences from {written[0]} to {written[-1]}", "", *labels)

@@ -110,8 +110,8 @@ def _ties_matter(row: ConfigurationMetric) -> bool:
 def _scale(rows: list[ConfigurationMetric]) -> Scale | None:
     names = ("mean", "ci_low", "ci_high", "joint_low", "joint_high")
     ends = [getattr(row, name) for row in rows for name in names]
-    found = [end for end in ends if end is not None]
-    return values_scale(found, _MARGIN, _WIDTH - _MARGIN) if found else None
+    known = [end for end in ends if end is not None]
+    return values_scale(known, _MARGIN, _WIDTH - _MARGIN) if known else None
 
 
 def _bar(study: Study, configuration: int, row: ConfigurationMetric, mean: float, scale: Scale) -> Markup:

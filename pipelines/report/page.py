@@ -43,7 +43,7 @@ def render(results: Results, against: Against | None = None) -> str:
     swept = sweeps(study)
     swept_parameters = parameters(study)
     curves = [*against_k(study), *filter(None, [precision_recall(study)])]
-    found = [
+    sections = [
         {
             "metric": metric,
             "offline": study.offline(metric),
@@ -52,7 +52,7 @@ def render(results: Results, against: Against | None = None) -> str:
             "trend": trend(study, metric),
             "changes": changes(study, metric),
             "maps": heat_maps(study, metric, swept_parameters),
-            "plots": [drawn for each in swept if (drawn := plots.plot(study, each, metric)) is not None],
+            "plots": [drawn for sweep in swept if (drawn := plots.plot(study, sweep, metric)) is not None],
             "slices": coverage.slice_tables(study, metric),
         }
         for metric in study.metrics
@@ -63,7 +63,7 @@ def render(results: Results, against: Against | None = None) -> str:
         .render(
             study=study,
             run=results.run,
-            panels=found,
+            panels=sections,
             card=card(study),
             origin=origin(study),
             overview=_overview(study),
@@ -71,9 +71,9 @@ def render(results: Results, against: Against | None = None) -> str:
             against=against,
             few_queries=FEW_QUERIES,
             few_lines=plots.FEW_LINES,
-            has_trend=any(panel["trend"] or panel["changes"] for panel in found),
+            has_trend=any(panel["trend"] or panel["changes"] for panel in sections),
             parameters=swept_parameters,
-            has_maps=any(panel["maps"] for panel in found),
+            has_maps=any(panel["maps"] for panel in sections),
             curves=curves,
             failures=coverage.failures(study),
             coverage=coverage.coverage(study),
@@ -115,14 +115,14 @@ def _overview(study: Study) -> list[dict[str, Any]]:
 
 def origin(study: Study) -> list[tuple[str, str]]:
     """Provenance of the run, as label and value."""
-    made = study.results.run["versions"]
+    versions = study.results.run["versions"]
     costs = [row["cost"] for row in study.usage if row["cost"] is not None]
     known = {
-        "command": made.get("command"),
-        "commit": made.get("commit"),
+        "command": versions.get("command"),
+        "commit": versions.get("commit"),
         "took": duration(study),
         "cost": f"{sum(costs):,.4g}" if costs else None,
-        **{name: made.get(name) for name in _DATASET},
+        **{name: versions.get(name) for name in _DATASET},
     }
     return [(label, value) for label, value in known.items() if value]
 

@@ -43,7 +43,7 @@ def plot(study: Study, sweep: Sweep, metric: str) -> Plot | None:
     known = [(line, points) for line in sweep.lines if (points := _points(study, line, metric))]
     if not known:
         return None
-    drawn = sorted(known, key=lambda each: -max(point[1] for point in each[1]))[:MOST_LINES]
+    drawn = sorted(known, key=lambda curve: -max(point[1] for point in curve[1]))[:MOST_LINES]
     shown = [point for _, points in drawn for point in points]
     across, up = inner_scales([point[0] for point in shown], [end for point in shown for end in point[1:]])
     parameter, written = study.short(sweep.parameter), partial(_written, study, sweep.parameter)

@@ -32,16 +32,16 @@ def wanted_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Wanted
         return {(configuration, query) for configuration in configurations for query in queries.tolist()}
     share = _MOST_RANKINGS / 2 / len(pairs) / (_WORST + _BEST)
     worst, best = (max(1, min(most, int(most * share))) for most in (_WORST, _BEST))
-    found: Wanted = set()
+    cells: Wanted = set()
     for one, other in pairs:
-        if len(found) + 2 > _MOST_RANKINGS:
+        if len(cells) + 2 > _MOST_RANKINGS:
             break
         chosen = values.extremes(one, other, worst, best).tolist()
-        found |= {(name, query) for query in chosen for name in (one, other)}
-    everywhere = {query for _, query in found}
+        cells |= {(name, query) for query in chosen for name in (one, other)}
+    everywhere = {query for _, query in cells}
     if len(everywhere) * len(configurations) <= _MOST_RANKINGS:
-        found = {(configuration, query) for configuration in configurations for query in everywhere}
-    return found
+        cells = {(configuration, query) for configuration in configurations for query in everywhere}
+    return cells
 
 
 def are_written(results: Results) -> bool:
@@ -54,21 +54,21 @@ def are_written(results: Results) -> bool:
         return False  # their files may have been deleted, which takes nothing from the rest of a report
 
 
-def read_rankings(results: Results, ids: pa.Array, wanted: Wanted) -> dict[str, Any]:
+def read_rankings(results: Results, ids: pa.Array, cells: Wanted) -> dict[str, Any]:
     """The wanted rankings, with each document's title and text once, and relevant documents that are in none."""
     owners = [row["config_id"] for row in results.configurations]
-    some = ids.take(pa.array(sorted({query for _, query in wanted}), pa.int64()))
+    some = ids.take(pa.array(sorted({query for _, query in cells}), pa.int64()))
     positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in some}
-    found: dict[tuple[int, int], tuple[list[Any], int]] = {}
+    cells_read: dict[tuple[int, int], tuple[list[Any], int]] = {}
     retrieved: defaultdict[int, set[str]] = defaultdict(set)
     for row in _rows(results, some):
         key = owners.index(row["config_id"]), positions[row["query_id"]]
         retrieved[key[1]].update(document["doc_id"] for document in row["documents"])
-        if key in wanted:
-            found[key] = row["documents"][:MOST_DOCUMENTS], len(row["documents"])
+        if key in cells:
+            cells_read[key] = row["documents"][:MOST_DOCUMENTS], len(row["documents"])
     files = DatasetFiles(results)
     unretrieved = _unretrieved(files, some, positions, retrieved)
-    ids_shown = {document["doc_id"] for shown, _ in found.values() for document in shown if not document["text"]}
+    ids_shown = {document["doc_id"] for shown, _ in cells_read.values() for document in shown if not document["text"]}
     known = files.documents(ids_shown | {doc_id for own, _ in unretrieved.values() for doc_id, _ in own})
     documents: dict[tuple[str, str], int] = {}
 
@@ -76,7 +76,7 @@ def read_rankings(results: Results, ids: pa.Array, wanted: Wanted) -> dict[str, 
         return documents.setdefault((doc_id, cut(text or known.get(doc_id, ("", ""))[1])), len(documents))
 
     lists: dict[int, dict[int, list[Any]]] = {}
-    for (owner, query), (shown, count) in sorted(found.items()):  # the same page in whatever order rows are read
+    for (owner, query), (shown, count) in sorted(cells_read.items()):  # the same page in whatever order rows are read
         places = [place(document["doc_id"], document["text"]) for document in shown]
         scores = [None if document["score"] is None else float(f"{document['score']:.6g}") for document in shown]
         grades = [document["grade"] for document in shown]
@@ -98,12 +98,12 @@ def _unretrieved(
     files: DatasetFiles, ids: pa.Array, positions: dict[str, int], retrieved: dict[int, set[str]]
 ) -> dict[int, tuple[list[tuple[str, float]], int]]:
     """By query, relevant documents that no configuration retrieved, the first of them, and how many there are."""
-    found = {}
+    missed = {}
     for query_id, judged in files.relevant(ids).items():
         own = [judgement for judgement in judged if judgement[0] not in retrieved[positions[query_id]]]
         if own:
-            found[positions[query_id]] = own[:_MOST_UNRETRIEVED], len(own)
-    return found
+            missed[positions[query_id]] = own[:_MOST_UNRETRIEVED], len(own)
+    return missed
 
 
 def cut(words: str, most: int = MOST_LETTERS) -> str:

@@ -27,22 +27,22 @@ class DatasetFiles:
 
     def __post_init__(self) -> None:
         """Find out which files there are."""
-        made = self.results.run["versions"]
-        known = {role: made.get(f"dataset.{role}") for role in ("queries", "qrels", "corpus")}
-        found = {role: path for role, path in known.items() if path is not None and _is_readable(path)}
-        object.__setattr__(self, "_places", found)
+        versions = self.results.run["versions"]
+        known = {role: versions.get(f"dataset.{role}") for role in ("queries", "qrels", "corpus")}
+        readable = {role: path for role, path in known.items() if path is not None and _is_readable(path)}
+        object.__setattr__(self, "_places", readable)
 
-    def documents(self, wanted: set[str]) -> dict[str, tuple[str, str]]:
+    def documents(self, doc_ids: set[str]) -> dict[str, tuple[str, str]]:
         """Titles and texts of documents, by their ids."""
-        found: dict[str, tuple[str, str]] = {}
+        texts: dict[str, tuple[str, str]] = {}
         for entry in self._entries("corpus"):
-            if entry.id in wanted:
-                found[entry.id] = entry.title, entry.text
-        return found
+            if entry.id in doc_ids:
+                texts[entry.id] = entry.title, entry.text
+        return texts
 
     def relevant(self, ids: pa.Array) -> dict[str, list[tuple[str, float]]]:
         """Documents that are judged relevant to some queries, with their grades, the highest first."""
-        found: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
+        judged: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
         try:
             for path in self._paths("qrels"):
                 for batch in rows.read_qrels(path):
@@ -50,20 +50,20 @@ class DatasetFiles:
                     chosen = batch.filter(pc.and_(is_wanted, pc.greater(batch["grade"], 0)))
                     columns = (chosen[name].to_pylist() for name in ("query_id", "doc_id", "grade"))
                     for query_id, doc_id, grade in zip(*columns, strict=True):
-                        found[query_id].append((doc_id, grade))
+                        judged[query_id].append((doc_id, grade))
         except InputError:  # spans of evidence, say, or a file that has changed
             return {}
-        return {query: sorted(set(own), key=lambda entry: (-entry[1], entry[0])) for query, own in found.items()}
+        return {query: sorted(set(own), key=lambda entry: (-entry[1], entry[0])) for query, own in judged.items()}
 
     def attributes(self, ids: list[str]) -> dict[str, dict[str, str]]:
         """Attributes of queries, by their ids; of the first ones where they are many."""
-        wanted, found, letters = set(ids), {}, 0
+        left, attributes_of, letters = set(ids), {}, 0
         for entry in self._entries("queries"):
-            if entry.id in wanted and entry.attributes and letters < _MOST_LETTERS_OF_ALL:
+            if entry.id in left and entry.attributes and letters < _MOST_LETTERS_OF_ALL:
                 own = {name: value[:_MOST_LETTERS] for name, value in entry.attributes.items() if value}
-                found[entry.id] = own
+                attributes_of[entry.id] = own
                 letters += sum(map(len, own.values()))
-        return found
+        return attributes_of
 
     def _entries(self, role: str) -> Iterator[texts.TextEntry]:
         try:

@@ -92,7 +92,9 @@ class Study:
         if table.num_rows > MOST_ROWS:
             table = table.filter(pc.equal(table["slice"], ALL))
         if table.num_rows > MOST_ROWS:
-            leading = pa.array(sorted({self.ids[each] for name in self.metrics for each in self.order(name)[:LEADING]}))
+            leading = pa.array(
+                sorted({self.ids[place] for name in self.metrics for place in self.order(name)[:LEADING]})
+            )
             both = [pc.is_in(table[name], value_set=leading) for name in ("config_id", "baseline")]
             table = table.filter(pc.or_(pc.and_(*both), pc.equal(table["baseline"], self.ids[self.baseline])))
         places = {config_id: position for position, config_id in enumerate(self.ids)}
@@ -136,7 +138,7 @@ class Study:
 
     @cached_property
     def _short(self) -> dict[str, str]:
-        names = dict.fromkeys(name for each in self.given for name in each)
+        names = dict.fromkeys(name for name_values in self.given for name in name_values)
         lasts = Counter(name.rpartition(".")[2] for name in names)
         shorts = {name: name.rpartition(".")[2] for name in names}
         return {name: last if lasts[last] == 1 else name.removeprefix(INSIDE) for name, last in shorts.items()}

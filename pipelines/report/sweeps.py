@@ -33,9 +33,9 @@ class Sweep:
 def sweeps(study: Study) -> list[Sweep]:
     """Return the sweeps over numeric parameters of the experiment; a number in a name is no parameter."""
     bases = [row["name"].partition(":")[0] for row in study.results.configurations]
-    names = dict.fromkeys(key for each in study.given for key in each)
-    found = [_sweep(study, name, bases) for name in sorted(names, key=lambda name: name.startswith(INSIDE))]
-    return [each for each in found if each is not None]
+    names = dict.fromkeys(key for name_values in study.given for key in name_values)
+    by_parameter = [_sweep(study, name, bases) for name in sorted(names, key=lambda name: name.startswith(INSIDE))]
+    return [name_values for name_values in by_parameter if name_values is not None]
 
 
 def _sweep(study: Study, name: str, bases: list[str]) -> Sweep | None:
@@ -58,7 +58,7 @@ def _labels(study: Study, bases: list[str], lines: list[Points], name: str) -> l
     firsts = [study.given[points[0][1]] for points in lines]
     labels = []
     for own, first in zip(names, firsts, strict=True):
-        same = [each for other, each in zip(names, firsts, strict=True) if other == own]
+        same = [label for other, label in zip(names, firsts, strict=True) if other == own]
         differing = [
             key for key in first if key != name and len({json.dumps(parameters.get(key)) for parameters in same}) > 1
         ]

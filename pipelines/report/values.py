@@ -45,15 +45,15 @@ class QueryValues:
 
     def differences(self, metric: int, one: int, other: int) -> FloatArray:
         """float64[n]: by how much the values of one configuration exceed those of another."""
-        found: FloatArray = self.values[metric, one] - self.values[metric, other]
-        return found
+        differences: FloatArray = self.values[metric, one] - self.values[metric, other]
+        return differences
 
     def extremes(self, one: int, other: int, worst: int, best: int) -> IntArray:
         """The queries at which one configuration loses, and wins, most against another by the first metric."""
-        found = self.differences(0, one, other)
-        order = np.argsort(found, kind="stable")[: np.count_nonzero(~np.isnan(found))]
+        differences = self.differences(0, one, other)
+        order = np.argsort(differences, kind="stable")[: np.count_nonzero(~np.isnan(differences))]
         chosen = np.concatenate([order[:worst], order[max(worst, len(order) - best) :]])
-        some: IntArray = chosen[found[chosen] != 0.0]
+        some: IntArray = chosen[differences[chosen] != 0.0]
         return some
 
 
@@ -88,11 +88,11 @@ def read_values(results: Results) -> QueryValues:
 
 def slices_of(rows: pa.Table) -> dict[str, list[str]]:
     """The value of every query under every attribute that the run is sliced by."""
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     for position, slices in enumerate(rows["slices"].to_pylist()):
         for item in slices:
-            found.setdefault(item["name"], [""] * rows.num_rows)[position] = item["value"]
-    return found
+            names.setdefault(item["name"], [""] * rows.num_rows)[position] = item["value"]
+    return names
 
 
 def chosen_queries(values: QueryValues, configurations: Sequence[int], baseline: int, most: int) -> IntArray:
@@ -100,12 +100,12 @@ def chosen_queries(values: QueryValues, configurations: Sequence[int], baseline:
     if len(values) <= most:
         return np.arange(len(values))
     share = max(1, most // (2 * max(1, len(configurations))))
-    found = [
+    queries = [
         values.extremes(configuration, baseline, min(share, 500), min(share, 500)) for configuration in configurations
     ]
-    return np.unique(np.concatenate(found))[:most] if found else np.arange(most)
+    return np.unique(np.concatenate(queries))[:most] if queries else np.arange(most)
 
 
 def _positions(column: pa.Array | pa.ChunkedArray, names: pa.Array, absent: int = -1) -> IntArray:
-    found: IntArray = np.asarray(pc.fill_null(pc.index_in(column, value_set=names), absent)).astype(np.int64)
-    return found
+    places: IntArray = np.asarray(pc.fill_null(pc.index_in(column, value_set=names), absent)).astype(np.int64)
+    return places

@@ -92,16 +92,16 @@ def plain_number(number: float) -> str:
     return f"{number:.6g}"
 
 
-def parameter(given: object) -> str:
+def parameter(value: object) -> str:
     """A parameter's value.
 
     >>> parameter(None), parameter(0.75), parameter(True), parameter(["title", "text"]), parameter({"a": 1})
     ('–', '0.75', 'true', 'title, text', '{"a": 1}')
     """
-    if given is None:
+    if value is None:
         return _DASH
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        return plain_number(given)
-    if isinstance(given, list):
-        return ", ".join(map(parameter, given))
-    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return plain_number(value)
+    if isinstance(value, list):
+        return ", ".join(map(parameter, value))
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -64,9 +64,9 @@ def joined(names: Sequence[str]) -> str:
     """
     if len(names) == 1:
         return names[0]
-    given, labels = zip(*(_parted(name) for name in names), strict=True)
+    stems, labels = zip(*(_parted(name) for name in names), strict=True)
     keys = {tuple(label) for label in labels}
-    if len(set(given)) > 1 or len(keys) > 1:
+    if len(set(stems)) > 1 or len(keys) > 1:
         return _listed(names)
     values = {key: list(dict.fromkeys(label[key] for label in labels)) for key in labels[0]}
     differing = {key: chosen for key, chosen in values.items() if len(chosen) > 1}
@@ -74,14 +74,14 @@ def joined(names: Sequence[str]) -> str:
         return _listed(names)
     common = ",".join(f"{key}={chosen[0]}" for key, chosen in values.items() if key not in differing)
     ((key, chosen),) = differing.items()
-    return f"{given[0]}{f':{common}' if common else ''} ({key} {', '.join(chosen)})"
+    return f"{stems[0]}{f':{common}' if common else ''} ({key} {', '.join(chosen)})"
 
 
 def _parted(name: str) -> tuple[str, dict[str, str]]:
     """The name under `configurations:`, and what the grid chose."""
-    given, _, label = name.partition(":")
+    stem, _, label = name.partition(":")
     pairs = [part.partition("=") for part in label.split(",")]
-    return (given, {key: value for key, _, value in pairs}) if all(sign for _, sign, _ in pairs) else (name, {})
+    return (stem, {key: value for key, _, value in pairs}) if all(sign for _, sign, _ in pairs) else (name, {})
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -241,8 +241,8 @@ class Results:
             ties = {item["metric"]: (item["tie_lowest"], item["tie_highest"]) for item in row["metrics"]}
             known = {"ties": ties} if any(low is not None for low, _ in ties.values()) else {}
             for name, column in (("statuses", "status"), ("reasons", "reason")):
-                given = {item["metric"]: item[column] for item in row["metrics"] if item.get(column) is not None}
-                known |= {name: given} if given else {}
+                values = {item["metric"]: item[column] for item in row["metrics"] if item.get(column) is not None}
+                known |= {name: values} if values else {}
             yield row | {"metrics": {item["metric"]: item["value"] for item in row["metrics"]}} | known
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:

@@ -20,7 +20,7 @@ from rankbeam.transforms.write.tables import run_folder
 
 LARGE = ("query_metrics", "rankings", "answers", "claims", "verdicts", "texts")
 """Tables that grow with the queries."""
-_KEPT = ("runs", "configurations", "configuration_metrics", "comparisons")
+_CACHED = ("runs", "configurations", "configuration_metrics", "comparisons")
 """Tables that are small, and read several times."""
 _ORDERED_BY = {
     "configurations": ("position",),
@@ -121,18 +121,18 @@ class InBigQuery:
     """Rows of a BigQuery dataset, which keeps them in no order; they are sorted as in files."""
 
     run: StoredRun
-    _kept: dict[str, pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _cached: dict[str, pa.Table] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
         """One table; small ones are read once."""
         schema = tables.TABLES[name]
-        wanted = list(columns or schema.names)
-        if name not in _KEPT:
-            needed = list(dict.fromkeys([*wanted, *_ORDERED_BY.get(name, ())]))
-            return self._ordered(name, self._read(name, needed)).select(wanted)
-        if name not in self._kept:
-            self._kept[name] = self._ordered(name, self._read(name, schema.names))
-        return self._kept[name].select(wanted)
+        selected = list(columns or schema.names)
+        if name not in _CACHED:
+            needed = list(dict.fromkeys([*selected, *_ORDERED_BY.get(name, ())]))
+            return self._ordered(name, self._read(name, needed)).select(selected)
+        if name not in self._cached:
+            self._cached[name] = self._ordered(name, self._read(name, schema.names))
+        return self._cached[name].select(selected)
 
     def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
         """A table as it comes."""
@@ -159,9 +159,9 @@ class InBigQuery:
     def _metrics(self, column: pa.ChunkedArray) -> pa.Array:
         """The metrics of a column, in the experiment's order; metrics that the experiment does not name come last."""
         text = self.table("runs", ["experiment_yaml"])["experiment_yaml"][0].as_py()
-        given = load(text, bigquery.place_of(self.run.dataset)).value.get("metrics") or DEFAULT_METRICS
+        entries = load(text, bigquery.place_of(self.run.dataset)).value.get("metrics") or DEFAULT_METRICS
         try:
-            known = [str(metric) for metric in parse_all(given)]
+            known = [str(metric) for metric in parse_all(entries)]
         except InputError:  # another version may have more of them
             known = []
         return pa.array([*known, *sorted(set(column.to_pylist()) - set(known))], pa.string())

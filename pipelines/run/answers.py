@@ -104,8 +104,8 @@ def _as_given(
     experiment: Experiment, work: EvaluateAnswers, items: beam.PCollection, configurations: tuple[int, ...]
 ) -> AnswerBranch:
     """Answers that exist already, and that nothing judges."""
-    given = items | "GivenAnswers" >> beam.FlatMap(given_answers, work, configurations)
-    collected = given | "CollectEvaluated" >> CollectEvaluated(rows_of(experiment, work))
+    existing = items | "GivenAnswers" >> beam.FlatMap(given_answers, work, configurations)
+    collected = existing | "CollectEvaluated" >> CollectEvaluated(rows_of(experiment, work))
     rows = {name: [collected.rows[name]] for name in ("answers", "texts", "failures")}
     return AnswerBranch(collected.values, rows, None, items.pipeline | "NoWarnings" >> beam.Create([], reshuffle=False))
 

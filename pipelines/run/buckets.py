@@ -64,9 +64,9 @@ def of_documents(corpus: str | None) -> int:
 
 def _retrieved(experiment: "Experiment") -> int:
     """Bytes of the results of one query: those of all retrievers, and contexts for models."""
-    given = experiment.evaluation.sources
-    results = sum(given[place].top_k or _RESULTS for place in {*experiment.local, *experiment.remote})
-    contexts = max(each.top_k or _RESULTS for each in given) if experiment.calls_models else 0
+    sources = experiment.evaluation.sources
+    results = sum(sources[place].top_k or _RESULTS for place in {*experiment.local, *experiment.remote})
+    contexts = max(source.top_k or _RESULTS for source in sources) if experiment.calls_models else 0
     return results * _RESULT_BYTES + contexts * _CONTEXT_BYTES
 
 

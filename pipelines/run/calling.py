@@ -76,8 +76,8 @@ def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:
     """For each source that is a remote retriever, its work."""
     works: dict[int, Retrieve] = {}
     for source, retriever in experiment.remote.items():
-        wanted, kind = experiment.evaluation.sources[source], experiment.sources[source].retriever.kind
-        reach = Reach(wanted.top_k or 0, wanted.distance)
+        planned, kind = experiment.evaluation.sources[source], experiment.sources[source].retriever.kind
+        reach = Reach(planned.top_k or 0, planned.distance)
         if isinstance(retriever, HttpApplication):
             works[source] = Ask(f"{kind} {source}", kind, retriever, reach)
         else:
@@ -126,8 +126,8 @@ def tasks_to_embed(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dat
         | "Embedded" >> beam.Create(_searching(experiment), reshuffle=False)
         | "PlanDocuments" >> beam.FlatMap(tasks_of_documents).with_output_types(TaskBatch)
     )
-    asked = beam.FlatMap(tasks_of_queries, _of_queries(experiment)).with_output_types(TaskBatch)
-    return (documents, dataset.judged | "PlanQueries" >> asked) | "EveryText" >> beam.Flatten()
+    batches = beam.FlatMap(tasks_of_queries, _of_queries(experiment)).with_output_types(TaskBatch)
+    return (documents, dataset.judged | "PlanQueries" >> batches) | "EveryText" >> beam.Flatten()
 
 
 def embed_stage(experiment: Experiment) -> Stage:

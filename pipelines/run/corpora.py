@@ -49,7 +49,7 @@ class NeededCorpora:
 def needed(experiment: Experiment) -> list[NeededCorpora]:
     """The corpora that an experiment needs, by project and region, and by what of the documents is imported."""
     grouped: dict[tuple[DataApi, bool], dict[Corpus, Request]] = {}
-    shared = [each.name for each in experiment.served]
+    shared = [service.name for service in experiment.served]
     for corpus in experiment.served:
         parameters = corpus.parameters
         if isinstance(parameters, RagEngineCorpus):
@@ -68,8 +68,10 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
     if not waits:
         refuse_unwatched(experiment)
     read = cache(partial(documents_of, experiment))
-    wanted = needed(experiment)
-    warnings = dict.fromkeys(warning for each in wanted for warning in _warnings(experiment, read(each.titled), each))
+    requests = needed(experiment)
+    warnings = dict.fromkeys(
+        warning for corpora in requests for warning in _warnings(experiment, read(corpora.titled), corpora)
+    )
     for warning in warnings:
         _logger.warning("%s", warning)
     built: list[BuiltCorpus] = []
@@ -77,20 +79,20 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
     found: dict[Corpus, tuple[str, str]] = {}
     usage = []
     cost = 0.0
-    for each in wanted:
-        documents = read(each.titled)
-        site = site_of(experiment, each.api, execution)
+    for corpora in requests:
+        documents = read(corpora.titled)
+        site = site_of(experiment, corpora.api, execution)
         builder = Builder(
             site, documents, experiment.corpus_quotas.imports, execution.run_id, execution.started_at, _logger.info
         )
         with refusing():
-            outcome = builder.build(list(each.requests.values()))
+            outcome = builder.build(list(corpora.requests.values()))
         built += outcome.corpora
         cost += _cost(experiment, outcome.corpora, documents)
         problems += outcome.problems
         usage += site.usage
         resources = {corpus.identity: corpus.resource for corpus in outcome.corpora}
-        for corpus, request in each.requests.items():
+        for corpus, request in corpora.requests.items():
             identity = request.identity(documents)
             found[corpus] = (identity, resources.get(identity, ""))
     if problems:
@@ -103,11 +105,11 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
 
 def refuse_unwatched(experiment: Experiment) -> None:
     """Refuse corpora that are to be deleted at the end of a run that this process does not wait for."""
-    for each in experiment.served:
-        if isinstance(each.parameters, RagEngineCorpus) and each.parameters.keep == RUN:
+    for corpus in experiment.served:
+        if isinstance(corpus.parameters, RagEngineCorpus) and corpus.parameters.keep == RUN:
             raise InputError(
-                f"corpora.{each.name}.keep: run deletes the corpus when the run has ended, and nothing here waits for "
-                "that; follow the job with --wait, or keep the corpus for some days, such as 1d"
+                f"corpora.{corpus.name}.keep: run deletes the corpus when the run has ended, and nothing here waits "
+                "for that; follow the job with --wait, or keep the corpus for some days, such as 1d"
             )
 
 
@@ -137,14 +139,14 @@ def release(experiment: Experiment, execution: Run) -> None:
             _logger.warning("a corpus could not be deleted: %s; `rankbeam corpora list` shows what is left", error)
 
 
-def _release(experiment: Experiment, each: NeededCorpora, ended: set[str], execution: Run) -> None:
-    site = site_of(experiment, each.api, execution)
+def _release(experiment: Experiment, corpora: NeededCorpora, ended: set[str], execution: Run) -> None:
+    site = site_of(experiment, corpora.api, execution)
     own = [corpus for corpus in site.find() if corpus.about.identity in ended and corpus.about.keep == RUN]
     outcomes = site.end_use([corpus.corpus.name for corpus in own], claimant(execution.run_id, execution.started_at))
     for corpus, users in zip(own, outcomes, strict=True):
         if isinstance(users, tuple) and users:
             _logger.info("%s stays: %s needs it, and deletes it at its end", corpus.corpus.name, ", ".join(users))
-    unstage(each.api.location, own, site.find())
+    unstage(corpora.api.location, own, site.find())
     if (failed := next((outcome for outcome in outcomes if isinstance(outcome, CallError)), None)) is not None:
         raise failed
 
@@ -179,12 +181,12 @@ def site_of(experiment: Experiment, api: DataApi, execution: Run | None = None) 
     return CorpusClient(api, Ledger(experiment.ledger, owner), experiment.corpus_quotas.data)
 
 
-def existing(experiment: Experiment, each: NeededCorpora, documents: StagedDocuments) -> dict[Corpus, Existing]:
+def existing(experiment: Experiment, corpora: NeededCorpora, documents: StagedDocuments) -> dict[Corpus, Existing]:
     """Those of the corpora of an experiment that exist, complete or not; nothing is made."""
     with refusing():
-        by_identity = {corpus.about.identity: corpus for corpus in reversed(site_of(experiment, each.api).find())}
-    wanted = {corpus: request.identity(documents) for corpus, request in each.requests.items()}
-    return {corpus: by_identity[name] for corpus, name in wanted.items() if name in by_identity}
+        by_identity = {corpus.about.identity: corpus for corpus in reversed(site_of(experiment, corpora.api).find())}
+    identities = {corpus: request.identity(documents) for corpus, request in corpora.requests.items()}
+    return {corpus: by_identity[name] for corpus, name in identities.items() if name in by_identity}
 
 
 class refusing:  # noqa: N801  reads like the context managers of contextlib

@@ -59,8 +59,8 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
             raise RunFailed(not_loaded) from error
         delete_rows(experiment.output, execution.run_id)
         if system := _SYSTEM_ERROR.search(str(error)):
-            kept = f"only the ledger {experiment.ledger} was kept" if experiment.makes_calls else "nothing was kept"
-            raise RunFailed(f"{system['what']} (in step {system['step']}); of this run {kept}") from error
+            advice = f"only the ledger {experiment.ledger} was kept" if experiment.makes_calls else "nothing was kept"
+            raise RunFailed(f"{system['what']} (in step {system['step']}); of this run {advice}") from error
         raise
     if state != "DONE":
         raise RunFailed(f"the pipeline ended in state {state}")
@@ -201,8 +201,8 @@ def run_here(
         with progress.shown(work) if shown else contextlib.nullcontext():
             return in_background(lambda: run(experiment, execution, options))
     except KeyboardInterrupt:
-        kept = [finish_calls(experiment.ledger)] if experiment.makes_calls else []
+        notes = [finish_calls(experiment.ledger)] if experiment.makes_calls else []
         delete_rows(experiment.output, execution.run_id)
         folders = run_folders(experiment.output, execution.run_id)
         spilled = [] if (folder := spill.folder()) is None else [folder]
-        raise Interrupted(spilled + ([experiment.output] if temporary else folders), *kept) from None
+        raise Interrupted(spilled + ([experiment.output] if temporary else folders), *notes) from None

@@ -67,8 +67,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     >>> nearest("--paralelism", ["--parallelism", "--runner"]), nearest("--zzz", ["--parallelism", "--runner"])
     ("did you mean '--parallelism'?", 'Beam and the runner have none of a similar name')
     """
-    said = did_you_mean(name, known)
-    return said if said.startswith("did you mean") else "Beam and the runner have none of a similar name"
+    suggestion = did_you_mean(name, known)
+    return suggestion if suggestion.startswith("did you mean") else "Beam and the runner have none of a similar name"
 
 
 def runner_name(options: PipelineOptions) -> str:
@@ -153,8 +153,12 @@ def _set_workers(options: PipelineOptions) -> None:
     Beam's own default is a container with Beam alone.
     """
     portable = options.view_as(PortableOptions)
-    given = (portable.environment_type, portable.environment_config, options.view_as(WorkerOptions).sdk_container_image)
-    if not any(given) and not works_elsewhere(options):
+    settings = (
+        portable.environment_type,
+        portable.environment_config,
+        options.view_as(WorkerOptions).sdk_container_image,
+    )
+    if not any(settings) and not works_elsewhere(options):
         portable.environment_type = "LOOPBACK"
 
 

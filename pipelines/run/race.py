@@ -116,9 +116,9 @@ def _round(
 def first_of(element: Bucketed, last: int) -> Iterator[Bucketed]:
     """The queries of a bucket up to a place in the order of a race."""
     bucket, judged = element
-    kept = judged.filter(pa.array(order_of(judged["query_id"]) <= np.uint64(last)))
-    if kept.num_rows:
-        yield bucket, kept
+    rows = judged.filter(pa.array(order_of(judged["query_id"]) <= np.uint64(last)))
+    if rows.num_rows:
+        yield bucket, rows
 
 
 def _places(element: Bucketed) -> HashArray:

@@ -21,7 +21,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 
 _PREFIX, _OWNER = "race-", "owner"
-_KEPT = timedelta(days=30)
+_RETENTION = timedelta(days=30)
 
 
 @contextmanager
@@ -61,5 +61,5 @@ def _is_abandoned(owner: bytes, now: datetime) -> bool:
         own = json.loads(owner)
         if own["machine"] == process.machine():
             return bool(process.started(own["pid"]) != own["started"])
-        return now - datetime.fromisoformat(own["at"]) > _KEPT
+        return now - datetime.fromisoformat(own["at"]) > _RETENTION
     return False

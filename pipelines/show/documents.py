@@ -93,7 +93,7 @@ def as_csv(results: Results, *, per_query: bool = False) -> str:
 
 def as_trec(results: Results, tags: dict[str, str], *, per_query: bool = False) -> Iterator[str]:
     """The lines that trec_eval prints, for the metrics that both have, one run after the other."""
-    metrics = trec_order(each for each in parse_all(results.metrics) if isinstance(each, Metric))
+    metrics = trec_order(known for known in parse_all(results.metrics) if isinstance(known, Metric))
     for row in results.configurations:
         queries = [query for query in results.query_metrics(row["config_id"]) if query["status"] in _SCORED]
         for query in queries if per_query else ():

@@ -14,12 +14,12 @@ def judge_line(results: Results) -> str:
     for row in rows:
         versions.update({version["model_version"]: version["judgements"] for version in row["model_versions"]})
     names = ", ".join(name for name in sorted(versions) if name != rows[0]["judge"])
-    compared, asked = (sum(row[name] for row in rows) for name in ("compared", "sentinels"))
+    compared, questions = (sum(row[name] for row in rows) for name in ("compared", "sentinels"))
     parts = [f"judge {rows[0]['judge']}{f' ({names})' if names else ''}"]
     if compared:
         agreement = sum(row["agreement"] * row["compared"] for row in rows if row["compared"]) / compared
         parts.append(f"agrees with itself in {agreement:.1%} of {compared:,} repeated verdicts")
-    if asked:
+    if questions:
         right = sum(row["sentinels_right"] or 0 for row in rows)
-        parts.append(f"{right} of {asked} known items right ({right / asked:.1%})")
+        parts.append(f"{right} of {questions} known items right ({right / questions:.1%})")
     return " · ".join(parts)

@@ -68,7 +68,7 @@ def _latex_column(results: Results, metric: str, significance: Significance) -> 
     """The cells of one metric; as in ranx, room is kept for the letters that other cells have."""
     best = best_mean(results, ALL, metric)
     worse = {config_id: significance.worse(config_id, metric) for config_id in significance.letters}
-    used = [letter for letter in significance.letters.values() if any(letter in each for each in worse.values())]
+    used = [letter for letter in significance.letters.values() if any(letter in marks for marks in worse.values())]
     any_cut = any((config_id, metric) in results.cut_short for config_id in worse)
     cells = []
     for config_id, letters in worse.items():
@@ -115,9 +115,13 @@ def _left_out(results: Results, significance: Significance) -> list[str]:
     """Of all metrics alike, or of each metric by its name."""
     if words := left_out(results):
         return [
-            f"{latex_text(metric)} ({', '.join(each)})"
+            f"{latex_text(metric)} ({', '.join(words_left)})"
             for place, metric in enumerate(results.metrics)
-            if (each := [f"{significance.letters[row]}: {of[place]}" for row, of in words.items() if of[place] != NONE])
+            if (
+                words_left := [
+                    f"{significance.letters[row]}: {of[place]}" for row, of in words.items() if of[place] != NONE
+                ]
+            )
         ]
     rows = {letter: overall(results, config_id)[0] for config_id, letter in significance.letters.items()}
     counted = {

@@ -94,17 +94,17 @@ def pieces(text: str, most: int) -> list[str]:
     >>> pieces("Faithfulness(judge=lexical)", 16)
     ['Faithfulness', '(judge=lexical)']
     """
-    found = [""]
+    parts = [""]
     for part in _PARTS.findall(text):
-        if found[-1] and cell_len((found[-1] + part).rstrip()) > most:
-            found.append("")
+        if parts[-1] and cell_len((parts[-1] + part).rstrip()) > most:
+            parts.append("")
         rest = part
         while cell_len(rest) > most:
             head = _beginning(rest, most)
-            found[-1:] = [head, ""]
+            parts[-1:] = [head, ""]
             rest = rest[len(head) :]
-        found[-1] += rest
-    return [piece.rstrip() for piece in found if piece.strip()] or [""]
+        parts[-1] += rest
+    return [piece.rstrip() for piece in parts if piece.strip()] or [""]
 
 
 def _beginning(text: str, most: int) -> str:

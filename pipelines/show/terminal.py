@@ -39,8 +39,8 @@ def as_text(results: Results, screen: Screen = WHOLE) -> str:
         *map(screen.prose, _notes(results)),
         *map(screen.table, _tables(results, rows)),
     ]
-    if (asked := applications_table(results)) is not None:
-        parts.append(screen.table(asked))
+    if (applications := applications_table(results)) is not None:
+        parts.append(screen.table(applications))
     if (used := usage_table(results)) is not None:
         parts.append(screen.table(used))
         parts += [screen.prose(SHARED)] if any(cell.endswith("*") for row in used.rows for cell in row) else []

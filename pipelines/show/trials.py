@@ -40,17 +40,17 @@ def _trial(results: Results, config_id: str, name: str, parameters: str) -> Tria
     means: dict[str, float] = {}
     for metric in results.metrics:
         row = results.means.get((config_id, ALL, metric))
-        found = {} if row is None else {"": row.mean, "_ci_low": row.ci_low, "_ci_high": row.ci_high}
-        known = {end: value for end, value in found.items() if value is not None and math.isfinite(value)}
+        values = {} if row is None else {"": row.mean, "_ci_low": row.ci_low, "_ci_high": row.ci_high}
+        known = {end: value for end, value in values.items() if value is not None and math.isfinite(value)}
         means |= {f"{tracked_name(metric)}{end}": value for end, value in known.items()}
-    given = json.loads(parameters)
+    parameter_values = json.loads(parameters)
     identity = results.identity()
     return Trial(
         name,
         results.run_id,
         config_id,
         results.execution[1],
-        dict(_flat(given)),
+        dict(_flat(parameter_values)),
         means,
         {f"rankbeam.{key}": identity[key] for key in ("run_id", "experiment", "output", "dataset_fingerprint")},
     )

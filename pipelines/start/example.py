@@ -10,10 +10,10 @@ _FOLDERS = {"": (".md", ".jsonl", ".yaml"), "qrels": (".tsv",)}
 
 def part(name: str) -> bytes:
     """The content of one of its files."""
-    found = _folder()
+    folder = _folder()
     for step in name.split("/"):
-        found = found / step
-    return found.read_bytes()
+        folder = folder / step
+    return folder.read_bytes()
 
 
 def example() -> dict[str, bytes]:

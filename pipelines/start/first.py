@@ -52,12 +52,12 @@ class First:
     sample: Mapping[Path, bytes]
 
 
-def from_runs(path: Path, given: Sequence[str], queries: str | None) -> First:
+def from_runs(path: Path, arguments: Sequence[str], queries: str | None) -> First:
     """The experiment that compares runs."""
-    if len(given) < 2:
+    if len(arguments) < 2:
         raise InputError("--from needs judgements and at least one run: --from QRELS RUN [RUN …]")
-    _refuse_missing(given if queries is None else (*given, queries))
-    qrels, *runs = given
+    _refuse_missing(arguments if queries is None else (*arguments, queries))
+    qrels, *runs = arguments
     spans = are_spans(qrels)
     dataset = {"queries": queries, "evidence" if spans else "qrels": qrels}
     lines = [
@@ -96,15 +96,15 @@ def _is_qrels(file: str) -> bool:
         return are_spans(file)
 
 
-def from_template(path: Path, template: str, given: Mapping[str, str]) -> First:
+def from_template(path: Path, template: str, values: Mapping[str, str]) -> First:
     """The experiment of a template.
 
     Files that are not given are those of BEIR's names beside the experiment. Where there are none of these either, the
     example's are written in their place, so that the experiment can be checked and run at once.
     """
-    _refuse_missing([file for role, file in given.items() if role in _USUAL])
+    _refuse_missing([file for role, file in values.items() if role in _USUAL])
     beside = {role: file for role in _USUAL if (file := _beside(path.parent, role)) is not None}
-    known = {role: file for role in _USUAL if (file := given.get(role, beside.get(role))) is not None}
+    known = {role: file for role in _USUAL if (file := values.get(role, beside.get(role))) is not None}
     missing = [role for role in _NEEDED[template] if role not in known]
     if known and missing:
         options = " and ".join(f"--{role} FILE" for role in missing)
@@ -114,7 +114,7 @@ def from_template(path: Path, template: str, given: Mapping[str, str]) -> First:
     text = (resources("rankbeam") / "pipelines" / "start" / "templates" / f"{template}.yaml").read_text("utf-8")
     lines = _dataset(path, dataset)
     if template == "judge":
-        answers = f"  answers: {_word(given.get('answers', 'answer'))}"
+        answers = f"  answers: {_word(values.get('answers', 'answer'))}"
         lines.append(f"{answers:<33} # the attribute of the queries that holds reference answers")
     return First(f"{_SCHEMA_LINE}\n" + text.replace("dataset: files", "\n".join(lines)), sample)
 

@@ -13,15 +13,15 @@ def written(contents: Mapping[Path, bytes]) -> Iterator[None]:
     problem = "exists already, and is never overwritten; choose another path"
     if wrong := [InputError(problem, path=str(path)) for path in contents if path.exists()]:
         raise InputErrors(wrong)
-    made: list[Path] = []
+    paths: list[Path] = []
     try:
         for path, content in contents.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("xb") as file:
-                made.append(path)
+                paths.append(path)
                 file.write(content)
         yield
     except (InputError, OSError):
-        for path in made:
+        for path in paths:
             path.unlink()
         raise

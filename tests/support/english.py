@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-ALLOWED = {"deploy": 0, "docs": 1, "pipelines": 386, "rankbeam": 1, "tests": 1909, "transforms": 378}
+ALLOWED = {"deploy": 0, "docs": 1, "pipelines": 80, "rankbeam": 1, "tests": 1909, "transforms": 230}
 """The most findings of a folder. Lower a number when a folder has fewer; never raise one."""
 
 EXCEPTIONS: frozenset[tuple[str, str]] = frozenset()

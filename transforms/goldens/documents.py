@@ -95,9 +95,9 @@ def _entries(path: str) -> Iterator[tuple[str, texts.TextEntry]]:
             yield name, entry
 
 
-def _distinct(given: Iterator[tuple[Document, Place]]) -> list[Document]:
+def _distinct(pairs: Iterator[tuple[Document, Place]]) -> list[Document]:
     documents: dict[str, tuple[Document, Place]] = {}
-    for document, place in given:
+    for document, place in pairs:
         if document.id in documents:
             places = [documents[document.id][1], place]
             raise repeated_at(f"document {document.id!r} is given twice", places, "ids must differ")

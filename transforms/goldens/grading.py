@@ -47,8 +47,8 @@ class GradePassages:
         ]
         outcomes = yield calls
         grades = (_grade(passage, outcome) for passage, outcome in zip(item.passages, outcomes, strict=True))
-        asked = (outcome.asked for outcome in outcomes if isinstance(outcome, Reading))
-        return Pooled(item.item_id, tuple(grades), tuple(asked))
+        spent = (outcome.asked for outcome in outcomes if isinstance(outcome, Reading))
+        return Pooled(item.item_id, tuple(grades), tuple(spent))
 
     def read(self, call: Call, reply: Reply) -> Reading:
         """What the model says."""

@@ -95,9 +95,9 @@ class SearchServices:
             ((key, text),) = one.questions([item.question])
             calls.append(Call(name, key, payload_of(text, one.reach), one.reach))
         outcomes = yield calls
-        found = dict(zip(self.retrieve, outcomes, strict=True))
+        by_search = dict(zip(self.retrieve, outcomes, strict=True))
         missing = next(filter(None, map(_missing, outcomes)), None)
-        rankings = {name: ranking.doc_ids for name, ranking in found.items() if not isinstance(ranking, CallError)}
+        rankings = {name: ranking.doc_ids for name, ranking in by_search.items() if not isinstance(ranking, CallError)}
         return Rankings(item.item_id, rankings, missing)
 
     def read(self, call: Call, reply: Reply) -> Any:

@@ -162,11 +162,11 @@ class DataStore:
 
 def _texts_of(uris: Iterable[str]) -> dict[str, str]:
     """By URI, the texts of those that are text files of Cloud Storage, and are there."""
-    wanted = [uri for uri in dict.fromkeys(uris) if uri.startswith(gcs.SCHEME) and uri.lower().endswith(SUFFIXES)]
-    buckets = {name: Objects(name) for name in {_bucket(uri) for uri in wanted}}
+    staged = [uri for uri in dict.fromkeys(uris) if uri.startswith(gcs.SCHEME) and uri.lower().endswith(SUFFIXES)]
+    buckets = {name: Objects(name) for name in {_bucket(uri) for uri in staged}}
 
     with ThreadPoolExecutor(_THREADS) as threads:
-        contents = zip(wanted, threads.map(lambda uri: buckets[_bucket(uri)].read(uri), wanted), strict=True)
+        contents = zip(staged, threads.map(lambda uri: buckets[_bucket(uri)].read(uri), staged), strict=True)
         return {uri: _decoded(uri, content) for uri, content in contents if content is not None}
 
 

@@ -76,15 +76,15 @@ class GoldensPlan:
     def round(self, number: int, before: Sequence[Made], accepted: Collection[str]) -> list[WritingTask]:
         """Tasks of a round."""
         lacking = self.shortfalls(before, accepted)
-        asked = Counter(self.cell(made) for made in before)
-        of_type = Counter(made.type for made in before)
-        kept = Counter(made.type for made in before if made.item_id in accepted)
+        per_cell = Counter(self.cell(item) for item in before)
+        of_type = Counter(item.type for item in before)
+        per_type = Counter(item.type for item in before if item.item_id in accepted)
         position = len(before)
         by_spans: dict[tuple[str, ...], tuple[tuple[Span, ...], list[Candidate]]] = {}
         for cell, missing in lacking.items():
-            rate = Fraction(kept[cell[1]], of_type[cell[1]]) if of_type[cell[1]] else Fraction(1)
+            rate = Fraction(per_type[cell[1]], of_type[cell[1]]) if of_type[cell[1]] else Fraction(1)
             count = -int(-missing // max(rate, _LEAST_ACCEPTANCE))
-            for spans, alike in islice(self._sources(cell), asked[cell], asked[cell] + count):
+            for spans, alike in islice(self._sources(cell), per_cell[cell], per_cell[cell] + count):
                 profile = self._profile(position)
                 identity = item_id(spans, cell[1], profile, alike)
                 topic = self.library.topics[spans[0].doc_id]
@@ -95,12 +95,12 @@ class GoldensPlan:
 
     def shortfalls(self, before: Iterable[Made], accepted: Collection[str]) -> dict[Cell, int]:
         """By stratum and type, how many questions are still wanted; only those that lack some."""
-        have = Counter(self.cell(made) for made in before if made.item_id in accepted)
+        have = Counter(self.cell(item) for item in before if item.item_id in accepted)
         return {cell: quota - have[cell] for cell, quota in self.quotas.items() if quota > have[cell]}
 
-    def cell(self, made: Made) -> Cell:
+    def cell(self, item: Made) -> Cell:
         """The stratum and type of a candidate."""
-        return self._stratum_of[made.spans[0]], made.type
+        return self._stratum_of[item.spans[0]], item.type
 
     @cached_property
     def _stratum_of(self) -> Mapping[str, Stratum]:

@@ -21,43 +21,43 @@ Row = dict[str, Any]
 
 def reviewed(items: Iterable[Golden], reviews: Mapping[str, Review]) -> list[Golden]:
     """The items that people did not reject, as they edited them, sorted by id."""
-    kept = []
+    items_left = []
     for item in sorted(items, key=lambda item: item.made.item_id):
         review = reviews.get(item.made.item_id)
         if review is None:
-            kept.append(item)
+            items_left.append(item)
         elif review.decision is not ReviewDecision.REJECT:
-            kept.append(replace(item, made=_edited(item.made, review)))
-    return kept
+            items_left.append(replace(item, made=_edited(item.made, review)))
+    return items_left
 
 
-def _edited(made: Made, review: Review) -> Made:
+def _edited(item: Made, review: Review) -> Made:
     return replace(
-        made,
-        question=made.question if review.question is None else review.question,
-        answer=made.answer if review.answer is None else review.answer,
-        evidence=made.evidence if review.evidence is None else review.evidence,
+        item,
+        question=item.question if review.question is None else review.question,
+        answer=item.answer if review.answer is None else review.answer,
+        evidence=item.evidence if review.evidence is None else review.evidence,
     )
 
 
 def query(item: Golden, reviews: Mapping[str, Review]) -> Row:
     """A line of `queries.jsonl`."""
-    made = item.made
-    profile = {f"profile_{_NOT_WORD.sub('_', name).lower()}": value for name, value in made.profile}
+    item_made = item.made
+    profile = {f"profile_{_NOT_WORD.sub('_', name).lower()}": value for name, value in item_made.profile}
     metadata = {
-        "answer": made.answer,
-        "answerable": made.type != UNANSWERABLE,
-        "type": made.type,
-        "topic": f"{made.topic:02}",
+        "answer": item_made.answer,
+        "answerable": item_made.type != UNANSWERABLE,
+        "type": item_made.type,
+        "topic": f"{item_made.topic:02}",
         "difficulty": item.difficulty,
         "bm25_rank": item.rank,
         **profile,
         "flags": " ".join(item.flags),
-        "reviewed": made.item_id in reviews,
+        "reviewed": item_made.item_id in reviews,
         "split": item.split,
-        SOURCE_DOCUMENT: made.source_document,
+        SOURCE_DOCUMENT: item_made.source_document,
     }
-    return {"_id": made.item_id, "text": made.question, "metadata": metadata}
+    return {"_id": item_made.item_id, "text": item_made.question, "metadata": metadata}
 
 
 def sliced_query(item: Golden, reviews: Mapping[str, Review]) -> Row:
@@ -72,17 +72,17 @@ def judgements(item: Golden) -> Iterator[tuple[str, str, int, str]]:
 
     A passage that is related and holds no answer (grade 1) is judged, and not relevant.
     """
-    made = item.made
-    if made.type == UNANSWERABLE:
+    item_made = item.made
+    if item_made.type == UNANSWERABLE:
         return
-    for doc_id in made.doc_ids:
-        yield made.item_id, doc_id, HIGHEST_GRADE, EVIDENCE
+    for doc_id in item_made.doc_ids:
+        yield item_made.item_id, doc_id, HIGHEST_GRADE, EVIDENCE
     best: dict[str, int] = {}
     for one in item.grades:
-        if one.grade is not None and one.doc_id not in made.doc_ids:
+        if one.grade is not None and one.doc_id not in item_made.doc_ids:
             best[one.doc_id] = max(best.get(one.doc_id, 0), one.grade)
     for doc_id, grade in sorted(best.items()):
-        yield made.item_id, doc_id, grade if grade >= USEFUL_GRADE else 0, POOLED
+        yield item_made.item_id, doc_id, grade if grade >= USEFUL_GRADE else 0, POOLED
 
 
 def evidence(item: Golden) -> Iterator[Row]:
@@ -93,20 +93,20 @@ def evidence(item: Golden) -> Iterator[Row]:
 
 def reference(item: Golden) -> Row:
     """A line of `nuggets.jsonl`, which `dataset.answers` reads."""
-    made = item.made
-    nuggets = {"nuggets": [asdict(nugget) for nugget in made.nuggets]} if made.nuggets else {}
-    answerable = made.type != UNANSWERABLE
-    answer = {"answer": made.answer} if answerable else {}
-    return {"query_id": made.item_id, **answer, "answerable": answerable, **nuggets}
+    item_made = item.made
+    nuggets = {"nuggets": [asdict(nugget) for nugget in item_made.nuggets]} if item_made.nuggets else {}
+    answerable = item_made.type != UNANSWERABLE
+    answer = {"answer": item_made.answer} if answerable else {}
+    return {"query_id": item_made.item_id, **answer, "answerable": answerable, **nuggets}
 
 
 def provenance(item: Golden, prompts: Mapping[str, str]) -> Row:
     """A line of `provenance.jsonl`: everything that an item rests on, besides tokens, which depend on retries."""
-    made = item.made
+    item_made = item.made
     return {
-        "query_id": made.item_id,
-        "round": made.round,
-        "spans": made.spans,
+        "query_id": item_made.item_id,
+        "round": item_made.round,
+        "spans": item_made.spans,
         "calls": [
             {
                 "step": one.step,
@@ -115,14 +115,14 @@ def provenance(item: Golden, prompts: Mapping[str, str]) -> Row:
                 "prompt": prompts.get(one.step),
                 "content_key": one.key,
             }
-            for one in made.asked
+            for one in item_made.asked
         ],
-        "votes": [asdict(vote) for vote in made.votes],
-        "agreement": made.agreement,
-        "closed_book": made.closed_book,
-        "common_run": made.common_run,
-        "overlap": made.overlap,
-        "dropped_quotes": made.dropped_quotes,
+        "votes": [asdict(vote) for vote in item_made.votes],
+        "agreement": item_made.agreement,
+        "closed_book": item_made.closed_book,
+        "common_run": item_made.common_run,
+        "overlap": item_made.overlap,
+        "dropped_quotes": item_made.dropped_quotes,
         "pool": [asdict(one) for one in item.grades],
     }
 
@@ -161,7 +161,9 @@ def separated(items: Sequence[Golden], shares: Mapping[str, float]) -> list[Gold
     for _, places in groups:
         units.setdefault(frozenset(items[place].made.topic for place in places), []).append(places)
     whole = [
-        places for topics, found in units.items() for places in ([sorted(chain(*found))] if len(topics) == 1 else found)
+        places
+        for topics, members in units.items()
+        for places in ([sorted(chain(*members))] if len(topics) == 1 else members)
     ]
     chosen = splits({number: len(places) for number, places in enumerate(whole)}, shares, range(len(whole)))
     split = {place: chosen[number] for number, places in enumerate(whole) for place in places}

@@ -65,8 +65,8 @@ def size_of(call: Call, is_known: bool = False) -> CallCost:
     """The size of a call, by its characters."""
     prompt = Prompt.parse(call.payload)
     rendered = prompt.rendered()
-    asked = (len(rendered.system) + len(rendered.user)) // CHARACTERS_PER_TOKEN
-    return CallCost(call.service, prompt.step, Tokens(asked, 0, OUTPUT_TOKENS[prompt.step]), is_known)
+    tokens = (len(rendered.system) + len(rendered.user)) // CHARACTERS_PER_TOKEN
+    return CallCost(call.service, prompt.step, Tokens(tokens, 0, OUTPUT_TOKENS[prompt.step]), is_known)
 
 
 def rehearsed(work: WriteItems, sources: Sequence[WritingTask], recall: Recall) -> dict[str, CallCost]:

@@ -35,39 +35,39 @@ def screened(
     likeness: Likeness = _WORDING,
 ) -> list[Made]:
     """New items, of which near-duplicates and those above the quotas are rejected."""
-    kept = sorted((made for made in new if made.state is State.ACCEPTED), key=lambda made: made.item_id)
-    every = [*accepted, *kept]
-    same = likeness.first([made.question for made in every])[len(accepted) :]
-    lacking = Counter(plan.shortfalls(before, {made.item_id for made in accepted}))
+    candidates = sorted((item for item in new if item.state is State.ACCEPTED), key=lambda item: item.item_id)
+    every = [*accepted, *candidates]
+    same = likeness.first([item.question for item in every])[len(accepted) :]
+    lacking = Counter(plan.shortfalls(before, {item.item_id for item in accepted}))
     verdicts: dict[str, Made] = {}
-    for made, (place, first) in zip(kept, enumerate(same, start=len(accepted)), strict=True):
+    for item, (place, first) in zip(candidates, enumerate(same, start=len(accepted)), strict=True):
         if first != place:
             detail = f"a near-duplicate of {every[first].item_id}: {every[first].question}"
-            verdicts[made.item_id] = rejected(made, Reason.DUPLICATE, detail)
-        elif lacking[plan.cell(made)] <= 0:
-            verdicts[made.item_id] = rejected(made, Reason.SURPLUS, "its stratum has all the questions of its type")
+            verdicts[item.item_id] = rejected(item, Reason.DUPLICATE, detail)
+        elif lacking[plan.cell(item)] <= 0:
+            verdicts[item.item_id] = rejected(item, Reason.SURPLUS, "its stratum has all the questions of its type")
         else:
-            lacking[plan.cell(made)] -= 1
-    return [verdicts.get(made.item_id, made) for made in new]
+            lacking[plan.cell(item)] -= 1
+    return [verdicts.get(item.item_id, item) for item in new]
 
 
 def graded(new: Sequence[Made], pooled: Mapping[str, Pooled]) -> list[Made]:
     """New items, of which those called unanswerable that some passage answers are rejected."""
-    return [_graded(made, pooled[made.item_id]) if made.item_id in pooled else made for made in new]
+    return [_graded(item, pooled[item.item_id]) if item.item_id in pooled else item for item in new]
 
 
-def _graded(made: Made, pooled: Pooled) -> Made:
+def _graded(item: Made, pooled: Pooled) -> Made:
     failed = next((one for one in pooled.grades if one.failure is not None), None)
     if failed is not None:
         detail = f"the grade of {failed.span}: {failed.failure}: {failed.reason}"
-        return replace(made, state=State.FAILED, detail=detail, failure=failed.failure)
+        return replace(item, state=State.FAILED, detail=detail, failure=failed.failure)
     answering = next((one for one in pooled.grades if (one.grade or 0) >= USEFUL_GRADE), None)
-    if made.type == UNANSWERABLE and answering is not None:
+    if item.type == UNANSWERABLE and answering is not None:
         detail = f"{answering.span} has grade {answering.grade}: {answering.reason}"
-        return rejected(made, Reason.ANSWERED_ELSEWHERE, detail)
-    return made
+        return rejected(item, Reason.ANSWERED_ELSEWHERE, detail)
+    return item
 
 
-def rejected(made: Made, reason: Reason, detail: str) -> Made:
+def rejected(item: Made, reason: Reason, detail: str) -> Made:
     """The item, rejected."""
-    return replace(made, state=State.REJECTED, reason=reason, detail=detail)
+    return replace(item, state=State.REJECTED, reason=reason, detail=detail)

@@ -40,19 +40,19 @@ class Search:
         """The best passage of every document, best first."""
         return self._ranked(self.index, question)
 
-    def found(self, made: Made, depth: int, services: Mapping[str, Sequence[str]], order: Sequence[str]) -> "Found":
+    def found(self, item: Made, depth: int, services: Mapping[str, Sequence[str]], order: Sequence[str]) -> "Found":
         """What the search finds for an accepted question."""
-        best = self.best(made.question)
-        pooled = interleaved([self._of(name, made.question, best, services) for name in order], depth)
-        others = tuple(span for span in pooled if span.doc_id not in made.doc_ids)
-        return Found(self.rank(best, made.doc_ids), GradingPool(made.item_id, made.question, others))
+        best = self.best(item.question)
+        pooled = interleaved([self._of(name, item.question, best, services) for name in order], depth)
+        others = tuple(span for span in pooled if span.doc_id not in item.doc_ids)
+        return Found(self.rank(best, item.doc_ids), GradingPool(item.item_id, item.question, others))
 
     def rank(self, best: Sequence[Span], doc_ids: Collection[str]) -> int | None:
         """The rank of the last of some documents, from 1; None where one was not found."""
         ranks = {span.doc_id: rank for rank, span in enumerate(best, start=1)}
-        found = [ranks.get(doc_id) for doc_id in doc_ids]
-        known = [rank for rank in found if rank is not None]
-        return max(known) if known and len(known) == len(found) else None
+        places = [ranks.get(doc_id) for doc_id in doc_ids]
+        known = [rank for rank in places if rank is not None]
+        return max(known) if known and len(known) == len(places) else None
 
     @cached_property
     def ids(self) -> Ids:

@@ -23,31 +23,31 @@ def files_of(
         "items": (_item(item, reviews) for item in items),
         "evidence": (_evidence(row) for item in items for row in publishing.evidence(item)),
         "judgements": (_judgement(row) for item in items for row in publishing.judgements(item)),
-        "votes": (row for made in (*(item.made for item in items), *rejected) for row in _votes(made)),
-        "rejected": (_rejected(made) for made in rejected),
+        "votes": (row for record in (*(item.made for item in items), *rejected) for row in _votes(record)),
+        "rejected": (_rejected(record) for record in rejected),
     }
     return {name: _parquet(benchmark, list(rows[name]), schema) for name, schema in TABLES.items()}
 
 
 def _item(item: Golden, reviews: Mapping[str, Review]) -> Row:
-    made = item.made
-    answerable = made.type != UNANSWERABLE
+    item_made = item.made
+    answerable = item_made.type != UNANSWERABLE
     return {
-        "query_id": made.item_id,
-        "question": made.question,
-        "answer": made.answer if answerable else None,
+        "query_id": item_made.item_id,
+        "question": item_made.question,
+        "answer": item_made.answer if answerable else None,
         "answerable": answerable,
-        "type": made.type,
-        "topic": f"{made.topic:02}",
+        "type": item_made.type,
+        "topic": f"{item_made.topic:02}",
         "split": item.split,
         "difficulty": item.difficulty or None,
         "bm25_rank": item.rank,
-        "agreement": made.agreement,
-        "closed_book": made.closed_book,
-        "reviewed": made.item_id in reviews,
-        "profile": [{"name": name, "value": value} for name, value in made.profile],
+        "agreement": item_made.agreement,
+        "closed_book": item_made.closed_book,
+        "reviewed": item_made.item_id in reviews,
+        "profile": [{"name": name, "value": value} for name, value in item_made.profile],
         "flags": list(item.flags),
-        "spans": list(made.spans),
+        "spans": list(item_made.spans),
     }
 
 
@@ -59,20 +59,20 @@ def _judgement(row: tuple[str, str, int, str]) -> Row:
     return dict(zip(("query_id", "doc_id", "grade", "source"), row, strict=True))
 
 
-def _votes(made: Made) -> Iterator[Row]:
-    for vote in made.votes:
-        yield {"query_id": made.item_id, **{name: str(value) for name, value in asdict(vote).items()}}
+def _votes(item: Made) -> Iterator[Row]:
+    for vote in item.votes:
+        yield {"query_id": item.item_id, **{name: str(value) for name, value in asdict(vote).items()}}
 
 
-def _rejected(made: Made) -> Row:
+def _rejected(item: Made) -> Row:
     return {
-        "query_id": made.item_id,
-        "type": made.type,
-        "topic": f"{made.topic:02}",
-        "state": str(made.state),
-        "reason": None if made.reason is None else str(made.reason),
-        "detail": made.detail,
-        "question": made.question or None,
+        "query_id": item.item_id,
+        "type": item.type,
+        "topic": f"{item.topic:02}",
+        "state": str(item.state),
+        "reason": None if item.reason is None else str(item.reason),
+        "detail": item.detail,
+        "question": item.question or None,
     }
 
 

@@ -88,12 +88,12 @@ class WriteItems:
         """Write and check all candidates; returns what became of each."""
         texts = {str(number): span.text for number, span in enumerate(item.spans)}
         (facts,) = yield [self.asking.call("facts", {"texts": texts})]
-        asked: list[Asked] = []
+        calls: list[Asked] = []
         if item.context and isinstance(facts, Reading) and facts.value.facts:
-            facts, asked = yield from distilled(self.asking, item, facts)
-        writings = [_Writing(self, item, candidate, list(asked)) for candidate in item.candidates]
-        made = yield from together([writing.steps(facts) for writing in writings])
-        return tuple(made)
+            facts, calls = yield from distilled(self.asking, item, facts)
+        writings = [_Writing(self, item, candidate, list(calls)) for candidate in item.candidates]
+        results = yield from together([writing.steps(facts) for writing in writings])
+        return tuple(results)
 
     def read(self, call: Call, reply: Reply) -> Reading:
         """What a model says."""
@@ -189,9 +189,9 @@ class _Writing:
 
     def _refuse_leak(self, draft: DraftQuestion) -> None:
         language = self.work.reviews.language
-        asked = words(draft.question)
+        question_words = words(draft.question)
         passages = (*self.source.spans, *self.source.context)
-        self.known["common_run"] = max(longest_common_run(asked, words(span.text)) for span in passages)
+        self.known["common_run"] = max(longest_common_run(question_words, words(span.text)) for span in passages)
         whole = frozenset[str]().union(*(stems(span.text, language) for span in passages))
         self.known["overlap"] = round(share(stems(draft.question, language), whole), 4)
         if self.known["common_run"] > MOST_COMMON_WORDS:
@@ -211,8 +211,8 @@ class _Writing:
         roles = [("critic", {**values, "critic": name, "role": CRITICS[name]}) for name in critics]
         checks, derived, *votes = yield from self._ask(("checks", values), ("derive", about), *roles)
         self.votes += [*checks, *votes]
-        wanted = _OF_UNANSWERABLE if self._is_unanswerable else {vote.criterion: YesNo.YES for vote in checks}
-        failed = [vote for vote in checks if wanted.get(vote.criterion, vote.verdict) != vote.verdict]
+        needed = _OF_UNANSWERABLE if self._is_unanswerable else {vote.criterion: YesNo.YES for vote in checks}
+        failed = [vote for vote in checks if needed.get(vote.criterion, vote.verdict) != vote.verdict]
         if failed:
             raise _Rejected(Reason.CHECKS, "; ".join(f"{vote.criterion}: {vote.reason}" for vote in failed))
         if len({vote.verdict for vote in votes}) > 1:

@@ -101,15 +101,15 @@ class AskKnown:
 
     def earlier(self, ledger: Ledger) -> dict[str, Earlier]:
         """By step, the newest answers of an earlier week that the ledger has from this judge, asked the same way."""
-        asked = {}
+        by_key = {}
         for item in self.items():
             always = self._always(item)
             for weeks_ago in range(1, _WEEKS + 1):
                 call = self._in_week(always, weeks_ago)
-                asked[call.key or ""] = weeks_ago, item, call
+                by_key[call.key or ""] = weeks_ago, item, call
         answers: defaultdict[str, defaultdict[int, dict[str, str]]] = defaultdict(lambda: defaultdict(dict))
-        for entry in ledger.find(dict.fromkeys(asked)):
-            weeks_ago, item, call = asked[entry.key]
+        for entry in ledger.find(dict.fromkeys(by_key)):
+            weeks_ago, item, call = by_key[entry.key]
             answer = self._class(item, call, Reply(entry.answer, entry.tokens))
             if answer is not None:
                 answers[item.step][weeks_ago][item.id] = answer

@@ -79,8 +79,8 @@ def quality_of(answer: CallAnswer) -> Quality:
 
 def table_of(quality: Quality, rows: QualityRows, ask: AskKnown | None, ledger: Ledger) -> pa.Table:
     """Rows of `answer_tables.JUDGE_QUALITY`, where known items are held against those of an earlier week, too."""
-    asked = any(step.known for step in quality.steps.values())
-    return rows.table(quality, ask.earlier(ledger) if asked and ask is not None else {})
+    has_known = any(step.known for step in quality.steps.values())
+    return rows.table(quality, ask.earlier(ledger) if has_known and ask is not None else {})
 
 
 class MergeQualityFn(beam.CombineFn):

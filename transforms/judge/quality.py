@@ -99,7 +99,7 @@ def _of_item(judgements: Sequence[Judgement]) -> StepQuality:
     """What all judgements of one item say."""
     versions = Counter(judgement.model_version for judgement in judgements if judgement.model_version)
     of_claims = [judgement.said or () for judgement in judgements if judgement.step == ClaimsStep.name]
-    claims: list[Claim] = [claim for said in of_claims for claim in said]
+    claims: list[Claim] = [claim for of_claim in of_claims for claim in of_claim]
     counted = StepQuality(
         items=1,
         failed=int(any(judgement.said is None for judgement in judgements if not judgement.is_repeat)),

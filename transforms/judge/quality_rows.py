@@ -61,10 +61,17 @@ class QualityRows:
             return row
         items = [item for item in known_items_of(step) if item.id in answers]
         classes = {name: answer for name, answer in answers.items() if answer is not None}
-        found = accuracies(items, classes, self.confidence)
-        groups = [{"name": name, "correct": each.right, "count": each.count} for name, each in found.items() if name]
-        row |= {"sentinels_right": found[""].right, "sentinel_accuracy": found[""].right / found[""].count}
-        row |= {"sentinel_low": found[""].low, "sentinel_high": found[""].high, "sentinel_groups": groups}
+        classes_of = accuracies(items, classes, self.confidence)
+        groups = [
+            {"name": name, "correct": accuracy.right, "count": accuracy.count}
+            for name, accuracy in classes_of.items()
+            if name
+        ]
+        row |= {
+            "sentinels_right": classes_of[""].right,
+            "sentinel_accuracy": classes_of[""].right / classes_of[""].count,
+        }
+        row |= {"sentinel_low": classes_of[""].low, "sentinel_high": classes_of[""].high, "sentinel_groups": groups}
         if earlier is not None:
             row["drift_since"] = earlier.week
             row["drift_p_value"] = drift_p_value(items, earlier.classes, classes)

@@ -42,12 +42,12 @@ def rehearsed(steps: Steps[Any], claims: int) -> int:
 
 def rehearsed_together(tasks: Mapping[str, Steps[Any]], guess: Guess, recall: Recall) -> dict[str, dict[str, Call]]:
     """The distinct calls of some tasks, by key."""
-    asked: dict[str, dict[str, Call]] = {query_id: {} for query_id in tasks}
-    wanted = {query_id: calls for query_id, steps in tasks.items() if (calls := _next(steps, None)) is not None}
-    while wanted:
-        known = recall([call for calls in wanted.values() for call in calls])
-        for query_id, calls in list(wanted.items()):
-            asked[query_id] |= {call.key or "": call for call in calls}
+    calls_of: dict[str, dict[str, Call]] = {query_id: {} for query_id in tasks}
+    next_calls = {query_id: calls for query_id, steps in tasks.items() if (calls := _next(steps, None)) is not None}
+    while next_calls:
+        known = recall([call for calls in next_calls.values() for call in calls])
+        for query_id, calls in list(next_calls.items()):
+            calls_of[query_id] |= {call.key or "": call for call in calls}
             keys = [call.key or "" for call in calls]
             sent = [
                 known[key] if key in known else _imagined(call, query_id, guess)
@@ -55,10 +55,10 @@ def rehearsed_together(tasks: Mapping[str, Steps[Any]], guess: Guess, recall: Re
             ]
             following = _next(tasks[query_id], sent)
             if following is None:
-                del wanted[query_id]
+                del next_calls[query_id]
             else:
-                wanted[query_id] = following
-    return asked
+                next_calls[query_id] = following
+    return calls_of
 
 
 def _next(steps: Steps[Any], sent: Sequence[Any] | None) -> Sequence[Call] | None:

@@ -131,9 +131,9 @@ class Rows:
                 "is_repeat": judgement.is_repeat,
                 **self._judge(judgement),
             }
-            for position, (item, said) in enumerate(_verdicts(judgement)):
+            for position, (item, verdict) in enumerate(_verdicts(judgement)):
                 left = None if item is None else text_hash(item)
-                yield {**common, "left_hash": left, "position": position, **said}
+                yield {**common, "left_hash": left, "position": position, **verdict}
 
     def failures(self, evaluated: Evaluated) -> Iterator[Row]:
         """Rows of `tables.FAILURES`: one for each value that has failed, else one for a failed answer."""

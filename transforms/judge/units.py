@@ -49,7 +49,7 @@ def units_of(
     A failed answer takes no value from a metric that does not look at it.
     """
     position = system.configuration
-    given = answers.get(position)
+    answers_of = answers.get(position)
     lacking = {metric: _lacking(metric.definition, system, item.gold) for metric in metrics}
     for reason in dict.fromkeys(filter(None, lacking.values())):
         yield Unit(position, tuple(metric for metric in metrics if lacking[metric] is reason), _case(item), reason)
@@ -57,7 +57,7 @@ def units_of(
     by_kind: defaultdict[tuple[bool, int | None], list[JudgedMetric]] = defaultdict(list)
     for metric in metrics:
         by_kind[Need.ANSWER in metric.definition.needs, metric.cutoff].append(metric)
-    retrieved = item.contexts(system) if given is None else list(given[0].contexts)
+    retrieved = item.contexts(system) if answers_of is None else list(answers_of[0].contexts)
     for (of_answer, cutoff), some in by_kind.items():
         contexts = retrieved[:cutoff]
         texts = tuple(passage.text or "" for passage in contexts)
@@ -65,11 +65,11 @@ def units_of(
         if not of_answer:
             yield Unit(position, tuple(some), _case(item, texts), problem)
             continue
-        for sample, answer in enumerate(given or ()):
+        for sample, answer in enumerate(answers_of or ()):
             wrong = problem or _no_answer(answer)
             cited = tuple(place for place in answer.cited if place < len(texts))
             case = JudgedCase(
-                item.text, texts, answer.text, cited, answer.invented, item.gold, _others(given or (), sample)
+                item.text, texts, answer.text, cited, answer.invented, item.gold, _others(answers_of or (), sample)
             )
             yield Unit(position, tuple(some), case, wrong)
 

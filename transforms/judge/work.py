@@ -64,7 +64,11 @@ class EvaluateAnswers:
         """Answer, then judge; returns what comes of it."""
         answers = yield from self._answer(item)
         judged = [system for system in item.systems if system.configuration in self.metrics]
-        units = [unit for each in judged for unit in units_of(item, each, self.metrics[each.configuration], answers)]
+        units = [
+            unit
+            for evaluated in judged
+            for unit in units_of(item, evaluated, self.metrics[evaluated.configuration], answers)
+        ]
         judgements: list[Judgement] = []
         replies: SampleReplies = {sample: {} for sample in range(self.samples)}
         while missing := _missing(units, replies):
@@ -100,17 +104,17 @@ class EvaluateAnswers:
             if system.problem is not None:
                 answers[system.configuration] = [Answer(AnswerStatus.FAILED, message=system.problem)]
             elif system.answer is not None:
-                given = tuple(item.contexts(system))
+                contexts = tuple(item.contexts(system))
                 used = system.consumption
-                known = Answer(AnswerStatus.OK, system.answer, given, tokens=used.tokens)
+                known = Answer(AnswerStatus.OK, system.answer, contexts, tokens=used.tokens)
                 answers[system.configuration] = [replace(known, seconds=used.seconds, first_token_s=used.first_token_s)]
             elif answering is not None:
                 begun = answering.begun(item, system)
                 count = answering.generation.samples if begun.status is AnswerStatus.OK else 1
                 answers[system.configuration] = [begun] * count
                 if begun.status is AnswerStatus.OK:
-                    asked = (answering.call(item, begun.contexts, sample) for sample in range(count))
-                    calls += [(system.configuration, sample, call) for sample, call in enumerate(asked)]
+                    sampled = (answering.call(item, begun.contexts, sample) for sample in range(count))
+                    calls += [(system.configuration, sample, call) for sample, call in enumerate(sampled)]
         distinct = _distinct(calls)
         outcomes = dict(zip(distinct, (yield list(distinct.values())), strict=True))
         for position, sample, call in calls:

@@ -67,8 +67,8 @@ def place_of(quote: str, text: str) -> tuple[int, int] | None:
     >>> place_of("pay an  invoice", "Owners pay an\\ninvoice.")
     (7, 21)
     """
-    found = re.search(r"\s+".join(map(re.escape, quote.split())), text)
-    return None if found is None else found.span()
+    match = re.search(r"\s+".join(map(re.escape, quote.split())), text)
+    return None if match is None else match.span()
 
 
 def object_of(**properties: dict[str, Any]) -> dict[str, Any]:

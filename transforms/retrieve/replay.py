@@ -118,9 +118,9 @@ class ReplayFn(beam.DoFn):
         """Yield answers, rankings and failures of every source."""
         bucket, parts = element
         queries = pa.concat_arrays([pa.array([], pa.string()), *(batch["query_id"] for batch in parts[JUDGED])])
-        given = list(parts[_ROWS])
+        batches = list(parts[_ROWS])
         for source, replay in self._replays.items():
-            rows = [batch for of, batch in given if of == source]
+            rows = [batch for of, batch in batches if of == source]
             try:
                 known, lacking, empty, tally = replayed(queries, rows)
             except ReplayConflict as conflict:

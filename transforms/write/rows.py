@@ -118,7 +118,7 @@ def configurations(evaluation: Evaluation) -> pa.Table:
                 "parameters": configuration.parameters,
                 "derived_from": configuration.derived_from,
                 "dialect": configuration.dialect.name,
-                "parts": [evaluation.configurations[asked].config_id for asked in evaluation.parts(position)],
+                "parts": [evaluation.configurations[part].config_id for part in evaluation.parts(position)],
                 "dropped_at": configuration.dropped_at,
             }
             for position, configuration in enumerate(evaluation.configurations)

@@ -88,11 +88,11 @@ class Corpora:
 
 
 def corpora_of(
-    located: Located, given: Mapping[str, Any], used: Collection[object], problems: list[InputError]
+    located: Located, section: Mapping[str, Any], used: Collection[object], problems: list[InputError]
 ) -> Corpora:
     """The corpora of an experiment."""
     entries = {}
-    for name, value in given.items():
+    for name, value in section.items():
         place: Place = ("corpora", name)
         if not isinstance(value, dict) or not isinstance(value.get("type"), str):
             hint = "is missing; a corpus is {type: …, parameters of the type}"
@@ -107,7 +107,7 @@ def corpora_of(
         entries[name] = entry
         if name not in used:
             problems += _wrong(located, entry)
-    return Corpora(given, entries)
+    return Corpora(section, entries)
 
 
 def named_by(retrievers: Sequence[Mapping[str, Any] | None]) -> list[object]:

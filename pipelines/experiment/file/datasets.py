@@ -49,8 +49,8 @@ def _fetched(key: str, dataset: dict[str, Any], experiment: dict[str, Any]) -> P
 
 def _reads_documents(experiment: dict[str, Any]) -> bool:
     """Return whether anything in the experiment may read documents; they can be millions, and a run needs none."""
-    given = experiment.get("configurations")
-    for entry in given if isinstance(given, list) else []:
+    configurations = experiment.get("configurations")
+    for entry in configurations if isinstance(configurations, list) else []:
         if not isinstance(entry, dict) or "generate" in entry or "judge" in experiment or "corpora" in experiment:
             return True
         retriever = entry.get("retriever")
@@ -77,15 +77,15 @@ def with_cases(located: Located, folder: str, problems: list[InputError], notes:
     except (InputError, ValueError, AttributeError) as error:  # nothing else can be checked without the dataset
         raise InputErrors([*problems, located.error(("dataset", place), str(error))]) from error
     notes += [f"{named}: {note}" for note in survey.notes()]
-    given: dict[str, Any] = {"queries": source.text}
-    given |= {"qrels": source.text} if survey.judged and "qrels" not in dataset and "evidence" not in dataset else {}
-    given |= {"answers": REFERENCE} if survey.references and "answers" not in dataset else {}
+    section: dict[str, Any] = {"queries": source.text}
+    section |= {"qrels": source.text} if survey.judged and "qrels" not in dataset and "evidence" not in dataset else {}
+    section |= {"answers": REFERENCE} if survey.references and "answers" not in dataset else {}
     problems += [located.error(("dataset", name), "is given twice: the file has its own; keep one")
                  for name in ("queries", "goldens", "beir", "ir_datasets") if name in dataset]  # fmt: skip
     rest = {name: value for name, value in dataset.items() if name not in _OF_CASES}
     items = located.value.get("configurations")
     answered = [_replaying(entry, named, columns) for entry in items] if isinstance(items, list) else items
-    return replace(located, value={**located.value, "dataset": {**given, **rest}, "configurations": answered})
+    return replace(located, value={**located.value, "dataset": {**section, **rest}, "configurations": answered})
 
 
 def _replaying(item: Any, named: str, columns: Mapping[str, str]) -> Any:
@@ -143,11 +143,11 @@ def with_files(located: Located, folder: str, problems: list[InputError]) -> Loc
     problem = _problem(files.below(folder, place), split)
     if problem is not None:  # nothing else of the experiment can be checked without its dataset
         raise InputErrors([*problems, located.error(("dataset", problem[0]), problem[1])])
-    given = _files(place, str(split), dataset.get("unit"))
+    section = _files(place, str(split), dataset.get("unit"))
     twice = "is given twice: the benchmark has its own; keep one"
-    problems += [located.error(("dataset", name), twice) for name in sorted(given.keys() & dataset.keys())]
+    problems += [located.error(("dataset", name), twice) for name in sorted(section.keys() & dataset.keys())]
     rest = {name: value for name, value in dataset.items() if name not in _OWN}
-    return replace(located, value={**located.value, "dataset": {**given, **rest}})
+    return replace(located, value={**located.value, "dataset": {**section, **rest}})
 
 
 def _files(place: str, split: str, unit: Any) -> dict[str, Any]:

@@ -22,19 +22,19 @@ def labels_of(grid: object) -> Labels:
     >>> labels_of({"corpus": {"small": "projects/p/c/1"}, "top_k": [5, 10]})
     {'corpus': ('small',), 'top_k': ('5', '10')}
     """
-    given = grid if isinstance(grid, dict) else {}
-    return {str(name): tuple(map(str, values)) for name, values in given.items() if isinstance(values, dict | list)}
+    labels = grid if isinstance(grid, dict) else {}
+    return {str(name): tuple(map(str, values)) for name, values in labels.items() if isinstance(values, dict | list)}
 
 
-def values_of(given: Any) -> Any:
+def values_of(value: Any) -> Any:
     """The values alone, of a list of them or of values by their labels."""
-    return list(given.values()) if isinstance(given, dict) else given
+    return list(value.values()) if isinstance(value, dict) else value
 
 
 def wrong_labels(located: Located) -> Iterator[InputError]:
     """Labels that would make a name ambiguous."""
-    given = located.value.get("grid")
-    for name, values in (given if isinstance(given, dict) else {}).items():
+    grid = located.value.get("grid")
+    for name, values in (grid if isinstance(grid, dict) else {}).items():
         for label in values if isinstance(values, dict) else ():
             if not str(label).strip() or any(sign in str(label) for sign in _SIGNS):
                 problem = (

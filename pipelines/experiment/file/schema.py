@@ -51,13 +51,13 @@ class _WithMeanings(GenerateJsonSchema):
     """Gives every key the meaning that its model's docstring says, and no title made of its name."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        made = super().model_schema(schema)
+        model_properties = super().model_schema(schema)
         model = schema["cls"]
         known = meanings(model)
-        for name, key in made.get("properties", {}).items():
+        for name, key in model_properties.get("properties", {}).items():
             if name in known:
                 key["description"] = known[name]
-        return made | {"description": summary(model)}
+        return model_properties | {"description": summary(model)}
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002  none should
         return False
@@ -84,8 +84,10 @@ def experiment_schema() -> Schema:
     of_configuration = configuration["properties"]
     of_configuration["retriever"] |= {"anyOf": [_union(RETRIEVERS, defs, swept=True), {"type": "null"}]}
     replay = _typed("replay", Replay, "answers.replay", defs, swept=True)  # `dataset.file` may be the path
-    asked = [_typed(name, parameters, f"answers.{name}", defs, swept=True) for name, parameters in APPLICATIONS.items()]
-    of_configuration["answers"] |= {"anyOf": [replay, *asked, {"type": "null"}]}
+    applications = [
+        _typed(name, parameters, f"answers.{name}", defs, swept=True) for name, parameters in APPLICATIONS.items()
+    ]
+    of_configuration["answers"] |= {"anyOf": [replay, *applications, {"type": "null"}]}
     generate = _without_required(_schema(GenerateParameters, "generate.", defs))
     of_configuration["generate"] |= {"anyOf": [generate, {"type": "null"}]}
     return {"$schema": DIALECT, **root, "title": "rankbeam experiment", "$defs": defs}
@@ -98,19 +100,19 @@ def _union(kind: Kind[Any], defs: Schema, *, swept: bool = False) -> Schema:
 
 
 def _typed(name: str, model: type[Parameters], label: str, defs: Schema, *, swept: bool = False) -> Schema:
-    made = _schema(model, f"{label}.", defs)
-    made = _without_required(made) if swept else made
-    own = {**made.get("properties", {}), **dict(_beside(model, made))}
-    required = ["type", *made.get("required", ())]
-    defs[label] = {**made, "properties": {"type": {"const": name}, **own}, "required": required}
+    properties = _schema(model, f"{label}.", defs)
+    properties = _without_required(properties) if swept else properties
+    own = {**properties.get("properties", {}), **dict(_beside(model, properties))}
+    required = ["type", *properties.get("required", ())]
+    defs[label] = {**properties, "properties": {"type": {"const": name}, **own}, "required": required}
     return {"$ref": f"#/$defs/{label}"}
 
 
-def _beside(model: type[Parameters], made: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
+def _beside(model: type[Parameters], properties: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
     """Keys of a retriever that its model does not read, or not all values of."""
     if issubclass(model, RetrieverParameters):
         if model.searches:
-            own = made.get("properties", {}).get(CORPUS)
+            own = properties.get("properties", {}).get(CORPUS)
             named = {**_TEXT, "description": "The name of an entry of `corpora:`."}
             yield CORPUS, named if own is None else {"anyOf": [own, named]}
         if model.has_distances:
@@ -124,13 +126,13 @@ def _named(model: type[BaseModel], label: str, defs: Schema) -> Schema:
 
 def _schema(model: type[BaseModel], label: str, defs: Schema) -> Schema:
     """The schema of a model; models of its fields go into `defs`, under a label that keeps equal names apart."""
-    made = model.model_json_schema(ref_template=f"#/$defs/{label}{{model}}", schema_generator=_WithMeanings)
-    defs |= {f"{label}{name}": value for name, value in made.pop("$defs", {}).items()}
-    return made
+    model_schema = model.model_json_schema(ref_template=f"#/$defs/{label}{{model}}", schema_generator=_WithMeanings)
+    defs |= {f"{label}{name}": value for name, value in model_schema.pop("$defs", {}).items()}
+    return model_schema
 
 
-def _without_required(made: Schema) -> Schema:
-    return {key: value for key, value in made.items() if key != "required"}
+def _without_required(properties: Schema) -> Schema:
+    return {key: value for key, value in properties.items() if key != "required"}
 
 
 _SECTION = "Attributes:\n"
@@ -156,8 +158,8 @@ def summary(model: type[BaseModel]) -> str:
 
 
 def _attributes(doc: str) -> Iterator[tuple[list[str], str]]:
-    _, found, after = doc.partition(_SECTION)
-    section = re.split(r"\n(?=\S)", after)[0] if found else ""
+    _, heading, after = doc.partition(_SECTION)
+    section = re.split(r"\n(?=\S)", after)[0] if heading else ""
     for item in re.split(r"\n(?=    \S)", f"\n{section}"):
         names, _, text = item.strip().partition(": ")
         if text:

@@ -62,16 +62,16 @@ class Services:
             yield located.error(place, f"services: has no {name!r}; {hint}")
 
 
-def services_of(located: Located, given: Mapping[str, Any], problems: list[InputError]) -> Services:
+def services_of(located: Located, section: Mapping[str, Any], problems: list[InputError]) -> Services:
     """The services of an experiment."""
     services = {}
-    for name, value in given.items():
+    for name, value in section.items():
         wrong = [*_wrong_name(located, name)]
         parameters = _parameters(located, name, value, wrong)
         problems += wrong
         if parameters is not None and not wrong:
             services[name] = Service(name, str(value["type"]), parameters)
-    return Services(given, services)
+    return Services(section, services)
 
 
 def _wrong_name(located: Located, name: str) -> Iterator[InputError]:

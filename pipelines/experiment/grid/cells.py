@@ -115,12 +115,12 @@ class PlannedSource:
         keeps = retriever.route is not Route.READ if rankings is None else rankings
         return PlannedSource(replace(self.source, path=path, pool=pool, keep_rankings=keeps), retriever)
 
-    def searching(self, found: Mapping[Corpus, tuple[str, str]]) -> "PlannedSource":
+    def searching(self, resources: Mapping[Corpus, tuple[str, str]]) -> "PlannedSource":
         """The source with the identity and the resource of the corpus that it searches, if a service builds it."""
         corpus = self.retriever.corpus
-        if corpus is None or corpus not in found:
+        if corpus is None or corpus not in resources:
             return self
-        return replace(self, retriever=self.retriever.searching(*found[corpus]))
+        return replace(self, retriever=self.retriever.searching(*resources[corpus]))
 
     def pinned(self, run: str, day: str | None = None) -> "PlannedSource":
         """The source, with a query to BigQuery that is run once in an execution, and with calls of one day if given."""

@@ -52,18 +52,19 @@ def expand(
     check_names(located, all_cells, problems)
     groups: dict[str, list[Cell]] = {}
     asked_by_cell = [cell.asked for cell in all_cells]
-    for cell, asked in zip(all_cells, asked_by_cell, strict=True):
-        groups.setdefault(asked, []).append(cell)
-    primary = {asked: max(group, key=lambda cell: cell.width) for asked, group in groups.items()}
-    positions = {asked: position for position, asked in enumerate(groups)}
+    for cell, applications in zip(all_cells, asked_by_cell, strict=True):
+        groups.setdefault(applications, []).append(cell)
+    primary = {applications: max(group, key=lambda cell: cell.width) for applications, group in groups.items()}
+    positions = {applications: position for position, applications in enumerate(groups)}
     return Expanded(
         cells=tuple(all_cells),
         configurations=tuple(
-            _configuration(cell, positions[asked], primary[asked])
-            for cell, asked in zip(all_cells, asked_by_cell, strict=True)
+            _configuration(cell, positions[applications], primary[applications])
+            for cell, applications in zip(all_cells, asked_by_cell, strict=True)
         ),
         sources=tuple(
-            PlannedSource(_source(group, positions, unit), primary[asked].retriever) for asked, group in groups.items()
+            PlannedSource(_source(group, positions, unit), primary[applications].retriever)
+            for applications, group in groups.items()
         ),
     )
 

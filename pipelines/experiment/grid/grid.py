@@ -64,7 +64,7 @@ def cells(
     known = [(item, draft) for item, draft in drafted if draft is not None]
     wrong = list(_wrong_in_grid(context, [draft for _, draft in known], grid))
     problems += [*wrong, *drafts]
-    return [cell for each, draft in known for cell in _cells(context, each, draft, {} if wrong else grid, problems)]
+    return [cell for number, draft in known for cell in _cells(context, number, draft, {} if wrong else grid, problems)]
 
 
 def check_names(located: Located, cells: Sequence[Cell], problems: list[InputError]) -> None:

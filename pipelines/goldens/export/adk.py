@@ -32,28 +32,28 @@ def files_of(chosen: Chosen, path: str) -> dict[str, str]:
 
 
 def _case(item: Golden, chosen: Chosen) -> dict[str, Any]:
-    made = item.made
-    answer = {"finalResponse": {"role": "model", "parts": [{"text": made.answer}]}}
+    item_made = item.made
+    answer = {"finalResponse": {"role": "model", "parts": [{"text": item_made.answer}]}}
     invocation = {
-        "invocationId": f"{made.item_id}-1",
-        "userContent": {"role": "user", "parts": [{"text": made.question}]},
+        "invocationId": f"{item_made.item_id}-1",
+        "userContent": {"role": "user", "parts": [{"text": item_made.question}]},
         **answer,
         "intermediateData": {"toolUses": [], "toolResponses": [], "intermediateResponses": []},
         "creationTimestamp": _NO_TIME,
     }
     rubrics = [
         {
-            "rubricId": f"{made.item_id}-{number}",
+            "rubricId": f"{item_made.item_id}-{number}",
             "rubricContent": {"textProperty": f"The answer says: {nugget.text}"},
             "type": "FINAL_RESPONSE_QUALITY",
         }
-        for number, nugget in enumerate(made.nuggets)
+        for number, nugget in enumerate(item_made.nuggets)
         if nugget.vital
     ]
     return {
-        "evalId": made.item_id,
+        "evalId": item_made.item_id,
         "conversation": [invocation],
         **({"rubrics": rubrics} if rubrics else {}),
         "creationTimestamp": _NO_TIME,
-        "rankbeam": {**query(item, chosen.reviews)["metadata"], "doc_ids": list(made.doc_ids)},
+        "rankbeam": {**query(item, chosen.reviews)["metadata"], "doc_ids": list(item_made.doc_ids)},
     }

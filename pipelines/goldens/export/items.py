@@ -26,8 +26,8 @@ def chosen(folder: GoldensFolder, split: str | None, *, only_reviewed: bool) -> 
     items, about, reviews = folder.items(), folder.about(), folder.reviews()
     if split is not None and split not in about["splits"]:
         raise InputError(f"has no split {split!r}; {did_you_mean(split, about['splits'])}", path=folder.path)
-    kept = [item for item in reviewed(items, reviews) if split in (None, item.split)]
-    kept = [item for item in kept if not only_reviewed or item.made.item_id in reviews]
-    if not kept:
+    selected = [item for item in reviewed(items, reviews) if split in (None, item.split)]
+    selected = [item for item in selected if not only_reviewed or item.made.item_id in reviews]
+    if not selected:
         raise InputError("has no such item" if items else "has no item", path=folder.path)
-    return Chosen(about["name"], kept, reviews, folder.documents())
+    return Chosen(about["name"], selected, reviews, folder.documents())

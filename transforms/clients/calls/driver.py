@@ -90,7 +90,7 @@ class Driver:
     def _advance(self, opened: OpenTask, sent: Sequence[Any] | None) -> None:
         """Send a generator its outcomes, until it requests further calls or ends."""
         self.held_bytes -= opened.bytes
-        held = max(
+        in_memory = max(
             _BYTES_OF_A_TASK + opened.bytes_of_task, opened.bytes
         )  # a value may refer to all texts of the last step
         try:
@@ -100,7 +100,7 @@ class Driver:
         except StopIteration as end:
             self.open -= 1
             task = opened.task
-            self._emit(CallAnswer(task.work, task.name, task.subjects, end.value), held)
+            self._emit(CallAnswer(task.work, task.name, task.subjects, end.value), in_memory)
         except CallError as error:
             self.open -= 1
             self._fail(opened.task, error)
@@ -138,11 +138,11 @@ class Driver:
             self._emit(FailedTask(task.work, subject, failure), _BYTES_OF_A_TASK)
 
 
-def _serves(made: Call, wanted: Call) -> bool:
+def _serves(call: Call, needed: Call) -> bool:
     """Return whether the answer to a call also answers another call of the same key."""
-    if made.reach is None or wanted.reach is None:
-        return made.reach == wanted.reach
-    return made.reach.covers(wanted.reach)
+    if call.reach is None or needed.reach is None:
+        return call.reach == needed.reach
+    return call.reach.covers(needed.reach)
 
 
 def _read(work: Work[Any], call: Call, reply: Reply) -> Any:

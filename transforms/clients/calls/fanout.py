@@ -148,8 +148,8 @@ class FanOut:
         refused: Tally[Pools] = Tally()
         for lane, run in self._runs:
             refused[lane.pools] += run.over_budget
-        said = [warning for _, run in self._runs for warning in run.warnings()]
-        return list(dict.fromkeys([*said, *(over_budget(pools, number) for pools, number in (+refused).items())]))
+        texts = [warning for _, run in self._runs for warning in run.warnings()]
+        return list(dict.fromkeys([*texts, *(over_budget(pools, number) for pools, number in (+refused).items())]))
 
     def stop(self, grace_s: float) -> None:
         """Begin no further call, give those in flight some time to end, and write all answers to the ledger."""
@@ -229,8 +229,8 @@ def stop_all(grace_s: float) -> None:
 
 
 def _stop(fan_outs: Sequence["FanOut"], grace_s: float) -> None:
-    for each in fan_outs:
-        each._begin_no_more()
+    for running in fan_outs:
+        running._begin_no_more()
     for fan_out in fan_outs:
         fan_out._wait_until_ended(grace_s if fan_out is fan_outs[0] else 0.0)
     for _, run in [run for fan_out in fan_outs for run in fan_out._runs]:

@@ -181,10 +181,10 @@ class Breaker:
     def _reason(self) -> str:
         if self._stopped_by is not None:
             return f"its quota is used up for now: {self._stopped_by.message}"
-        said = "" if self._last is None else self._last.message
+        message = "" if self._last is None else self._last.message
         if self._rejected:
-            return f"{len(self._rejected)} different calls in a row had empty or malformed answers, the last: {said}"
-        return f"{self._failures:,} attempts in a row failed, the last with: {said}"
+            return f"{len(self._rejected)} different calls in a row had empty or malformed answers, the last: {message}"
+        return f"{self._failures:,} attempts in a row failed, the last with: {message}"
 
     def _open(self, now: float) -> None:
         self._opened = now

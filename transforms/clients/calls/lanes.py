@@ -306,8 +306,8 @@ class LaneRun:
         call = answered.flight.call
         if call.key is not None:
             reply, now = answered.reply, self._clock.now()
-            made = (answered.attempts, answered.seconds, now, reply.tokens, call.service)
-            self._writer.add(LedgerEntry(call.key, call.reach, reply.answer, *made))
+            arguments = (answered.attempts, answered.seconds, now, reply.tokens, call.service)
+            self._writer.add(LedgerEntry(call.key, call.reach, reply.answer, *arguments))
             self._hits.added(call.key, call.reach)
             self._answered_of[self._stage.pools[call.service]] += 1
         self._driver.settle(answered.flight, answered.outcomes)

@@ -17,11 +17,11 @@ class OutcomeQueue:
     def __len__(self) -> int:
         return len(self._outcomes)
 
-    def put(self, outcome: Outcome | None, held: int = 0) -> None:
+    def put(self, outcome: Outcome | None, size: int = 0) -> None:
         """Add an outcome."""
         with self._changed:
-            self._outcomes.append((outcome, held))
-            self.held_bytes += held
+            self._outcomes.append((outcome, size))
+            self.held_bytes += size
             self._changed.notify_all()
 
     def get(self, timeout_s: float = 0.0) -> Outcome | None:
@@ -29,6 +29,6 @@ class OutcomeQueue:
         with self._changed:
             if not self._outcomes and timeout_s > 0:
                 self._changed.wait(timeout_s)
-            outcome, held = self._outcomes.popleft() if self._outcomes else (None, 0)
-            self.held_bytes -= held
+            outcome, size = self._outcomes.popleft() if self._outcomes else (None, 0)
+            self.held_bytes -= size
             return outcome

@@ -92,10 +92,10 @@ class PoolCalls:
 
     def warnings(self) -> list[str]:
         """Warnings about the connections, each once."""
-        said = (getattr(connection, "warnings", ()) for connection in self._connections.values())
+        by_connection = (getattr(connection, "warnings", ()) for connection in self._connections.values())
         problem = "reports numbers of tokens that no call can use: the most that a call may use is counted instead"
         impossible = [f"{service} {problem}" for service in self._misreporting]
-        return [*dict.fromkeys(warning for of_one in said for warning in of_one), *impossible]
+        return [*dict.fromkeys(warning for of_one in by_connection for warning in of_one), *impossible]
 
     def close(self) -> None:
         """Note that no further call will come."""
@@ -200,14 +200,14 @@ class PoolCalls:
         self._settle(flight, reply, outcomes, attempts)
 
     def _settle(self, flight: Flight, reply: Reply, outcomes: Sequence[Any], attempts: Attempts) -> None:
-        made, seconds, service = attempts.made, attempts.seconds, flight.call.service
+        count, seconds, service = attempts.made, attempts.seconds, flight.call.service
         for part, one, values in flight.parts_of(reply, outcomes):  # the first one carries the attempts: they add up
             self._tally[Counter.CALLS_DONE, service] += 1
             self._tally[Counter.CALLS_FAILED, service] += any(isinstance(value, CallError) for value in values)
             self._owner.answered(
-                Answered(part, one, [after(value, made, one.tokens) for value in values], made, seconds)
+                Answered(part, one, [after(value, count, one.tokens) for value in values], count, seconds)
             )
-            made, seconds = 0, 0.0
+            count, seconds = 0, 0.0
 
     async def _answer(self, flight: Flight, attempts: Attempts) -> tuple[Reply, list[Any]]:
         """Wait for a permit and make an attempt at once: other work in between would lead to bursts of calls."""

@@ -41,14 +41,14 @@ def batches_of(tasks: Iterable[Task]) -> Iterator[pa.RecordBatch]:
     yield from _batches((task.name, task.work, _written((task,))) for task in tasks)
 
 
-def groups_in(given: Iterable[pa.RecordBatch]) -> Iterator[Group]:
+def groups_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Group]:
     """The tasks of batches, one row after the other."""
-    return map(group_of, rows_in(given))
+    return map(group_of, rows_in(batches))
 
 
-def rows_in(given: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
+def rows_in(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
     """The rows of batches, each of which `group_of` turns into tasks."""
-    for batch in given:
+    for batch in batches:
         for tasks in batch["tasks"]:
             yield tasks.as_py()
 
@@ -89,8 +89,8 @@ def distinct(shard: Iterable[Reference]) -> Iterator[pa.RecordBatch]:
 
 def _without(repeated: pa.Array, shard: Iterable[Reference], groups: dict[str, Group]) -> Iterator[pa.RecordBatch]:
     """The rows of names that are not repeated; adds the tasks of the others to `groups`."""
-    for each in shard:
-        batch = each.batch()
+    for row in shard:
+        batch = row.batch()
         is_repeated = pc.is_in(batch["name"], repeated)
         again = batch.filter(is_repeated)
         for name, tasks in zip(again["name"].to_pylist(), groups_in([again]), strict=True):
@@ -98,12 +98,12 @@ def _without(repeated: pa.Array, shard: Iterable[Reference], groups: dict[str, G
         yield batch.filter(pc.invert(is_repeated)) if again.num_rows else batch
 
 
-def _combined(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _combined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of batches, in batches of the usual size."""
     some: list[pa.RecordBatch] = []
-    for batch in given:
-        held = sum(each.num_rows for each in some), sum(each.nbytes for each in some)
-        if some and (held[0] + batch.num_rows > _ROWS or held[1] + batch.nbytes > _BYTES):
+    for batch in batches:
+        rows = sum(part.num_rows for part in some), sum(part.nbytes for part in some)
+        if some and (rows[0] + batch.num_rows > _ROWS or rows[1] + batch.nbytes > _BYTES):
             yield pa.concat_batches(some)
             some = []
         some += [batch] if batch.num_rows else []
@@ -122,13 +122,13 @@ def dealt(batch: pa.RecordBatch, lanes: Sequence[int]) -> Iterator[tuple[int, pa
 
 def _batches(rows: Iterator[_Row]) -> Iterator[pa.RecordBatch]:
     some: list[_Row] = []
-    held = 0
+    rows_held = 0
     for row in rows:
         some.append(row)
-        held += len(row[-1])
-        if len(some) == _ROWS or held >= _BYTES:
+        rows_held += len(row[-1])
+        if len(some) == _ROWS or rows_held >= _BYTES:
             yield _batch(some)
-            some, held = [], 0
+            some, rows_held = [], 0
     if some:
         yield _batch(some)
 

@@ -62,11 +62,11 @@ class Ledger:
     def __init__(self, folder: str, owner: Owner = _NO_OWNER, patience_s: float = 10.0) -> None:
         self.folder, self.owner, self.patience_s = folder, owner, patience_s
 
-    def find(self, wanted: Mapping[str, Reach | None]) -> Iterator[LedgerEntry]:
+    def find(self, reaches: Mapping[str, Reach | None]) -> Iterator[LedgerEntry]:
         """Find answers of earlier calls."""
         lookup = self.lookup()
         lookup.refresh()
-        yield from lookup.read(wanted)
+        yield from lookup.read(reaches)
 
     def lookup(self) -> Lookup:
         """A lookup for a stream of calls; it knows no part before it is refreshed."""

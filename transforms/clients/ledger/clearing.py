@@ -31,7 +31,7 @@ def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
 
 def _cleared(folder: str, part: StoredFile, limit: datetime | None) -> tuple[int, int, int]:
     """Files, answers and bytes."""
-    keep, answers, kept = Encoder(), 0, False
+    keep, answers, any_left = Encoder(), 0, False
     try:
         with PartReader(part.path) as reader:
             keep = Encoder(reader.layout)
@@ -40,20 +40,20 @@ def _cleared(folder: str, part: StoredFile, limit: datetime | None) -> tuple[int
                 new = _newer(rows, limit)
                 keep.add(new)
                 answers += rows.num_rows - new.num_rows
-                kept = kept or new.num_rows > 0
+                any_left = any_left or new.num_rows > 0
     except (Vanished, ForeignPart):
         return 0, 0, 0
     except PartError:
         if limit is not None:
             return 0, 0, 0
-    if not kept:
+    if not any_left:
         return (1, answers, part.bytes) if (limit is None or answers) and store.delete(part.path) else (0, 0, 0)
     if not answers:
         return 0, 0, 0
-    made = store.put(folder, keep.finish())
+    path = store.put(folder, keep.finish())
     if store.delete(part.path):
-        return 1, answers, part.bytes - made.bytes
-    store.delete(made.path)  # merged meanwhile, with the rows to remove
+        return 1, answers, part.bytes - path.bytes
+    store.delete(path.path)  # merged meanwhile, with the rows to remove
     return 0, 0, 0
 
 

@@ -72,9 +72,9 @@ class Index:
 
     def places(self, key: str, reach: Reach | None) -> Iterator[IndexPlace]:
         """The positions of answers to a call, the newest first. Entries distinguish keys with equal hashes."""
-        wanted, hashes = hash(key), self._hashes
-        at = bisect_left(hashes, wanted)
-        while at < len(hashes) and hashes[at] == wanted:
+        digest, hashes = hash(key), self._hashes
+        at = bisect_left(hashes, digest)
+        while at < len(hashes) and hashes[at] == digest:
             if covers(self._results[at], self._distances[at], reach):
                 part, group, row = (column[at] for column in self._places)
                 yield IndexPlace(self.paths[part], group, row)
@@ -82,12 +82,12 @@ class Index:
 
     def newest(self, keys: Sequence[str], reach: Reach | None) -> IntArray:
         """The numbers of the newest answers to many calls, all of one reach; NONE where it does not go far enough."""
-        wanted, hashes = np.fromiter(map(hash, keys), np.int64, len(keys)), np.frombuffer(self._hashes, np.int64)
+        digests, hashes = np.fromiter(map(hash, keys), np.int64, len(keys)), np.frombuffer(self._hashes, np.int64)
         if not len(hashes):
             return np.full(len(keys), NONE)
-        at = np.minimum(np.searchsorted(hashes, wanted), len(hashes) - 1)
+        at = np.minimum(np.searchsorted(hashes, digests), len(hashes) - 1)
         results, distances = np.frombuffer(self._results, np.int64)[at], np.frombuffer(self._distances, np.float64)[at]
-        return np.where((hashes[at] == wanted) & _cover(results, distances, reach), at, NONE)
+        return np.where((hashes[at] == digests) & _cover(results, distances, reach), at, NONE)
 
     def in_order(self, numbers: IntArray) -> IntArray:
         """The order of the files for answers."""
@@ -116,12 +116,12 @@ def indexed(columns: pa.Table, possible: pa.ChunkedArray, group: int) -> Rows:
     return rows
 
 
-def _cover(results: IntArray, distances: FloatArray, wanted: Reach | None) -> BoolArray:
+def _cover(results: IntArray, distances: FloatArray, reach: Reach | None) -> BoolArray:
     """`covers` of many answers."""
     has_none = np.isnan(distances)
-    nearest = np.inf if wanted is None or wanted.distance is None else wanted.distance
-    is_far = results == WHOLE.results if wanted is None else results >= wanted.results
-    is_near: BoolArray = has_none if wanted is None else has_none | (nearest <= distances)
+    nearest = np.inf if reach is None or reach.distance is None else reach.distance
+    is_far = results == WHOLE.results if reach is None else results >= reach.results
+    is_near: BoolArray = has_none if reach is None else has_none | (nearest <= distances)
     return is_far & is_near
 
 

@@ -50,9 +50,9 @@ class Lookup:
         """The position of the newest answer whose reach covers the requested one; None where there is none."""
         return next((place for place in self._index.places(key, reach) if place not in self._unusable), None)
 
-    def read(self, wanted: Mapping[str, Reach | None]) -> Iterator[LedgerEntry]:
+    def read(self, reaches: Mapping[str, Reach | None]) -> Iterator[LedgerEntry]:
         """The answers to some calls, in the order of files; none for those absent or unreadable."""
-        left = dict(wanted)
+        left = dict(reaches)
         for _ in range(_ROUNDS):  # again when a merge moves an answer, or a damaged one has an older copy
             places = {place: key for key, reach in left.items() if (place := self.place(key, reach)) is not None}
             is_settled = True
@@ -159,10 +159,10 @@ class Lookup:
         self._damage.setdefault(path, str(problem))
 
 
-def _answers(entry: LedgerEntry, key: str, wanted: Reach | None) -> bool:
+def _answers(entry: LedgerEntry, key: str, reach: Reach | None) -> bool:
     """Return whether an entry agrees with its row's small columns, which may be damaged as well."""
-    held = entry.reach or WHOLE
-    return entry.key == key and covers(held.results, held.distance, wanted)
+    stored = entry.reach or WHOLE
+    return entry.key == key and covers(stored.results, stored.distance, reach)
 
 
 def _stored(reader: PartReader, group: int, rows: list[int]) -> Sequence[StoredRow | None]:

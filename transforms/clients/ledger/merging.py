@@ -78,10 +78,10 @@ def wanted(parts: Sequence[StoredFile]) -> list[StoredFile]:
 
 def fitting(chosen: Sequence[StoredFile]) -> list[StoredFile]:
     """The first parts, as many as fit into one of bounded size."""
-    taken, held = [], 0
+    taken, size = [], 0
     for part in chosen:
-        held += part.bytes
-        if held > _PART_BYTES:
+        size += part.bytes
+        if size > _PART_BYTES:
             break
         taken.append(part)
     return taken
@@ -106,13 +106,13 @@ def merge(folder: str, chosen: Sequence[StoredFile]) -> Merge:
         copied.append(part)
     if len(copied) < 2:
         return None
-    made = store.put(folder, encoder.finish())
+    path = store.put(folder, encoder.finish())
     yield
     if {part.path for part in copied} <= {part.path for part in store.parts_in(folder)}:
         for part in copied:
             store.delete(part.path)
-        return made
-    store.delete(made.path)
+        return path
+    store.delete(path.path)
     return None
 
 

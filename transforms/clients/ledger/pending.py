@@ -47,11 +47,11 @@ class Pending:
     def take(self) -> list[LedgerEntry]:
         """Take the oldest entries, as many as go into one part; the remaining ones are due."""
         piece: list[LedgerEntry] = []
-        held = 0
-        while self._entries and held < PIECE_BYTES:
+        size = 0
+        while self._entries and size < PIECE_BYTES:
             piece.append(self._entries.popleft())
-            held += len(piece[-1].answer)
-        self._bytes -= held
+            size += len(piece[-1].answer)
+        self._bytes -= size
         self._due = self._clock() if self._entries else None  # the remaining entries have waited long enough
         return piece
 

@@ -63,10 +63,10 @@ def table_of(entries: Iterable[LedgerEntry]) -> pa.Table:
     return pa.Table.from_pylist([_row(entry) for entry in entries], schema=SCHEMA)
 
 
-def covers(results: int, distance: float | None, wanted: Reach | None) -> bool:
+def covers(results: int, distance: float | None, reach: Reach | None) -> bool:
     """Return whether an answer that goes so far into a ranking answers a call."""
-    held = _reach(results, None if distance != distance else distance)
-    return held == WHOLE if wanted is None else held.covers(wanted)
+    stored = _reach(results, None if distance != distance else distance)
+    return stored == WHOLE if reach is None else stored.covers(reach)
 
 
 @functools.lru_cache(maxsize=64)
@@ -77,13 +77,13 @@ def _reach(results: int, distance: float | None) -> Reach:
 def row_groups(entries: Iterable[LedgerEntry]) -> Iterator[list[LedgerEntry]]:
     """Entries in row groups small enough to be read for a single entry."""
     group: list[LedgerEntry] = []
-    held = 0
+    size = 0
     for entry in entries:
-        if group and (len(group) >= GROUP_ROWS or held + len(entry.answer) > GROUP_BYTES):
+        if group and (len(group) >= GROUP_ROWS or size + len(entry.answer) > GROUP_BYTES):
             yield group
-            group, held = [], 0
+            group, size = [], 0
         group.append(entry)
-        held += len(entry.answer)
+        size += len(entry.answer)
     if group:
         yield group
 
@@ -104,10 +104,12 @@ def stored_in(rows: pa.Table, checked: Sequence[str]) -> list[StoredRow | None]:
     """Rows as they are stored; None for one with impossible values, or whose hash does not match."""
     possible = are_possible(rows)
     are_all = pc.all(possible).as_py()
-    kept = rows if are_all else rows.filter(possible)
-    further = _further(kept, [name for name in checked if kept.column(name).null_count < kept.num_rows])
-    moments = kept.column("finished_at").cast(pa.int64())
-    stored = list(map(_stored, _base(kept, moments), _shown(moments), further, kept.column("check").to_pylist()))
+    filtered = rows if are_all else rows.filter(possible)
+    further = _further(filtered, [name for name in checked if filtered.column(name).null_count < filtered.num_rows])
+    moments = filtered.column("finished_at").cast(pa.int64())
+    stored = list(
+        map(_stored, _base(filtered, moments), _shown(moments), further, filtered.column("check").to_pylist())
+    )
     if are_all:
         return stored
     of_possible = iter(stored)

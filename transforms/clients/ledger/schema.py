@@ -51,8 +51,8 @@ class PartLayout:
     @property
     def version(self) -> int:
         """The number of the format; 1 where the part does not state it."""
-        said = self._metadata().get(_VERSION, b"1")
-        return int(said) if said.isdigit() else 1
+        number = self._metadata().get(_VERSION, b"1")
+        return int(number) if number.isdigit() else 1
 
     @property
     def checked(self) -> list[str]:
@@ -88,8 +88,8 @@ class PartLayout:
         if any(other.schema.field(name).type != fields[name].type for name in shared):
             return None
         names = dict.fromkeys([*self.schema.names, *other.schema.names])
-        made = [fields[name] if name in FIRST.names else fields[name].with_nullable(True) for name in names]
-        return PartLayout(pa.schema(made, {**ours, **theirs, **own}))
+        fields_joined = [fields[name] if name in FIRST.names else fields[name].with_nullable(True) for name in names]
+        return PartLayout(pa.schema(fields_joined, {**ours, **theirs, **own}))
 
     def fitted(self, rows: pa.Table) -> pa.Table:
         """Rows of a layout that was `joined` to this one, with all columns of this one."""

@@ -53,17 +53,17 @@ class LedgerSurvey:
 
 def survey(folder: str) -> LedgerSurvey:
     """Survey a ledger. Every page is read, and its checksum verified."""
-    found = store.parts_in(folder)
-    counted = [_Counted.of(part) for part in found]
+    parts = store.parts_in(folder)
+    counted = [_Counted.of(part) for part in parts]
     moments = [moment for counts in counted for moment in (counts.oldest, counts.newest) if moment is not None]
     runs, unreadable = _runs(folder)
-    damaged = [(part.path, counts.damage) for part, counts in zip(found, counted, strict=True) if counts.damage]
+    damaged = [(part.path, counts.damage) for part, counts in zip(parts, counted, strict=True) if counts.damage]
     return LedgerSurvey(
         folder=folder,
         entries=_distinct(keys for counts in counted for keys in counts.keys),
         answers=sum(counts.answers for counts in counted),
-        bytes=sum(part.bytes for part in found),
-        files=len(found),
+        bytes=sum(part.bytes for part in parts),
+        files=len(parts),
         oldest=min(moments, default=None),
         newest=max(moments, default=None),
         seconds=sum(counts.seconds for counts in counted),

@@ -89,11 +89,11 @@ class LedgerWriter:
             self._thread.join()
 
     def _wait_until_written(self) -> None:
-        wanted, failures = self._added, self._failures
-        self._hurried = wanted > self._durable
+        number, failures = self._added, self._failures
+        self._hurried = number > self._durable
         self._changed.notify_all()
-        self._changed.wait_for(lambda: self._durable >= wanted or self._failures > failures or self._closing)
-        if self._durable < wanted and self._error is not None:
+        self._changed.wait_for(lambda: self._durable >= number or self._failures > failures or self._closing)
+        if self._durable < number and self._error is not None:
             raise self._error
 
     def _start(self) -> None:
@@ -193,8 +193,8 @@ class _Merging:
         # Parts that cannot be merged stay as they are, and are not tried again.
         self._parts = [part for part in self._parts if part not in chosen]
         with suppress(InputError):  # such as a full disk, which the next `add` reports if it lasts
-            made = yield from merging.merge(self._folder, chosen)
-            self._parts += [] if made is None else [made]
+            path = yield from merging.merge(self._folder, chosen)
+            self._parts += [] if path is None else [path]
 
 
 def _flush_s(folder: str) -> float:

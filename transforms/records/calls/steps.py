@@ -114,9 +114,9 @@ def together(parts: Sequence[Steps[Value]]) -> Steps[list[Value]]:
                 calls[place] = next(parts[place]) if outcomes is None else parts[place].send(outcomes)
             except StopIteration as end:
                 values[place] = end.value
-        together = yield [call for wanted in calls.values() for call in wanted] if calls else ()
-        given = iter(together)
-        sent = {place: [next(given) for _ in wanted] for place, wanted in calls.items()}
+        together = yield [call for calls_of_one in calls.values() for call in calls_of_one] if calls else ()
+        replies = iter(together)
+        sent = {place: [next(replies) for _ in calls_of_one] for place, calls_of_one in calls.items()}
     return [values[place] for place in range(len(parts))]
 
 

@@ -182,59 +182,59 @@ def schema(step: str, values: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG
 
 
 def _facts(values: Mapping[str, Any], answer: str) -> Facts:
-    given = parsed(_Facts, answer).facts
+    facts_read = parsed(_Facts, answer).facts
     facts = []
-    for one in given:
+    for one in facts_read:
         text = values["texts"].get(str(one.source))
         place = None if text is None else place_of(one.quote, text)
         if text is not None and place is not None:
             facts.append(Fact(one.text, one.source, *place, text[place[0] : place[1]]))
-    return Facts(tuple(facts), len(given) - len(facts))
+    return Facts(tuple(facts), len(facts_read) - len(facts))
 
 
 def _distilled(values: Mapping[str, Any], answer: str) -> tuple[int, ...]:
-    given = parsed(_Distilled, answer)
-    if unknown := sorted({number for number in given.sentences if str(number) not in values["sentences"]}):
+    form = parsed(_Distilled, answer)
+    if unknown := sorted({number for number in form.sentences if str(number) not in values["sentences"]}):
         raise malformed(f"sentences: there is no sentence {unknown[0]}")
-    return tuple(sorted({*given.sentences}))
+    return tuple(sorted({*form.sentences}))
 
 
 def _draft(values: Mapping[str, Any], answer: str) -> DraftQuestion:
-    given = parsed(_Draft, answer)
-    unknown = sorted({number for number in given.facts if str(number) not in values["facts"]})
+    form = parsed(_Draft, answer)
+    unknown = sorted({number for number in form.facts if str(number) not in values["facts"]})
     if unknown:
         raise malformed(f"facts: there is no fact {unknown[0]}; they are 0 to {len(values['facts']) - 1}")
-    if not any(nugget.vital for nugget in given.nuggets):
+    if not any(nugget.vital for nugget in form.nuggets):
         raise malformed("nuggets: at least one is vital")
-    nuggets = tuple(Nugget(nugget.text, nugget.vital) for nugget in given.nuggets)
-    return DraftQuestion(given.question, given.answer, nuggets, tuple(dict.fromkeys(given.facts)))
+    nuggets = tuple(Nugget(nugget.text, nugget.vital) for nugget in form.nuggets)
+    return DraftQuestion(form.question, form.answer, nuggets, tuple(dict.fromkeys(form.facts)))
 
 
 def _unanswerable(_: Mapping[str, Any], answer: str) -> DraftQuestion:
-    given = parsed(_Unanswerable, answer)
-    return DraftQuestion(given.question, given.answer)
+    form = parsed(_Unanswerable, answer)
+    return DraftQuestion(form.question, form.answer)
 
 
 def _checks(_: Mapping[str, Any], answer: str) -> tuple[Vote, ...]:
-    given = parsed(_Checks, answer)
-    votes = ((name, getattr(given, name)) for name in CRITERIA)
+    form = parsed(_Checks, answer)
+    votes = ((name, getattr(form, name)) for name in CRITERIA)
     return tuple(Vote("checks", name, one.verdict, shortened(one.reason, _LONGEST_REASON)) for name, one in votes)
 
 
 def _critic(step: str) -> Callable[[Mapping[str, Any], str], Vote]:
     def read_vote(values: Mapping[str, Any], answer: str) -> Vote:
-        given = parsed(_Critic, answer)
-        reason = shortened(given.reason, _LONGEST_REASON)
-        return Vote(step, "approval", given.verdict, reason, str(values["critic"]))
+        form = parsed(_Critic, answer)
+        reason = shortened(form.reason, _LONGEST_REASON)
+        return Vote(step, "approval", form.verdict, reason, str(values["critic"]))
 
     return read_vote
 
 
 def _derived(_: Mapping[str, Any], answer: str) -> Derived:
-    given = parsed(_Derived, answer)
-    if given.answerable and not given.claims:
+    form = parsed(_Derived, answer)
+    if form.answerable and not form.claims:
         raise malformed("claims: an answer has at least one")
-    return Derived(given.answerable, given.answer, tuple(given.claims))
+    return Derived(form.answerable, form.answer, tuple(form.claims))
 
 
 def _closed_book(_: Mapping[str, Any], answer: str) -> str:

@@ -76,7 +76,7 @@ class Evaluated:
 
     def texts(self) -> Mapping[str, None]:
         """The texts that answers and judgements refer to, each once."""
-        given = [self.reference, *(answer.answer.text for answer in self.answers)]
-        given += [passage.text for answer in self.answers for passage in answer.answer.contexts]
-        given += [text for judgement in self.judgements for text in judgement.texts]
-        return dict.fromkeys(text for text in given if text is not None)
+        texts = [self.reference, *(answer.answer.text for answer in self.answers)]
+        texts += [passage.text for answer in self.answers for passage in answer.answer.contexts]
+        texts += [text for judgement in self.judgements for text in judgement.texts]
+        return dict.fromkeys(text for text in texts if text is not None)

@@ -96,14 +96,14 @@ class Item:
 
 def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) -> Iterator[Item]:
     """The items of some queries."""
-    given = (queries[name].to_pylist() for name in ("query_id", "text", "attributes"))
-    for query_id, text, pairs, of_query, gold in zip(*given, contexts, _golds(queries), strict=True):
+    fields = (queries[name].to_pylist() for name in ("query_id", "text", "attributes"))
+    for query_id, text, pairs, of_query, gold in zip(*fields, contexts, _golds(queries), strict=True):
         places: dict[Passage, int] = {}
         systems = []
         for entry in of_query:
             passages = tuple(places.setdefault(passage, len(places)) for passage in entry.passages)
-            given = entry.given
-            known = given.answer, given.problem, given.has_contexts, given.consumption
+            fields = entry.given
+            known = fields.answer, fields.problem, fields.has_contexts, fields.consumption
             systems.append(System(entry.configuration, passages, entry.failed, *known))
         attributes = {pair["name"]: pair["value"] for pair in pairs or ()}
         yield Item(query_id, text or "", attributes, tuple(places), tuple(systems), gold)

@@ -161,8 +161,8 @@ def _checked(
     defaults = {option: parameter.default for option, parameter in definition.options.items()}
     if options.get("graded") is True and "rel" in options:
         raise InputError(f"metric {text!r}: with graded=True grades count themselves, and rel has no effect; remove it")
-    kept = tuple(sorted((option, value) for option, value in options.items() if value != defaults[option]))
-    return Metric(name, kept, cutoff, judged_only)
+    not_default = tuple(sorted((option, value) for option, value in options.items() if value != defaults[option]))
+    return Metric(name, not_default, cutoff, judged_only)
 
 
 def _parse_option(text: str, name: str, option: str, written: str) -> Option:

@@ -81,9 +81,9 @@ def contexts_of(
     return by_query
 
 
-def _add(by_query: Sequence[list[Contexts]], here: Sequence[Contexts], asked: BoolArray) -> None:
+def _add(by_query: Sequence[list[Contexts]], here: Sequence[Contexts], is_queried: BoolArray) -> None:
     """Add the contexts of one configuration to those of the queries that it is asked."""
-    for contexts, entry, is_asked in zip(by_query, here, asked.tolist(), strict=True):
+    for contexts, entry, is_asked in zip(by_query, here, is_queried.tolist(), strict=True):
         if is_asked:
             contexts.append(entry)
 

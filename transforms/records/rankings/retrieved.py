@@ -81,13 +81,13 @@ class Retrieved:
         """The first rows of every query."""
         return self.only(position_in_group(self.query, queries) < count)
 
-    def only(self, kept: BoolArray) -> "Retrieved":
+    def only(self, mask: BoolArray) -> "Retrieved":
         """Some of the rows.
 
         Args:
-            kept: bool[m].
+            mask: bool[m].
         """
-        return self if kept.all() else self.take(np.flatnonzero(kept))
+        return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def take(self, row: IntArray) -> "Retrieved":
         """Some of the rows, in another order.

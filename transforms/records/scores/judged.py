@@ -115,11 +115,11 @@ def with_judged(
     with_panels = []
     order = order_of(query_ids)
     for scored_item in scored:
-        asked = evaluation.configurations[scored_item.configuration].asked(order)
+        is_asked = evaluation.configurations[scored_item.configuration].asked(order)
         panels = []
         for name in names:
             parts = by_panel.get((scored_item.configuration, name))
-            panel = _no_panel(len(query_ids)) if parts is None else _panel(query_ids, parts, asked)
+            panel = _no_panel(len(query_ids)) if parts is None else _panel(query_ids, parts, is_asked)
             if name in with_labels:
                 panel = _labelled(panel, query_ids, by_panel.get((scored_item.configuration, by_people(name)), []))
             panels.append(panel)
@@ -153,25 +153,25 @@ def _no_panel(queries: int) -> ScoredPanel:
     return ScoredPanel(np.full(queries, Status.MISSING, np.int8), np.full((queries, 1), np.nan))
 
 
-def _panel(query_ids: pa.StringArray, parts: Sequence[JudgedValues], asked: BoolArray) -> ScoredPanel:
+def _panel(query_ids: pa.StringArray, parts: Sequence[JudgedValues], is_asked: BoolArray) -> ScoredPanel:
     """The values of one metric in the order of the queries.
 
     Args:
         query_ids: ids of the n queries.
         parts: values of one metric.
-        asked: bool[n], the configuration is asked the query.
+        is_asked: bool[n], the configuration is asked the query.
     """
-    given = pa.chunked_array([part.query_ids for part in parts], pa.string())
-    place = pc.index_in(given, value_set=query_ids)
-    if place.null_count or len(pc.unique(given)) < len(given):
+    ids = pa.chunked_array([part.query_ids for part in parts], pa.string())
+    place = pc.index_in(ids, value_set=query_ids)
+    if place.null_count or len(pc.unique(ids)) < len(ids):
         raise ValueError(f"{parts[0].metric}: judged values are of other queries, or two are of one")
-    rows = np.full(len(query_ids), len(given))
-    rows[np.asarray(place)] = np.arange(len(given))
+    rows = np.full(len(query_ids), len(ids))
+    rows[np.asarray(place)] = np.arange(len(ids))
     values = np.concatenate([*(part.values for part in parts), [np.nan]])[rows]
     status = np.concatenate([*(part.status for part in parts), [np.int8(Status.FAILED)]])[rows]
     reasons = pa.chunked_array([*(part.reasons for part in parts), pa.array([NOT_JUDGED])], pa.string())
     texts = reasons.take(pa.array(rows)).combine_chunks()
-    if not asked.all():
-        status, texts = np.where(asked, status, np.int8(Status.NOT_ASKED)), pc.if_else(asked, texts, NOT_ASKED)
-        values = np.where(asked, values, np.nan)
+    if not is_asked.all():
+        status, texts = np.where(is_asked, status, np.int8(Status.NOT_ASKED)), pc.if_else(is_asked, texts, NOT_ASKED)
+        values = np.where(is_asked, values, np.nan)
     return ScoredPanel(status, values[:, None], reasons=texts)

@@ -74,10 +74,10 @@ class ElsewherePlace:
     def _claims(self, name: str) -> list[str]:
         """The claims to a file, in order, without abandoned ones."""
         try:
-            found = FileSystems.match([files.join(self._folder, f"{name}.claim-*")])[0].metadata_list
+            claims = FileSystems.match([files.join(self._folder, f"{name}.claim-*")])[0].metadata_list
         except (BeamIOError, OSError) as error:
             raise InputError(f"the ledger's leases cannot be looked up: {error}", path=self._folder) from error
         now = self._clock()
-        seen = {lease.path: self._first_seen.get(lease.path, now) for lease in found}
+        seen = {lease.path: self._first_seen.get(lease.path, now) for lease in claims}
         self._first_seen = seen
         return sorted(path for path, since in seen.items() if now - since < _FORGOTTEN_S)

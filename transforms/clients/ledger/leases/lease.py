@@ -123,18 +123,18 @@ class Lease:
 
     def release(self) -> None:
         """Release the lease, if it is still held."""
-        held, self._held = self._held, None
-        if held is not None:
+        holder, self._held = self._held, None
+        if holder is not None:
             with suppress(InputError):  # it expires
                 seen = self._place.read(self._file)
-                if seen is not None and _is_of(seen, held):
+                if seen is not None and _is_of(seen, holder):
                     self._place.delete(self._file, seen)
 
-    def _beat(self, held: Holder) -> None:
+    def _beat(self, holder: Holder) -> None:
         began = self._clock()
         seen = self._place.read(self._file)
-        renewed = replace(held, beat=self._now().isoformat(timespec="seconds"))
-        mine = seen is not None and _is_of(seen, held) and self._place.replace(self._file, renewed.content(), seen)
+        renewed = replace(holder, beat=self._now().isoformat(timespec="seconds"))
+        mine = seen is not None and _is_of(seen, holder) and self._place.replace(self._file, renewed.content(), seen)
         if not mine:
             other = None if seen is None else Holder.read(seen.content)
             self._held = None
@@ -154,9 +154,9 @@ class Lease:
         return stood_still or (holder is not None and _is_old(holder, self._now()))
 
 
-def _is_of(seen: ReadFile, held: Holder) -> bool:
+def _is_of(seen: ReadFile, current: Holder) -> bool:
     holder = Holder.read(seen.content)
-    return holder is not None and holder.token == held.token
+    return holder is not None and holder.token == current.token
 
 
 def _is_old(holder: Holder, now: datetime) -> bool:
