@@ -1,4 +1,4 @@
-"""Settings of all tests. Hypothesis measures no time, because a slow machine is no failure.
+"""Settings of all tests. Hypothesis measures no time, because a slow machine is not a failure.
 
 `make test` tries the same examples each time: chance must not decide whether a commit may land. `make campaign` tries
 others each time, and prints their seed.
@@ -24,7 +24,7 @@ settings.register_profile(
 settings.load_profile("ordinary")
 
 COLLECTED_AFTER = (50_000, 20, 10)
-"""How many new objects the garbage collector waits for, and how many collections until it looks through older ones.
+"""Thresholds of the garbage collector: new objects before a collection, and collections before older generations.
 
 Fewer of the latter keep memory of earlier pipelines, which refer to themselves: gigabytes in a whole run.
 """

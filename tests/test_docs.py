@@ -39,7 +39,7 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluated: Path) -> Iterator[Path]:
-    """What a reader has who follows a page: a clone, and a run of its example."""
+    """The folder of a reader who follows a page: a clone, and a run of its example."""
     shutil.copytree(REPOSITORY / "examples", tmp_path / "examples")
     shutil.copytree(evaluated, tmp_path / "out" / "helpdesk")
     monkeypatch.chdir(tmp_path)
@@ -48,7 +48,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluated: Path) -> I
 
 
 def _run(command: str) -> str:
-    """What a command prints. Make and pip are not run: their target has to exist, their package to be this one."""
+    """The output of a command. Make and pip are not run: their target has to exist, their package to be this one."""
     words = shlex.split(command, comments=True)
     match words:
         case ["rankbeam", *arguments]:
@@ -71,7 +71,9 @@ def _run(command: str) -> str:
 def _console(block: Block) -> None:
     for line, shown in block.commands():
         printed = "".join(_run(command) for command in line.split(" && ")).splitlines()
-        assert [each.rstrip() for each in shown] == [each.rstrip() for each in printed[: len(shown)]]
+        assert [shown_line.rstrip() for shown_line in shown] == [
+            shown_line.rstrip() for shown_line in printed[: len(shown)]
+        ]
 
 
 def _python(block: Block) -> None:
@@ -131,7 +133,9 @@ def test_every_page_is_reached_from_the_first_one() -> None:
 def test_the_site_has_every_page_in_its_navigation() -> None:
     """As `make docs` demands, which needs ProperDocs."""
     site = yaml.safe_load((REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8"))
-    named = [name for section in site["nav"] for pages in section.values() for each in pages for name in each.values()]
+    named = [
+        name for section in site["nav"] for pages in section.values() for entry in pages for name in entry.values()
+    ]
     assert sorted(named) == sorted(page.path.name for page in PAGES if page is not README)
 
 

@@ -17,9 +17,9 @@ HELPDESK = REPOSITORY / "examples" / "helpdesk"
 
 
 def block(label: str) -> str:
-    found = re.search(rf"^```\w+ {re.escape(label)}\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
-    assert found is not None, label
-    return found[1]
+    match = re.search(rf"^```\w+ {re.escape(label)}\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
+    assert match is not None, label
+    return match[1]
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ _TAG = re.compile(r"<[^>]*>")
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "properdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
     done = subprocess.run(
@@ -25,8 +25,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_no_page_shows_markdown(site: Path) -> None:
-    pages = {path.parent.name: path.read_text(encoding="utf-8") for path in site.glob("*/index.html")}
+def test_no_page_shows_markdown(built_site: Path) -> None:
+    pages = {path.parent.name: path.read_text(encoding="utf-8") for path in built_site.glob("*/index.html")}
     prose = {name: _TAG.sub("", _EXAMPLE.sub("", page)) for name, page in pages.items()}
     assert "gates" in pages
     shown = {name: sign for name, text in prose.items() for sign in ("```", "**", "](", "\n| ", "\n- ") if sign in text}

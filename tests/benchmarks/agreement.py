@@ -1,4 +1,4 @@
-"""Whether a tool's values are ours, query by query, and if not, whether that is a departure we know.
+"""Comparison of a tool's values with ours, query by query, and explanation of known departures.
 
 Known are: a tool leaves out judged queries that the run does not have (we count them as 0), it lists queries without
 judgements (we leave them out), it treats ties as its `Ties` says. Whatever else differs is unexplained.
@@ -32,14 +32,14 @@ class Values:
 
 @dataclass
 class Agreement:
-    """How a tool's values compare with ours.
+    """Result of comparing a tool's values with ours.
 
     Attributes:
-        queries: how many are in both.
+        queries: number of queries in both.
         differing: in how many of them a metric differs by more than the tool's tolerance.
         largest: the largest difference of all.
-        known: what departs for a known reason, in words.
-        unexplained: what departs without one, in words.
+        known: departures with a known reason, in words.
+        unexplained: departures without one, in words.
     """
 
     queries: int
@@ -79,15 +79,15 @@ def _read_trec_eval(result: Path) -> Values:
         pacsv.ConvertOptions(column_types=dict.fromkeys(["metric", "query_id", "value"], pa.string())),
     )
     lines = lines.set_column(0, "metric", pc.utf8_trim_whitespace(lines["metric"]))
-    wanted = pc.is_in(lines["metric"], pa.array(METRICS.values()))
-    lines = lines.filter(pc.and_(wanted, pc.not_equal(lines["query_id"], ALL)))
+    selected = pc.is_in(lines["metric"], pa.array(METRICS.values()))
+    lines = lines.filter(pc.and_(selected, pc.not_equal(lines["query_id"], ALL)))
     queries = lines["query_id"].combine_chunks().dictionary_encode()
     column = pc.index_in(lines["metric"].combine_chunks(), pa.array(METRICS.values()))
     return _placed(queries.dictionary, queries.indices, column, lines["value"].combine_chunks().cast(pa.float64()))
 
 
 def _placed(queries: pa.Array, row: pa.Array, column: pa.Array, values: pa.Array) -> Values:
-    """Values that come one by one, in their places; NaN where there is none."""
+    """Values that come one by one, in their places; NaN for absent ones."""
     placed = np.full((len(queries), len(METRICS)), np.nan)
     placed[row.to_numpy(), column.to_numpy()] = values.to_numpy(zero_copy_only=False)
     return Values(queries, placed)
@@ -99,7 +99,7 @@ def compare(ours: Values, theirs: Values, tool: Tool, run: Path) -> Agreement:
     Args:
         ours: rankbeam's values.
         theirs: the tool's.
-        tool: whose they are.
+        tool: the tool that computed them.
         run: the run as Parquet, to look for the reasons of differences.
     """
     if theirs.queries[:2].to_pylist() == [ALL]:
@@ -109,12 +109,12 @@ def compare(ours: Values, theirs: Values, tool: Tool, run: Path) -> Agreement:
     distance = np.abs(theirs.values[both] - ours.values[place.drop_null().to_numpy()])
     # Not ">": a value that is missing is NaN, and differs.
     differs = ~(distance <= tool.tolerance).all(axis=1)
-    found = Agreement(int(both.sum()), int(differs.sum()), float(np.max(distance, initial=0.0)), [], [])
-    _explain_differences(found, tool, run, theirs.queries.filter(pa.array(both)).filter(pa.array(differs)))
-    _explain_absent(found, run, ours.queries.filter(pc.invert(pc.is_in(ours.queries, theirs.queries))))
+    result = Agreement(int(both.sum()), int(differs.sum()), float(np.max(distance, initial=0.0)), [], [])
+    _explain_differences(result, tool, run, theirs.queries.filter(pa.array(both)).filter(pa.array(differs)))
+    _explain_absent(result, run, ours.queries.filter(pc.invert(pc.is_in(ours.queries, theirs.queries))))
     if extra := int((~both).sum()):
-        found.known.append(f"{extra:,} without judgements listed")
-    return found
+        result.known.append(f"{extra:,} without judgements listed")
+    return result
 
 
 def _compare_means(ours: Values, theirs: Values, tool: Tool, run: Path) -> Agreement:
@@ -122,13 +122,13 @@ def _compare_means(ours: Values, theirs: Values, tool: Tool, run: Path) -> Agree
     present = pc.is_in(ours.queries, _queries_of(run, ours.queries)).to_numpy(zero_copy_only=False)
     means = np.stack([ours.values.mean(axis=0), ours.values[present].mean(axis=0)])
     distance = np.abs(means - theirs.values).min(axis=0)
-    found = Agreement(0, 0, float(distance.max()), ["means only"], [])
+    result = Agreement(0, 0, float(distance.max()), ["means only"], [])
     tied = {ties: len(_tied(run, ours.queries, ties)) / len(ours.queries) for ties in Ties}
-    _explain_means(found, distance, tool, tied)
-    return found
+    _explain_means(result, distance, tool, tied)
+    return result
 
 
-def _explain_means(found: Agreement, distance: np.ndarray, tool: Tool, tied: dict[Ties, float]) -> None:
+def _explain_means(result: Agreement, distance: np.ndarray, tool: Tool, tied: dict[Ties, float]) -> None:
     """Divide means that differ into those that ties can move so far, each query by 1 at most, and others."""
     for own, ties in ((True, Ties.FILE_ORDER), (False, tool.ties)):
         off = {name: far for name, far in zip(METRICS, distance, strict=True) if (name in SORTED_BY_BEIR) == own}
@@ -136,27 +136,27 @@ def _explain_means(found: Agreement, distance: np.ndarray, tool: Tool, tied: dic
         if off:
             words = f"{', '.join(off)} differ by up to {max(off.values()):.1e}: {ties}"
             known = max(off.values()) <= tool.tolerance + tied[ties]
-            (found.known if known else found.unexplained).append(words)
+            (result.known if known else result.unexplained).append(words)
 
 
-def _explain_differences(found: Agreement, tool: Tool, run: Path, differing: pa.Array) -> None:
+def _explain_differences(result: Agreement, tool: Tool, run: Path, differing: pa.Array) -> None:
     """Divide differing queries into those that have ties the tool orders in its own way, and others."""
     if not len(differing):
         return
     tied = _tied(run, differing, tool.ties)
     if len(tied):
-        found.known.append(f"{len(tied):,} differ: {tool.ties}")
+        result.known.append(f"{len(tied):,} differ: {tool.ties}")
     if len(others := differing.filter(pc.invert(pc.is_in(differing, tied)))):
-        found.unexplained.append(f"{len(others):,} differ, such as {others[0]}")
+        result.unexplained.append(f"{len(others):,} differ, such as {others[0]}")
 
 
-def _explain_absent(found: Agreement, run: Path, absent: pa.Array) -> None:
+def _explain_absent(result: Agreement, run: Path, absent: pa.Array) -> None:
     """Divide queries the tool leaves out into those that are not in the run, and others."""
     retrieved = len(_queries_of(run, absent)) if len(absent) else 0
     if unretrieved := len(absent) - retrieved:
-        found.known.append(f"{unretrieved:,} not in the run left out")
+        result.known.append(f"{unretrieved:,} not in the run left out")
     if retrieved:
-        found.unexplained.append(f"{retrieved:,} left out though in the run")
+        result.unexplained.append(f"{retrieved:,} left out though in the run")
 
 
 def _queries_of(run: Path, queries: pa.Array) -> pa.Array:

@@ -1,4 +1,4 @@
-"""How much of a quota remote calls use: whole runs of `rankbeam evaluate` against stand-ins that speak the protocols.
+"""Share of a quota that remote calls use: whole runs of `rankbeam evaluate` against stand-ins that speak the protocols.
 
 The stand-ins take a process of their own on the same machine. A peer is measured beside: the same calls through the
 same client, one at a time, as a notebook makes them (a few of them, scaled up).
@@ -114,9 +114,9 @@ def rate(stats: Stats) -> float:
 
 
 def one_at_a_time(case: Case, server: Standin) -> float:
-    """What all calls would take one after the other, in seconds."""
-    given, parameters = RETRIEVERS[case.kind]
-    service = parameters.model_validate({name: value for name, value in given(server).items() if name != "type"})
+    """Duration of all calls one after the other, in seconds."""
+    retriever, parameters = RETRIEVERS[case.kind]
+    service = parameters.model_validate({name: value for name, value in retriever(server).items() if name != "type"})
 
     async def few() -> float:
         connection = await service.connect()

@@ -34,7 +34,7 @@ SCORES = pacsv.WriteOptions(include_header=False, delimiter=" ", quoting_style="
 
 @dataclass
 class Queries:
-    """What was drawn for each query of a block.
+    """Random values for each query of a block.
 
     Attributes:
         number: the number in the query's id.
@@ -91,9 +91,9 @@ def _draw_qrels(rng: np.random.Generator, queries: Queries, depth: int) -> pa.Ta
     retrieved = rng.random(shape) < 0.6
     near_the_top = (queries.length[:, None] * rng.random(shape) ** 2.5).astype(int)
     positions = np.where(retrieved, near_the_top, depth + np.arange(POOL))
-    found, other = (rng.choice(4, shape, p=odds) for odds in ([0.35, 0.35, 0.2, 0.1], [0.5, 0.3, 0.15, 0.05]))
-    kept = (np.arange(POOL) < judgements[:, None]) & queries.judged[:, None]
-    query, position, grade = np.nonzero(kept)[0], positions[kept], np.where(retrieved, found, other)[kept]
+    qrels, other = (rng.choice(4, shape, p=odds) for odds in ([0.35, 0.35, 0.2, 0.1], [0.5, 0.3, 0.15, 0.05]))
+    judged = (np.arange(POOL) < judgements[:, None]) & queries.judged[:, None]
+    query, position, grade = np.nonzero(judged)[0], positions[judged], np.where(retrieved, qrels, other)[judged]
     _, first = np.unique(query * (depth + POOL) + position, return_index=True)
     query, position, grade = query[first], position[first], grade[first].astype(np.int32)
     ids = {"query_id": _ids("q", queries.number[query]), "doc_id": queries.documents(query, position)}

@@ -36,18 +36,18 @@ def main() -> None:
     parser.add_argument("--answers", type=int, default=100_000)
     parser.add_argument("--results", type=int, default=20)
     parser.add_argument("--whole-run", action="store_true", help="only the whole run")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rankbeam-hits-") as folder:
-        reach = Reach(given.results)
-        keys = Http(**_SERVICE).keys("http", map(question, range(given.answers)), reach)
-        for first in range(0, given.answers, _PART):
-            write_part(str(Path(folder, "ledger")), range(first, min(given.answers, first + _PART)), keys, reach)
-        if not given.whole_run:
+        reach = Reach(options.results)
+        keys = Http(**_SERVICE).keys("http", map(question, range(options.answers)), reach)
+        for first in range(0, options.answers, _PART):
+            write_part(str(Path(folder, "ledger")), range(first, min(options.answers, first + _PART)), keys, reach)
+        if not options.whole_run:
             sys.stdout.write(f"{measured(str(Path(folder, 'ledger')), keys, reach)}\n")
             sys.stdout.flush()
-        used = measure(command(Path(folder), given.answers, given.results), Path(folder, "printed"))
+        used = measure(command(Path(folder), options.answers, options.results), Path(folder, "printed"))
         took = f"{used.cpu_s:.1f} CPU s, peak {used.peak_bytes / 1e6:,.0f} MB"
-        sys.stdout.write(f"{given.answers:,} answers of {given.results} results in `evaluate`: {took}\n")
+        sys.stdout.write(f"{options.answers:,} answers of {options.results} results in `evaluate`: {took}\n")
 
 
 def write_part(folder: str, numbers: range, keys: list[str], reach: Reach) -> None:
@@ -60,7 +60,7 @@ def write_part(folder: str, numbers: range, keys: list[str], reach: Reach) -> No
 
 
 def measured(folder: str, keys: list[str], reach: Reach) -> str:
-    """What finding and reading all answers costs."""
+    """The cost of finding and reading all answers."""
     http = Http(**_SERVICE)
     reading_s, began_s = 0.0, time.process_time()
     for entry in Ledger(folder).find(dict.fromkeys(keys, reach)):
@@ -68,8 +68,8 @@ def measured(folder: str, keys: list[str], reach: Reach) -> str:
         http.read(entry.answer)
         reading_s += time.process_time() - before_s
     finding_s = time.process_time() - began_s - reading_s
-    each = f"{reading_s / len(keys) * 1e6:.0f} µs an answer"
-    shown = f"found in {finding_s:.1f} CPU s, read in {reading_s:.1f} ({each})"
+    latency = f"{reading_s / len(keys) * 1e6:.0f} µs an answer"
+    shown = f"found in {finding_s:.1f} CPU s, read in {reading_s:.1f} ({latency})"
     return f"{len(keys):,} answers of {reach.results} results: {shown}"
 
 
@@ -96,7 +96,7 @@ def question(number: int) -> str:
 
 
 def answer(number: int, results: int) -> str:
-    """What a search service says."""
+    """An answer of a search service."""
     hits = [
         {"_id": f"doc-{number * 7 + rank}", "_score": 1.5 / (rank + 1), "_source": {"text": _TEXT, "title": "title"}}
         for rank in range(results)

@@ -1,4 +1,4 @@
-"""What intervals and comparisons cost beside the scores: queries × configurations × metrics × replicates.
+"""Costs of intervals and comparisons in addition to the scores: queries × configurations × metrics × replicates.
 
     make intervals                                            1M queries, 10 configurations, 12 metrics
     make intervals INTERVALS="--queries 100000 --replicates 0,1000"
@@ -83,13 +83,16 @@ def main() -> None:
     parser.add_argument("--configurations", type=int, default=10)
     parser.add_argument("--replicates", default="0,20,1000")
     parser.add_argument("--slices", action="store_true", help=f"also {SLICES} slices")
-    given = parser.parse_args()
-    lines = [*described(), f"{given.queries:,} queries × {given.configurations} configurations × {len(NAMES)} metrics"]
+    options = parser.parse_args()
+    lines = [
+        *described(),
+        f"{options.queries:,} queries × {options.configurations} configurations × {len(NAMES)} metrics",
+    ]
     sys.stdout.write("\n".join([*lines, "replicates   combine   conclude    rows   peak memory", ""]))
     context = multiprocessing.get_context("spawn")
-    for replicates in map(int, given.replicates.split(",")):
+    for replicates in map(int, options.replicates.split(",")):
         mine, theirs = context.Pipe()
-        arguments = (given.queries, given.configurations, replicates, given.slices, theirs)
+        arguments = (options.queries, options.configurations, replicates, options.slices, theirs)
         process = context.Process(target=measure, args=arguments)
         process.start()
         combining, concluding, rows, memory = mine.recv()

@@ -29,12 +29,12 @@ def main() -> None:
     parser.add_argument("--items", default="100000", help="numbers of items, separated by commas")
     parser.add_argument("--length", type=int, default=10_000, help="bytes of a context")
     parser.add_argument("--workers", default="1", help="numbers of workers, separated by commas")
-    given = parser.parse_args()
+    parsed = parser.parse_args()
     sys.stdout.write("| items | workers | peak MB | CPU s | values |\n|---:|---:|---:|---:|---|\n")
-    for items in map(int, given.items.split(",")):
+    for items in map(int, parsed.items.split(",")):
         with tempfile.TemporaryDirectory(prefix="rankbeam-judged-") as folder:
-            write(Path(folder), items // CONTEXTS, given.length)
-            for workers in given.workers.split(","):
+            write(Path(folder), items // CONTEXTS, parsed.length)
+            for workers in parsed.workers.split(","):
                 run_id = f"w{workers}"
                 experiment = write_experiment(Path(folder), run_id)
                 options = [] if workers == "1" else [_WORKERS[0], f"{_WORKERS[1]}={workers}"]

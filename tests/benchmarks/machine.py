@@ -1,4 +1,4 @@
-"""Where and with what the figures were measured."""
+"""Machine and versions with which the figures were measured."""
 
 import json
 import os
@@ -19,8 +19,8 @@ def described() -> list[str]:
     cores, memory = os.cpu_count(), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     hardware = f"{_processor()}, {cores} cores, {memory:.0f} GB of memory, {platform.system()} {platform.release()}"
     today = f"{datetime.now(UTC):%Y-%m-%d}, load {os.getloadavg()[0]:.1f}"
-    found = _versions(sys.executable, PACKAGES) | _versions(PEERS_PYTHON, PEERS)
-    versions = [f"{name} {version}" for name, version in found.items() if version is not None]
+    installed = _versions(sys.executable, PACKAGES) | _versions(PEERS_PYTHON, PEERS)
+    versions = [f"{name} {version}" for name, version in installed.items() if version is not None]
     return [today, hardware, f"Python {platform.python_version()}, {', '.join(versions)}{_commit()}"]
 
 
@@ -39,15 +39,15 @@ def _versions(python: str, packages: tuple[str, ...]) -> dict[str, str | None]:
         f"found = {{each.name.lower(): each.version for each in distributions()}}; "
         f"print(json.dumps({{name: found.get(name) for name in {packages!r}}}))"
     )
-    found: dict[str, str | None] = json.loads(subprocess.check_output([python, "-c", look]))
-    return found
+    versions: dict[str, str | None] = json.loads(subprocess.check_output([python, "-c", look]))
+    return versions
 
 
 def _commit() -> str:
     """The commit of this checkout, if it is one."""
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--exclude=*"]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        commit = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
-    return f"; commit {found}"
+    return f"; commit {commit}"

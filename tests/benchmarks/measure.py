@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
-"""What ru_maxrss counts in: kilobytes, but on macOS bytes."""
+"""Unit of ru_maxrss: kilobytes, but on macOS bytes."""
 SHOWN_LINES = 15
 
 
@@ -30,7 +30,7 @@ class CommandFailed(Exception):
 
 @dataclass(frozen=True)
 class Usage:
-    """What one run of a command took."""
+    """Time and memory of one run of a command."""
 
     wall_s: float
     cpu_s: float
@@ -60,13 +60,13 @@ def measure(command: Sequence[str], stdout: Path) -> Usage:
         status = account.pop("status")
         if status:
             stderr.seek(0)
-            said = stderr.read().decode(errors="replace").strip().splitlines()
-            raise CommandFailed("\n".join([_ending(status), *said[-SHOWN_LINES:]]))
+            message = stderr.read().decode(errors="replace").strip().splitlines()
+            raise CommandFailed("\n".join([_ending(status), *message[-SHOWN_LINES:]]))
     return Usage(**account)
 
 
 def _ending(status: int) -> str:
-    """How a process ended, in words."""
+    """The end of a process, in words."""
     return f"exit status {status}" if status > 0 else f"stopped by {signal.Signals(-status).name}"
 
 

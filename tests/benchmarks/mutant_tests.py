@@ -47,7 +47,7 @@ settings.register_profile(
 
 @dataclass
 class Lines:
-    """Which tests execute which lines of a module, and in how many CPU seconds.
+    """Lines of a module that each test executes, and its CPU seconds.
 
     Attributes:
         at_import: lines that are executed before a test runs.
@@ -71,7 +71,7 @@ class Lines:
         sys.settrace(None)
 
     def is_module(self, filename: str) -> bool:
-        """Whether code comes from the module's file."""
+        """Return whether code comes from the module's file."""
         if filename not in self._is_module:
             self._is_module[filename] = filename.endswith(f"/{self.module}")
         return self._is_module[filename]
@@ -170,7 +170,7 @@ def bound_examples(items: Sequence[pytest.Item], most: int) -> None:
 
 
 def times_more_examples(item: pytest.Item) -> float:
-    """How many times as many examples a test draws against a mutant as when its lines are noted."""
+    """Factor of examples that a test draws against a mutant, relative to the recording of its lines."""
     return EXAMPLES / EXAMPLES_FOR_LINES if hasattr(getattr(item, "obj", None), SETTINGS) else 1.0
 
 
@@ -296,7 +296,7 @@ def ended(child: int) -> int:
 
 
 def _busy_s(process: int) -> float:
-    """How long the threads of a process ran, or waited for a processor; infinite where the system does not say."""
+    """Seconds that a process's threads ran or waited for a processor; infinite if the system does not tell."""
     if not Path("/proc/self/schedstat").exists():
         return math.inf
     times = [path.read_text().split() for path in Path(f"/proc/{process}/task").glob("*/schedstat")]

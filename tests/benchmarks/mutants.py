@@ -126,10 +126,10 @@ def of_list(module: Path, folder: Path) -> Iterator[tuple[Mutant, bool]]:
         yield mutant, killed_anew(module, mutant, folder, [entry["test"]], CPU_S_OF_A_FILE)
 
 
-def of_sample(module: Path, folder: Path, each: int, seed: int) -> Iterator[tuple[Mutant, bool]]:
+def of_sample(module: Path, folder: Path, count: int, seed: int) -> Iterator[tuple[Mutant, bool]]:
     """Mutants of a module, and whether one of its tests failed."""
     same = {entry["change"] for entry in known("equivalent", module)}
-    chosen = mutants(folder / module, each, seed, same)
+    chosen = mutants(folder / module, count, seed, same)
     tests = tests_of(module, folder)
     reading, writing = os.pipe()
 
@@ -150,23 +150,29 @@ def of_sample(module: Path, folder: Path, each: int, seed: int) -> Iterator[tupl
             left.remove(number)
             yield chosen[number], bool(killed)
     if child and ended(child):
-        said = (folder / LOG).read_text(encoding="utf-8", errors="replace")
-        raise click.ClickException(f"the tests of {module} fail without a mutant:\n{said}")
+        log = (folder / LOG).read_text(encoding="utf-8", errors="replace")
+        raise click.ClickException(f"the tests of {module} fail without a mutant:\n{log}")
     for number in sorted(left):
         yield chosen[number], killed_anew(module, chosen[number], folder, tests, CPU_S_OF_A_MODULE)
 
 
 def killed_anew(module: Path, mutant: Mutant, folder: Path, tests: Sequence[str], most_cpu_s: int) -> bool:
-    """Whether one of these tests fails that are collected with the mutant."""
+    """Return whether any of these tests, collected with the mutant, fails."""
     with written(folder / module, mutant.source):
         return ended(forked_process(lambda: anew(folder, tests), folder, most_cpu_s)) != 0
 
 
 @click.command()
 @click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path))
-@click.option("--each", default=8, show_default=True, help="Mutants of each module, besides those that always run.")
+@click.option(
+    "--each",
+    "mutants_per_module",
+    default=8,
+    show_default=True,
+    help="Mutants of each module, besides those that always run.",
+)
 @click.option("--seed", default=1, show_default=True, help="Another seed takes another sample.")
-def command(paths: Sequence[Path], each: int, seed: int) -> None:
+def command(paths: Sequence[Path], mutants_per_module: int, seed: int) -> None:
     """Print the share of mutants that the tests kill, by module."""
     listed = dict.fromkeys([*MODULES, *(entry["module"] for entry in KNOWN["always"])])
     modules = modules_in(paths or [REPOSITORY / module for module in listed])
@@ -178,7 +184,7 @@ def command(paths: Sequence[Path], each: int, seed: int) -> None:
         folder = Path(parent, "rankbeam")
         prepare(folder, REPOSITORY, NOT_COPIED)
         for module in modules:
-            for mutant, killed in chain(of_list(module, folder), of_sample(module, folder, each, seed)):
+            for mutant, killed in chain(of_list(module, folder), of_sample(module, folder, mutants_per_module, seed)):
                 scores.setdefault(module, []).append(killed)
                 click.echo(f"{'killed' if killed else 'survived':8}  {module}:{mutant.lines.start}: {mutant.change}")
     click.echo("\n".join(score(str(module), killed) for module, killed in scores.items()))

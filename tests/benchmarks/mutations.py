@@ -25,10 +25,10 @@ class Mutant:
     """A module with one change.
 
     Attributes:
-        lines: of the statement that changes; of one that holds others, those above them.
-        change: what was there, and what is there now.
-        source: of the whole module.
-        code: of the whole module, with the line numbers of the original.
+        lines: lines of the changed statement; of a compound statement, those above its body.
+        change: the old code and the new code.
+        source: source of the whole module.
+        code: code of the whole module, with the line numbers of the original.
     """
 
     lines: range
@@ -78,8 +78,8 @@ def mutants(path: Path, count: int, seed: int, same: Collection[str] = ()) -> li
     tree = ast.parse(path.read_text(encoding="utf-8"))
     changes = [change for child in tree.body for change in _changes(tree.body, tree.body.index(child), child)]
     chosen = random.Random(f"{seed} {path.name} {len(changes)}").sample(changes, min(count, len(changes)))
-    made = (change.mutant(tree) for change in chosen)
-    return sorted((mutant for mutant in made if mutant.change not in same), key=lambda mutant: mutant.lines.start)
+    mutations = (change.mutant(tree) for change in chosen)
+    return sorted((mutant for mutant in mutations if mutant.change not in same), key=lambda mutant: mutant.lines.start)
 
 
 def noting(path: Path) -> CodeType:
@@ -137,7 +137,7 @@ def _changes_below(statement: ast.stmt, node: ast.AST) -> Iterator[_Change]:
 
 
 def _replacements(parent: ast.AST, name: str, node: ast.AST) -> Iterator[ast.AST]:
-    """What may stand in the place of a node."""
+    """Replacements of a node."""
     if type(node) in _OPERATORS:
         yield _OPERATORS[type(node)]()
     match node:
@@ -165,8 +165,8 @@ def _can_be_left_out(statement: ast.stmt) -> bool:
 
 def _own_lines(statement: ast.stmt) -> range:
     """The lines of a statement without those of the statements that it holds."""
-    held = [child.lineno for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt)]
-    end = min(held, default=(statement.end_lineno or statement.lineno) + 1)
+    inner = [child.lineno for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt)]
+    end = min(inner, default=(statement.end_lineno or statement.lineno) + 1)
     return range(statement.lineno, max(end, statement.lineno + 1))
 
 

@@ -1,4 +1,4 @@
-"""What to measure: which sizes fit, which data they need, which tasks they are."""
+"""Plan of measurements: sizes that fit, data that they need, and their tasks."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ Say = Callable[[str], None]
 
 
 def planned(sizes: Sequence[Size]) -> dict[Size, list[Variant]]:
-    """What to make of each size, smallest first: other orders and spellings only of the largest that has text."""
+    """Variants of each size to create, smallest first: other orders and spellings only of the largest that has text."""
     plan = {size: [Variant.GROUPED] for size in sorted(sizes, key=lambda size: size.rows)}
     if texts := [size for size in plan if size.text]:
         plan[texts[-1]] = list(Variant)

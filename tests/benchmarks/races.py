@@ -1,4 +1,4 @@
-"""How often a race keeps the best configuration, and how many calls it saves.
+"""Share of races that keep the best configuration, and of calls that they save.
 
     make races                                            all cases, 500 repetitions each, 36 cells, 1,000 queries
     make races RACES="--repetitions 100 --only binary"
@@ -114,21 +114,21 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=500)
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--data", type=Path, default=REPOSITORY.parent / "shared" / "data" / "robust03")
-    given = parser.parse_args()
+    options = parser.parse_args()
     sys.stdout.write(f"{'case':28}{'kept':>8}{'calls':>8}{'cells left':>12}\n")
-    for name, case in cases(given.data, given.only):
-        if given.only not in name:
+    for name, case in cases(options.data, options.only):
+        if options.only not in name:
             continue
         rng, survived, calls, left_over = np.random.default_rng(7), 0, 0.0, 0
-        for repetition in range(given.repetitions):
+        for repetition in range(options.repetitions):
             if repetition % AT_ONCE == 0:
                 drawn = weights(np.arange(QUERIES, dtype=np.uint64), REPLICATES, repetition).T.astype(np.float64)
             values, truth = case(rng)
-            left, made = run(values, drawn)
+            left, call_count = run(values, drawn)
             survived += bool(left[truth >= truth.max() - 1e-12].any())
-            calls += made / values.size
+            calls += call_count / values.size
             left_over += int(left.sum())
-        n = given.repetitions
+        n = options.repetitions
         sys.stdout.write(f"{name:28}{survived / n:>8.3f}{calls / n:>8.0%}{left_over / n:>12.1f}\n")
         sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""How fast is rankbeam, next to the tools its users would take otherwise, and next to bare scripts?
+"""Speed of rankbeam, compared with alternative tools and with bare scripts.
 
     make benchmark                                       everything: about an hour, 8 GB of disk, 3 GB kept
     python tests/benchmarks/run.py --sizes S,L --tools pytrec_eval,polars
@@ -50,7 +50,7 @@ def say(message: str) -> None:
 
 @dataclass
 class Report:
-    """What is printed in the end."""
+    """Results to print at the end."""
 
     shown: list[tables.Table] = field(default_factory=list)
     alone: list[Outcome] = field(default_factory=list)
@@ -69,16 +69,16 @@ def compare(size: Size, outcomes: Sequence[Outcome], report: Report) -> None:
     """Compare the values of all tools with rankbeam's from Parquet."""
     ours = find(outcomes, RANKBEAM, Source.PARQUET)
     values = agreement.read_values(ours.tool, ours.result)
-    found = {}
+    results = {}
     for one in outcomes:
         if one is not ours and one.failure is None:
             say(f"comparing {one.name}")
             theirs = agreement.read_values(one.tool, one.result)
             name = f"{one.tool.name}, {tables.SPELLED[one.task.source]}"
-            found[name] = agreement.compare(values, theirs, one.tool, ours.task.runs[0])
-            report.unexplained += [f"{size.name}: {name}: {words}" for words in found[name].unexplained]
-    if found:
-        report.shown.append(tables.agreement(size.name, found))
+            results[name] = agreement.compare(values, theirs, one.tool, ours.task.runs[0])
+            report.unexplained += [f"{size.name}: {name}: {words}" for words in results[name].unexplained]
+    if results:
+        report.shown.append(tables.agreement(size.name, results))
 
 
 def measure_size(size: Size, data: Path, chosen: Sequence[Tool], protocol: Protocol, report: Report) -> None:

@@ -49,10 +49,10 @@ CPU_HOUR, GB_SHUFFLED = 0.06, 0.011
 
 @dataclass(frozen=True)
 class Counted:
-    """What one run took.
+    """Costs of one run.
 
     Attributes:
-        batches: that are shuffled.
+        batches: number of shuffled batches.
         shuffled: their bytes.
         cpu_s: CPU seconds.
         peak: bytes of the largest process.
@@ -66,13 +66,13 @@ class Counted:
 
 @dataclass(frozen=True)
 class Figures:
-    """What is measured.
+    """Measured costs.
 
     Attributes:
         start_s, configuration_s: CPU seconds of a start without configurations, and of the start of each.
         row_s: CPU seconds of a row of one configuration with its share of the query.
-        query_bytes, row_bytes: of a query and a row in a shuffle.
-        batch_s, batch_bytes: of an empty batch in a shuffle.
+        query_bytes, row_bytes: bytes of a query and a row in a shuffle.
+        batch_s, batch_bytes: CPU seconds and bytes of an empty batch in a shuffle.
     """
 
     start_s: float
@@ -89,14 +89,14 @@ class Figures:
         rows = np.array([[queries * DEPTH * many] for queries, many in runs], float)
         starts = np.array([[1, many] for _, many in runs], float)
         data = np.array([[queries] for queries, _ in runs], float)
-        spent = [each.cpu_s - batch_s * each.batches for each in runs.values()]
-        plain = [each.shuffled - batch_bytes * each.batches for each in runs.values()]
+        spent = [run.cpu_s - batch_s * run.batches for run in runs.values()]
+        plain = [run.shuffled - batch_bytes * run.batches for run in runs.values()]
         seconds, *_ = np.linalg.lstsq(np.hstack([starts, rows]), np.array(spent), rcond=None)
         size, *_ = np.linalg.lstsq(np.hstack([data, rows]), np.array(plain), rcond=None)
         return cls(*seconds.tolist(), *size.tolist(), batch_s, batch_bytes)
 
     def run(self, queries: int, configurations: int) -> Counted:
-        """What a run takes, by the model; a worker holds one bucket, several times as large as its files."""
+        """Costs of a run, by the model; a worker holds one bucket, several times as large as its files."""
         rows = queries * DEPTH * configurations
         batches = shuffled_batches(queries, configurations)
         shuffled = self.query_bytes * queries + self.row_bytes * rows + self.batch_bytes * batches
@@ -168,9 +168,9 @@ def counted(folder: Path, queries: int, configurations: int) -> Counted:
     printed = folder / "counts.json"
     command = [sys.executable, scale_counts.__file__, str(data), str(configurations)]
     measure([*command, "--count"], printed)  # it takes time of its own: batches are not spilled
-    found, shuffled = json.loads(printed.read_text())
+    counts, shuffled = json.loads(printed.read_text())
     used = [measure(command, printed) for _ in range(REPEATED)]
-    return Counted(found, shuffled, min(each.cpu_s for each in used), max(each.peak_bytes for each in used))
+    return Counted(counts, shuffled, min(run.cpu_s for run in used), max(run.peak_bytes for run in used))
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -184,20 +184,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, help="keeps the generated data")
     parser.add_argument("--check", type=_size, action="append", default=[], metavar="QUERIES[xCONFIGURATIONS]")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rankbeam-scale-") as temporary:
-        folder = given.data or Path(temporary)
+        folder = options.data or Path(temporary)
         os.environ["TMPDIR"] = temporary
-        figures = Figures.of({each: counted(folder, *each) for each in MEASURED}, BATCH_S, empty_batch_bytes())
+        figures = Figures.of({size: counted(folder, *size) for size in MEASURED}, BATCH_S, empty_batch_bytes())
         sys.stdout.write("\n".join([*described(), str(figures), "", *table(figures), ""]))
-        for queries, many in given.check:
-            found, model = counted(folder, queries, many), figures.run(queries, many)
+        for queries, many in options.check:
+            counts, model = counted(folder, queries, many), figures.run(queries, many)
             results = f"{queries * DEPTH:,} x {many}"
             for name in ("batches", "shuffled", "cpu_s"):
-                measured, predicted = getattr(found, name), getattr(model, name)
+                measured, predicted = getattr(counts, name), getattr(model, name)
                 line = f"{results:>16} {name:<9} measured {measured:>14,.1f} model {predicted:>14,.1f}"
                 sys.stdout.write(f"{line} {predicted / measured - 1:+.0%}\n")
-            sys.stdout.write(f"{results:>16} peak      measured {found.peak / 1e6:,.0f} MB\n")
+            sys.stdout.write(f"{results:>16} peak      measured {counts.peak / 1e6:,.0f} MB\n")
 
 
 if __name__ == "__main__":

@@ -41,10 +41,10 @@ def main(data: Path, configurations: int, is_counting: bool) -> None:
     """Score, and print the number and the bytes of the batches that are shuffled."""
     with tempfile.TemporaryDirectory() as folder, nullcontext() if is_counting else spill.spilling():
         runs = [Path(folder, f"run{number}.parquet") for number in range(configurations)]
-        for each in runs:
-            each.symlink_to((data / "run.parquet").absolute())
+        for run in runs:
+            run.symlink_to((data / "run.parquet").absolute())
         options = ScoreOptions(output=f"{folder}/out", metrics=METRICS)
-        experiment = scoring_experiment(str(data / "qrels.parquet"), [str(each) for each in runs], options)
+        experiment = scoring_experiment(str(data / "qrels.parquet"), [str(run) for run in runs], options)
         pipeline = build(experiment, new_run(experiment, None), pipeline_options([]))
         shuffled = set(_shuffled(pipeline.to_runner_api())) if is_counting else set()
         result = pipeline.run()
@@ -65,16 +65,16 @@ def _sums(infos: Iterable[Any], shuffled: set[str]) -> tuple[int, float]:
             count, total, *_ = monitoring_infos.extract_distribution(info)
             sampled[name] += count
             size[name] += total
-    each = {name: elements[name] for name in shuffled if elements[name]}
-    return sum(each.values()), sum(count * size[name] / sampled[name] for name, count in each.items())
+    sums = {name: elements[name] for name in shuffled if elements[name]}
+    return sum(sums.values()), sum(count * size[name] / sampled[name] for name, count in sums.items())
 
 
 def _shuffled(pipeline: object) -> list[str]:
     """The collections of batches that are shuffled."""
     urn = common_urns.primitives.GROUP_BY_KEY.urn
     transforms = pipeline.components.transforms.values()  # type: ignore[attr-defined]
-    groups = [each for each in transforms if each.spec.urn == urn and BATCHES in each.unique_name]
-    return [collection for each in groups for collection in each.inputs.values()]
+    groups = [transform for transform in transforms if transform.spec.urn == urn and BATCHES in transform.unique_name]
+    return [collection for transform in groups for collection in transform.inputs.values()]
 
 
 def empty_batch_bytes() -> int:

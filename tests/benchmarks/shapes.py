@@ -1,4 +1,4 @@
-"""What scores look like: shapes that are drawn at random, and the scores of real runs.
+"""Shapes of scores: random distributions, and the scores of real runs.
 
 A shape draws samples of n queries for some configurations. As in an evaluation the configurations see the same queries:
 half of the time a configuration's value is the one that all have in common.
@@ -24,10 +24,10 @@ METRICS = ("AP", "nDCG@10", "P@10", "RR", "Success@10", "Success@1")
 
 @dataclass(frozen=True)
 class Shape:
-    """Where samples are from.
+    """Source of samples.
 
     Attributes:
-        name: of the shape.
+        name: name of the shape.
         sample: from a generator, and numbers of samples and queries, to float64[samples, queries, k].
         truth: float64[k], the true means.
         floor: the lowest value there can be. Differences have -1.
@@ -149,9 +149,9 @@ def simulated() -> list[Shape]:
 def real(robust: Path) -> Iterator[Shape]:
     """Scores of the runs of TREC's Robust track 2003, and their differences from the first run."""
     with tempfile.TemporaryDirectory() as folder:
-        asked = [word for metric in METRICS for word in ("-m", metric)]
+        arguments = [word for metric in METRICS for word in ("-m", metric)]
         runs = sorted(map(str, (robust / "runs").iterdir()))
-        command = [sys.executable, "-m", "rankbeam", "score", str(robust / "qrels.txt.gz"), *runs, *asked]
+        command = [sys.executable, "-m", "rankbeam", "score", str(robust / "qrels.txt.gz"), *runs, *arguments]
         subprocess.run([*command, "--output", folder], check=True, capture_output=True)
         rows = pads.dataset(f"{folder}/query_metrics", partitioning=None).to_table().to_pylist()
     ids = sorted({row["config_id"] for row in rows})

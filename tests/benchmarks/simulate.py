@@ -1,4 +1,4 @@
-"""How often intervals hold the true mean: shapes of scores × numbers of queries.
+"""Coverage of intervals: shapes of scores × numbers of queries.
 
     make simulate                                                    all shapes, 20 to 300 queries, 1,000 samples each
     make simulate SIMULATE="--queries 50 --samples 4000 --only RR"
@@ -37,7 +37,7 @@ AT_ONCE = 50
 
 @dataclass(frozen=True)
 class Covered:
-    """What one sample says: whether intervals hold, and how wide they are.
+    """Coverage and widths of one sample's intervals.
 
     Attributes:
         plain, single: bool[k] and float64[k].
@@ -65,7 +65,7 @@ def intervals_of(values: FloatArray, replicates: FloatArray, shape: Shape) -> tu
     columns = zip(rows, m.highest, successes, strict=True)
     estimates = [Estimate(m.count, *row, shape.floor, shape.ceiling, highest, k) for row, highest, k in columns]
     joint = list(zip(*(ends.tolist() for ends in joint_intervals(estimates, replicates)), strict=True))
-    return [each.interval() for each in estimates], joint
+    return [estimate.interval() for estimate in estimates], joint
 
 
 def covered(values: FloatArray, replicates: FloatArray, shape: Shape) -> Covered:
@@ -74,11 +74,11 @@ def covered(values: FloatArray, replicates: FloatArray, shape: Shape) -> Covered
     Args:
         values: float64[n, k].
         replicates: float64[k, b].
-        shape: where the values are from.
+        shape: source of the values.
     """
     single, joint = intervals_of(values, replicates, shape)
 
-    def held(intervals: Sequence[Interval]) -> tuple[FloatArray, FloatArray]:
+    def coverage_of(intervals: Sequence[Interval]) -> tuple[FloatArray, FloatArray]:
         low, high = np.array(intervals).T
         rounding = 1e-9  # a true mean of 0.1 is not the mean of rounded tenths
         return (low - rounding <= shape.truth) & (shape.truth <= high + rounding), high - low
@@ -89,39 +89,42 @@ def covered(values: FloatArray, replicates: FloatArray, shape: Shape) -> Covered
         for mean, error, drawn in zip(means.tolist(), errors.tolist(), replicates, strict=True)
     ]
     if not joint:
-        return Covered(held(plain), held(single), None)
-    return Covered(held(plain), held(single), (*held(joint), int(np.argmax(means))))
+        return Covered(coverage_of(plain), coverage_of(single), None)
+    return Covered(coverage_of(plain), coverage_of(single), (*coverage_of(joint), int(np.argmax(means))))
 
 
 def simulate(shape: Shape, queries: int, samples: int, seed: int = 0) -> list[float]:
     """Shares and widths of a shape.
 
     Args:
-        shape: where samples are from.
+        shape: source of the samples.
         queries: n.
-        samples: how many.
-        seed: of the samples; their weights are those of queries that no other sample has.
+        samples: number of samples.
+        seed: seed of the samples; their weights are those of queries that no other sample has.
 
     Returns:
         Share and width of plain, single and joint intervals, and the share of the picked ones.
     """
     rng = np.random.default_rng([seed, queries])
-    found: list[Covered] = []
-    while len(found) < samples:
-        hashes = mix(np.arange(queries, dtype=np.uint64) + np.uint64(len(found) * queries))
+    simulated: list[Covered] = []
+    while len(simulated) < samples:
+        hashes = mix(np.arange(queries, dtype=np.uint64) + np.uint64(len(simulated) * queries))
         drawn = weights(hashes, REPLICATES, seed).astype(np.float64)
         total = drawn.sum(axis=0)
         values = shape.sample(rng, AT_ONCE, queries)
         replicates = values.transpose(0, 2, 1) @ drawn / np.where(total > 0, total, np.nan)
-        found += [covered(*sample, shape) for sample in zip(values, replicates, strict=True)]
+        simulated += [covered(*sample, shape) for sample in zip(values, replicates, strict=True)]
     columns = []
     for kind in ("plain", "single"):
-        columns += [float(np.mean([getattr(each, kind)[part] for each in found])) for part in (0, 1)]
-    joint = [each.joint for each in found if each.joint is not None]
+        columns += [float(np.mean([getattr(result, kind)[part] for result in simulated])) for part in (0, 1)]
+    joint = [result.joint for result in simulated if result.joint is not None]
     if not joint:
         return [*columns, np.nan, np.nan, np.nan]
-    columns += [float(np.mean([held.all() for held, *_ in joint])), float(np.mean([width for _, width, _ in joint]))]
-    return [*columns, float(np.mean([held[best] for held, _, best in joint]))]
+    columns += [
+        float(np.mean([is_covered.all() for is_covered, *_ in joint])),
+        float(np.mean([width for _, width, _ in joint])),
+    ]
+    return [*columns, float(np.mean([is_covered[best] for is_covered, _, best in joint]))]
 
 
 def main() -> None:
@@ -130,7 +133,7 @@ def main() -> None:
     parser.add_argument("--queries", default="20,50,100,300")
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--only", default="", help="shapes whose names contain this")
-    given = parser.parse_args()
+    options = parser.parse_args()
     shared = Path(os.environ.get("RANKBEAM_SHARED_DATA") or REPOSITORY.parent / "shared" / "data")
     shapes = simulated() + (list(real(shared / "robust03")) if shared.is_dir() else [])
     columns = (("plain", 9), ("width", 7), ("single", 9), ("width", 7), ("joint", 9), ("width", 7), ("picked", 9))
@@ -139,15 +142,15 @@ def main() -> None:
     began = time.process_time()
     with threadpool_limits(1):
         for shape in shapes:
-            for queries in map(int, given.queries.split(",")) if given.only in shape.name else ():
-                found = zip(simulate(shape, queries, given.samples), columns, strict=True)
+            for queries in map(int, options.queries.split(",")) if options.only in shape.name else ():
+                results = zip(simulate(shape, queries, options.samples), columns, strict=True)
                 cells = [
                     f"{'–':>{wide}}" if np.isnan(x) else f"{x:>{wide}.3f}" if name == "width" else f"{x:>{wide}.1%}"
-                    for x, (name, wide) in found
+                    for x, (name, wide) in results
                 ]
                 sys.stdout.write(f"{shape.name:<34}{queries:>8}{''.join(cells)}\n")
                 sys.stdout.flush()
-    sys.stdout.write(f"{given.samples:,} samples each, {time.process_time() - began:.0f} s of CPU\n")
+    sys.stdout.write(f"{options.samples:,} samples each, {time.process_time() - began:.0f} s of CPU\n")
 
 
 if __name__ == "__main__":

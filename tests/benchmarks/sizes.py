@@ -1,4 +1,4 @@
-"""How much data there is, in which order and spelling, where it lies, and how much room it takes."""
+"""Sizes of the data, its orders and spellings, its folders, and the room on disk that it needs."""
 
 import re
 import shutil
@@ -22,7 +22,7 @@ BYTES_PER_ROW = {Variant.GROUPED: 54, Variant.SHUFFLED: 18, Variant.MIXED: 38}
 """On the disk, for each row of the run, with its share of the judgements; measured at L."""
 PARQUET_BYTES_PER_ROW = 16
 RESULT_BYTES_PER_QUERY = 5_000
-"""What the tools write while they are measured, all together; generous."""
+"""Generous estimate of the bytes that all tools write while they are measured."""
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,15 @@ class Size:
 
     @property
     def text(self) -> bool:
-        """Whether there is TREC text besides Parquet."""
+        """Return whether the size has TREC text besides Parquet."""
         return self.rows <= LARGEST_WITH_TEXT
 
     def folder(self, data: Path, variant: Variant) -> Path:
-        """Where a variant of it lies."""
+        """The folder of one of its variants."""
         return data / "-".join([f"{self.queries}x{self.depth}", *variant.split()])
 
     def bytes_needed(self, data: Path, variants: list[Variant]) -> int:
-        """What measuring this size takes on the disk, besides what is there already."""
+        """Additional room on disk that measuring this size needs."""
         per_row = BYTES_PER_ROW if self.text else {Variant.GROUPED: PARQUET_BYTES_PER_ROW}
         missing = [variant for variant in variants if not self.folder(data, variant).is_dir()]
         return self.rows * sum(per_row[variant] for variant in missing) + self.queries * RESULT_BYTES_PER_QUERY
@@ -71,10 +71,10 @@ def parse_size(text: str) -> Size:
     Raises:
         ValueError: it is neither.
     """
-    found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
-    if not found and text not in NAMED:
-        raise ValueError(f"{text!r} is no size: {', '.join(NAMED)}, or queries and depth such as 50x20")
-    return Size(text, int(found[1]), int(found[2])) if found else NAMED[text]
+    match = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
+    if not match and text not in NAMED:
+        raise ValueError(f"{text!r} is not a size: {', '.join(NAMED)}, or queries and depth such as 50x20")
+    return Size(text, int(match[1]), int(match[2])) if match else NAMED[text]
 
 
 def free_bytes(folder: Path) -> int:

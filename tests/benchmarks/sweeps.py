@@ -32,17 +32,17 @@ def main() -> None:
     parser.add_argument("--words", type=int, default=130, help="of a document, on average")
     parser.add_argument("--chunkings", default=str(len(CHUNKINGS)), metavar="N,N", help="the first N of six")
     parser.add_argument("--whole", action="store_true", help="do not cut; compare two values of b")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rankbeam-sweeps-") as name:
         folder = Path(name)
-        make(folder, given.documents, given.words)
-        for experiment in experiments(given.whole, [int(count) for count in given.chunkings.split(",")]):
+        make(folder, options.documents, options.words)
+        for experiment in experiments(options.whole, [int(count) for count in options.chunkings.split(",")]):
             for time in ("first", "again"):
                 evaluated(folder, experiment, time)
 
 
 def experiments(whole: bool, chunkings: list[int]) -> Iterator[dict[str, object]]:
-    """What is measured; experiments of another name have indexes of their own."""
+    """An experiment to measure; experiments of another name have indexes of their own."""
     common = {"metrics": ["nDCG@10", "R@10"], "statistics": {"replicates": 1000}}
     common["dataset"] = {"queries": "queries.jsonl", "qrels": "qrels.tsv", "corpus": "corpus.jsonl"}
     if whole:
@@ -85,9 +85,9 @@ def make(folder: Path, documents: int, words: int) -> None:
     ]
 
     def text(length: int) -> str:
-        said = [terms[place] for place in draw.zipf(EXPONENT, length) % TERMS]
-        said[SENTENCE - 1 :: SENTENCE] = [f"{word}." for word in said[SENTENCE - 1 :: SENTENCE]]
-        return " ".join(said)
+        words = [terms[place] for place in draw.zipf(EXPONENT, length) % TERMS]
+        words[SENTENCE - 1 :: SENTENCE] = [f"{word}." for word in words[SENTENCE - 1 :: SENTENCE]]
+        return " ".join(words)
 
     lengths = draw.lognormal(np.log(words) - SPREAD**2 / 2, SPREAD, documents).astype(int).clip(5, 2000)
     with (folder / "corpus.jsonl").open("w") as file:

@@ -59,8 +59,8 @@ def comparison(label: str, outcomes: Sequence[Outcome], source: Source) -> Table
 
 def _compared(outcome: Outcome, ours: Usage) -> Sequence[str]:
     if outcome.failure is not None:
-        said = outcome.failure.splitlines()
-        return [outcome.tool.name, *["–"] * 7, ": ".join(dict.fromkeys([said[0], said[-1]]))]
+        lines = outcome.failure.splitlines()
+        return [outcome.tool.name, *["–"] * 7, ": ".join(dict.fromkeys([lines[0], lines[-1]]))]
     theirs, walls = outcome.typical, [usage.wall_s for usage in outcome.usages]
     pairs = [(theirs.wall_s, ours.wall_s), (theirs.cpu_s, ours.cpu_s), (theirs.peak_bytes, ours.peak_bytes)]
     wall, cpu, peak = (f"{one / other:.2f}" for one, other in pairs)
@@ -73,18 +73,18 @@ def _megabytes(usage: Usage) -> str:
     return f"{usage.peak_bytes / MEGABYTE:,.0f}"
 
 
-def agreement(label: str, found: Mapping[str, Agreement]) -> Table:
-    """How every tool's values compare with ours."""
+def agreement(label: str, agreements: Mapping[str, Agreement]) -> Table:
+    """Table of the agreement of every tool's values with ours."""
     columns = ("tool:", "queries", "differing", "largest difference", "known:", "unexplained:")
     table = Table(f"{label}: values per query against rankbeam's from Parquet", columns)
-    for name, one in found.items():
+    for name, one in agreements.items():
         figures = [f"{one.queries:,}", f"{one.differing:,}", f"{one.largest:.1e}"]
         table.rows.append([name, *figures, "; ".join(one.known) or "–", "; ".join(one.unexplained) or "–"])
     return table
 
 
 def scaling(outcomes: Iterable[Outcome]) -> Table:
-    """What rankbeam takes for more rows, in other orders and spellings."""
+    """Table of rankbeam's costs for more rows, other orders and spellings."""
     columns = ("input:", "from:", "rows", "wall s", "CPU s", "peak MB", "rows/s")
     table = Table("rankbeam alone", columns)
     for one in outcomes:

@@ -92,13 +92,15 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=1_000_000)
     parser.add_argument("--payload", type=int, default=10_000)
     parser.add_argument("--per-minute", type=float, default=600_000)
-    given = parser.parse_args()
+    options = parser.parse_args()
     began = time.process_time()
     with tempfile.TemporaryDirectory(prefix="rankbeam-tasks-") as folder, spill.spilling():
-        run(given.tasks, given.payload, given.per_minute, folder)
+        run(options.tasks, options.payload, options.per_minute, folder)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_BYTES
     cpu_s = time.process_time() - began
-    sys.stdout.write(f"{given.tasks:,} tasks of {given.payload:,} B: peak {peak / 1e6:,.0f} MB, {cpu_s:,.0f} CPU s\n")
+    sys.stdout.write(
+        f"{options.tasks:,} tasks of {options.payload:,} B: peak {peak / 1e6:,.0f} MB, {cpu_s:,.0f} CPU s\n"
+    )
 
 
 def run(tasks: int, payload: int, per_minute: float, folder: str) -> None:
@@ -108,8 +110,8 @@ def run(tasks: int, payload: int, per_minute: float, folder: str) -> None:
     pieces = [range(first, tasks, _PIECES) for first in range(_PIECES)]
     with beam.Pipeline(runner=FnApiRunner()) as pipeline:
         summary = pipeline | "Summary" >> beam.Create([DatasetSummary()])
-        made = pipeline | "Pieces" >> beam.Create(pieces) | "Spread" >> beam.Reshuffle()
-        batches = made | "Tasks" >> beam.FlatMap(batches_in).with_output_types(TaskBatch)
+        elements = pipeline | "Pieces" >> beam.Create(pieces) | "Spread" >> beam.Reshuffle()
+        batches = elements | "Tasks" >> beam.FlatMap(batches_in).with_output_types(TaskBatch)
         called = batches | CallServices(stage, Ledger(folder), summary)
         counted = called.answers | "Count" >> beam.combiners.Count.Globally()
         _ = counted | beam.Map(_check, tasks)

@@ -19,14 +19,14 @@ PEERS_PYTHON = os.path.abspath(os.environ.get("PEERS_PYTHON", sys.executable))  
 
 
 class Source(StrEnum):
-    """What judgements and run are read from."""
+    """Form of the files of judgements and run."""
 
     PARQUET = "parquet"
     TEXT = "trec"
 
 
 class Ties(StrEnum):
-    """Which scores of a query a tool ranks in another order than rankbeam, which takes them as doubles."""
+    """Scores of a query that a tool ranks in another order than rankbeam, which reads doubles."""
 
     SAME = "none"
     FLOAT32 = "scores that differ as doubles are equal as float32, and tied"
@@ -36,14 +36,14 @@ class Ties(StrEnum):
 
 @dataclass(frozen=True)
 class Task:
-    """What is scored.
+    """Data to score.
 
     Attributes:
         label: the size, and what is special about the rows.
         qrels: the judgements.
         runs: the run; rankbeam alone can have several.
-        rows: how many rows all runs have.
-        source: what the files are.
+        rows: number of rows of all runs.
+        source: form of the files.
     """
 
     label: str
@@ -58,13 +58,13 @@ class Tool:
     """A program that scores a run.
 
     Attributes:
-        name: what --tools and the tables call it.
-        sources: what it reads.
+        name: its name in --tools and the tables.
+        sources: forms of files that it reads.
         command: its program and arguments for a task, and the file or folder for its values.
         modules: Python packages it needs.
         program: a program it needs, in place of packages.
-        ties: how it orders ties.
-        tolerance: how far its values may be from ours, as it rounds them.
+        ties: its order of ties.
+        tolerance: largest difference from our values that its rounding explains.
         large: it takes part in sizes that are too large for text: it does not hold all rows more than once.
     """
 
@@ -78,7 +78,7 @@ class Tool:
     large: bool = False
 
     def missing(self) -> str | None:
-        """What of its needs is not installed."""
+        """The programs and packages that it needs and that are not installed."""
         if self.program is not None:
             return None if shutil.which(self.program) else f"no program {self.program}"
         absent = [module for module in self.modules if not _importable(module)]

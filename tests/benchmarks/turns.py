@@ -12,14 +12,14 @@ from tools import RANKBEAM, Source, Task, Tool
 
 @dataclass
 class Outcome:
-    """What came of a tool on a task.
+    """Outcome of a tool on a task.
 
     Attributes:
         tool: the tool.
         task: the task.
-        result: what it wrote last.
-        usages: what it took each time, without the warm-up.
-        failure: why there is nothing, if so.
+        result: its last output.
+        usages: time and memory of each run, without the warm-up.
+        failure: reason of a failure, if any.
     """
 
     tool: Tool
@@ -53,7 +53,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Protocol:
-    """How to measure: repetitions that count, whether one before them warms up, and who is told of each."""
+    """Protocol of measurements: repetitions that count, a warm-up before them, and a listener."""
 
     repetitions: int
     warm_up: bool
@@ -65,9 +65,9 @@ def in_turn(tools: Iterable[Tool], tasks: Sequence[Task], work: Path, protocol: 
 
     Args:
         tools: those to measure; one that is not installed yields an outcome that says so.
-        tasks: what to score.
+        tasks: data to score.
         work: a folder for their results.
-        protocol: how to measure.
+        protocol: protocol of the measurements.
 
     Raises:
         CommandFailed: rankbeam failed; there is nothing to compare the others with.
@@ -81,7 +81,7 @@ def in_turn(tools: Iterable[Tool], tasks: Sequence[Task], work: Path, protocol: 
         for outcome in outcomes:
             if outcome.failure is None:
                 outcome.run(counts=turn > 0)
-                protocol.say(_told(outcome, turn))
+                protocol.say(_failure(outcome, turn))
             if outcome.failure is not None and outcome.tool.name == RANKBEAM:
                 raise CommandFailed(f"{outcome.name}: {outcome.failure}")
     return outcomes
@@ -95,7 +95,7 @@ def _reason_not_to(tool: Tool, task: Task) -> str | None:
     return None
 
 
-def _told(outcome: Outcome, turn: int) -> str:
+def _failure(outcome: Outcome, turn: int) -> str:
     """A line of progress."""
     which = f"run {turn}" if turn else "warm-up"
     took = f"{outcome.usages[-1].wall_s:.2f} s" if outcome.usages else "done"

@@ -95,9 +95,9 @@ def rate_of(google: Cloud, read: Callable[[str, Path], None], rows: int, rounds:
             start = time.process_time()
             read(path, Path(folder, "rows"))
             rates.append(rows / (time.process_time() - start))
-            found = Path(folder, "rows").read_text()
-        if found != str(rows):
-            raise SystemExit(f"{found} of {rows} rows were read")
+            text = Path(folder, "rows").read_text()
+        if text != str(rows):
+            raise SystemExit(f"{text} of {rows} rows were read")
     return float(np.median(rates))
 
 

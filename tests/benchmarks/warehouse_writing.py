@@ -48,18 +48,18 @@ RUN = Run("run", "benchmark", datetime(2026, 3, 1, 12, 30, 15, 123456, UTC), "na
 TABLE = "query_metrics"
 
 _batches: list[Any] = []
-"""What the pipeline under way writes: its steps find it here, so that its coders see none of it."""
+"""Tables of the running pipeline: its steps find them here, so that coders do not see them."""
 
 
 def evaluation() -> Evaluation:
     """One configuration and twelve metrics."""
-    asked = Configuration("0123456789abcdef", "bm25", 0, "run_file", "{}", 100, None)
-    return Evaluation((asked,), tuple(map(parse_metric, METRICS)), ())
+    configuration = Configuration("0123456789abcdef", "bm25", 0, "run_file", "{}", 100, None)
+    return Evaluation((configuration,), tuple(map(parse_metric, METRICS)), ())
 
 
 def tables_of(rows: int) -> Iterator[pa.Table]:
     """Rows without the common columns, in batches."""
-    draw, asked = np.random.default_rng(1), evaluation()
+    draw, configuration = np.random.default_rng(1), evaluation()
     for start in range(0, rows, BATCH):
         number = range(start, min(start + BATCH, rows))
         ids = pa.array([f"query-{i:07d}" for i in number])
@@ -68,7 +68,7 @@ def tables_of(rows: int) -> Iterator[pa.Table]:
         values[:, len(METRICS) // 2 :] = values[:, len(METRICS) // 2 :].round(1)  # few values, as P@10 has
         scored = ScoredConfiguration(0, (ScoredPanel(np.zeros(len(number), np.int8), values),))
         queries = pa.RecordBatch.from_arrays([ids, texts], ["query_id", "text"])
-        yield from query_metrics(ScoredPartition(queries, {}, (scored,)), asked)
+        yield from query_metrics(ScoredPartition(queries, {}, (scored,)), configuration)
 
 
 def batch(number: int) -> Any:
@@ -128,9 +128,9 @@ def rate_of(google: Cloud, write: Callable[[Cloud, Tables], None], batches: list
         write(google, into)
         rates.append(rows / (time.process_time() - start))
         query = f"SELECT count(*), count(DISTINCT query_id), sum(ARRAY_LENGTH(metrics)) FROM `{into.dataset}.{TABLE}`"
-        found = [tuple(row) for row in into.client.query(query).result()]
-        if found != [(rows, rows, rows * len(METRICS))]:
-            raise SystemExit(f"the table holds {found}, not {rows} rows of {len(METRICS)} metrics each")
+        result = [tuple(row) for row in into.client.query(query).result()]
+        if result != [(rows, rows, rows * len(METRICS))]:
+            raise SystemExit(f"the table holds {result}, not {rows} rows of {len(METRICS)} metrics each")
         into.client.delete_dataset(into.dataset, delete_contents=True)
     _batches.clear()
     gc.unfreeze()

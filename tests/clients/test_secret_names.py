@@ -33,7 +33,7 @@ collection q query size design signal
 """
 
 
-@pytest.mark.parametrize("name", [each(name) for name in HEADERS.split() for each in (str, str.upper, str.lower)])
+@pytest.mark.parametrize("name", [spelled(name) for name in HEADERS.split() for spelled in (str, str.upper, str.lower)])
 def test_headers_of_secrets(name: str) -> None:
     assert names_secret(name)
 

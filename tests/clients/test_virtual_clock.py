@@ -129,7 +129,7 @@ def test_a_thread_that_waits_for_the_outcome_of_another_lets_time_pass(clock: Vi
 
 
 def traced(seed: int) -> list[tuple[int, float]]:
-    """What tasks that sleep, work in threads and start each other do, and when."""
+    """The actions, with their times, of tasks that sleep, work in threads and start each other."""
     chance, trace = random.Random(seed), []
     plan = [[chance.choice(("sleep", "thread")) for _ in range(10)] for _ in range(20)]
     with VirtualClock() as clock:

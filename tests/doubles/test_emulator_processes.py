@@ -39,7 +39,7 @@ with cloud() as google:
 
 
 def refused(addresses: Iterable[str]) -> bool:
-    """Whether no server listens at any of the addresses."""
+    """Return whether no server listens at any of the addresses."""
     for address in addresses:
         host, port = address.removeprefix("http://").split(":")
         # Refused, or reset while the listener is being closed.

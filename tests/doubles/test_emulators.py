@@ -116,7 +116,7 @@ def load(client: bigquery.Client, name: str, uri: str, disposition: str = "WRITE
 
 
 def query_rows(client: bigquery.Client, query: str, **parameters: str | list[str]) -> list[tuple[Any, ...]]:
-    """What a query with text parameters answers."""
+    """The rows of a query with text parameters."""
     query_parameters = [
         bigquery.ArrayQueryParameter(name, "STRING", value)
         if isinstance(value, list)

@@ -26,7 +26,7 @@ def test_thresholds_are_strict() -> None:
             {"vector_similarity_threshold": 0.25},
         ]
         answers = rag(server, *(question(top_k=5, filter=value) for value in filters))
-    assert [len(scored_documents(value)) for value in answers] == [1, 2, 1, 2]
+    assert [len(scored_documents(answer)) for answer in answers] == [1, 2, 1, 2]
 
 
 def test_a_reranker_turns_the_order_and_leaves_the_scores() -> None:

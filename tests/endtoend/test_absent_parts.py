@@ -46,7 +46,7 @@ def test_a_system_that_always_refuses_is_right_only_where_there_is_no_answer(
     contexts = [[{"text": "Owners pay."}], [], [{"doc_id": "d1", "text": "It rains."}], None]
     rows = [{"query_id": name, "answer": REFUSAL} for name in QUERIES]
     answers = [
-        row | ({} if (given := contexts[place % 4]) is None else {"contexts": given}) for place, row in enumerate(rows)
+        row | ({} if (texts := contexts[place % 4]) is None else {"contexts": texts}) for place, row in enumerate(rows)
     ]
     dataset = {
         "queries": write(
@@ -74,10 +74,10 @@ def test_a_system_that_always_refuses_is_right_only_where_there_is_no_answer(
     assert "reference answers that refuse or make no claim, without a word whether an answer exists: 1;" in done.stderr
     results = Results(str(tmp_path / "out"), "r")
     names = {row["config_id"]: row["name"] for row in results.configurations}
-    found = {
-        row["query_id"]: each["reason"] if each["value"] is None else each["value"]
+    values = {
+        row["query_id"]: cell["reason"] if cell["value"] is None else cell["value"]
         for row in results.table("query_metrics").to_pylist()
-        for each in row["metrics"]
-        if names[row["config_id"]] == "prod" and each["metric"].startswith("ClaimF1")
+        for cell in row["metrics"]
+        if names[row["config_id"]] == "prod" and cell["metric"].startswith("ClaimF1")
     }
-    assert found == CLAIM_F1
+    assert values == CLAIM_F1

@@ -23,10 +23,10 @@ EMPTY = Ranking((), (), ())
 
 def leaving_out(empty: Any) -> AbstractContextManager[tuple[str, list[str]]]:
     """A service that has nothing for question 3, and says so in its own way."""
-    found = answers(QUERIES)
+    rankings = answers(QUERIES)
 
     def respond(query: str) -> tuple[int, bytes]:
-        answer = empty if query == "question 3" else {"hits": {"hits": found[query]}}
+        answer = empty if query == "question 3" else {"hits": {"hits": rankings[query]}}
         return 200, json.dumps(answer).encode()
 
     return responding(respond)
@@ -41,17 +41,17 @@ def experiment(folder: Path, url: str, **parameters: Any) -> str:
 
 @pytest.mark.parametrize("empty", [{"hits": None}, *in_campaigns({}, {"hits": {"total": 0}})])
 def test_an_absent_list_is_an_empty_ranking(empty: Any, tmp_path: Path) -> None:
-    with leaving_out(empty) as (url, asked):
+    with leaving_out(empty) as (url, queries):
         outcome = rankbeam("evaluate", experiment(tmp_path, url), "--run-id", "r1")
     assert outcome.status == 0, outcome.stderr
-    assert len(asked) == QUERIES
+    assert len(queries) == QUERIES
     values = query_values(Results(str(tmp_path / "out"), "r1"))["remote"]
     assert values["q3"] == {"nDCG@10": 0.0, "P@5": 0.0, "R@20": 0.0}
     assert all(any(values[query].values()) for query in values if query != "q3")
 
 
 @pytest.mark.parametrize(
-    ("empty", "parameters", "said"),
+    ("empty", "parameters", "message"),
     [
         ({}, {"results_required": True}, "with results_required: false, an absent list counts as empty"),
         ({"error": {"code": 13}}, {}, 'the answer holds an error: {"code": 13}'),
@@ -64,17 +64,17 @@ def test_an_absent_list_is_an_empty_ranking(empty: Any, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_malformed_is_said_with_what_to_do_and_not_asked_nine_times(
-    empty: Any, parameters: dict[str, Any], said: str, tmp_path: Path
+    empty: Any, parameters: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    with leaving_out(empty) as (url, asked):
+    with leaving_out(empty) as (url, queries):
         outcome = rankbeam("evaluate", experiment(tmp_path, url, **parameters), "--run-id", "r1")
     assert outcome.status == 0, outcome.stderr
     (row,) = failure_rows(tmp_path / "out", "r1")
     assert (row["query_id"], row["kind"]) == ("q3", "malformed")
     assert row["attempts"] >= 3  # a connection that breaks on a busy machine is an attempt, too
     assert "results: hits" in row["message"]
-    assert said in row["message"]
-    assert len(asked) == QUERIES + 2
+    assert message in row["message"]
+    assert len(queries) == QUERIES + 2
 
 
 @pytest.mark.parametrize(

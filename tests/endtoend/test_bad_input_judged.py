@@ -24,7 +24,7 @@ def judge(**settings: Any) -> dict[str, Any]:
 
 
 def without(key: str) -> dict[str, Any]:
-    """What `experiment` takes to leave out a key of the dataset."""
+    """Value that makes `experiment` leave out a key of the dataset."""
     return {"left_out": key}
 
 
@@ -59,9 +59,9 @@ def experiment(folder: Path, model: dict[str, Any], quota: dict[str, Any], more:
     """An experiment of which keys are added, replaced, or with None removed."""
     write(folder / "t.txt", "Answer {query}\nin {langauge} from {contexts}.\n")
     path = Path(write_experiment(folder, MODEL | model, quota, **more))
-    given = {key: value for key, value in yaml.safe_load(path.read_text()).items() if value is not None}
-    given["dataset"].pop(given.pop("left_out", ""), None)
-    return write(path, yaml.safe_dump(given, sort_keys=False))
+    content = {key: value for key, value in yaml.safe_load(path.read_text()).items() if value is not None}
+    content["dataset"].pop(content.pop("left_out", ""), None)
+    return write(path, yaml.safe_dump(content, sort_keys=False))
 
 
 def lines_with(path: str, text: str) -> set[int]:
@@ -71,14 +71,14 @@ def lines_with(path: str, text: str) -> set[int]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_mistake_is_refused_with_its_line_and_what_to_do(case: str, tmp_path: Path) -> None:
-    model, quota, more, named, said = CASES[case]
+    model, quota, more, named, message = CASES[case]
     path = experiment(tmp_path, model, quota, more)
     outcome = rankbeam("validate", path)
     assert (outcome.status, outcome.stdout) == (2, "")
     problems = re.findall(rf"{re.escape(path)}:(\d+): (.*)", outcome.stderr)
     (problem,) = problems  # and nothing that follows from it
     assert int(problem[0]) in lines_with(path, named)
-    assert re.search(said, problem[1]), problem
+    assert re.search(message, problem[1]), problem
     assert rankbeam("plan", path).stderr == outcome.stderr
 
 
@@ -94,9 +94,9 @@ def test_a_prompt_that_is_longer_than_the_quota_of_a_minute_is_found_by_the_plan
     outcome = rankbeam("plan", path)
     (line,) = lines_with(path, "tokens_per_minute")
     assert outcome.status == 2
-    said = rf"{re.escape(path)}:{line}: quotas\.m\.tokens_per_minute: is 4,200, and a prompt of this dataset"
+    message = rf"{re.escape(path)}:{line}: quotas\.m\.tokens_per_minute: is 4,200, and a prompt of this dataset"
     assert re.search(
-        rf"{said} and its answer take up to [45],\d\d\d: such a call could never begin; raise it", outcome.stderr
+        rf"{message} and its answer take up to [45],\d\d\d: such a call could never begin; raise it", outcome.stderr
     )
     enough = experiment(tmp_path, {}, {"tokens_per_minute": 6000}, {})
     assert rankbeam("plan", enough).status == 0

@@ -61,7 +61,7 @@ def evaluate(path: str, *arguments: str) -> Outcome:
 
 
 def exact(rows: list[dict[str, Any]]) -> list[str]:
-    return sorted(json.dumps(each, sort_keys=True, default=str) for each in rows)
+    return sorted(json.dumps(row, sort_keys=True, default=str) for row in rows)
 
 
 def in_files(output: Path, name: str, run_id: str = "r1") -> list[str]:
@@ -82,7 +82,10 @@ def test_a_run_is_in_bigquery_when_the_command_ends_and_replaced_by_the_next(
     assert (first.status, bigquery.rows("runs")[0]["experiment"]) == (0, "to-bigquery"), first.stderr
     assert_loaded(bigquery, tmp_path / "out")
     assert len(bigquery.rows("query_metrics")) == 4
-    assert {document["doc_id"] for each in bigquery.rows("rankings") for document in each["documents"]} == {"d1", "d2"}
+    assert {document["doc_id"] for record in bigquery.rows("rankings") for document in record["documents"]} == {
+        "d1",
+        "d2",
+    }
     begun = bigquery.rows("runs")[0]["started_at"]
     assert evaluate(path).status == 0
     assert_loaded(bigquery, tmp_path / "out")
@@ -110,7 +113,7 @@ def test_worker_processes_load_too(bigquery: StrictBigQuery, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("dataset", "fault", "said"),
+    ("dataset", "fault", "message"),
     [
         ("warehouse", None, "'warehouse' is not a BigQuery dataset; write project.dataset"),
         (
@@ -126,7 +129,7 @@ def test_worker_processes_load_too(bigquery: StrictBigQuery, tmp_path: Path) -> 
 )
 @pytest.mark.parametrize("command", ["evaluate", "validate"])
 def test_what_cannot_be_loaded_is_refused_at_its_line(
-    bigquery: StrictBigQuery, tmp_path: Path, dataset: str, fault: Fault | None, said: str, command: str
+    bigquery: StrictBigQuery, tmp_path: Path, dataset: str, fault: Fault | None, message: str, command: str
 ) -> None:
     bigquery.faults += [] if fault is None else [replace(fault)]
     path = experiment(tmp_path, dataset, metrics=["nDCG@ten"])
@@ -134,7 +137,7 @@ def test_what_cannot_be_loaded_is_refused_at_its_line(
     assert refused.status == 2
     line = next(number for number, text in enumerate(Path(path).read_text().splitlines(), 1) if "bigquery:" in text)
     assert f"{path}:{line}: output.bigquery: " in refused.stderr
-    assert said in refused.stderr
+    assert message in refused.stderr
     assert "nDCG@ten" in refused.stderr  # with all other problems
     assert not (tmp_path / "out").exists()
     assert bigquery.jobs == {}
@@ -195,7 +198,7 @@ def test_a_run_of_another_experiment_with_the_same_id_is_left_alone(bigquery: St
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
         (Fault("load", "invalid", text="rankings"), "refused: loading rankings: as the script says"),
         *in_campaigns(
@@ -206,14 +209,14 @@ def test_a_run_of_another_experiment_with_the_same_id_is_left_alone(bigquery: St
     ids=lambda value: value.on if isinstance(value, Fault) else "",
 )
 def test_a_load_that_fails_keeps_the_files_and_says_how_to_go_on(
-    bigquery: StrictBigQuery, tmp_path: Path, fault: Fault, said: str
+    bigquery: StrictBigQuery, tmp_path: Path, fault: Fault, message: str
 ) -> None:
     bigquery.faults.append(replace(fault))
     failed = evaluate(experiment(tmp_path))
     output = tmp_path / "out"
     command = f"rankbeam warehouse load {output} --dataset {DATASET} --run-id r1"
     assert failed.status == 1
-    assert f"run r1 was not loaded into {DATASET}: {said}" in failed.stderr
+    assert f"run r1 was not loaded into {DATASET}: {message}" in failed.stderr
     assert f"The Parquet files in {output} are complete; load them with: {command}" in failed.stderr
     assert bigquery.seen("r1") == {}
     done = rankbeam(*command.split()[1:])
@@ -231,7 +234,7 @@ def test_a_run_without_a_failed_load_fails_as_before(bigquery: StrictBigQuery, t
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["nowhere", "--dataset", DATASET], "holds no finished run"),
         (["out", "--dataset", DATASET, "--run-id", "r2"], "there are: r1"),
@@ -241,13 +244,13 @@ def test_a_run_without_a_failed_load_fails_as_before(bigquery: StrictBigQuery, t
     ],
 )
 def test_what_cannot_be_loaded_by_hand(
-    bigquery: StrictBigQuery, tmp_path: Path, arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+    bigquery: StrictBigQuery, tmp_path: Path, arguments: list[str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finished(tmp_path / "out", "r1")
     monkeypatch.chdir(tmp_path)
     refused = rankbeam("warehouse", "load", *arguments)
     assert refused.status == 2
-    assert said in refused.stderr
+    assert message in refused.stderr
     assert bigquery.jobs == {}
 
 
@@ -313,10 +316,12 @@ def test_the_emulator_holds_a_run_once_however_often_it_is_made(
         done = evaluate(path)
         assert done.status == 0, done.stderr
     rows = {"runs": 1, "configurations": 2, "rankings": 4, "query_metrics": 4, "configuration_metrics": 4}
-    found = counted(dataset)
-    assert found == {name: [(rows.get(name, found[name][0][0]), min(1, found[name][0][0]))] for name in tables.TABLES}
+    counts = counted(dataset)
+    assert counts == {
+        name: [(rows.get(name, counts[name][0][0]), min(1, counts[name][0][0]))] for name in tables.TABLES
+    }
     client = library.Client(project=dataset.partition(".")[0])
-    assert {each.table_id for each in client.list_tables(dataset)} == set(tables.TABLES)
+    assert {listed.table_id for listed in client.list_tables(dataset)} == set(tables.TABLES)
     best = f"SELECT d.doc_id FROM `{dataset}.rankings`, UNNEST(documents) AS d WHERE d.rank = 1 ORDER BY d.doc_id"
     assert [row.doc_id for row in client.query(best).result()] == ["d1", "d1", "d2", "d2"]
     for name, schema in tables.TABLES.items():

@@ -1,4 +1,4 @@
-"""What rankbeam sends to BigQuery, on an independent emulator that parses GoogleSQL: loading runs, and all views."""
+"""Statements for BigQuery run on an independent emulator that parses GoogleSQL: loading runs, and all views."""
 
 import signal
 import subprocess
@@ -35,7 +35,7 @@ def load(folder: Path) -> None:
     assert outcome.status == 0, outcome.stderr
 
 
-def asked(client: bigquery.Client, query: str) -> list[tuple[Any, ...]]:
+def query_rows(client: bigquery.Client, query: str) -> list[tuple[Any, ...]]:
     return [row.values() for row in client.query_and_wait(query)]
 
 
@@ -45,7 +45,7 @@ def counted(client: bigquery.Client) -> dict[str, tuple[int, str]]:
         f"SELECT '{name}', COUNT(*), STRING_AGG(DISTINCT FORMAT_TIMESTAMP('%M', started_at)) FROM `{DATASET}.{name}`"
         for name in tables.TABLES
     )
-    return {name: (count, minutes) for name, count, minutes in asked(client, " UNION ALL ".join(parts))}
+    return {name: (count, minutes) for name, count, minutes in query_rows(client, " UNION ALL ".join(parts))}
 
 
 @pytest.mark.campaign
@@ -57,7 +57,7 @@ def test_a_load_that_is_killed_shows_nothing_and_is_repeated_and_replaced(
     words = ["warehouse", "load", str(tmp_path / "0"), "--dataset", DATASET]
     with Process(COMMAND, *words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         deadline = time.monotonic() + 90
-        while not any(each.table_id.startswith("_") for each in emulator.list_tables("warehouse")):
+        while not any(listed.table_id.startswith("_") for listed in emulator.list_tables("warehouse")):
             assert process.poll() is None, process.communicate()[1]
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -70,8 +70,8 @@ def test_a_load_that_is_killed_shows_nothing_and_is_repeated_and_replaced(
 
 def test_all_views_can_be_made_and_read(emulator: bigquery.Client) -> None:
     """Over empty tables: with rows this emulator takes minutes, and another one has them."""
-    made = rankbeam("warehouse", "apply", "--dataset", DATASET)
-    assert made.status == 0, made.stderr
-    assert sorted(made.stdout.split()) == sorted(f"{DATASET}.{name}" for name in views.sources())
+    outcome = rankbeam("warehouse", "apply", "--dataset", DATASET)
+    assert outcome.status == 0, outcome.stderr
+    assert sorted(outcome.stdout.split()) == sorted(f"{DATASET}.{name}" for name in views.sources())
     for name in views.sources():
-        assert asked(emulator, f"SELECT * FROM `{DATASET}.{name}`") == []
+        assert query_rows(emulator, f"SELECT * FROM `{DATASET}.{name}`") == []

@@ -38,7 +38,7 @@ GATES = [
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with the runs `main` and `pr`; metrics and configurations stand in no alphabetical order."""
+    """A folder with the runs `main` and `pr`; metrics and configurations are not in alphabetical order."""
     folder = tmp_path_factory.mktemp("runs")
     with pytest.MonkeyPatch.context() as monkeypatch:
         install(folder, monkeypatch)
@@ -57,20 +57,20 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def loaded(cloud: Cloud, runs: Path) -> Tables:
     """The same runs in a dataset."""
-    made = new_dataset(cloud)
+    dataset = new_dataset(cloud)
     for run_id in ("pr", "main"):
-        outcome = rankbeam("warehouse", "load", str(runs), "--dataset", made.dataset, "--run-id", run_id)
+        outcome = rankbeam("warehouse", "load", str(runs), "--dataset", dataset.dataset, "--run-id", run_id)
         assert outcome.status == 0, outcome.stderr
-    return made
+    return dataset
 
 
-def reorder(made: Tables) -> None:
+def reorder(place: Tables) -> None:
     """Put the rows of every table into another order."""
     for name in schemas.TABLES:
-        made.run(f"CREATE TABLE `%s.{name}_2` AS SELECT * FROM `%s.{name}`")
-        made.run(f"DELETE FROM `%s.{name}` WHERE TRUE")
-        order = ", ".join(f"TO_JSON_STRING({each}) DESC" for each in reversed(schemas.TABLES[name].names[:6]))
-        made.run(f"INSERT INTO `%s.{name}` SELECT * FROM `%s.{name}_2` ORDER BY {order}")
+        place.run(f"CREATE TABLE `%s.{name}_2` AS SELECT * FROM `%s.{name}`")
+        place.run(f"DELETE FROM `%s.{name}` WHERE TRUE")
+        order = ", ".join(f"TO_JSON_STRING({column}) DESC" for column in reversed(schemas.TABLES[name].names[:6]))
+        place.run(f"INSERT INTO `%s.{name}` SELECT * FROM `%s.{name}_2` ORDER BY {order}")
 
 
 @pytest.fixture(scope="module")
@@ -78,24 +78,24 @@ def unchanged(emulators: Cloud, runs: Path) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as monkeypatch:
         for name, value in emulators.environment.items():
             monkeypatch.setenv(name, value)
-        made = loaded(emulators, runs)
-        reorder(made)
-    yield f"bigquery://{made.dataset}"
-    made.client.delete_dataset(made.dataset, delete_contents=True)
+        results = loaded(emulators, runs)
+        reorder(results)
+    yield f"bigquery://{results.dataset}"
+    results.client.delete_dataset(results.dataset, delete_contents=True)
 
 
 @pytest.fixture
 def place(cloud: Cloud, unchanged: str) -> str:  # noqa: ARG001  its environment
-    """Where both runs are, for tests that only read."""
+    """The place of both runs, for tests that only read."""
     return unchanged
 
 
 @pytest.fixture
 def tables(cloud: Cloud, runs: Path) -> Iterator[Tables]:
     """A dataset with both, to be changed."""
-    made = loaded(cloud, runs)
-    yield made
-    made.client.delete_dataset(made.dataset, delete_contents=True)
+    dataset = loaded(cloud, runs)
+    yield dataset
+    dataset.client.delete_dataset(dataset.dataset, delete_contents=True)
 
 
 def answered(*arguments: object) -> Outcome:
@@ -124,9 +124,9 @@ def test_tables_are_those_of_the_files(runs: Path, place: str, name: str) -> Non
 
 
 def sorted_failures(table: Any) -> Any:
-    found = table.sort_by([("query_id", "ascending")])
-    assert len(set(found["config_id"].to_pylist())) == 1
-    return found
+    ordered = table.sort_by([("query_id", "ascending")])
+    assert len(set(ordered["config_id"].to_pylist())) == 1
+    return ordered
 
 
 @pytest.mark.parametrize("form", ["json", "csv", "markdown", "table"])
@@ -145,10 +145,10 @@ def test_comparisons_across_runs_and_places(
     expected = answered("compare", runs, "--baseline-run-id", "main", *more).stdout
     shutil.copytree(runs, tmp_path / "copy")
     for one, other in ((runs, place), (place, tmp_path / "copy"), (place, place)):
-        found = answered("compare", one, other, "--baseline-run-id", "main", *more).stdout
-        for each in (place, tmp_path / "copy"):
-            found = found.replace(str(each), str(runs))
-        assert found == expected
+        printed = answered("compare", one, other, "--baseline-run-id", "main", *more).stdout
+        for location in (place, tmp_path / "copy"):
+            printed = printed.replace(str(location), str(runs))
+        assert printed == expected
     assert answered("compare", place, "--baseline-run-id", "main", *more).stdout.replace(place, str(runs)) == expected
     for one, other in ((runs, place), (place, runs), (place, place)):
         message = refused("compare", one, other, "--baseline-run-id", "pr")
@@ -180,8 +180,8 @@ def test_the_latest_run_is_that_of_the_experiment_asked_about(tables: Tables) ->
     tables.run("UPDATE `%s.runs` SET experiment = 'else' WHERE run_id = 'main'")
     assert "holds runs of 2 experiments (else, test); choose one with --experiment-name" in refused("compare", place)
     for name, run_id in (("else", "main"), ("test", "pr")):
-        asked = answered("compare", place, "--experiment-name", name, "--format", "json")
-        assert json.loads(asked.stdout)["run"]["run_id"] == run_id
+        outcome = answered("compare", place, "--experiment-name", name, "--format", "json")
+        assert json.loads(outcome.stdout)["run"]["run_id"] == run_id
     message = refused("compare", place, place, "--run-id", "pr")
     assert f"{place}: holds no other finished run of the experiment 'test', but of else" in message
 
@@ -252,14 +252,14 @@ def test_rows_of_others(tables: Tables) -> None:
 
 @pytest.mark.usefixtures("cloud")  # for the credentials
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "expected"),
     [("accessDenied", "permission denied: as the script says; needed are roles/"), ("drop", "is there a network?")],
 )
-def test_what_may_not_or_cannot_be_seen(runs: Path, monkeypatch: pytest.MonkeyPatch, fault: str, said: str) -> None:
+def test_what_may_not_or_cannot_be_seen(runs: Path, monkeypatch: pytest.MonkeyPatch, fault: str, expected: str) -> None:
     with serve() as server:
         monkeypatch.setenv("BIGQUERY_EMULATOR_HOST", server.url)
         server.dataset("warehouse")
         server.faults.append(Fault("tables.get", fault, times=9))
         message = refused("compare", runs, "bigquery://test-project.warehouse")
     assert "bigquery://test-project.warehouse: runs: " in message
-    assert said in message
+    assert expected in message

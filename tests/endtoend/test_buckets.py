@@ -115,7 +115,7 @@ def test_a_temp_location_is_tried_before_the_job_is_made(experiment: Path) -> No
 
 
 def gcloud(words: list[str], root: Path) -> None:
-    """What `gcloud storage` does, with a folder a bucket: `cp` flattens, `rsync --recursive` does not."""
+    """The effect of `gcloud storage`, with a folder a bucket: `cp` flattens, `rsync --recursive` does not."""
     assert words[:2] == ["gcloud", "storage"]
     command, *paths, target = words[2:]
     place = root / target.removeprefix("gs://")
@@ -143,8 +143,8 @@ def test_what_is_printed_brings_every_file_to_the_place_that_is_printed(experime
     content = yaml.safe_load(experiment.read_text())
     for role in content["dataset"]:
         content["dataset"][role] = f"{tmp_path}/cloud/{places[f'dataset.{role}']}"
-    for each in content["configurations"]:
-        each["retriever"]["path"] = f"{tmp_path}/cloud/{places[each['name'] + ', retriever.path']}"
+    for configuration in content["configurations"]:
+        configuration["retriever"]["path"] = f"{tmp_path}/cloud/{places[configuration['name'] + ', retriever.path']}"
     for name in ("data", "out"):
         shutil.rmtree(tmp_path / name, ignore_errors=True)
     experiment.write_text(yaml.safe_dump(content))

@@ -32,14 +32,14 @@ def rankings(results: Results) -> dict[str, list[tuple[int, str, float, str]]]:
     """Everything that was retrieved, by query."""
     names = ("rank", "doc_id", "score", "text")
     rows = results.table("rankings").to_pylist()
-    return {row["query_id"]: [tuple(each[name] for name in names) for each in row["documents"]] for row in rows}
+    return {row["query_id"]: [tuple(document[name] for name in names) for document in row["documents"]] for row in rows}
 
 
 @pytest.mark.parametrize(("kind", "per_minute"), [("rag_engine", 3000), ("http", 4000)])
 def test_every_result_is_that_of_an_undisturbed_run(kind: str, per_minute: float, tmp_path: Path) -> None:
     faults = Faults(rate=0.1, kinds=DEFAULT_KINDS, seed=7, hang_s=60, hint_s=1.0)
-    given = answers(CALLS)
-    with serve(kind, answers=given, faults=faults, latency_s=(0.05, 0.5), quota_per_minute=per_minute) as server:
+    by_query = answers(CALLS)
+    with serve(kind, answers=by_query, faults=faults, latency_s=(0.05, 0.5), quota_per_minute=per_minute) as server:
         path = experiment(tmp_path / "faulty", kind, server, per_minute)
         arguments = ["evaluate", path, "--run-id", "r1"]
         killed = signalled(arguments, signal.SIGKILL, lambda: server.stats().calls >= CALLS // 3, tmp_path)
@@ -47,7 +47,7 @@ def test_every_result_is_that_of_an_undisturbed_run(kind: str, per_minute: float
         stats = server.stats()
     assert killed.status == -signal.SIGKILL
     assert done.status == 0, done.stderr
-    with serve(kind, answers=given) as server:
+    with serve(kind, answers=by_query) as server:
         path = experiment(tmp_path / "clean", kind, server, 60_000)
         assert rankbeam_process("evaluate", path, "--run-id", "r1").status == 0
     faulty, clean = (Results(str(tmp_path / name / "out"), "r1") for name in ("faulty", "clean"))

@@ -21,8 +21,8 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows = [(query, doc, float(-place)) for query in QUERIES for place, doc in enumerate(documents)]
         write(folder / f"{name}.run", trec_run(rows))
     runs = [folder / f"{name}.run" for name in ("first", "second", "never")]
-    asked = [word for metric in ("Success@1", "RR", "NumRet") for word in ("-m", metric)]
-    outcome = rankbeam("score", folder / "qrels.txt", *runs, *asked, "--output", folder / "out", "--allow-disjoint")
+    options = [word for metric in ("Success@1", "RR", "NumRet") for word in ("-m", metric)]
+    outcome = rankbeam("score", folder / "qrels.txt", *runs, *options, "--output", folder / "out", "--allow-disjoint")
     assert outcome.exit_code == 0, outcome.stderr
     write(folder / "shown.txt", outcome.stdout)
     return folder

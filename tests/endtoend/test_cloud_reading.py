@@ -42,7 +42,7 @@ def judgements() -> list[tuple[str, str, float]]:
 
 def a_run() -> list[tuple[str, str, float]]:
     draw = random.Random(1)
-    docs = [each["_id"] for each in lines("corpus.jsonl")]
+    docs = [row["_id"] for row in lines("corpus.jsonl")]
     return [(q["_id"], d, draw.random()) for q in lines("queries.jsonl") for d in draw.sample(docs, 20)]
 
 
@@ -82,34 +82,34 @@ def tables_of(path: Path) -> dict[str, list[str]]:
     done = rankbeam("evaluate", path, "--run-id", "r")
     assert done.exit_code == 0, done.stdout + done.stderr
     results = Results(str(path.parent / "out"), "r")
-    found = {}
+    tables = {}
     for name in TABLES:
         table = results.table(name)
-        kept = [column for column in table.column_names if "config" not in column and "baseline" not in column]
-        found[name] = without_run(table.select(kept))
-    found["dataset"] = [results.run["dataset"]["fingerprint"]] if "fingerprint" in results.run["dataset"] else []
-    return found
+        columns = [column for column in table.column_names if "config" not in column and "baseline" not in column]
+        tables[name] = without_run(table.select(columns))
+    tables["dataset"] = [results.run["dataset"]["fingerprint"]] if "fingerprint" in results.run["dataset"] else []
+    return tables
 
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     folder = tmp_path_factory.mktemp("local")
     (folder / "run.trec").write_text(trec_run(a_run()))
-    found = tables_of(experiment(folder, LOCAL, str(folder / "run.trec")))
-    assert len(found["query_metrics"]) == 2 * len(lines("queries.jsonl"))
-    return found
+    values = tables_of(experiment(folder, LOCAL, str(folder / "run.trec")))
+    assert len(values["query_metrics"]) == 2 * len(lines("queries.jsonl"))
+    return values
 
 
 @pytest.fixture
 def tables(cloud: Cloud) -> Iterator[Tables]:
     """The example in BigQuery."""
-    made = new_dataset(cloud)
-    made.add("queries", pa.Table.from_pylist(lines("queries.jsonl")))
-    made.add("corpus", pa.Table.from_pylist(lines("corpus.jsonl")))
-    made.add("qrels", columns(judgements(), "grade"))
-    made.add("run", columns(a_run(), "score"))
-    yield made
-    made.client.delete_dataset(made.dataset, delete_contents=True)
+    dataset = new_dataset(cloud)
+    dataset.add("queries", pa.Table.from_pylist(lines("queries.jsonl")))
+    dataset.add("corpus", pa.Table.from_pylist(lines("corpus.jsonl")))
+    dataset.add("qrels", columns(judgements(), "grade"))
+    dataset.add("run", columns(a_run(), "score"))
+    yield dataset
+    dataset.client.delete_dataset(dataset.dataset, delete_contents=True)
 
 
 def in_bigquery(tables: Tables) -> Dataset:
@@ -138,8 +138,8 @@ def test_queries_to_bigquery_with_parameters(tables: Tables, expected: dict[str,
     run = query("SELECT query_id AS qid, doc_id, score FROM `%s.all_runs` WHERE run = @run", run=7)
     path = experiment(tmp_path, dataset, run)
     assert tables_of(path) == expected
-    [_, kept] = Results(str(tmp_path / "out"), "r").configurations
-    assert json.loads(kept["parameters"])["retriever"]["path"] == run
+    [_, configuration] = Results(str(tmp_path / "out"), "r").configurations
+    assert json.loads(configuration["parameters"])["retriever"]["path"] == run
 
 
 FORMATS = {
@@ -247,15 +247,15 @@ def test_what_cannot_be_read_is_refused_at_once(tables: Tables, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("source", "words"),
     [
         ({"query": "SELECT 1", "projct": "p"}, "dataset.qrels: a query needs 'project'; a query has no 'projct'"),
         ("bigquery://my-project.qrels", "dataset.qrels: 'my-project.qrels' is not a BigQuery table"),
         (["a"], "dataset.qrels: input should be a valid string"),
     ],
 )
-def test_a_source_that_makes_no_sense_is_refused(tmp_path: Path, given: Any, words: str) -> None:
-    done = rankbeam("validate", experiment(tmp_path, {**LOCAL, "qrels": given}, str(HELPDESK / "qrels" / "test.tsv")))
+def test_a_source_that_makes_no_sense_is_refused(tmp_path: Path, source: Any, words: str) -> None:
+    done = rankbeam("validate", experiment(tmp_path, {**LOCAL, "qrels": source}, str(HELPDESK / "qrels" / "test.tsv")))
     assert (done.exit_code, words in done.stderr) == (2, True), done.stderr
 
 

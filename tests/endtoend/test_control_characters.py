@@ -22,14 +22,14 @@ EVIL = "\x07\x1b[2J\x1b]0;title\x07\x9b31m\u202egnp.exe\u2066\x00\rrankbeam: all
 
 @pytest.mark.parametrize("status", [403, *in_campaigns(200, 500)])
 def test_of_a_service(status: int, tmp_path: Path) -> None:
-    found = answers(QUERIES)
+    rankings = answers(QUERIES)
     received: list[str] = []
 
     def respond(query: str) -> tuple[int, bytes]:
         evil = EVIL.encode() if status != 200 else json.dumps({"hits": EVIL}, ensure_ascii=False).encode()
         received.append(query)  # a first call that is refused ends the run
         refused = "question 3" if received[0] != "question 3" else "question 4"
-        return (status, evil) if query == refused else (200, json.dumps({"hits": found[query]}).encode())
+        return (status, evil) if query == refused else (200, json.dumps({"hits": rankings[query]}).encode())
 
     with responding(respond) as (url, _):
         retriever = {"type": "http", "url": url, "results": "hits", "id": "id"}

@@ -93,12 +93,12 @@ def test_a_corpus_that_says_it_is_complete_and_is_empty_is_filled(tmp_path: Path
     parameters = RagEngineCorpus(location=rag.LOCATION, staging=rag.STAGING, embedding_model="text-embedding-005")
     site = CorpusClient(DataApi(rag.LOCATION, server.url), Ledger(str(tmp_path / "other")))
     site.create([NeededCorpus(About(**about), parameters.vector_database())])
-    assert [each["files"] for each in there(server)] == [0]
+    assert [corpus["files"] for corpus in there(server)] == [0]
 
     done = rankbeam("evaluate", path)
     assert done.status == 0, done.stderr
     assert f"lacks {DOCUMENTS} of {DOCUMENTS} files, and says that it is complete" in done.stderr
-    assert [each["files"] for each in there(server)] == [DOCUMENTS]
+    assert [corpus["files"] for corpus in there(server)] == [DOCUMENTS]
 
 
 def test_titles_are_imported_where_fields_name_them(tmp_path: Path, server: Standin) -> None:
@@ -242,7 +242,7 @@ def test_corpora_are_listed_shown_and_deleted_after_a_question(tmp_path: Path, s
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS), grid=grid)
     assert rankbeam("evaluate", path).status == 0
     listed = json.loads(rankbeam("corpora", "list", path, "--format", "json").stdout)
-    first, second = (each["resource"] for each in listed)
+    first, second = (corpus["resource"] for corpus in listed)
     place = (rag.LOCATION, "--api-endpoint", server.url)
 
     assert rankbeam("corpora", "list", *place).stdout.count("25 files   expires") == 2
@@ -254,7 +254,7 @@ def test_corpora_are_listed_shown_and_deleted_after_a_question(tmp_path: Path, s
     assert second in rankbeam("corpora", "delete", path, second, "--dry-run").stdout
     assert len(there(server)) == 2
     assert rankbeam("corpora", "delete", path, first, "--yes").stdout.endswith(f"deleted: {first}\n")
-    assert [each["name"] for each in there(server)] == [second]
+    assert [corpus["name"] for corpus in there(server)] == [second]
     assert rankbeam("corpora", "delete", path, first, "--yes").status == 2
     assert rankbeam("corpora", "delete", path).status == 2
 
@@ -268,7 +268,7 @@ def test_corpora_that_no_run_of_a_folder_searched_are_deleted(tmp_path: Path, se
 
     done = rankbeam("corpora", "delete", path, "--unused-by", str(tmp_path / "kept"), "--yes")
     assert done.status == 0
-    assert [each["name"] for each in there(server)] == [used]
+    assert [corpus["name"] for corpus in there(server)] == [used]
 
 
 def test_the_cost_of_embeddings_is_planned_and_limited(tmp_path: Path, server: Standin) -> None:
@@ -302,8 +302,8 @@ def test_a_retriever_without_a_corpus_is_refused_with_its_line(tmp_path: Path, s
 def test_the_example_of_the_guide_runs(tmp_path: Path, server: Standin) -> None:
     shutil.copytree(REPOSITORY / "examples" / "helpdesk", tmp_path / "helpdesk")
     queries = tmp_path / "helpdesk" / "queries.jsonl"
-    kept = queries.read_text(encoding="utf-8").splitlines(keepends=True)[:2]
-    queries.write_text("".join(kept), encoding="utf-8")
+    lines = queries.read_text(encoding="utf-8").splitlines(keepends=True)[:2]
+    queries.write_text("".join(lines), encoding="utf-8")
     text = (REPOSITORY / "examples" / "rag_engine_corpora.yaml").read_text(encoding="utf-8")
     text = text.replace("gs://my-bucket/rankbeam", rag.STAGING).replace("minute: 60}", "minute: 6000}")
     text = text.replace("    keep: 14d", f"    api_endpoint: {server.url}\n    keep: 14d")

@@ -37,7 +37,7 @@ MOMENTS: dict[str, Callable[[Stats], bool]] = {
     "imports begin": lambda stats: stats.queries.get("ImportRagFiles", 0) > 1,
     "imports are polled": lambda stats: sum(len(files) == DOCUMENTS for files in stats.extra["imports"].values()) > 2,
     "corpora are complete": lambda stats: (
-        sum('"complete": true' in each["description"] for each in stats.extra["corpora"]) > 6
+        sum('"complete": true' in corpus["description"] for corpus in stats.extra["corpora"]) > 6
     ),
 }
 LOOK_EVERY_S = 0.2 if DOCUMENTS < 1000 else 2.0

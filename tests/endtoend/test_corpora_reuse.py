@@ -1,4 +1,4 @@
-"""Corpora that are used again, and deleted: what they lack is said each time, and no document is left over."""
+"""Corpora that are used again, and deleted: messages name missing documents each time, and no document is left over."""
 
 import json
 import time
@@ -35,7 +35,7 @@ def experiment(folder: Path, server: Standin, documents: int = DOCUMENTS, **more
 
 
 def imports(server: Standin) -> dict[str, int]:
-    """How often the service was asked to import, and how often it imported each file at the most."""
+    """The number of imports that the service received, and the most imports of one file."""
     stats = server.stats()
     times = {number for files in stats.extra["imports"].values() for number in files.values()}
     return {"asked": stats.queries["ImportRagFiles"], "most": max(times)}
@@ -79,7 +79,9 @@ def test_documents_that_a_corpus_lacks_are_failures_of_every_run_that_uses_it(tm
 def test_documents_are_deleted_with_the_last_corpus_that_needs_them(tmp_path: Path, server: Standin) -> None:
     path = experiment(tmp_path, server, grid={"chunk_size": [12, 16]})
     assert rankbeam("evaluate", path).status == 0
-    first, second = (each["resource"] for each in json.loads(rankbeam("corpora", "list", path, "--format=json").stdout))
+    first, second = (
+        corpus["resource"] for corpus in json.loads(rankbeam("corpora", "list", path, "--format=json").stdout)
+    )
     staged = [name for name in objects(server) if "/documents/" in name]
 
     one = rankbeam("corpora", "delete", path, first, "--yes")
@@ -154,7 +156,7 @@ def test_several_regions_are_listed_at_once(tmp_path: Path, server: Standin) -> 
     deleted = rankbeam("corpora", "delete", *place, names[1], "--yes")
     assert deleted.status == 0, deleted.stderr
     assert "with 0 staged documents" in deleted.stdout  # the corpus of the other region needs them
-    assert [each["name"] for each in server.stats().extra["corpora"]] == [names[0]]
+    assert [corpus["name"] for corpus in server.stats().extra["corpora"]] == [names[0]]
 
 
 @pytest.mark.campaign
@@ -167,7 +169,7 @@ def test_two_runs_with_ledgers_of_their_own_share_a_corpus_that_is_kept_for_both
         paths = [rag.experiment(tmp_path / name, server, files, corpus={"keep": "run"}, quotas=quotas) for name in "ab"]
         done = list(beside.map(partial(rankbeam_process, "evaluate"), paths))
         stats = server.stats()
-    assert [each.status for each in done] == [0, 0], "\n".join(each.stderr for each in done)
+    assert [outcome.status for outcome in done] == [0, 0], "\n".join(outcome.stderr for outcome in done)
     assert {times for files in stats.extra["imports"].values() for times in files.values()} == {1}
     assert stats.queries["ImportRagFiles"] == 1
     assert (stats.extra["corpora"], stats.extra["objects"]) == ([], [])

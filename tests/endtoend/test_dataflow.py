@@ -184,8 +184,8 @@ def test_a_job_that_nobody_waits_for(bucket: str, service: Dataflow, tmp_path: P
     assert shown.stdout.splitlines()[3:] == ["state    running", "", "40  calls made", " 7  queries scored"]
 
     by_id = ["status", job_id, "--project", "p", f"--dataflow_endpoint={service.endpoint}"]
-    found = json.loads(rankbeam(*by_id, "--region", "r", "--format", "json").stdout)
-    assert (found["state"], found["counters"]["calls_made"], found["counters"]["failures"]) == ("running", 40, 0)
+    status = json.loads(rankbeam(*by_id, "--region", "r", "--format", "json").stdout)
+    assert (status["state"], status["counters"]["calls_made"], status["counters"]["failures"]) == ("running", 40, 0)
     unknown = rankbeam(*by_id, "--region", "elsewhere")
     assert (unknown.exit_code, unknown.stdout) == (2, "")
     assert "Dataflow has no such job in region elsewhere of p: " in unknown.stderr
@@ -215,7 +215,7 @@ def test_a_job_is_cancelled_by_its_folder(bucket: str, service: Dataflow, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("said", "status", "message", "kept"),
+    ("report", "status", "message", "remaining"),
     [
         (
             "Workflow failed. Causes: disk",
@@ -228,20 +228,20 @@ def test_a_job_is_cancelled_by_its_folder(bucket: str, service: Dataflow, tmp_pa
     ],
 )
 def test_a_job_that_fails(
-    bucket: str, service: Dataflow, tmp_path: Path, said: str, status: int, message: str, kept: int
+    bucket: str, service: Dataflow, tmp_path: Path, report: str, status: int, message: str, remaining: int
 ) -> None:
     def write_rows(_: object) -> str:
         put(f"{bucket}/out/query_metrics/r1/part.parquet", b"of a worker that is no more")
-        return said
+        return report
 
     service.refuses = write_rows
     outcome = rankbeam("evaluate", small(bucket, tmp_path), "--wait", *on_dataflow(bucket, service))
     assert (outcome.exit_code, outcome.stdout) == (status, "")
     assert message in outcome.stderr
-    assert FileSystems.exists(f"{bucket}/out/query_metrics/r1/part.parquet") is bool(kept)
+    assert FileSystems.exists(f"{bucket}/out/query_metrics/r1/part.parquet") is bool(remaining)
     again = rankbeam("status", f"{bucket}/out")
     assert again.exit_code == 1
-    assert again.stdout.endswith(f"\nstate    failed\n\n{said.strip().splitlines()[-1]}\n")
+    assert again.stdout.endswith(f"\nstate    failed\n\n{report.strip().splitlines()[-1]}\n")
 
 
 def test_a_job_that_dataflow_does_not_take(bucket: str, service: Dataflow, tmp_path: Path) -> None:

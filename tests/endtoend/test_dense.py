@@ -29,7 +29,9 @@ def write_experiment(folder: Path, service: dict[str, Any] | None, retrievers: d
         "services": {} if service is None else {"e": service},
         "quotas": {} if service is None else {"e": {"requests_per_minute": 60_000}},
         "corpora": {"local": {"type": "chunks", "chunk_size": 4, "chunk_overlap": 1}},
-        "configurations": [{"name": name, "retriever": each, "top_k": 10} for name, each in retrievers.items()],
+        "configurations": [
+            {"name": name, "retriever": retriever, "top_k": 10} for name, retriever in retrievers.items()
+        ],
         "metrics": ["nDCG@5"],
         "output": {"path": "out"},
     } | more
@@ -42,7 +44,7 @@ def rankings(folder: Path, run_id: str, name: str) -> dict[str, list[str]]:
     results = Results(str(folder / "out"), run_id)
     (config_id,) = (row["config_id"] for row in results.table("configurations").to_pylist() if row["name"] == name)
     rows = [row for row in results.table("rankings").to_pylist() if row["config_id"] == config_id]
-    return {row["query_id"]: [each["doc_id"] for each in row["documents"]] for row in rows}
+    return {row["query_id"]: [document["doc_id"] for document in row["documents"]] for row in rows}
 
 
 def expected(folder: Path) -> dict[str, list[str]]:
@@ -51,7 +53,7 @@ def expected(folder: Path) -> dict[str, list[str]]:
     unit = lambda text: np.array(embedding(text), np.float32) / np.linalg.norm(embedding(text))  # noqa: E731
     documents = sorted(((row["_id"], unit(row["text"])) for row in read("corpus.jsonl")), reverse=True)
     return {
-        row["_id"]: [name for name, vector in sorted(documents, key=lambda each: -float(each[1] @ unit(row["text"])))][
+        row["_id"]: [name for name, vector in sorted(documents, key=lambda pair: -float(pair[1] @ unit(row["text"])))][
             :10
         ]
         for row in read("queries.jsonl")
@@ -75,7 +77,7 @@ def test_every_text_is_embedded_once_and_never_paid_for_again(
         planned = rankbeam("plan", path)
         assert server.stats().calls == 0
         first = rankbeam("evaluate", path, "--run-id", "r1")
-        asked = server.stats()
+        stats = server.stats()
         second = rankbeam("evaluate", path, "--run-id", "r2")
         again = server.stats()
         shutil.rmtree(tmp_path / "out" / "ledger")
@@ -88,14 +90,14 @@ def test_every_text_is_embedded_once_and_never_paid_for_again(
     assert rankings(tmp_path, "r3", "dense") == expected(tmp_path)
     assert first.status == 0, first.stderr
     assert second.status == 0, second.stderr
-    assert set(asked.queries.values()) == {1}
-    assert again.calls == asked.calls
-    assert f"e: {len(asked.queries)} calls to make" in planned.stdout
-    assert asked.calls < len(asked.queries) / 2 or kind != "openai"  # other models take one text
+    assert set(stats.queries.values()) == {1}
+    assert again.calls == stats.calls
+    assert f"e: {len(stats.queries)} calls to make" in planned.stdout
+    assert stats.calls < len(stats.queries) / 2 or kind != "openai"  # other models take one text
     assert rankings(tmp_path, "r1", "dense") == expected(tmp_path)
     assert rankings(tmp_path, "r2", "chunks") == rankings(tmp_path, "r1", "chunks")
     (row,) = Results(str(tmp_path / "out"), "r1").table("usage").to_pylist()
-    assert (row["pool"], row["calls"]) == ("e", asked.calls)
+    assert (row["pool"], row["calls"]) == ("e", stats.calls)
 
 
 def test_queries_and_documents_are_embedded_in_their_roles_and_only_changed_ones_again(tmp_path: Path) -> None:
@@ -122,9 +124,11 @@ def test_queries_and_documents_are_embedded_in_their_roles_and_only_changed_ones
     (row,) = Results(str(tmp_path / "out"), "r1").table("usage").to_pylist()
     (requests,) = re.findall(r"· ([\d,]+) requests ·", planned.stdout)
     assert int(requests) <= row["calls"] <= 2 * int(requests) + 2
-    wanted = {f"embed query: {text}"[:206] for text in queries} | {f"embed passage: {text}"[:206] for text in documents}
-    assert set(embedded) == wanted
-    assert set(again) - wanted == {f"embed q: {text}"[:206] for text in queries}
+    expected = {f"embed query: {text}"[:206] for text in queries} | {
+        f"embed passage: {text}"[:206] for text in documents
+    }
+    assert set(embedded) == expected
+    assert set(again) - expected == {f"embed q: {text}"[:206] for text in queries}
     assert set(again.values()) == {1}
 
 
@@ -163,8 +167,8 @@ def test_vectors_may_stand_in_parquet(tmp_path: Path) -> None:
     assert run.status == 0, run.stderr
     assert rankings(tmp_path, "r1", "files") == expected(tmp_path)
 
-    (kept,) = (tmp_path / "out" / "indexes").rglob("vectors.npy")
-    kept.write_bytes(kept.read_bytes()[:-4] + b"\0\0\0\0")
+    (vectors,) = (tmp_path / "out" / "indexes").rglob("vectors.npy")
+    vectors.write_bytes(vectors.read_bytes()[:-4] + b"\0\0\0\0")
     damaged = rankbeam("evaluate", path, "--run-id", "r2")
     assert "vectors.npy); it is built again" in damaged.stderr
     assert rankings(tmp_path, "r2", "files") == expected(tmp_path)

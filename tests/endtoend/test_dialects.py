@@ -137,7 +137,7 @@ def test_the_notebook(tmp_path: Path, seed: int) -> None:
 
 
 def notebook(qrels: Qrels, rows: Rows, top_k: int) -> dict[str, float]:
-    """What Google's rag_engine_evaluation.ipynb computes of the first `top_k` chunks, written again from its text."""
+    """The values of Google's rag_engine_evaluation.ipynb for the first `top_k` chunks, written again from its text."""
     total = {f"P@{top_k}": 0.0, f"R@{top_k}": 0.0, f"nDCG@{top_k}": 0.0}
     for query, pool in qrels.items():
         chunks = [doc for name, doc, _ in rows if name == query][:top_k]
@@ -199,9 +199,9 @@ def test_in_the_own_dialect_a_configuration_keeps_its_name_and_rank(tmp_path: Pa
 
 def leaderboard_of(output: Path) -> dict[str, list[tuple[str, str, int]]]:
     """By dialect: name, config_id and rank of its configurations, the best first."""
-    found: dict[str, list[tuple[str, str, int]]] = {}
+    rows: dict[str, list[tuple[str, str, int]]] = {}
     with duckdb.connect(str(output / "results.duckdb"), read_only=True) as connection:
         query = "SELECT dialect, configuration, config_id, rank FROM leaderboard ORDER BY rank"
         for dialect, *row in connection.execute(query).fetchall():
-            found.setdefault(dialect, []).append(tuple(row))
-    return found
+            rows.setdefault(dialect, []).append(tuple(row))
+    return rows

@@ -51,13 +51,13 @@ def scored(folder: Path, qrels: Rows, run: str, *more: str) -> Outcome:
 
 def experiment(folder: Path, corpus: str, **more: object) -> str:
     """BM25 over a corpus of any format."""
-    given = {
+    content = {
         "queries": write(folder / "queries", json_texts([("q1", "alpha"), ("q2", "beta")])),
         "qrels": write(folder / "qrels", trec_qrels(QRELS)),
         "corpus": corpus,
     }
     bm25 = {"name": "bm25", "retriever": {"type": "bm25"}, "top_k": 100}
-    return write_experiment(folder, {"dataset": given, "configurations": [bm25], **more})
+    return write_experiment(folder, {"dataset": content, "configurations": [bm25], **more})
 
 
 @pytest.mark.parametrize("form", ["trec", "parquet", *in_campaigns("gzip")])
@@ -131,12 +131,12 @@ def test_validate_compares_runs_too(tmp_path: Path) -> None:
 
 
 def remote(folder: Path, server: Standin, *more: dict[str, object], **dataset_more: str) -> str:
-    given = {
+    content = {
         "dataset": dataset(folder, QUERIES) | dataset_more,
         "quotas": {"rag_engine": {"requests_per_minute": 60_000}},
     }
-    asked = {"name": "remote", "retriever": rag(server), "top_k": 20}
-    return write_experiment(folder, {**given, "configurations": [asked, *more]})
+    configuration = {"name": "remote", "retriever": rag(server), "top_k": 20}
+    return write_experiment(folder, {**content, "configurations": [configuration, *more]})
 
 
 def test_files_that_do_not_meet_are_refused_before_a_call_is_made(tmp_path: Path) -> None:
@@ -155,8 +155,11 @@ def test_files_that_do_not_meet_are_refused_before_a_call_is_made(tmp_path: Path
 
 
 def test_what_was_paid_for_is_shown_and_does_not_end_well(tmp_path: Path) -> None:
-    given = {query: [each | {"id": each["id"] + "-v2"} for each in found] for query, found in answers(QUERIES).items()}
-    with serve("rag_engine", answers=given) as server:
+    rankings = {
+        query: [document | {"id": document["id"] + "-v2"} for document in ranking]
+        for query, ranking in answers(QUERIES).items()
+    }
+    with serve("rag_engine", answers=rankings) as server:
         path = remote(tmp_path, server)
         outcome = rankbeam("evaluate", path)
         assert outcome.status == 3
@@ -177,14 +180,14 @@ def test_files_meet_where_sets_of_their_ids_do(
     tmp_path: Path, judged: tuple[list[str], list[str]], ranked: tuple[list[str], list[str]]
 ) -> None:
     rows = [
-        [(query, doc, 1.0) for query, doc in zip(*(cycled(each) for each in pair), strict=True)]
+        [(query, doc, 1.0) for query, doc in zip(*(cycled(ids) for ids in pair), strict=True)]
         for pair in (judged, ranked)
     ]
     qrels, run = write(tmp_path / "qrels", trec_qrels(rows[0])), write(tmp_path / "run", trec_run(rows[1]))
     corpus = write(tmp_path / "corpus", tab_texts([(doc, "text") for doc in ranked[1]]))
     queries, documents = (set(one).isdisjoint(other) for one, other in zip(judged, ranked, strict=True))
-    found = [error.path for error in disjoint(qrels, [("run", run), ("corpus", corpus)])]
-    assert found == [run] * (queries or documents) + [corpus] * documents
+    paths = [error.path for error in disjoint(qrels, [("run", run), ("corpus", corpus)])]
+    assert paths == [run] * (queries or documents) + [corpus] * documents
 
 
 def cycled(ids: list[str]) -> list[str]:
@@ -193,8 +196,11 @@ def cycled(ids: list[str]) -> list[str]:
 
 def test_a_run_says_which_ids_its_judgements_have(tmp_path: Path) -> None:
     # The smallest ones, whatever the number of buckets and their order.
-    given = {query: [each | {"id": f"x{each['id']}"} for each in found] for query, found in answers(QUERIES).items()}
-    with serve("rag_engine", answers=given) as server:
+    rankings = {
+        query: [document | {"id": f"x{document['id']}"} for document in ranking]
+        for query, ranking in answers(QUERIES).items()
+    }
+    with serve("rag_engine", answers=rankings) as server:
         outcome = rankbeam("evaluate", remote(tmp_path, server), "--format", "json", ALLOWED)
     (warning,) = json.loads(outcome.stdout)["warnings"]
     assert warning.endswith("it has ids such as 'xdoc-0', the judgements such as 'doc-0'")

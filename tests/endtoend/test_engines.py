@@ -40,7 +40,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
     with serve("http", answers=answers(QUERIES)) as standin:
 
         @cache
-        def made(name: str) -> tuple[str, Results]:
+        def scored_run(name: str) -> tuple[str, Results]:
             folder = tmp_path_factory.mktemp(name)
             match name:
                 case "helpdesk":
@@ -57,7 +57,7 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Local]:
                     path = write_experiment(folder, million(folder))
             return path, evaluated(path, folder / "local")
 
-        yield made
+        yield scored_run
 
 
 @pytest.fixture(scope="module")
@@ -72,10 +72,10 @@ def flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     [
         pytest.param(2, True, "helpdesk"),
         pytest.param(2, False, "helpdesk", marks=whole),
-        *(pytest.param(2, True, *each.values, marks=each.marks) for each in OTHERS),
+        *(pytest.param(2, True, *other.values, marks=other.marks) for other in OTHERS),
         pytest.param(1, True, "helpdesk", marks=whole),
         pytest.param(1, False, "helpdesk", marks=whole),
-        *(pytest.param(1, False, *each.values, marks=each.marks) for each in OTHERS),
+        *(pytest.param(1, False, *other.values, marks=other.marks) for other in OTHERS),
     ],
     indirect=["flink"],
 )
@@ -98,8 +98,8 @@ def test_prism(local: Local, tmp_path: Path, name: str) -> None:
 def cranfield() -> dict[str, Any]:
     files = {"queries": "queries.jsonl", "qrels": "qrels/test.tsv", "corpus": "corpus.jsonl"}
     configurations = [{"name": f"b{b:g}", "retriever": {"type": "bm25", "b": b}, "top_k": 100} for b in (0.4, 0.75)]
-    given = {"dataset": {name: str(CRANFIELD / path) for name, path in files.items()}}
-    return {**given, "configurations": configurations, "metrics": ["nDCG@10", "R@100", "AP"]}
+    experiment = {"dataset": {name: str(CRANFIELD / path) for name, path in files.items()}}
+    return {**experiment, "configurations": configurations, "metrics": ["nDCG@10", "R@100", "AP"]}
 
 
 def million(folder: Path) -> dict[str, Any]:

@@ -42,9 +42,9 @@ def holm(p_values: list[float]) -> list[float]:
     """Written from Holm (1979)."""
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted, reached = [0.0] * len(p_values), 0.0
-    for place, each in enumerate(order):
-        reached = max(reached, min(1.0, (len(p_values) - place) * p_values[each]))
-        adjusted[each] = reached
+    for place, index in enumerate(order):
+        reached = max(reached, min(1.0, (len(p_values) - place) * p_values[index]))
+        adjusted[index] = reached
     return adjusted
 
 
@@ -91,9 +91,9 @@ def test_equal_configurations_share_a_row_of_the_leaderboard(sweep: Results) -> 
 def test_gates_still_know_every_configuration(sweep: Results, tmp_path: Path) -> None:
     gates = "gates:\n  - {metric: RR@10, value: difference_low, at_least: -0.1, configuration: 'base:top_k=50'}\n"
     (tmp_path / "gates.yaml").write_text(gates)
-    found = rankbeam("gate", sweep.output, "--experiment", str(tmp_path / "gates.yaml"))
-    assert found.exit_code == 0, found.stderr
-    assert "met    base:top_k=50" in found.stdout
+    outcome = rankbeam("gate", sweep.output, "--experiment", str(tmp_path / "gates.yaml"))
+    assert outcome.exit_code == 0, outcome.stderr
+    assert "met    base:top_k=50" in outcome.stdout
 
 
 def test_none_of_equal_configurations_is_the_best(sweep: Results) -> None:

@@ -41,18 +41,18 @@ def lines(rows: object) -> str:
 
 def test_every_metric_has_the_value_of_its_definition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
-    given = WORLDS.items()
+    worlds = WORLDS.items()
     references = [
         {"query_id": name, "answer": w.reference, "answerable": w.answerable,
-         "nuggets": [{"text": text, "vital": vital} for text, vital in w.nuggets]} for name, w in given
+         "nuggets": [{"text": text, "vital": vital} for text, vital in w.nuggets]} for name, w in worlds
     ]  # fmt: skip
     answers = [
         {"query_id": name, "answer": w.answer,
          "contexts": [{"doc_id": f"{name}-{place}", "text": text} for place, text in enumerate(w.contexts)]}
-        for name, w in given
+        for name, w in worlds
     ]  # fmt: skip
     dataset = {
-        "queries": write(tmp_path / "queries.jsonl", lines({"_id": name, "text": w.query} for name, w in given)),
+        "queries": write(tmp_path / "queries.jsonl", lines({"_id": name, "text": w.query} for name, w in worlds)),
         "answers": {"path": write(tmp_path / "references.jsonl", lines(references))},
     }
     with serve("openai") as server:
@@ -70,10 +70,10 @@ def test_every_metric_has_the_value_of_its_definition(tmp_path: Path, monkeypatc
         )
     assert done.status == 0, done.stderr
     rows = Results(str(tmp_path / "out"), "r").table("query_metrics").to_pylist()
-    found = {(value["metric"], row["query_id"]): value["value"] for row in rows for value in row["metrics"]}
-    expected = {(metric, name): EXPECTED[metric](w) for metric in METRICS_OF_ONE_ANSWER for name, w in given}
+    values = {(value["metric"], row["query_id"]): value["value"] for row in rows for value in row["metrics"]}
+    expected = {(metric, name): EXPECTED[metric](w) for metric in METRICS_OF_ONE_ANSWER for name, w in worlds}
     assert EXPECTED.keys() == JUDGED.keys()
-    assert found == {
+    assert values == {
         place: None if value is None else pytest.approx(value, abs=1e-12) for place, value in expected.items()
     }
     assert {metric for (metric, _), value in expected.items() if value is not None} == set(METRICS_OF_ONE_ANSWER)

@@ -26,7 +26,7 @@ LATE, OPEN = "Late payers owe two percent more.", "open\nfrom nine to five"
 
 def corpus(folder: Path) -> str:
     documents = [{"_id": name, "title": "A title", "text": text} for name, text in TEXTS.items()]
-    return write(folder / "corpus.jsonl", "".join(json.dumps(each) + "\n" for each in documents))
+    return write(folder / "corpus.jsonl", "".join(json.dumps(document) + "\n" for document in documents))
 
 
 def evidence_of(query_id: str, doc_id: str, quote: str, **also: Any) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def test_texts_of_services_are_located_in_their_documents(service: str, tmp_path
     def result(name: str, text: str, score: float) -> dict[str, Any]:
         return {"id": name, "text": text, "score": score}
 
-    said = {
+    texts = {
         "question 0": [
             result("fees", LATE, 0.1),
             result("desk", "The desk is open from nine to five.", 0.2),
@@ -108,7 +108,7 @@ def test_texts_of_services_are_located_in_their_documents(service: str, tmp_path
         ],
         "question 1": [result("menu", "… bread and cheese. Tea is free of charge.", 0.1)],
     }
-    with serve(service, answers=said) as server:
+    with serve(service, answers=texts) as server:
         retriever = (http if service == "http" else rag)(server)
         results = run_experiment(
             tmp_path,
@@ -189,10 +189,10 @@ def test_what_contradicts_spans_is_refused_with_its_line(tmp_path: Path) -> None
 def test_the_demo_has_true_evidence_for_every_query() -> None:
     refuse_misquoted(str(HELPDESK / "evidence.jsonl"), str(HELPDESK / "corpus.jsonl"))
     lines = [json.loads(line) for line in (HELPDESK / "evidence.jsonl").read_text("utf-8").splitlines()]
-    asked = {json.loads(line)["_id"] for line in (HELPDESK / "queries.jsonl").read_text("utf-8").splitlines()}
+    query_ids = {json.loads(line)["_id"] for line in (HELPDESK / "queries.jsonl").read_text("utf-8").splitlines()}
     judged = [row.split("\t") for row in (HELPDESK / "qrels" / "test.tsv").read_text("utf-8").splitlines()[1:]]
     grades = {(query_id, doc_id): float(grade) for query_id, doc_id, grade in judged}
-    assert {line["query_id"] for line in lines} == asked
+    assert {line["query_id"] for line in lines} == query_ids
     assert all(line["grade"] == grades[line["query_id"], line["doc_id"]] >= 1 for line in lines)
     best = {pair for pair, grade in grades.items() if grade == 3}
     assert best <= {(line["query_id"], line["doc_id"]) for line in lines}

@@ -13,7 +13,7 @@ from support.cli import Outcome, rankbeam
 from support.data import REPOSITORY
 from support.standins import serve
 
-KEPT = 3
+EXAMPLES = 3
 """Queries; the examples ask many more."""
 
 Rows = Sequence[Mapping[str, Any]]
@@ -28,9 +28,9 @@ def examples(tmp_path: Path) -> Path:
         ("helpdesk/queries.jsonl", "helpdesk/qrels/test.tsv"),
         ("answers/queries.jsonl", "answers/qrels.tsv"),
     ):
-        kept = (folder / queries).read_text(encoding="utf-8").splitlines(keepends=True)[:KEPT]
-        (folder / queries).write_text("".join(kept), encoding="utf-8")
-        ids = {re.findall(r'"_id": "(\w+)"', line)[0] for line in kept}
+        lines = (folder / queries).read_text(encoding="utf-8").splitlines(keepends=True)[:EXAMPLES]
+        (folder / queries).write_text("".join(lines), encoding="utf-8")
+        ids = {re.findall(r'"_id": "(\w+)"', line)[0] for line in lines}
         head, *rows = (folder / qrels).read_text(encoding="utf-8").splitlines(keepends=True)
         (folder / qrels).write_text(head + "".join(row for row in rows if row.split("\t")[0] in ids), encoding="utf-8")
     return folder
@@ -45,7 +45,7 @@ def test_gemini_answers_and_judges(examples: Path) -> None:
     assert done.status == 0, done.stderr
     answers = table(examples, "answers")
     assert {(row["status"], row["model"]) for row in answers} == {("ok", "gemini-2.5-flash")}
-    assert len(answers) == 2 * KEPT
+    assert len(answers) == 2 * EXAMPLES
     usage = {row["pool"]: row for row in table(examples, "usage")}
     assert set(usage) == {"writer", "examiner"}
     assert sum(row["calls"] for row in usage.values()) == stats.calls
@@ -82,7 +82,7 @@ def test_existing_answers_are_judged_by_a_model(examples: Path) -> None:
     assert done.status == 0, done.stderr
     answers = table(examples / "answers", "answers")
     assert {(row["status"], row["service"], row["input_tokens"]) for row in answers} == {("ok", None, 0)}
-    assert len(answers) == 2 * KEPT
+    assert len(answers) == 2 * EXAMPLES
     assert [row["pool"] for row in table(examples / "answers", "usage")] == ["examiner"]
     assert_every_query_is_judged(examples / "answers")
 
@@ -104,8 +104,8 @@ def test_one_gold_serves_every_chunking(tmp_path: Path) -> None:
 def assert_every_query_is_judged(folder: Path) -> None:
     """Whatever stand-ins say by hash has a value, or none that exists; nothing has failed."""
     rows = table(folder, "query_metrics")
-    assert len(rows) == 2 * KEPT
-    assert {each["status"] for row in rows for each in row["metrics"]} <= {None, "ok", "undefined"}
+    assert len(rows) == 2 * EXAMPLES
+    assert {metric["status"] for row in rows for metric in row["metrics"]} <= {None, "ok", "undefined"}
     assert all(row["metrics"] for row in rows)
     assert table(folder, "failures") == []
     assert table(folder, "verdicts")

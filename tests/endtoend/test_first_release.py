@@ -1,4 +1,4 @@
-"""What the first release wrote is read, compared, reported and continued.
+"""Results of the first release are read, compared, reported and continued.
 
 `tests/support/first_release/run` was written by commit 313c12e, from the experiment beside it.
 """

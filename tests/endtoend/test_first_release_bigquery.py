@@ -28,18 +28,18 @@ RELEASED = REPOSITORY / "tests" / "support" / "first_release"
 @pytest.fixture
 def released(cloud: Cloud) -> Iterator[Tables]:
     """The dataset of that time, with its run."""
-    made = new_dataset(cloud)
+    dataset = new_dataset(cloud)
     for name, columns in json.loads((RELEASED / "bigquery.json").read_text()).items():
         fields = [bigquery.SchemaField.from_api_repr(column) for column in columns]
-        made.client.create_table(bigquery.Table(f"{made.dataset}.{name}", fields))
+        dataset.client.create_table(bigquery.Table(f"{dataset.dataset}.{name}", fields))
         options = bigquery.ParquetOptions()
         options.enable_list_inference = True
         config = bigquery.LoadJobConfig(source_format="PARQUET", schema=fields, parquet_options=options)
         [part] = (RELEASED / "run" / name / "first").glob("*.parquet")
         with part.open("rb") as file:
-            made.client.load_table_from_file(file, f"{made.dataset}.{name}", job_config=config).result()
-    yield made
-    made.client.delete_dataset(made.dataset, delete_contents=True)
+            dataset.client.load_table_from_file(file, f"{dataset.dataset}.{name}", job_config=config).result()
+    yield dataset
+    dataset.client.delete_dataset(dataset.dataset, delete_contents=True)
 
 
 def test_its_dataset_is_loaded_into_read_and_compared(released: Tables, tmp_path: Path) -> None:

@@ -59,5 +59,5 @@ def test_its_answers_are_used_and_the_ledger_is_continued(folder: Path, monkeypa
     compacted = rankbeam("ledger", folder / "ledger", "--compact", "--format", "json")
     assert json.loads(compacted.stdout)["files_after"] == 1
     assert evaluate(folder, "third") == (0, 4, 0)
-    held = survey(str(folder / "ledger"))
-    assert (held.entries, held.answers, held.files, held.damaged, held.foreign) == (4, 4, 1, (), ())
+    summary = survey(str(folder / "ledger"))
+    assert (summary.entries, summary.answers, summary.files, summary.damaged, summary.foreign) == (4, 4, 1, (), ())

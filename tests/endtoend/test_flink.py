@@ -34,7 +34,7 @@ def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield running
 
 
-def asked(folder: Path, standin: Standin, per_minute: int = PER_MINUTE) -> str:
+def experiment_file(folder: Path, standin: Standin, per_minute: int = PER_MINUTE) -> str:
     base = {"dataset": dataset(folder, QUERIES), "quotas": {"http": {"requests_per_minute": per_minute}}}
     base["configurations"] = [{"name": "remote", "retriever": http(standin), "top_k": 20}]
     return write_experiment(folder, base)
@@ -43,7 +43,7 @@ def asked(folder: Path, standin: Standin, per_minute: int = PER_MINUTE) -> str:
 @whole
 def test_an_interrupt_cancels_the_job_and_ends_its_calls(flink: Cluster, tmp_path: Path) -> None:
     with serve("http", answers=answers(QUERIES), latency_s=0.5) as standin:
-        path = asked(tmp_path, standin)
+        path = experiment_file(tmp_path, standin)
         arguments = ["evaluate", path, "--run-id", "r1", *flink.options(external=True)]
         ended = signalled(arguments, signal.SIGINT, lambda: standin.stats().calls >= 50, tmp_path, within_s=WITHIN_S)
         begun = standin.stats()
@@ -62,7 +62,7 @@ def test_an_interrupt_cancels_the_job_and_ends_its_calls(flink: Cluster, tmp_pat
 def test_a_job_goes_on_without_the_command_that_submitted_it(flink: Cluster, tmp_path: Path) -> None:
     """SIGKILL of the command: its job is known, refused a second time, and cancelled from anywhere."""
     with serve("http", answers=answers(QUERIES), latency_s=0.5) as standin:
-        path, output = asked(tmp_path, standin, per_minute=60), str(tmp_path / "out")
+        path, output = experiment_file(tmp_path, standin, per_minute=60), str(tmp_path / "out")
         arguments = ["evaluate", path, "--run-id", "r", *flink.options(external=True)]
         signalled(arguments, signal.SIGKILL, lambda: standin.stats().calls >= 5, tmp_path, within_s=WITHIN_S)
         assert "state    running" in rankbeam_process("status", output).stdout
@@ -91,7 +91,7 @@ def test_a_benchmark_equals_the_local_runners(flink: Cluster, tmp_path: Path) ->
 def test_a_killed_task_manager_costs_few_calls_and_breaks_no_quota(tmp_path: Path, restart: str) -> None:
     standins = serve("http", answers=answers(QUERIES), latency_s=0.5, quota_per_minute=PER_MINUTE)
     with standins as standin, cluster(tmp_path / "flink", more=restart) as running:
-        path = asked(tmp_path, standin)
+        path = experiment_file(tmp_path, standin)
         options = running.options(external=True)
         arguments = ["evaluate", path, "--output", str(tmp_path / "flink-out"), "--run-id", "r", *options]
         status = while_running(arguments, lambda: standin.stats().calls >= 50, lambda: kill_lane(running))

@@ -17,8 +17,8 @@ pytestmark = [
 
 
 def test_adk_reads_the_evalset_with_its_own_models_and_loader(tmp_path: Path) -> None:
-    made = rankbeam("goldens", goldens_file(tmp_path, reviews={"pool": 0}))
-    assert made.status == 0, made.stderr
+    outcome = rankbeam("goldens", goldens_file(tmp_path, reviews={"pool": 0}))
+    assert outcome.status == 0, outcome.stderr
     path = str(tmp_path / "helpdesk.evalset.json")
     assert rankbeam("goldens", "export", str(tmp_path / "out"), "--format", "adk", "--output", path).status == 0
     reader = REPOSITORY / "tests" / "support" / "adk" / "read.py"

@@ -10,7 +10,7 @@ from support.standin_models import KEY, service
 from support.standins import Standin, serve
 
 
-def made(folder: Path, server: Standin, checker: str) -> Outcome:
+def generated(folder: Path, server: Standin, checker: str) -> Outcome:
     """A benchmark of documents of which every third makes the writer add to its answers."""
     rows = documents(42)
     for row in rows[::3]:
@@ -37,7 +37,7 @@ def made(folder: Path, server: Standin, checker: str) -> Outcome:
 def test_a_checker_that_accepts_everything_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY, "not a secret")
     with serve("openai") as server:
-        honest, agreeing = made(tmp_path, server, "honest-1"), made(tmp_path, server, "yes-1")
+        honest, agreeing = generated(tmp_path, server, "honest-1"), generated(tmp_path, server, "yes-1")
     assert "(100%)" not in honest.stderr
     assert {row["reason"] for row in lines(tmp_path / "honest-1" / "rejected.jsonl")} >= {"checks"}
     assert "warning: checker yes-1 accepted all of 24 questions (100%): it may say yes to everything" in agreeing.stderr

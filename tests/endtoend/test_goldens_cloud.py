@@ -28,8 +28,8 @@ def test_documents_of_bigquery_and_a_folder_on_cloud_storage(cloud: Cloud, tmp_p
     assert outcome.status == 0, outcome.stderr
     written = files.read_all(f"{bucket}/goldens/corpus.jsonl").decode().splitlines()
     assert [(row["_id"], row["text"]) for row in map(json.loads, written)] == [(r["_id"], r["text"]) for r in rows]
-    asked = goldens_file(tmp_path, "asked", documents={"path": query}, **small)
-    assert rankbeam("goldens", asked).status == 0
+    queried = goldens_file(tmp_path, "asked", documents={"path": query}, **small)
+    assert rankbeam("goldens", queried).status == 0
     here = {row["_id"]: row["text"] for row in lines(tmp_path / "out" / "queries.jsonl")}
     there = files.read_all(f"{bucket}/goldens/queries.jsonl").decode().splitlines()
     assert here == {row["_id"]: row["text"] for row in map(json.loads, there)}

@@ -49,8 +49,8 @@ def test_questions_rest_on_sentences_of_further_documents(tmp_path: Path, monkey
     for piece in lines(out / "evidence.jsonl"):
         assert texts[piece["doc_id"]][piece["start"] : piece["end"]] == piece["quote"]
         resting.setdefault(piece["query_id"], set()).add(piece["doc_id"])
-    assert all(spans[query] <= found for query, found in resting.items())
-    assert any(found - spans[query] for query, found in resting.items())
+    assert all(spans[query] <= sentences for query, sentences in resting.items())
+    assert any(sentences - spans[query] for query, sentences in resting.items())
     assert json.loads((out / "about.json").read_text())["context"] == 2
 
 

@@ -55,9 +55,11 @@ def test_relative_paths_are_those_of_the_submitting_process(
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize(("is_local", "said"), [(True, ""), (False, "the job is cancelled; ")], ids=["local", "server"])
+@pytest.mark.parametrize(
+    ("is_local", "message"), [(True, ""), (False, "the job is cancelled; ")], ids=["local", "server"]
+)
 def test_an_interrupt_ends_the_calls_of_the_workers(
-    server: list[str], workers: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_local: bool, said: str
+    server: list[str], workers: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_local: bool, message: str
 ) -> None:
     monkeypatch.setenv(KEY, "k")
     with serve("openai", latency_s=0.3) as standin:
@@ -74,7 +76,7 @@ def test_an_interrupt_ends_the_calls_of_the_workers(
         ended = signalled(arguments, signal.SIGINT, lambda: standin.stats().calls >= 8, tmp_path)
         begun = standin.stats().calls
         assert ended.status == 130, ended.stderr
-        assert f"interrupted; {said}all answers are in" in ended.stderr
+        assert f"interrupted; {message}all answers are in" in ended.stderr
         time.sleep(5)  # a worker that was left behind would make twenty calls
         assert standin.stats().calls <= begun + 8  # on a busy machine a cancelled one ends a moment later
     assert "Traceback" not in ended.stderr

@@ -62,9 +62,9 @@ def lies_in(out: Path) -> dict[str, str]:
 def test_the_stage_for_a_lie_catches_it(lie: str, out: Path) -> None:
     lies = lies_in(out)
 
-    def is_lie(made: dict[str, Any]) -> bool:
-        is_of_kind = (made["type"] == "unanswerable") == (lie in OF_UNANSWERABLE)
-        return is_of_kind and lies[made["spans"][0].rpartition("#")[0]] == lie
+    def is_lie(origin: dict[str, Any]) -> bool:
+        is_of_kind = (origin["type"] == "unanswerable") == (lie in OF_UNANSWERABLE)
+        return is_of_kind and lies[origin["spans"][0].rpartition("#")[0]] == lie
 
     rejected = Counter(row["reason"] for row in lines(out / "rejected.jsonl") if is_lie(row))
     assert rejected[CAUGHT[lie]] > 0

@@ -14,7 +14,7 @@ from support.standins import Faults, serve
 PASSING = Faults(rate=0.1, kinds=("unavailable",))
 
 
-def made(folder: Path, name: str = "goldens", **keys: Any) -> Any:
+def generated(folder: Path, name: str = "goldens", **keys: Any) -> Any:
     return rankbeam("goldens", goldens_file(folder, name, **{"items": 6, "types": ["lookup"], **keys}))
 
 
@@ -25,18 +25,18 @@ def pooled(out: Path) -> dict[str, set[str]]:
 
 def test_all_retrievers_of_a_pool_find_documents_in_turn(tmp_path: Path) -> None:
     for name, retrievers in {"both": ["bm25", "lsa"], "one": ["bm25"], "other": [{"type": "lsa"}]}.items():
-        outcome = made(tmp_path, name, reviews={"pool": {"documents": 6, "retrievers": retrievers}}, output=name)
+        outcome = generated(tmp_path, name, reviews={"pool": {"documents": 6, "retrievers": retrievers}}, output=name)
         assert outcome.status == 0, outcome.stderr
     both, one, other = (pooled(tmp_path / name) for name in ("both", "one", "other"))
     assert both.keys() == one.keys() == other.keys()
     assert one != other
-    for query, found in both.items():
-        assert len(found) <= 6
-        assert found & one[query]
-        assert found & other[query]
-        assert found <= one[query] | other[query]
+    for query, doc_ids in both.items():
+        assert len(doc_ids) <= 6
+        assert doc_ids & one[query]
+        assert doc_ids & other[query]
+        assert doc_ids <= one[query] | other[query]
     about = json.loads((tmp_path / "both" / "about.json").read_text())
-    assert [each["type"] for each in about["pool_retrievers"]] == ["bm25", "lsa"]
+    assert [retriever["type"] for retriever in about["pool_retrievers"]] == ["bm25", "lsa"]
 
 
 @pytest.mark.campaign
@@ -64,16 +64,16 @@ def test_services_and_embeddings_are_sources_of_a_pool(tmp_path: Path, monkeypat
         planned = rankbeam("goldens", "plan", goldens_file(tmp_path, items=6, types=["lookup"], **keys))
         assert "search: 6 calls" in planned.stdout
         assert "embed: 30 calls" in planned.stdout
-        outcome = made(tmp_path, **keys)
+        outcome = generated(tmp_path, **keys)
         assert outcome.status == 0, outcome.stderr
         assert "http gives 1 ids that no document has, such as elsewhere" in outcome.stderr
         calls = (searched.stats().calls, models.stats().calls)
         assert min(calls) > 0
         before = stable(tmp_path / "out")
-        assert "(0 calls, " in made(tmp_path, **keys).stdout
+        assert "(0 calls, " in generated(tmp_path, **keys).stdout
         assert (searched.stats().calls, models.stats().calls) == calls
         assert stable(tmp_path / "out") == before
-    plain = made(tmp_path, "plain", reviews={"pool": 9}, output="plain")
+    plain = generated(tmp_path, "plain", reviews={"pool": 9}, output="plain")
     assert plain.status == 0
     assert pooled(tmp_path / "out") != pooled(tmp_path / "plain")
 
@@ -90,15 +90,15 @@ def test_questions_of_like_embeddings_are_duplicates(tmp_path: Path) -> None:
         row["text"] = " ".join(words[number % 9 :] + words[: number % 9] + ["counted", f"n{number}n", "daily."])
     reviews: dict[str, Any] = {"pool": 0, "closed_book": False}
     keys = {"documents": corpus(tmp_path, rows), "services": services, "items": 6}
-    plain = made(tmp_path, "plain", **keys, reviews=reviews, output="plain")
+    plain = generated(tmp_path, "plain", **keys, reviews=reviews, output="plain")
     assert plain.status in (0, 3)
-    kept = lines(tmp_path / "plain" / "items.jsonl")
+    items = lines(tmp_path / "plain" / "items.jsonl")
     strict = {**reviews, "duplicates": {"embedding_model": "vectors", "cosine": 0.5}}
-    outcome = made(tmp_path, "strict", **keys, reviews=strict, output="strict")
+    outcome = generated(tmp_path, "strict", **keys, reviews=strict, output="strict")
     assert outcome.status == 3, outcome.stderr
     reasons = {row["reason"] for row in lines(tmp_path / "strict" / "rejected.jsonl")}
     assert "duplicate" in reasons
-    assert 0 < len(lines(tmp_path / "strict" / "items.jsonl")) < len(kept)
+    assert 0 < len(lines(tmp_path / "strict" / "items.jsonl")) < len(items)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_questions_of_like_embeddings_are_duplicates(tmp_path: Path) -> None:
 def test_wrong_retrievers_and_models_are_refused_with_their_line(
     reviews: dict[str, Any], problem: str, tmp_path: Path
 ) -> None:
-    outcome = made(tmp_path, reviews=reviews)
+    outcome = generated(tmp_path, reviews=reviews)
     assert outcome.status == 2
     assert problem in outcome.stderr
     assert "goldens.yaml:" in outcome.stderr

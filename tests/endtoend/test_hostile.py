@@ -119,10 +119,10 @@ def test_how_far_the_order_reaches_where_all_scores_are_equal(tmp_path: Path, fo
         "nDCG@3": (0, 2 / math.log2(3) / ideal, (2 + 1 / math.log2(3)) / ideal),
         "SetP": (1 / 5, 1 / 5, 1 / 5),
     }
-    found = bounds_of(out)
-    assert set(found) == set(expected)
+    ends = bounds_of(out)
+    assert set(ends) == set(expected)
     for metric, bounds in expected.items():
-        assert found[metric] == pytest.approx(bounds, rel=0, abs=1e-12), metric
+        assert ends[metric] == pytest.approx(bounds, rel=0, abs=1e-12), metric
 
 
 @FORMATS_OF_RUNS
@@ -199,12 +199,12 @@ def test_a_document_twice_far_apart_is_refused(tmp_path: Path, form: str, first:
     run = put_run(tmp_path / "a", rows, form, row_group_size=1000)
     qrels = put_qrels(tmp_path / "a", [("q0", "d0", 1.0), ("q1", "d1", 1.0)])
     query, doc, _ = rows[first]
-    told = refused(qrels, run)
-    assert told.startswith(
+    message = refused(qrels, run)
+    assert message.startswith(
         f"rankbeam: {run}:{second + 1}: document {doc!r} stands more than once in the ranking of query {query!r} "
         f"(also at line {first + 1}); "
     )
-    assert "--duplicates collapse" in told
+    assert "--duplicates collapse" in message
 
 
 @FORMATS
@@ -213,9 +213,11 @@ def test_a_document_twice_in_two_files_of_a_run_is_refused(tmp_path: Path, form:
     one = put_run(tmp_path / "part1", rows[:15_000], form, row_group_size=1000)
     two = put_run(tmp_path / "part2", rows[15_000:], form, row_group_size=1000)
     qrels = put_qrels(tmp_path / "a", [("q0", "d0", 1.0)])
-    told = refused(qrels, str(tmp_path / "part*"))
-    assert told.startswith(f"rankbeam: {two}:5001: document 'd4' stands more than once in the ranking of query 'q0' ")
-    assert f"(also at {one}:5)" in told
+    message = refused(qrels, str(tmp_path / "part*"))
+    assert message.startswith(
+        f"rankbeam: {two}:5001: document 'd4' stands more than once in the ranking of query 'q0' "
+    )
+    assert f"(also at {one}:5)" in message
 
 
 @FORMATS_OF_RUNS
@@ -229,13 +231,13 @@ def test_the_best_rank_of_a_document_stands_for_it(
     rows = with_repeat(first, second, 30_000)
     query, doc, _ = rows[first]
     judgements = [(query, doc, 1.0), (query, "d29994" if query == "q0" else "d29995", 2.0)]
-    kept = [row for place, row in enumerate(rows) if place != second]
+    remaining = [row for place, row in enumerate(rows) if place != second]
     shown = rows[::-1] if backwards else rows
     for part in range(files):
         put_run(tmp_path / f"part{part}", shown[part::files], form, row_group_size=1000)
     qrels = put_qrels(tmp_path / "a", judgements)
     ours = values_of(printed(qrels, str(tmp_path / "part*"), "--duplicates", "collapse"))
-    assert_agree(ours, by_pytrec_eval(judgements, kept))
+    assert_agree(ours, by_pytrec_eval(judgements, remaining))
 
 
 @FORMATS

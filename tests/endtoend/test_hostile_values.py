@@ -25,8 +25,8 @@ def test_a_score_that_is_no_number_is_refused_in_a_trec_run(tmp_path: Path, word
     query, _, doc, *_ = lines[line - 1].split()
     lines[line - 1] = f"{query} Q0 {doc} 1 {word} tag\n"
     run = write(tmp_path / "a.run", "".join(lines))
-    told = refused(put_qrels(tmp_path / "a", [("q0", "d0", 1.0)]), run)
-    assert told.startswith(f"rankbeam: {run}:{line}: the score is not a finite number\n")
+    message = refused(put_qrels(tmp_path / "a", [("q0", "d0", 1.0)]), run)
+    assert message.startswith(f"rankbeam: {run}:{line}: the score is not a finite number\n")
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,9 @@ def test_a_score_that_is_no_number_is_refused_in_parquet(
     table = run_table(rows) | {"score": pa.array([*scores[: line - 1], score, *scores[line:]], kind)}
     run = str(tmp_path / "a.parquet")
     pq.write_table(pa.table(table), run, row_group_size=700)
-    told = refused(put_qrels(tmp_path / "a", [("q0", "d0", 1.0)]), run)
-    assert told.startswith(f"rankbeam: {run}:{line}: ")
-    assert "score" in told
+    message = refused(put_qrels(tmp_path / "a", [("q0", "d0", 1.0)]), run)
+    assert message.startswith(f"rankbeam: {run}:{line}: ")
+    assert "score" in message
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,9 @@ def test_whole_numbers_as_scores_and_ids(tmp_path: Path, kind: pa.DataType, ids:
             "grade": pa.array([int(row[2]) for row in judgements], pa.int8()),
         },
     )
-    named = [[(str(query), str(doc), float(number)) for query, doc, number in each] for each in (judgements, rows)]
+    named = [
+        [(str(query), str(doc), float(number)) for query, doc, number in triples] for triples in (judgements, rows)
+    ]
     ours = values_of(printed(qrels, run))
     assert set(ours) == {"9", "10", "11", "all"}
     assert_agree(ours, by_pytrec_eval(*named))  # 100 stands below 11, and 9 above both

@@ -83,7 +83,7 @@ def test_the_order_of_a_run_file_and_its_division_into_files(tmp_path: Path, ref
         if row["config_id"] == reference.configurations[1]["config_id"]
         for document in row["documents"]
     ]
-    found = []
+    results = []
     for position, parts in enumerate((1, 3)):
         random.Random(position).shuffle(rows)
         folder = tmp_path / str(position)
@@ -93,12 +93,12 @@ def test_the_order_of_a_run_file_and_its_division_into_files(tmp_path: Path, ref
         experiment = _experiment(HELPDESK) | {
             "configurations": [{"name": "run", "retriever": {"type": "run_file", "path": str(folder / "*.run")}}]
         }
-        found.append(run_experiment(folder, experiment))
+        results.append(run_experiment(folder, experiment))
     for name in ("query_metrics", "configuration_metrics", "rankings"):
         tables = [
             result.table(name).drop_columns(
-                [each for each in ("config_id", "equal_to") if each in result.table(name).column_names]
+                [column for column in ("config_id", "equal_to") if column in result.table(name).column_names]
             )
-            for result in found
+            for result in results
         ]
         assert without_run(tables[0]) == without_run(tables[1]), name

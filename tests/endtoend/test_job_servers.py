@@ -46,7 +46,7 @@ def on(address: str) -> list[str]:
     return ["--runner", "PortableRunner", "--job_endpoint", address]
 
 
-def asked(folder: Path, standin: Standin) -> str:
+def experiment_file(folder: Path, standin: Standin) -> str:
     """An experiment with a retriever that allows ten calls in a second."""
     base = {"dataset": dataset(folder, QUERIES), "quotas": {"http": {"requests_per_minute": 600}}}
     base["configurations"] = [{"name": "remote", "retriever": http(standin), "top_k": 20}]
@@ -80,7 +80,7 @@ def test_every_table_equals_the_local_runners(server: str, tmp_path: Path, monke
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--paralelism=2"], "unknown option --paralelism; did you mean '--parallelism'?"),
         (["--qqqq=2"], "unknown option --qqqq; Beam and the runner have none of a similar name"),
@@ -88,10 +88,10 @@ def test_every_table_equals_the_local_runners(server: str, tmp_path: Path, monke
         (["--output_executable_path=a.jar"], "--output_executable_path writes a jar instead of running a job"),
     ],
 )
-def test_options_that_are_refused(server: str, tmp_path: Path, options: list[str], said: str) -> None:
+def test_options_that_are_refused(server: str, tmp_path: Path, options: list[str], message: str) -> None:
     outcome = rankbeam("evaluate", scored(tmp_path), *on(server), *options)
     assert (outcome.status, outcome.stdout) == (2, "")
-    assert said in outcome.stderr
+    assert message in outcome.stderr
     assert not (tmp_path / "out").exists()
 
 
@@ -123,23 +123,23 @@ def refused(folder: Path, *options: str) -> str:
 def test_an_endpoint_without_a_server_is_refused(tmp_path: Path) -> None:
     address = nowhere()
     assert f"no job server answers at {address}: Connection refused" in refused(tmp_path, *on(address))
-    said = refused(tmp_path, *on("here"), "--environment_type=LOOPBACK")
-    assert "--job_endpoint must be HOST:PORT; found 'here'" in said
+    message = refused(tmp_path, *on("here"), "--environment_type=LOOPBACK")
+    assert "--job_endpoint must be HOST:PORT; found 'here'" in message
     assert "--runner=PortableRunner needs --job_endpoint" in refused(tmp_path, "--runner=PortableRunner")
 
 
 def test_a_wrong_flink_or_jar_is_refused(tmp_path: Path) -> None:
     flink = ["--runner=FlinkRunner", "--environment_type=LOOPBACK"]
     address = nowhere()
-    said = refused(tmp_path, *flink, f"--flink_master={address}")
-    assert f"--flink_master: no Flink answers at http://{address}" in said
-    said = refused(tmp_path, *flink, "--flink_job_server_jar=no.jar")
-    assert "Beam's job server cannot be fetched" in said
+    message = refused(tmp_path, *flink, f"--flink_master={address}")
+    assert f"--flink_master: no Flink answers at http://{address}" in message
+    message = refused(tmp_path, *flink, "--flink_job_server_jar=no.jar")
+    assert "Beam's job server cannot be fetched" in message
     jar = write(tmp_path / "a.jar", "no jar")
-    said = refused(tmp_path, *flink, f"--flink_job_server_jar={jar}", "--job_server_java_launcher=no-java")
-    assert "Beam's job server cannot be started: no-java is not installed, or not executable" in said
-    said = refused(tmp_path, *flink, f"--flink_job_server_jar={jar}", f"--job_server_java_launcher={sys.executable}")
-    assert "Beam's job server ended at once, with status 2" in said  # Python, which has no option -jar
+    message = refused(tmp_path, *flink, f"--flink_job_server_jar={jar}", "--job_server_java_launcher=no-java")
+    assert "Beam's job server cannot be started: no-java is not installed, or not executable" in message
+    message = refused(tmp_path, *flink, f"--flink_job_server_jar={jar}", f"--job_server_java_launcher={sys.executable}")
+    assert "Beam's job server ended at once, with status 2" in message  # Python, which has no option -jar
 
 
 def test_an_input_that_a_worker_refuses_is_one_message(server: str, tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_a_job_that_fails_is_one_message(server: str, tmp_path: Path, own: str) 
 @pytest.mark.campaign
 def test_an_interrupt_ends_the_calls_and_the_next_run_continues(server: str, tmp_path: Path) -> None:
     with serve("http", answers=answers(QUERIES), latency_s=0.5) as standin:
-        arguments = ["evaluate", asked(tmp_path, standin), "--run-id", "r1", *on(server)]
+        arguments = ["evaluate", experiment_file(tmp_path, standin), "--run-id", "r1", *on(server)]
         ended = signalled(arguments, signal.SIGINT, lambda: standin.stats().calls >= 30, tmp_path)
         begun = standin.stats()
         assert (ended.status, begun.answered) == (130, begun.calls), ended.stderr
@@ -209,7 +209,7 @@ def test_an_interrupt_ends_the_calls_and_the_next_run_continues(server: str, tmp
 @pytest.mark.campaign
 def test_a_run_whose_job_is_at_work_is_refused_until_it_is_cancelled(server: str, tmp_path: Path) -> None:
     with serve("http", answers=answers(QUERIES), latency_s=0.5) as standin:
-        arguments = ["evaluate", asked(tmp_path, standin), "--run-id", "r1", *on(server)]
+        arguments = ["evaluate", experiment_file(tmp_path, standin), "--run-id", "r1", *on(server)]
         with frozen(arguments, lambda: standin.stats().calls >= 5 and is_recorded(tmp_path), tmp_path):
             second: Outcome = rankbeam(*arguments)
             assert second.status == 2
@@ -223,7 +223,7 @@ def test_a_run_whose_job_is_at_work_is_refused_until_it_is_cancelled(server: str
 
 
 def is_recorded(folder: Path) -> bool:
-    """Whether the job of the run r1 has its id."""
+    """Return whether the job of the run r1 has its id."""
     return bool(json.loads((folder / "out" / "jobs" / "r1.json").read_text())["job_id"])
 
 

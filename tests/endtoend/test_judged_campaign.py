@@ -104,9 +104,9 @@ def until_nothing_passes(path: str) -> tuple[Outcome, Results]:
 
 def tokens_of_minutes(stats: Stats) -> Iterator[float]:
     """The tokens of every minute that begins with an answer."""
-    given = np.array(sorted(stats.tokens))
-    total = np.concatenate([[0.0], np.cumsum(given[:, 1])])
-    ends = np.searchsorted(given[:, 0], given[:, 0] + 60)
+    tokens = np.array(sorted(stats.tokens))
+    total = np.concatenate([[0.0], np.cumsum(tokens[:, 1])])
+    ends = np.searchsorted(tokens[:, 0], tokens[:, 0] + 60)
     yield from (total[ends] - total[:-1]).tolist()
 
 
@@ -162,10 +162,10 @@ def test_a_judge_that_misbehaves_takes_values_away_and_changes_none(kind: str, t
         stats = server.stats()
     assert outcome.status == 0, outcome.stderr
     assert set(stats.faults) == set(MISBEHAVING)
-    expected, found = values(clean), values(Results(str(tmp_path / "faulty"), "r"))
-    assert found.keys() == expected.keys()
-    lost = {place for place, value in found.items() if value != expected[place]}
-    assert {found[place] for place in lost} == {("failed", None)}
+    expected, actual = values(clean), values(Results(str(tmp_path / "faulty"), "r"))
+    assert actual.keys() == expected.keys()
+    lost = {place for place, value in actual.items() if value != expected[place]}
+    assert {actual[place] for place in lost} == {("failed", None)}
     failures = Results(str(tmp_path / "faulty"), "r").table("failures").to_pylist()
     assert {(row["query_id"], row["metric"]) for row in failures if row["metric"]} == lost
     assert f"{len(lost):,} judged values are missing (malformed)" in outcome.stderr

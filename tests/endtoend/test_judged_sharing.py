@@ -1,4 +1,4 @@
-"""What configurations share is asked and paid once: calls are counted at the server, and worked out by hand."""
+"""Calls that configurations share are made and paid once: calls are counted at the server, and worked out by hand."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,8 +38,8 @@ class Runs:
     """Runs with one ledger.
 
     Args:
-        folder: of all of them.
-        server: that answers and judges.
+        folder: folder of all experiments.
+        server: stand-in that answers and judges.
     """
 
     def __init__(self, folder: Path, server: Standin) -> None:
@@ -47,7 +47,7 @@ class Runs:
         self._dataset = dataset(folder, QUERIES, DOCUMENTS)
 
     def calls(self, rankings: dict[str, Sequence[Sequence[int]]], metrics: Sequence[str], answers: bool = False) -> int:
-        """How many calls the next run makes.
+        """The number of calls that the next run makes.
 
         Args:
             rankings: by name of the configuration.

@@ -42,14 +42,14 @@ def test_known_items_are_planned_as_they_are_asked(tmp_path: Path) -> None:
         path = grading(tmp_path, server)
         before = planned(path)
         run = rankbeam("evaluate", path, "--run-id", "r1")
-        made = server.stats().calls
+        calls = server.stats().calls
         after = planned(path)
     assert run.status == 0, run.stderr
     steps = {step["step"]: (step["calls"], step["calls_without_sharing"]) for step in before["steps"]}
     assert steps == {"grade": ([PAIRS, PAIRS], PAIRS), "known items": ([KNOWN, KNOWN], KNOWN)}
-    assert made == PAIRS + KNOWN
+    assert calls == PAIRS + KNOWN
     assert before["cost"][0] > 0
-    assert (after["ledger_hits"], after["cost"]) == (made, [0, 0])
+    assert (after["ledger_hits"], after["cost"]) == (calls, [0, 0])
     assert sentinels(tmp_path, "r1") == KNOWN
 
 

@@ -20,10 +20,10 @@ def write(folder: Path, retrievers: dict[str, dict[str, Any]], lacking: list[str
     """Two queries judge two documents of the corpus and some that it lacks; a third one is judged and not asked."""
     words = ["amber", "basil", "cedar", "delta", "ember"]
     rows = [{"_id": doc_id, "text": f"{word} stone"} for doc_id, word in zip(THERE, words, strict=True)]
-    asked = [{"_id": "q0", "text": "amber stone"}, {"_id": "q1", "text": "basil"}]
+    queries = [{"_id": "q0", "text": "amber stone"}, {"_id": "q1", "text": "basil"}]
     judged = [("q0", "d0", 1), ("q1", "d1", 1), ("q1", "never relevant", 0), ("not asked", "elsewhere", 1)]
     judged += [(f"q{place % 2}", doc_id, 1) for place, doc_id in enumerate([*lacking, *lacking])]
-    for name, values in (("corpus", rows), ("queries", asked)):
+    for name, values in (("corpus", rows), ("queries", queries)):
         (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(value)}\n" for value in values))
     lines = (f"{query}\t{doc_id}\t{grade}\n" for query, doc_id, grade in dict.fromkeys(judged))
     (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(lines))

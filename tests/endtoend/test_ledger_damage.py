@@ -1,4 +1,4 @@
-"""Damage to a ledger: its answers are paid for again, and that is said."""
+"""Damage to a ledger: its answers are paid for again, with a warning."""
 
 from pathlib import Path
 
@@ -25,12 +25,12 @@ def test_damage_is_said_by_plan_and_evaluate_and_kept_with_the_run(tmp_path: Pat
         assert "warning" not in rankbeam("evaluate", path, "--run-id", "first").stderr
         (part,) = (tmp_path / "out" / "ledger").glob("*.parquet")
         part.write_bytes(part.read_bytes()[: part.stat().st_size // 2])
-        said = f"warning: {part}: answers of earlier calls cannot be read, and are paid for again"
+        message = f"warning: {part}: answers of earlier calls cannot be read, and are paid for again"
         planned = rankbeam("plan", path, "--format", "json")
         again = rankbeam("evaluate", path, "--run-id", "again")
         assert server.stats().calls == 2 * QUERIES
-    assert said in planned.stderr
-    assert again.stderr.count(said) == 1
+    assert message in planned.stderr
+    assert again.stderr.count(message) == 1
     (warning,) = Results(str(tmp_path / "out"), "again").run["warnings"]
     assert f"warning: {warning}" in again.stderr
     assert "rankbeam ledger" in warning

@@ -34,11 +34,11 @@ def test_a_run_that_costs_more_at_the_least_is_refused_before_any_call(tmp_path:
         assert server.stats().calls == 0
     assert outcome.status == 2
     line = Path(path).read_text().splitlines().index("max_cost: 0.01") + 1
-    said = r"experiment\.yaml:(\d+): max_cost: is 0\.01, and the calls are planned to cost ([\d.]+) to \d"
-    found = re.search(said, outcome.stderr)
-    assert found is not None, outcome.stderr
-    assert int(found[1]) == line
-    assert float(found[2]) > 0.01
+    message = r"experiment\.yaml:(\d+): max_cost: is 0\.01, and the calls are planned to cost ([\d.]+) to \d"
+    match = re.search(message, outcome.stderr)
+    assert match is not None, outcome.stderr
+    assert int(match[1]) == line
+    assert float(match[2]) > 0.01
 
 
 @pytest.mark.campaign

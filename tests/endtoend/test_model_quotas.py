@@ -1,4 +1,4 @@
-"""What models say of their quota and of what they cannot do, through the command line."""
+"""Quotas and limits that models report, through the command line."""
 
 from pathlib import Path
 
@@ -42,5 +42,5 @@ def test_what_a_service_cannot_do_is_a_warning_of_the_run(tmp_path: Path, monkey
         path = write_experiment(tmp_path, model(server, "openai"), {})
         run = rankbeam("evaluate", path, "--run-id", "r1")
     assert run.status == 0, run.stderr
-    (warning,) = (each for each in Results(str(tmp_path / "out"), "r1").run["warnings"] if "JSON schemas" in each)
+    (warning,) = (text for text in Results(str(tmp_path / "out"), "r1").run["warnings"] if "JSON schemas" in text)
     assert f"warning: {warning}" in run.stderr

@@ -1,4 +1,4 @@
-"""What a run leaves behind: tables, the DuckDB file, and nothing that looks finished when it is not."""
+"""Outputs of a run: tables, the DuckDB file, and nothing that looks finished when it is not."""
 
 import json
 import shutil

@@ -62,8 +62,8 @@ def test_pieces_of_text_and_parquet_give_the_same_numbers(
         assert other.run["dataset_fingerprint"] == whole.run["dataset_fingerprint"]
         for table_name in TABLES:
             ours, theirs = whole.table(table_name), other.table(table_name)
-            kept = [column for column in ours.column_names if column != "config_id"]
-            assert without_run(ours.select(kept)) == without_run(theirs.select(kept)), (name, table_name)
+            names = [column for column in ours.column_names if column != "config_id"]
+            assert without_run(ours.select(names)) == without_run(theirs.select(names)), (name, table_name)
 
 
 def test_a_refusal_names_the_line_of_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What `rankbeam plan` says of models: no call is made, and what it says is what a run then makes."""
+"""`rankbeam plan` with models makes no call, and predicts the calls of the run."""
 
 from pathlib import Path
 
@@ -50,17 +50,17 @@ def test_what_is_planned_is_what_is_made_and_afterwards_all_of_it_is_in_the_ledg
         assert server.stats().calls == 0
         run = rankbeam("evaluate", path, "--run-id", "r1")
         assert run.status == 0, run.stderr
-        made = server.stats().calls
+        calls = server.stats().calls
         after = planned(path)
         shown = rankbeam("plan", path).stdout
     answer = next(step for step in before["steps"] if step["step"] == "answer")
     assert answer["calls"] == [QUERIES, QUERIES]
-    assert before["calls"][0] <= made <= before["calls"][1]
+    assert before["calls"][0] <= calls <= before["calls"][1]
     assert 0 < before["cost"][0] < before["cost"][1]
     of_tokens = sum(before[name][1] for name in ("input_tokens", "output_tokens")) / 10_000
     assert before["seconds"][1] == pytest.approx(of_tokens)
-    assert (after["calls"], after["ledger_hits"], after["cost"]) == ([made, made], made, [0, 0])
-    assert f"{made:,} of {made:,} are in the ledger" in shown
+    assert (after["calls"], after["ledger_hits"], after["cost"]) == ([calls, calls], calls, [0, 0])
+    assert f"{calls:,} of {calls:,} are in the ledger" in shown
 
 
 @pytest.mark.campaign
@@ -75,11 +75,11 @@ def test_rankings_of_a_remote_retriever_that_are_not_there_are_said_to_be_imagin
         outcome = rankbeam("plan", path)
         before = planned(path)
         assert rankbeam("evaluate", path, "--run-id", "r1").status == 0
-        made = server.stats().calls
+        calls = server.stats().calls
         after = planned(path)
     assert f"are not there yet for {QUERIES} queries" in outcome.stderr
     known_items = 24 * 2  # of each step, once there are 100 contexts and answers to judge
     assert before["calls"] == [QUERIES, QUERIES * 11 + known_items]  # a reference may make no claim
-    assert QUERIES * 6 <= made <= QUERIES * 11
-    assert after["calls"] == [made, made]
+    assert QUERIES * 6 <= calls <= QUERIES * 11
+    assert after["calls"] == [calls, calls]
     assert before["cost"] is None

@@ -53,18 +53,18 @@ def kill(arguments: list[str], when: Callable[[], bool]) -> None:
             assert process.poll() is None
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        started = [os.pidfd_open(each) for each in descendants(process.pid)]
+        started = [os.pidfd_open(child) for child in descendants(process.pid)]
         process.kill()
     assert started
-    for each in started:
-        assert select.select([each], [], [], 60)[0], "a process outlives the command that started it"
-        os.close(each)
+    for child in started:
+        assert select.select([child], [], [], 60)[0], "a process outlives the command that started it"
+        os.close(child)
 
 
 def descendants(pid: int) -> list[int]:
     """The processes that a process has started, and those that they have."""
-    children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return [*children, *(each for child in children for each in descendants(child))]
+    children = [int(number) for number in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [*children, *(number for child in children for number in descendants(child))]
 
 
 def test_an_interrupt_ends_the_calls_and_the_next_run_continues(tmp_path: Path) -> None:

@@ -31,12 +31,12 @@ def evaluated(path: str, *options: str) -> Results:
 def test_what_cannot_be_the_best_is_asked_no_more(tmp_path: Path) -> None:
     with systems(*FIRST) as servers:
         results = evaluated(experiment(tmp_path, servers, **RACE))
-        made = calls(servers)
-    assert made == {"best": QUERIES, "equal": QUERIES, "worse": made["worse"], "worst": LOOKS[0]}
-    assert made["worse"] in LOOKS
+        sent = calls(servers)
+    assert sent == {"best": QUERIES, "equal": QUERIES, "worse": sent["worse"], "worst": LOOKS[0]}
+    assert sent["worse"] in LOOKS
     dropped = {row["name"]: row["dropped_at"] for row in results.configurations}
-    assert dropped == {"best": None, "equal": None, "worse": made["worse"], "worst": LOOKS[0]}
-    assert results.run["calls"] == sum(made.values())
+    assert dropped == {"best": None, "equal": None, "worse": sent["worse"], "worst": LOOKS[0]}
+    assert results.run["calls"] == sum(sent.values())
     assert results.run["ledger_hits"] == 0
     assert results.run["failures"] == 0
     ids = {row["name"]: row["config_id"] for row in results.configurations}
@@ -48,13 +48,13 @@ def test_what_cannot_be_the_best_is_asked_no_more(tmp_path: Path) -> None:
     paired = {row.config_id: row for row in results.comparisons if row.metric == "RR"}[ids["worst"]]
     assert (paired.queries, paired.unpaired) == (LOOKS[0], QUERIES - LOOKS[0])
     values = query_values(results)["worst"]
-    asked = {name for name, of_query in values.items() if of_query}
+    called = {name for name, of_query in values.items() if of_query}
     order = order_of(_ids(values))
-    assert asked == {name for name, place in zip(values, order, strict=True) if place in sorted(order)[: LOOKS[0]]}
+    assert called == {name for name, place in zip(values, order, strict=True) if place in sorted(order)[: LOOKS[0]]}
     rows = [row for row in results.table("query_metrics").to_pylist() if row["config_id"] == ids["worst"]]
-    assert {row["query_id"] for row in rows if row["status"] == "not_asked"} == set(values) - asked
+    assert {row["query_id"] for row in rows if row["status"] == "not_asked"} == set(values) - called
     ranked = [row["query_id"] for row in results.table("rankings").to_pylist() if row["config_id"] == ids["worst"]]
-    assert set(ranked) == asked
+    assert set(ranked) == called
     assert not list((tmp_path / "out").glob("race*"))
 
 
@@ -74,14 +74,14 @@ def test_parts_of_a_fusion_that_is_left_are_asked_on(tmp_path: Path) -> None:
     fused = {"name": "fused", "retriever": {"type": "fusion", "parts": ["best", "worst"], "method": "rrf"}, "top_k": 10}
     with systems("best", "worst") as servers:
         path = experiment(tmp_path, servers)
-        given = yaml.safe_load(Path(path).read_text("utf-8"))
-        given["configurations"].append(fused)
-        results = evaluated(write_experiment(tmp_path, {**given, **RACE, "race": {**RACE["race"], "looks": [30]}}))
-        made = calls(servers)
+        content = yaml.safe_load(Path(path).read_text("utf-8"))
+        content["configurations"].append(fused)
+        results = evaluated(write_experiment(tmp_path, {**content, **RACE, "race": {**RACE["race"], "looks": [30]}}))
+        sent = calls(servers)
     dropped = {row["name"]: row["dropped_at"] for row in results.configurations}
     needed = QUERIES if dropped["fused"] is None else 30
     assert (dropped["best"], dropped["worst"]) == (None, 30)
-    assert made == {"best": QUERIES, "worst": needed}
+    assert sent == {"best": QUERIES, "worst": needed}
 
 
 def without_durations(results: Results) -> list[str]:
@@ -113,9 +113,9 @@ def test_killed_in_the_middle_and_run_again_it_makes_no_call_twice(tmp_path: Pat
         signalled(["evaluate", path], signal.SIGINT, begun, tmp_path)
         before = sum(calls(servers).values())
         results = evaluated(experiment(tmp_path, servers, **RACE))
-        made = calls(servers)
-    assert made == {"best": QUERIES, "equal": QUERIES, "worse": made["worse"], "worst": LOOKS[0]}
-    assert results.run["calls"] == sum(made.values()) - before
+        sent = calls(servers)
+    assert sent == {"best": QUERIES, "equal": QUERIES, "worse": sent["worse"], "worst": LOOKS[0]}
+    assert results.run["calls"] == sum(sent.values()) - before
     assert results.run["ledger_hits"] == before
 
 
@@ -160,9 +160,9 @@ def test_a_race_that_cannot_be_run_is_refused(race: dict[str, Any], problem: str
     also = {"statistics": race.pop("statistics")} if "statistics" in race else {}
     run = write(tmp_path / "a.run", "q0 Q0 d0 1 1.0 a\n")
     path = experiment(tmp_path, {}, race=race, **also)
-    given = yaml.safe_load(Path(path).read_text("utf-8"))
-    given["configurations"] = [{"name": "a", "retriever": {"type": "run_file", "path": run}}]
-    stderr = rankbeam("validate", write_experiment(tmp_path, given)).stderr
+    content = yaml.safe_load(Path(path).read_text("utf-8"))
+    content["configurations"] = [{"name": "a", "retriever": {"type": "run_file", "path": run}}]
+    stderr = rankbeam("validate", write_experiment(tmp_path, content)).stderr
     assert problem in stderr
 
 
@@ -179,23 +179,23 @@ def test_max_cost_holds_for_all_rounds_and_is_compared_with_the_least_that_a_rac
         path = experiment(tmp_path, servers, **RACE, **prices, max_cost=100)
         stopped, spent = rankbeam("evaluate", path), calls(servers)
         goes_on = rankbeam("evaluate", path)
-        made = calls(servers)
+        sent = calls(servers)
     assert refused.status == 2
     assert f"the calls are planned to cost {least} to {2 * QUERIES}: nothing was asked" in refused.stderr
     assert stopped.status == 3
     assert spent == {"best": 70, "worst": LOOKS[0]}
     assert "max_cost: 50 calls of shared were not made" in stopped.stderr
     assert goes_on.status == 0, goes_on.stderr
-    assert made == {"best": QUERIES, "worst": LOOKS[0]}
+    assert sent == {"best": QUERIES, "worst": LOOKS[0]}
 
 
 @pytest.mark.campaign
 def test_what_fails_is_never_dropped_and_keeps_no_other_in_the_race(tmp_path: Path) -> None:
     with systems("best", "worst") as servers, serve("http", faults=Faults(rate=1.0, kinds=("invalid",))) as down:
         path = experiment(tmp_path, {**servers, "down": down}, **RACE, max_failure_rate=1.0)
-        results, made = evaluated(path), calls(servers)
+        results, sent = evaluated(path), calls(servers)
     dropped = {row["name"]: row["dropped_at"] for row in results.configurations}
     assert dropped == {"best": None, "worst": LOOKS[0], "down": None}
-    assert made == {"best": QUERIES, "worst": LOOKS[0]}
+    assert sent == {"best": QUERIES, "worst": LOOKS[0]}
     (failed,) = (row["config_id"] for row in results.configurations if row["name"] == "down")
     assert results.means[failed, "all", "RR"].failed == QUERIES

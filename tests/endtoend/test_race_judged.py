@@ -28,9 +28,9 @@ def judged(folder: Path, servers: dict[str, Standin]) -> str:
         judge={"service": "words"},
         quotas={"http": {"requests_per_minute": 3000}},
     )
-    given = yaml.safe_load(Path(path).read_text("utf-8"))
-    given["dataset"]["answers"] = "answer"
-    Path(path).write_text(yaml.safe_dump(given), "utf-8")
+    content = yaml.safe_load(Path(path).read_text("utf-8"))
+    content["dataset"]["answers"] = "answer"
+    Path(path).write_text(yaml.safe_dump(content), "utf-8")
     return path
 
 
@@ -45,7 +45,7 @@ def values(results: Results) -> dict[tuple[str, int], tuple[str, float | None]]:
 
 
 def is_recalled(name: str, query: int) -> float:
-    """Whether one of the first two results says what the reference answer says."""
+    """Return whether one of the first two results agrees with the reference answer."""
     return float(FIRST[name][query % 2] + (query % 7 == 0) <= 2)
 
 
@@ -76,10 +76,10 @@ def test_killed_in_the_middle_it_ends_as_if_it_had_not_been(tmp_path: Path) -> N
         signalled(evaluate, signal.SIGKILL, second_round, tmp_path)
         before = sum(calls(servers).values())
         again = rankbeam("evaluate", path, "--run-id", "r")
-        asked = [number for server in servers.values() for number in server.stats().queries.values()]
+        counts = [number for server in servers.values() for number in server.stats().queries.values()]
         earlier = calls(servers)
         whole = rankbeam("evaluate", judged(tmp_path / "whole", servers), "--run-id", "r")
-        needed = {name: made - earlier[name] for name, made in calls(servers).items()}
+        needed = {name: count - earlier[name] for name, count in calls(servers).items()}
 
     assert (whole.status, again.status) == (0, 0), whole.stderr + again.stderr
     assert needed == {"best": QUERIES, "worst": LOOKS[0]}
@@ -87,6 +87,6 @@ def test_killed_in_the_middle_it_ends_as_if_it_had_not_been(tmp_path: Path) -> N
     for table in TABLES:
         assert without_run(ended.table(table)) == without_run(expected.table(table)), table
     assert_the_worst_is_dropped(ended)
-    assert len(asked) == sum(needed.values())
-    assert sum(asked) - len(asked) <= before - first  # what was answered in the round that was killed
+    assert len(counts) == sum(needed.values())
+    assert sum(counts) - len(counts) <= before - first  # what was answered in the round that was killed
     assert ended.run["calls"] + ended.run["ledger_hits"] == expected.run["calls"] + expected.run["ledger_hits"]

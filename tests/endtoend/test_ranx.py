@@ -25,8 +25,8 @@ def has_ranx() -> bool:
 def test_p_values_and_verdicts_are_those_of_ranx(tmp_path: Path) -> None:
     paths = [str(ROBUST / "runs" / name) for name in RUNS]
     script = REPOSITORY / "tests" / "support" / "ranx_peer.py"
-    said = subprocess.run([PEER, script, ROBUST / "qrels.txt.gz", *paths], capture_output=True, text=True, check=True)
-    theirs = json.loads(said.stdout)
+    result = subprocess.run([PEER, script, ROBUST / "qrels.txt.gz", *paths], capture_output=True, text=True, check=True)
+    theirs = json.loads(result.stdout)
     results = run_experiment(
         tmp_path,
         {
@@ -48,8 +48,8 @@ def test_p_values_and_verdicts_are_those_of_ranx(tmp_path: Path) -> None:
     for one, other, metric, p_value, _ in theirs["student"]:
         assert ours[frozenset((one, other)), metric]["t_p_value"] == pytest.approx(p_value, rel=CLOSE[metric], abs=0.0)
     for one, other, metric, p_value, significant in theirs["fisher"]:
-        found = ours[frozenset((one, other)), metric]["p_value"]
+        actual = ours[frozenset((one, other)), metric]["p_value"]
         noise = 4 * np.sqrt(max(p_value * (1 - p_value), 1e-4) / 10_000 * 2) + 2e-4
-        assert found == pytest.approx(p_value, abs=noise)
-        if abs(found - 0.05) > noise:
-            assert (found <= 0.05) == significant
+        assert actual == pytest.approx(p_value, abs=noise)
+        if abs(actual - 0.05) > noise:
+            assert (actual <= 0.05) == significant

@@ -31,9 +31,9 @@ def experiment(folder: Path, server: Standin, **parameters: Any) -> str:
 
 def two_indexes() -> dict[str, list[dict[str, Any]]]:
     """Answers of the index alpha are the judged documents, those of beta are in reverse."""
-    found = answers(QUERIES)
-    return {f"alpha {query}": results for query, results in found.items()} | {
-        f"beta {query}": results[::-1] for query, results in found.items()
+    rankings = answers(QUERIES)
+    return {f"alpha {query}": results for query, results in rankings.items()} | {
+        f"beta {query}": results[::-1] for query, results in rankings.items()
     }
 
 
@@ -137,7 +137,7 @@ def test_a_value_travels_with_the_job_to_machines_with_another_environment(
         there = pickler.loads(pickler.dumps(here))
         asyncio.run(ask(there))
         assert server.stats().queries == {"alpha question 0": 1}
-    keys = {key for each in (here, there) for key in each.keys("http", ["who?"], Reach(10))}
+    keys = {key for loaded in (here, there) for key in loaded.keys("http", ["who?"], Reach(10))}
     assert len(keys) == 1
 
 

@@ -1,4 +1,4 @@
-"""Remote retrievers, from the experiment to the tables: what is asked, what is paid for, what is said of failures."""
+"""Remote retrievers, from the experiment to the tables: their calls, costs and messages about failures."""
 
 import json
 import signal
@@ -32,8 +32,8 @@ def evaluate(path: str, run_id: str = "r1", *, status: int = 0) -> dict[str, Any
     """Run an experiment; its leaderboard as JSON."""
     outcome = rankbeam("evaluate", path, "--run-id", run_id, "--format", "json")
     assert outcome.status == status, outcome.stderr
-    found: dict[str, Any] = json.loads(outcome.stdout)
-    return found
+    content: dict[str, Any] = json.loads(outcome.stdout)
+    return content
 
 
 def experiment(folder: Path, retriever: dict[str, Any], **more: Any) -> str:
@@ -95,7 +95,7 @@ def test_a_sweep_over_top_k_and_threshold_makes_one_call_a_query(grid: dict[str,
         assert server.stats().calls == QUERIES
         assert together == sweep(server, tmp_path / "apart", grid, together=False)
         assert server.stats().calls == QUERIES * (1 + len(together))
-    values = {name: sum(each["R@20"] for each in queries.values()) for name, queries in together.items()}
+    values = {name: sum(metrics["R@20"] for metrics in queries.values()) for name, queries in together.items()}
     assert len(set(values.values())) > len(together) / 3  # the cells do differ
 
 
@@ -109,11 +109,11 @@ def test_tools_that_order_by_score_put_the_nearest_first(tmp_path: Path) -> None
 
 @pytest.mark.campaign
 def test_a_derived_cell_is_that_of_a_call_of_its_own_for_tools_that_order_by_score(tmp_path: Path) -> None:
-    given = {
-        query: [each | {"score": each["score"] * (-1) ** rank} for rank, each in enumerate(found)]
-        for query, found in answers(QUERIES).items()
+    rankings = {
+        query: [document | {"score": document["score"] * (-1) ** rank} for rank, document in enumerate(ranking)]
+        for query, ranking in answers(QUERIES).items()
     }
-    with serve("http", answers=given) as server:
+    with serve("http", answers=rankings) as server:
         dialects = ["rankbeam", "trec_eval"]
         swept = experiment(tmp_path / "swept", http(server), dialects=dialects, grid={"top_k": [4, 20]})
         alone = experiment(tmp_path / "alone", http(server), dialects=dialects, grid={"top_k": [4]})
@@ -125,10 +125,11 @@ def test_a_derived_cell_is_that_of_a_call_of_its_own_for_tools_that_order_by_sco
 
 
 def test_scores_that_are_no_distances_are_not_cut_as_if_they_were(tmp_path: Path) -> None:
-    given = {
-        query: [each | {"score": 1 - each["score"]} for each in found] for query, found in answers(QUERIES).items()
+    rankings = {
+        query: [document | {"score": 1 - document["score"]} for document in ranking]
+        for query, ranking in answers(QUERIES).items()
     }
-    with serve("rag_engine", answers=given) as server:
+    with serve("rag_engine", answers=rankings) as server:
         grid = {"vector_distance_threshold": [0.4, 0.99]}
         outcome = rankbeam("evaluate", experiment(tmp_path, rag(server), grid=grid))
     assert outcome.status == 2
@@ -136,9 +137,9 @@ def test_scores_that_are_no_distances_are_not_cut_as_if_they_were(tmp_path: Path
 
 
 def test_one_answer_that_cannot_be_scored_fails_one_query(tmp_path: Path) -> None:
-    given = answers(QUERIES)
-    given["question 5"][3] = given["question 5"][0]
-    with serve("rag_engine", answers=given) as server:
+    rankings = answers(QUERIES)
+    rankings["question 5"][3] = rankings["question 5"][0]
+    with serve("rag_engine", answers=rankings) as server:
         data = dataset(tmp_path, QUERIES) | {"unit": "chunk"}
         evaluate(experiment(tmp_path, rag(server), dataset=data))
     (row,) = failure_rows(tmp_path / "out", "r1")
@@ -219,7 +220,7 @@ def test_a_configuration_whose_every_call_fails_is_failed_and_not_zero(tmp_path:
             {"name": "file", "retriever": {"type": "run_file", "path": run_file(tmp_path, QUERIES)}},
         ]
         path = experiment(tmp_path, {}, configurations=two)
-        found = evaluate(path, status=3)
+        outcome = evaluate(path, status=3)
         shown = rankbeam("evaluate", path, "--run-id", "r2")
     assert shown.status == 3
     assert next(line for line in shown.stdout.splitlines() if line.startswith("broken")).split()[1] == "failed"
@@ -229,12 +230,15 @@ def test_a_configuration_whose_every_call_fails_is_failed_and_not_zero(tmp_path:
     mean = results.means[broken["config_id"], "all", "P@5"]
     assert (mean.mean, mean.lowest, mean.highest, mean.failed) == (None, 0.0, 1.0, QUERIES)
     assert len(failure_rows(tmp_path / "out", "r1")) == QUERIES
-    assert found
+    assert outcome
 
 
 def test_a_run_warns_when_nothing_that_was_retrieved_is_judged(tmp_path: Path) -> None:
-    given = {query: [each | {"id": each["id"] + "-v2"} for each in found] for query, found in answers(QUERIES).items()}
-    with serve("rag_engine", answers=given) as server:
+    rankings = {
+        query: [document | {"id": document["id"] + "-v2"} for document in ranking]
+        for query, ranking in answers(QUERIES).items()
+    }
+    with serve("rag_engine", answers=rankings) as server:
         outcome = rankbeam("evaluate", experiment(tmp_path, rag(server)), "--run-id", "r1")
         assert "warning: remote: no document that it retrieved is judged" in outcome.stderr
         mended = rag(server, doc_id={"field": "source_uri", "pattern": r"([^/]+)-v2\.txt$"})

@@ -120,9 +120,9 @@ def test_an_answer_that_does_not_say_its_contexts_is_judged_without_them(
     folder, done = several
     assert "4 answers do not say their contexts" in done.stderr
     assert "no result for any judged query" not in done.stderr
-    found, before = values(folder), values(own)
+    actual, before = values(folder), values(own)
     for query in QUERIES:
-        of_query = {metric: value for (*key, metric), value in found.items() if key == ["no contexts", query]}
+        of_query = {metric: value for (*key, metric), value in actual.items() if key == ["no contexts", query]}
         needing = ("Faithfulness", "ContextRecall", "ContextRelevance@2", "CitationPrecision")
         others = ("AnswerRelevance", "ClaimRecall", "Refused")
         assert of_query == {shown(metric): (None, "undefined") for metric in needing} | {
@@ -136,9 +136,9 @@ def test_a_query_without_an_answer_has_failed_and_an_answer_without_a_query_is_c
     folder, done = several
     assert done.status == 0
     assert "2 answers to queries that are not evaluated, such as 'x1'" in done.stderr
-    found = {key: value for key, value in values(folder).items() if key[0] == "sparse"}
-    assert {status for (_, query, _), (_, status) in found.items() if query == "q3"} == {"failed"}
-    assert found["sparse", "q1", "nDCG@3"] == (0.0, "empty")
+    actual = {key: value for key, value in values(folder).items() if key[0] == "sparse"}
+    assert {status for (_, query, _), (_, status) in actual.items() if query == "q3"} == {"failed"}
+    assert actual["sparse", "q1", "nDCG@3"] == (0.0, "empty")
     problem = f"{folder}/answers.jsonl (config 'sparse') has no answer to the query"
     failures = {(row["query_id"], row["stage"], row["kind"], row["message"]) for row in table(folder, "failures")}
     assert failures == {
@@ -158,9 +158,9 @@ def test_answers_that_nothing_judges_are_kept_as_they_are(own: Path, tmp_path: P
     path = write(tmp_path / "e.yaml", f"{unjudged}metrics: [nDCG@3, R@3]\noutput: {{path: out}}\n".lstrip())
     done = rankbeam("evaluate", path)
     assert done.status == 0, done.stderr
-    kept = ("answer", "contexts", "citations", "status")
-    assert {key: [row[name] for name in kept] for key, row in by_query(tmp_path, "answers").items()} == {
-        key: [row[name] for name in kept] for key, row in by_query(own, "answers").items()
+    columns = ("answer", "contexts", "citations", "status")
+    assert {key: [row[name] for name in columns] for key, row in by_query(tmp_path, "answers").items()} == {
+        key: [row[name] for name in columns] for key, row in by_query(own, "answers").items()
     }
     assert sorted(written_out(tmp_path), key=repr) == sorted(written_out(own), key=repr)
     assert rankbeam("report", str(tmp_path / "out")).status == 0

@@ -34,17 +34,17 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=[1440, 400])
 def page(path: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
     assert CHROMIUM is not None, "CI is set, and there is no Chromium"
-    said: list[str] = []
+    messages: list[str] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": request.param, "height": 900})
         for event in ("console", "pageerror", "dialog"):
-            page.on(event, lambda message: said.append(str(message)))  # type: ignore[call-overload]  # one for each name
+            page.on(event, lambda message: messages.append(str(message)))  # type: ignore[call-overload]  # one for each name
         page.goto(path.as_uri())
         page.wait_for_selector("[data-ready]")
         yield page
         browser.close()
-    assert said == []
+    assert messages == []
 
 
 def test_a_claim_shows_what_supports_it_when_it_is_opened(page: Page) -> None:

@@ -34,12 +34,12 @@ class Opened:
     Attributes:
         page: the page.
         requests: addresses that were asked for.
-        said: messages of the console, errors, and dialogs.
+        messages: messages of the console, errors, and dialogs.
     """
 
     page: Page
     requests: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
 
     @property
     def rows(self) -> Locator:
@@ -49,10 +49,10 @@ class Opened:
     def column(self, number: int) -> list[float]:
         """The values in a column of the table of queries; those that are missing are left out."""
         cells = self.page.locator(f"#query-rows > tr > td:nth-child({number})").all_inner_texts()
-        return [float(each.replace("−", "-").split()[0]) for each in cells if each[:1] in "+−0123456789"]
+        return [float(cell.replace("−", "-").split()[0]) for cell in cells if cell[:1] in "+−0123456789"]
 
     def took_ms(self, name: str) -> float:
-        """How long something took in the page, the last time."""
+        """The last duration of an action in the page."""
         script = "name => performance.getEntriesByName(name).at(-1).duration"
         return float(self.page.evaluate(script, f"rankbeam:{name}"))
 
@@ -61,9 +61,9 @@ class Opened:
 def browser() -> Iterator[Browser]:
     assert CHROMIUM is not None, "CI is set, and there is no Chromium"
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
 
 
 @pytest.fixture
@@ -71,16 +71,18 @@ def opened(browser: Browser, path: Path) -> Iterator[Opened]:
     """The report at `path`, opened; at the end it must have said nothing, and asked for nothing but itself."""
     context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme="light")
     context.set_default_timeout(TIMEOUT_MS)
-    found = Opened(context.new_page())
-    found.page.on("request", lambda request: found.requests.append(request.url))
-    found.page.on("console", lambda message: found.said.append(f"{message.type}: {message.text}"))
-    found.page.on("pageerror", lambda error: found.said.append(str(error)))
-    found.page.on("dialog", lambda dialog: (found.said.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    found.page.goto(path.as_uri())
-    found.page.wait_for_selector("[data-ready]")
-    yield found
-    assert found.said == []
-    assert [url for url in found.requests if not url.startswith(("data:", "blob:"))] == [path.as_uri()]
+    opened_page = Opened(context.new_page())
+    opened_page.page.on("request", lambda request: opened_page.requests.append(request.url))
+    opened_page.page.on("console", lambda message: opened_page.messages.append(f"{message.type}: {message.text}"))
+    opened_page.page.on("pageerror", lambda error: opened_page.messages.append(str(error)))
+    opened_page.page.on(
+        "dialog", lambda dialog: (opened_page.messages.append(f"dialog: {dialog.message}"), dialog.dismiss())
+    )
+    opened_page.page.goto(path.as_uri())
+    opened_page.page.wait_for_selector("[data-ready]")
+    yield opened_page
+    assert opened_page.messages == []
+    assert [url for url in opened_page.requests if not url.startswith(("data:", "blob:"))] == [path.as_uri()]
     context.close()
 
 
@@ -117,8 +119,8 @@ def all_equal(folder: Path) -> Path:
 
 @pytest.fixture
 def path(request: pytest.FixtureRequest) -> Path:
-    found: Path = request.getfixturevalue(getattr(request, "param", "demo"))
-    return found
+    page_path: Path = request.getfixturevalue(getattr(request, "param", "demo"))
+    return page_path
 
 
 def test_queries_are_sorted_by_any_column(opened: Opened) -> None:
@@ -250,8 +252,8 @@ def test_csv_files_hold_the_values_of_the_tables(opened: Opened, demo: Path) -> 
     results = Results(str(demo.parent), "demo")
     head, *rows = download(opened, "per_query.csv")
     assert head == ["configuration", "query_id", "text", "status", "difficulty", "intent", *results.metrics]
-    found = {(row[0], row[1]): [float(each) for each in row[6:]] for row in rows}
-    assert found == {
+    values = {(row[0], row[1]): [float(cell) for cell in row[6:]] for row in rows}
+    assert values == {
         (row["name"], query["query_id"]): list(query["metrics"].values())
         for row in results.configurations
         for query in results.query_metrics(row["config_id"])
@@ -270,8 +272,8 @@ def test_hostile_texts_are_shown_and_never_run(opened: Opened) -> None:
     expect(opened.page.locator("tr.detail")).to_have_count(len(HOSTILE))
     opened.page.locator("#swap").click()
     opened.page.locator("#metric").select_option("1")
-    for each in opened.page.locator("summary:visible").all():
-        each.click()
+    for summary in opened.page.locator("summary:visible").all():
+        summary.click()
     opened.page.locator("#search").fill("<script>alert(1)")
     expect(opened.rows).to_have_count(1)
     assert "<script>alert(1)</script>" in opened.rows.first.inner_text()
@@ -285,8 +287,8 @@ def test_hostile_texts_are_shown_and_never_run(opened: Opened) -> None:
 @pytest.mark.parametrize("path", ["hostile"], indirect=True)
 def test_a_spreadsheet_runs_no_formula(opened: Opened) -> None:
     rows = download(opened, "per_query.csv")
-    assert not [each for row in rows for each in row if each[:1] in ("=", "@", "\t", "\r")]
-    assert "'-->]]><!--<style>*{display:none}</style>" in {each for row in rows for each in row}
+    assert not [cell for row in rows for cell in row if cell[:1] in ("=", "@", "\t", "\r")]
+    assert "'-->]]><!--<style>*{display:none}</style>" in {cell for row in rows for cell in row}
 
 
 @pytest.mark.parametrize("path", ["large"], indirect=True)

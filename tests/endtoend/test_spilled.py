@@ -61,7 +61,9 @@ def experiment(kind: str, folder: Path) -> dict[str, Any]:
         return {**answered, **MODELS, "metrics": ["nDCG@5", "Faithfulness"]}
     fused = {"name": "both", "retriever": {"type": "fusion", "parts": ["bm25", "run"]}, "top_k": 4}
     configurations = [BM25, {**files(folder)[0], "name": "run"}, fused]
-    generated = [{**each, "generate": {"service": "reader", "contexts": 2}} for each in configurations]
+    generated = [
+        {**configuration, "generate": {"service": "reader", "contexts": 2}} for configuration in configurations
+    ]
     answered = {"dataset": {**JUDGED, "answers": "answer"}, "configurations": generated, **MODELS}
     race = {"race": {"metric": "nDCG@5", "looks": [20, 40]}} if kind == "raced" else {}
     return {**answered, **race, "metrics": ["nDCG@5", "Faithfulness", "ContextRecall"]}

@@ -41,9 +41,9 @@ def _column(results: Results, name: str, metric: str) -> np.ndarray:
 def test_means_and_standard_errors(robust: Results, metric: str) -> None:
     for row in robust.configurations:
         values = _column(robust, row["name"], metric)
-        found = robust.means[row["config_id"], "all", metric]
-        assert [found.mean, found.std_error] == pytest.approx([values.mean(), stats.sem(values)], rel=1e-9)
-        assert found.lowest == found.highest == found.mean  # nothing failed
+        mean = robust.means[row["config_id"], "all", metric]
+        assert [mean.mean, mean.std_error] == pytest.approx([values.mean(), stats.sem(values)], rel=1e-9)
+        assert mean.lowest == mean.highest == mean.mean  # nothing failed
 
 
 @needs_shared_data
@@ -51,8 +51,8 @@ def test_means_and_standard_errors(robust: Results, metric: str) -> None:
 def test_intervals_are_students_of_the_values_and_of_one_more_at_each_end(robust: Results, metric: str) -> None:
     for row in robust.configurations:
         values = _column(robust, row["name"], metric)
-        found = robust.means[row["config_id"], "all", metric]
-        assert [found.ci_low, found.ci_high] == pytest.approx(_students(values, 0.95), rel=1e-9)
+        mean = robust.means[row["config_id"], "all", metric]
+        assert [mean.ci_low, mean.ci_high] == pytest.approx(_students(values, 0.95), rel=1e-9)
 
 
 def _students(values: np.ndarray, confidence: float) -> tuple[float, float]:
@@ -65,7 +65,7 @@ def _bootstrap(values: np.ndarray) -> tuple[float, float]:
     """SciPy's percentile interval, at the levels that Hesterberg gives for n values."""
     count = len(values)
     level = 1.0 - 2.0 * stats.norm.sf(stats.t.ppf(0.975, count - 1) * np.sqrt(count / (count - 1)))
-    found = stats.bootstrap(
+    result = stats.bootstrap(
         (values,),
         np.mean,
         n_resamples=20_000,
@@ -73,7 +73,7 @@ def _bootstrap(values: np.ndarray) -> tuple[float, float]:
         method="percentile",
         rng=np.random.default_rng(0),
     )
-    return found.confidence_interval.low, found.confidence_interval.high
+    return result.confidence_interval.low, result.confidence_interval.high
 
 
 def _known_to(values: np.ndarray) -> float:
@@ -97,8 +97,8 @@ def test_comparisons_are_paired_with_the_baseline(robust: Results, metric: str) 
             stats.ttest_rel(ours, base).pvalue,
             differences.mean() / differences.std(ddof=1),
         ]
-        found = [row[name] for name in ("difference", "std_error", "t_p_value", "effect_size")]
-        assert found == pytest.approx(expected, rel=1e-9)
+        values = [row[name] for name in ("difference", "std_error", "t_p_value", "effect_size")]
+        assert values == pytest.approx(expected, rel=1e-9)
         assert [row["ci_low"], row["ci_high"]] == pytest.approx(_bootstrap(differences), abs=_known_to(differences))
         assert (row["wins"], row["losses"]) == ((ours > base).sum(), (ours < base).sum())
         assert row["wins"] + row["ties"] + row["losses"] == row["queries"] == len(ours)
@@ -163,7 +163,9 @@ def test_slices_may_cross_and_small_ones_are_not_compared(tmp_path: Path) -> Non
         tmp_path,
         {
             "dataset": {name: str(helpdesk / path) for name, path in FILES.items()},
-            "configurations": [{"name": str(i), "retriever": each, "top_k": 10} for i, each in enumerate(retrievers)],
+            "configurations": [
+                {"name": str(i), "retriever": retriever, "top_k": 10} for i, retriever in enumerate(retrievers)
+            ],
             "metrics": ["AP"],
             "slices": ["intent", "intent * difficulty"],
             "statistics": {"min_slice": 8},

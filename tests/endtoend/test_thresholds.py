@@ -19,9 +19,9 @@ NONE, NEAR, NEARER = (f"rag:vector_distance_threshold={value}" for value in (Non
 def test_an_answer_without_scores_fails_only_the_cells_with_a_threshold(
     thresholds: list[float | None], tmp_path: Path
 ) -> None:
-    given = answers(QUERIES)
-    given["question 7"] = [each | {"score": None} for each in given["question 7"]]
-    with serve("rag_engine", answers=given) as server:
+    rankings = answers(QUERIES)
+    rankings["question 7"] = [document | {"score": None} for document in rankings["question 7"]]
+    with serve("rag_engine", answers=rankings) as server:
         both = [
             {"name": "rag", "retriever": rag(server), "top_k": 20},
             {"name": "file", "retriever": {"type": "run_file", "path": run_file(tmp_path, QUERIES)}},

@@ -1,4 +1,4 @@
-"""How far ties reach, through the command line and experiments, against every order of the tied documents."""
+"""Bounds of ties, through the command line and experiments, against every order of the tied documents."""
 
 import csv
 import io
@@ -34,7 +34,7 @@ METRICS = {
     "P@5": "P_5", "R@3": "recall_3", "Rprec": "Rprec", "Bpref": "bpref", "Success@1": "success_1",
     "SetP": "set_P", "SetR": "set_recall", "SetF": "set_F",
 }  # fmt: skip
-ASKED = tuple(word for metric in METRICS for word in ("-m", metric))
+METRIC_OPTIONS = tuple(word for metric in METRICS for word in ("-m", metric))
 TOLERANCE = 1e-9
 
 
@@ -46,9 +46,9 @@ def collection(seed: int, scores: Sequence[float] = (3.0, 2.0, 1.0)) -> tuple[Qr
     for query in (f"q{number}" for number in range(12)):
         docs = draw.sample([f"d{number}" for number in range(12)], 11)
         qrels[query] = {doc: draw.choice([0, 0, 1, 2]) for doc in docs[3:]}
-        given = [(query, doc, draw.choice(scores)) for doc in docs[: draw.randint(1, 8)]]
-        if query != "q11" and math.prod(map(math.factorial, map(len, groups_of(given)))) <= 720:
-            rows += given
+        ranking = [(query, doc, draw.choice(scores)) for doc in docs[: draw.randint(1, 8)]]
+        if query != "q11" and math.prod(map(math.factorial, map(len, groups_of(ranking)))) <= 720:
+            rows += ranking
     draw.shuffle(rows)
     return qrels, rows
 
@@ -60,7 +60,7 @@ def groups_of(rows: Rows) -> list[list[str]]:
 
 
 def orders(rows: Rows) -> Iterator[list[str]]:
-    """Every ranking of one query that the ties allow; a document that stands in several rows counts at its best."""
+    """Every ranking of one query that the ties allow; a document with several rows counts at its best."""
     for order in product(*(permutations(group) for group in groups_of(rows))):
         yield list(dict.fromkeys(chain(*order)))
 
@@ -74,12 +74,12 @@ def by_trial(
     relevance_level: int = 1,
 ) -> Bounds:
     """Every order of every query, scored by pytrec_eval as a query of its own; a query without results scores 0."""
-    found: Bounds = {}
+    bounds: Bounds = {}
     for query, pool in qrels.items():
         run = {}
         for number, order in enumerate(orders([row for row in rows if row[0] == query])):
-            kept = [doc for doc in order[:max_documents] if not judged_only or doc in pool]
-            run[str(number)] = {doc: -float(place) for place, doc in enumerate(kept)}
+            documents = [doc for doc in order[:max_documents] if not judged_only or doc in pool]
+            run[str(number)] = {doc: -float(place) for place, doc in enumerate(documents)}
         answered = {name: ranking for name, ranking in run.items() if ranking}  # pytrec_eval crashes on empty ones
         judged = {name: dict(pool) for name in answered}
         measures = {re.sub(r"_(\d+)$", r".\1", name) for name in METRICS.values()}
@@ -87,8 +87,8 @@ def by_trial(
         for ours, theirs in METRICS.items():
             values = [values[theirs] for values in scored.values()]
             values += [0.0] if len(answered) < len(run) else []
-            found[query, ours] = min(values), max(values)
-    return found
+            bounds[query, ours] = min(values), max(values)
+    return bounds
 
 
 def files(folder: Path, qrels: Qrels, rows: Rows) -> tuple[Path, Path]:
@@ -100,7 +100,9 @@ def files(folder: Path, qrels: Qrels, rows: Rows) -> tuple[Path, Path]:
 
 def scored(folder: Path, qrels: Qrels, rows: Rows, *options: str) -> Path:
     """The folder that `rankbeam score --ties` wrote to."""
-    outcome = rankbeam("score", *files(folder, qrels, rows), *ASKED, "--ties", "--output", folder / "out", *options)
+    outcome = rankbeam(
+        "score", *files(folder, qrels, rows), *METRIC_OPTIONS, "--ties", "--output", folder / "out", *options
+    )
     assert outcome.exit_code == 0, outcome.stderr
     return folder / "out"
 
@@ -111,12 +113,12 @@ def table_of(output: Path, name: str) -> list[dict[str, Any]]:
 
 def of_queries(output: Path) -> dict[tuple[str, str], dict[str, float]]:
     """The table query_metrics by query and metric, as METRICS names it."""
-    found = {}
+    bounds = {}
     for row in table_of(output, "query_metrics"):
         names = [item["metric"] for item in row["metrics"]]
         assert [re.sub(r"\(.*\)", "", name) for name in names] == list(METRICS)
-        found |= {(row["query_id"], ours): item for ours, item in zip(METRICS, row["metrics"], strict=True)}
-    return found
+        bounds |= {(row["query_id"], ours): item for ours, item in zip(METRICS, row["metrics"], strict=True)}
+    return bounds
 
 
 def of_means(output: Path) -> dict[str, dict[str, float]]:
@@ -126,10 +128,10 @@ def of_means(output: Path) -> dict[str, dict[str, float]]:
 
 def assert_bounds(output: Path, expected: Bounds) -> None:
     """Queries and means are what was tried out; and something was."""
-    found = of_queries(output)
-    assert set(found) == set(expected)
+    by_metric = of_queries(output)
+    assert set(by_metric) == set(expected)
     for key, bounds in expected.items():
-        item = found[key]
+        item = by_metric[key]
         assert (item["tie_lowest"], item["tie_highest"]) == pytest.approx(bounds, rel=0, abs=TOLERANCE), key
         assert item["tie_lowest"] <= item["value"] <= item["tie_highest"], key
     assert any(high - low > 0.1 for low, high in expected.values())
@@ -140,8 +142,8 @@ def assert_bounds(output: Path, expected: Bounds) -> None:
         assert (row["tie_lowest"], row["tie_highest"]) == pytest.approx((lowest, highest), rel=0, abs=TOLERANCE)
         assert row["tie_lowest"] <= row["mean"] <= row["tie_highest"]
         for name, of_query in (("tie_lowest", "tie_lowest"), ("mean", "value"), ("tie_highest", "tie_highest")):
-            each = [item[of_query] for (_, other), item in found.items() if other == metric]
-            assert row[name] == pytest.approx(math.fsum(each) / len(each), rel=1e-14)
+            values = [item[of_query] for (_, other), item in by_metric.items() if other == metric]
+            assert row[name] == pytest.approx(math.fsum(values) / len(values), rel=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -215,9 +217,9 @@ def means_of(text: str) -> dict[str, tuple[float, float]]:
 
 def test_the_forms_of_output(tmp_path: Path) -> None:
     qrels, rows = collection(2)
-    given = files(tmp_path, qrels, rows)
+    paths = files(tmp_path, qrels, rows)
     shown = {
-        (form, ties): rankbeam("score", *given, *ASKED, "--format", form, "-q", *(["--ties"] if ties else []))
+        (form, ties): rankbeam("score", *paths, *METRIC_OPTIONS, "--format", form, "-q", *(["--ties"] if ties else []))
         for form in ("table", "json", "csv", "trec")
         for ties in (False, True)
     }
@@ -246,13 +248,13 @@ def test_the_forms_of_output(tmp_path: Path) -> None:
 
 
 def experiment(*, ties: bool | None, **more: Any) -> dict[str, Any]:
-    asked = {} if ties is None else {"ties": ties}
+    settings = {} if ties is None else {"ties": ties}
     run_file = {"type": "run_file", "path": "a.run"}
     return {
         "dataset": {"qrels": "qrels.txt"},
         "configurations": [{"name": "a", "retriever": run_file}],
         "metrics": list(METRICS),
-        **asked,
+        **settings,
         **more,
     }
 
@@ -261,8 +263,8 @@ def views_of(output: Path) -> tuple[dict[str, Any], dict[tuple[str, str], Any]]:
     """From results.duckdb: leaderboard by metric, and per_query by query and metric: lowest, value, highest."""
     with duckdb.connect(str(output / "results.duckdb"), read_only=True) as connection:
         board = connection.execute("SELECT metric, tie_lowest, mean, tie_highest FROM leaderboard").fetchall()
-        each = connection.execute("SELECT query_id, metric, tie_lowest, value, tie_highest FROM per_query").fetchall()
-    return {metric: numbers for metric, *numbers in board}, {(q, metric): numbers for q, metric, *numbers in each}
+        rows = connection.execute("SELECT query_id, metric, tie_lowest, value, tie_highest FROM per_query").fetchall()
+    return {metric: numbers for metric, *numbers in board}, {(q, metric): numbers for q, metric, *numbers in rows}
 
 
 def test_views(tmp_path: Path) -> None:
@@ -321,7 +323,9 @@ def test_neither_buckets_nor_row_order_matter(tmp_path: Path, buckets: int, monk
     other = scored(tmp_path / "other", dict(reversed(qrels.items())), sorted(rows))
     assert of_queries(other) == of_queries(reference)
     numbers = ("mean", "tie_lowest", "tie_highest")
-    means = [{name: [row[each] for each in numbers] for name, row in of_means(at).items()} for at in (reference, other)]
+    means = [
+        {name: [row[number] for number in numbers] for name, row in of_means(at).items()} for at in (reference, other)
+    ]
     assert means[0] == means[1]
 
 
@@ -329,7 +333,14 @@ def test_row_groups_do_not_matter(tmp_path: Path) -> None:
     qrels, rows = collection(8)
     reference = scored(tmp_path, qrels, rows)
     pq.write_table(pa.table(run_table(rows)), tmp_path / "a.parquet", row_group_size=3)
-    arguments = [tmp_path / "qrels.txt", tmp_path / "a.parquet", *ASKED, "--ties", "--output", tmp_path / "parquet"]
+    arguments = [
+        tmp_path / "qrels.txt",
+        tmp_path / "a.parquet",
+        *METRIC_OPTIONS,
+        "--ties",
+        "--output",
+        tmp_path / "parquet",
+    ]
     assert rankbeam("score", *arguments).exit_code == 0
     assert of_queries(tmp_path / "parquet") == of_queries(reference)
 
@@ -342,24 +353,24 @@ def test_ties_of_32_bit_floats_count_where_the_dialect_has_them(tmp_path: Path) 
     qrels, rows = collection(9, CLOSE)
     rounded = [(query, doc, float(np.float32(score))) for query, doc, score in rows]
     # pytrec_eval leaves queries without results out, also of the mean.
-    given = {query: pool for query, pool in qrels.items() if any(row[0] == query for row in rows)}
-    assert 2 < len(given) < len(qrels)
+    judged = {query: pool for query, pool in qrels.items() if any(row[0] == query for row in rows)}
+    assert 2 < len(judged) < len(qrels)
     output = scored(tmp_path, qrels, rows, "--dialect", "pytrec_eval,rankbeam")
     configurations = {row["config_id"]: row["name"] for row in table_of(output, "configurations")}
-    found: dict[str, Bounds] = {name: {} for name in configurations.values()}
+    by_name: dict[str, Bounds] = {name: {} for name in configurations.values()}
     for row in table_of(output, "query_metrics"):
         for item in row["metrics"]:
             key = row["query_id"], item["metric"]
-            found[configurations[row["config_id"]]][key] = item["tie_lowest"], item["tie_highest"]
-    (single,) = (found[name] for name in found if "dialect=pytrec_eval" in name)
-    (double,) = (found[name] for name in found if "dialect=" not in name)
-    expected = {"single": by_trial(given, rounded), "double": by_trial(qrels, rows)}
+            by_name[configurations[row["config_id"]]][key] = item["tie_lowest"], item["tie_highest"]
+    (single,) = (by_name[name] for name in by_name if "dialect=pytrec_eval" in name)
+    (double,) = (by_name[name] for name in by_name if "dialect=" not in name)
+    expected = {"single": by_trial(judged, rounded), "double": by_trial(qrels, rows)}
     assert (set(single), set(double)) == (set(expected["single"]), set(expected["double"]))
     for name, bounds in (("single", single), ("double", double)):
         for key, pair in bounds.items():
             assert pair == pytest.approx(expected[name][key], rel=0, abs=TOLERANCE), (name, key)
     assert any(single[key] != double[key] for key in single)
     for row in table_of(output, "configuration_metrics"):
-        each = found[configurations[row["config_id"]]]
-        here = [bounds for (_, metric), bounds in each.items() if metric == row["metric"]]
+        row_bounds = by_name[configurations[row["config_id"]]]
+        here = [bounds for (_, metric), bounds in row_bounds.items() if metric == row["metric"]]
         assert (row["tie_lowest"], row["tie_highest"]) == pytest.approx(tuple(np.mean(here, axis=0)), rel=1e-14)

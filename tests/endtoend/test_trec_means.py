@@ -44,7 +44,7 @@ def test_a_mean_in_the_middle_between_two_printed_ones(tmp_path: Path) -> None:
     hits = {
         f"q{n:02}": draw.randrange(6) for n in range(32)
     }  # P_5 of 0, 0.2, …, whose mean is 0.43125 but for rounding
-    judged = [(query, f"d{n}", float(n < found)) for query, found in hits.items() for n in range(5)]
+    judged = [(query, f"d{n}", float(n < count)) for query, count in hits.items() for n in range(5)]
     ranked = [(query, f"d{n}", float(-n)) for query in reversed(hits) for n in range(5)]
     qrels, run = write(tmp_path / "qrels", trec_qrels(judged)), write(tmp_path / "run", trec_run(ranked))
     outcome = rankbeam("score", qrels, run, "-m", "P.5", "--format", "trec")
@@ -63,9 +63,9 @@ def test_means_of_real_runs_are_those_of_trec_evals_code() -> None:
     # trec_eval 9, which pytrec_eval wraps, rounds levels of recall otherwise than trec_eval 10.
     compared = [metric for metric in parse_metrics(["all_trec"]) if metric.name != "IPrec"]
     names = [name for metric in compared if (name := trec_name(metric)) not in (None, *COUNTS)]
-    for path, found in zip(paths, printed, strict=True):
+    for path, printed_means in zip(paths, printed, strict=True):
         with gzip.open(path, "rt") as file:
             values = evaluator.evaluate(pytrec_eval.parse_run(file))
         in_order = [values[query] for query in sorted(values, key=str.encode)]
-        shown = {name: value for name, value in found.items() if not name.startswith("iprec")}
-        assert shown == {name: f"{mean(each[name] for each in in_order):6.4f}" for name in names}
+        shown = {name: value for name, value in printed_means.items() if not name.startswith("iprec")}
+        assert shown == {name: f"{mean(row[name] for row in in_order):6.4f}" for name in names}

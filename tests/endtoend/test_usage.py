@@ -91,12 +91,12 @@ def test_latency_and_cost_are_known_of_each_configuration(tmp_path: Path) -> Non
     assert list(slow) == ["http", "few", "both"]
     assert list(quick) == ["rag", "both"]
     for row, of in zip(first, (slow, quick), strict=True):
-        for each in of.values():
-            assert (each["calls"], each["shared_calls"]) == (QUERIES, QUERIES)
-            assert (each["p50_s"], each["p95_s"], each["cost"]) == (row["p50_s"], row["p95_s"], row["cost"])
+        for part in of.values():
+            assert (part["calls"], part["shared_calls"]) == (QUERIES, QUERIES)
+            assert (part["p50_s"], part["p95_s"], part["cost"]) == (row["p50_s"], row["p95_s"], row["cost"])
     assert SLOW_S * 0.99 <= first[0]["p50_s"] <= first[0]["p95_s"]
     assert [(row["p50_s"], row["p95_s"], row["configurations"]) for row in second] == [(None, None, [])] * 2
-    both = next(each for each in json.loads(shown.stdout)["leaderboard"] if each["configuration"] == "both")
+    both = next(row for row in json.loads(shown.stdout)["leaderboard"] if row["configuration"] == "both")
     assert [(row["pool"], row["calls"], row["p95_s"]) for row in both["usage"]] == [
         (row["pool"], QUERIES, row["p95_s"]) for row in first
     ]

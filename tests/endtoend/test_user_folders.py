@@ -33,7 +33,7 @@ def experiment(folder: Path, server: Standin, **output: Any) -> str:
 
 
 def modes(folder: Path) -> set[tuple[bool, int]]:
-    return {(each.is_dir(), each.stat().st_mode & 0o777) for each in (folder, *folder.rglob("*"))}
+    return {(path.is_dir(), path.stat().st_mode & 0o777) for path in (folder, *folder.rglob("*"))}
 
 
 def test_a_ledger_of_the_user_serves_all_outputs_and_reads_their_own_first(tmp_path: Path, home: Path) -> None:
@@ -85,9 +85,9 @@ def test_leases_of_the_user_are_seen_by_runs_with_other_ledgers(tmp_path: Path, 
         Ledger(str(tmp_path / name), Owner(name, "now", leases=str(home / "leases"))).lease("pool") for name in "ab"
     )
     assert first.claim() is None
-    held = second.claim()
-    assert held is not None
-    assert held.run_id == "a"
+    holder = second.claim()
+    assert holder is not None
+    assert holder.run_id == "a"
     first.release()
     assert second.claim() is None
 

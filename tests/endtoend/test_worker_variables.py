@@ -33,7 +33,7 @@ def pool() -> Iterator[str]:
 
 
 def refused(folder: Path, *options: str) -> str:
-    """What is said to an experiment with a key in a variable that is not set; no call is made."""
+    """The message about an experiment with a key in an unset variable; no call is made."""
     with serve("http", answers=answers(2)) as standin:
         retriever = {**http(standin), "headers": {"Authorization": "Bearer ${env:RANKBEAM_NO_TOKEN}"}}
         base = {"dataset": dataset(folder, 2), "quotas": {"http": {"requests_per_minute": 600}}}
@@ -48,10 +48,10 @@ def refused(folder: Path, *options: str) -> str:
 def test_a_variable_that_the_workers_lack_is_refused(server: str, pool: str, tmp_path: Path) -> None:
     endpoint = f"--job_endpoint={server}"
     needed = "RANKBEAM_NO_TOKEN (header Authorization)"
-    said = refused(tmp_path, endpoint, "--environment_type=LOOPBACK")
-    assert f"environment variables that the workers need are not set here: {needed}" in said
-    said = refused(tmp_path, endpoint, "--environment_type=EXTERNAL", f"--environment_config={pool}")
-    assert f"not set in the pool of workers at {pool}; set it there and start the pool again: {needed}" in said
+    message = refused(tmp_path, endpoint, "--environment_type=LOOPBACK")
+    assert f"environment variables that the workers need are not set here: {needed}" in message
+    message = refused(tmp_path, endpoint, "--environment_type=EXTERNAL", f"--environment_config={pool}")
+    assert f"not set in the pool of workers at {pool}; set it there and start the pool again: {needed}" in message
     nowhere = f"localhost:{free_ports(1)[0]}"
-    said = refused(tmp_path, endpoint, "--environment_type=EXTERNAL", f"--environment_config={nowhere}")
-    assert f"no pool of workers answers at {nowhere}; check --environment_config" in said
+    message = refused(tmp_path, endpoint, "--environment_type=EXTERNAL", f"--environment_config={nowhere}")
+    assert f"no pool of workers answers at {nowhere}; check --environment_config" in message

@@ -59,7 +59,7 @@ OF_BOTH_CLAIMS = ("ClaimF1", "AnswerCorrectness(ragas)")
 
 @dataclass(frozen=True)
 class Case:
-    """What there is of one query."""
+    """The inputs of one query that are present."""
 
     form: str
     answer: str | None
@@ -185,7 +185,7 @@ def work(case: Case, metrics: tuple[Any, ...] = METRICS) -> EvaluateAnswers:
 
 
 def reply(prompt: Prompt, case: Case) -> Stored:
-    """What a model says to a prompt."""
+    """A model's reply to a prompt."""
     if prompt.step == EMBED:
         return Stored(None, STOP, model_version="m", vector=tuple(embedding(prompt.values["text"])))
     if prompt.step == "answer":
@@ -206,7 +206,7 @@ def read_text(reply: Reply) -> str:
 
 
 def evaluated(case: Case, planned: EvaluateAnswers, count: Callable[[int], None] = lambda _: None) -> Evaluated:
-    """What comes of a case, and how many distinct calls and tokens of replies that takes."""
+    """The outcome of a case, its distinct calls and its tokens of replies."""
     steps = planned.steps(case.item)
     written: dict[str | None, str] = {}
     try:

@@ -128,7 +128,7 @@ def test_known_items_show_how_good_a_judge_is_and_that_it_changed(
     assert (row["sentinels"], row["sentinels_right"], row["sentinel_accuracy"]) == (24, 16, 16 / 24)
     assert (row["sentinel_low"], row["sentinel_high"]) == pytest.approx((interval.low, interval.high), abs=1e-12)
     assert (row["drift_since"], row["drift_p_value"]) == ("2026-W02", pytest.approx(binomtest(8, 8).pvalue))
-    (warning,) = [record for record in later.run["warnings"] if "has changed" in record]
+    (warning,) = [text for text in later.run["warnings"] if "has changed" in text]
     assert warning.startswith(
         "the judge oracle has changed since 2026-W02: 16 of 24 known items of grade right (p = 0.0"
     )

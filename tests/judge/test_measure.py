@@ -1,4 +1,4 @@
-"""What a run says of its judge, from a scripted judge to the table."""
+"""Figures of a run about its judge, from a scripted judge to the table."""
 
 import math
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is counted of a judge is the same however it is merged."""
+"""Counts of a judge are the same however they are merged."""
 
 from fractions import Fraction
 

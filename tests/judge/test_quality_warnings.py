@@ -1,4 +1,4 @@
-"""What users are told of a judge: versions, families, and gates that its noise can decide."""
+"""Warnings about a judge: versions, families, and gates that its noise can decide."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -190,7 +190,7 @@ def work(
 def driven(
     work: EvaluateAnswers, item: Item, sent: list[Call] | None = None, outcome: Outcome | None = None
 ) -> Evaluated:
-    """What a work returns when its calls come to these outcomes; all distinct calls are added to `sent`."""
+    """The result of a work whose calls have these outcomes; all distinct calls are added to `sent`."""
     values: dict[str | None, Any] = {}
     steps = work.steps(item)
     try:
@@ -209,7 +209,7 @@ def driven(
 
 
 def answered(call: Call) -> Reply:
-    """What the offline models say."""
+    """The replies of the offline models."""
     models: dict[str, LocalModel] = {"reader": Extractive(), "judge": Lexical()}
     return Reply(models[call.service].answer(Prompt.parse(call.payload)).written())
 

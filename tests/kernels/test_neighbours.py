@@ -1,4 +1,4 @@
-"""Which document shares most with another: equal to a look at all of them, with a look at few."""
+"""The nearest document of another is that of a full search, found by looking at few."""
 
 from collections import UserDict
 

@@ -17,7 +17,7 @@ from support.data import REPOSITORY
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """The sdist, and the wheel that comes out of it, of a copy whose path has a space."""
     folder = tmp_path_factory.mktemp("packaging")
-    checkout, made = folder / "a checkout", folder / "made here"
+    checkout, build = folder / "a checkout", folder / "made here"
     for name in PACKAGES + BESIDE:
         if (REPOSITORY / name).is_dir():
             without = shutil.ignore_patterns("__pycache__", "out")
@@ -25,8 +25,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
         else:
             shutil.copy(REPOSITORY / name, checkout / name)
     # Without isolation, as Beam does it: with isolation, build would download setuptools.
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", made, checkout, cwd=folder)
-    (sdist_file,), (wheel_file,) = made.glob("*.tar.gz"), made.glob("*.whl")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", build, checkout, cwd=folder)
+    (sdist_file,), (wheel_file,) = build.glob("*.tar.gz"), build.glob("*.whl")
     with tarfile.open(sdist_file) as archive:
         members = {member.name: archive.extractfile(member) for member in archive.getmembers() if member.isfile()}
         sdist = {name.partition("/")[2]: file.read() for name, file in members.items() if file is not None}

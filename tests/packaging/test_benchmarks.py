@@ -54,7 +54,7 @@ def cells(printed: str) -> dict[str, list[list[str]]]:
     sections = (section.splitlines() for section in printed.split("### ")[1:])
     rows = {title: [line for line in lines if line.startswith("|")][2:] for title, *lines in sections}
     return {
-        title: [[cell.strip() for cell in line.split("|")[1:-1]] for line in found] for title, found in rows.items()
+        title: [[cell.strip() for cell in line.split("|")[1:-1]] for line in content] for title, content in rows.items()
     }
 
 

@@ -36,17 +36,17 @@ def scripts(path: Path) -> Iterator[str]:
 
 def commands(path: Path) -> list[list[str]]:
     lines = [line for script in scripts(path) for line in script.replace("\\\n", " ").splitlines()]
-    found = [shlex.split(line) for line in lines if line.strip()]
-    ours = [words[1:] for words in found if words[0] == "rankbeam"]
+    commands = [shlex.split(line) for line in lines if line.strip()]
+    ours = [words[1:] for words in commands if words[0] == "rankbeam"]
     return [list(words[: next((i for i, word in enumerate(words) if word in (">", ">>")), None)]) for words in ours]
 
 
 @pytest.mark.parametrize("path", [GITHUB, GITLAB, CLOUD_BUILD], ids=str)
 def test_commands_are_understood(path: Path) -> None:
-    given = commands(path)
-    names = [name for name, *_ in given]
+    words = commands(path)
+    names = [name for name, *_ in words]
     assert {"evaluate", "validate", "gate", "compare"} == set(names)
-    for name, *arguments in given:
+    for name, *arguments in words:
         context = main.commands[name].make_context(name, list(arguments), parent=click.Context(main))
         assert context.params.get("beam_options", ()) == ()
         assert not context.args

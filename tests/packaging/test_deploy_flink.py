@@ -29,15 +29,15 @@ SCHEMA = REPOSITORY / "tests" / "support" / "flink" / "flinkdeployments-1.10.0.j
 def strict(schema: Any) -> Any:
     """A schema of Kubernetes as JSON Schema that refuses fields which Kubernetes would drop with a warning."""
     if isinstance(schema, list):
-        return [strict(each) for each in schema]
+        return [strict(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    given = {name: strict(each) for name, each in schema.items()}
-    if given.pop("x-kubernetes-int-or-string", False):
-        given["type"] = ["integer", "string"]
-    if "properties" in given and not given.get("x-kubernetes-preserve-unknown-fields"):
-        given.setdefault("additionalProperties", False)
-    return given
+    fields = {name: strict(item) for name, item in schema.items()}
+    if fields.pop("x-kubernetes-int-or-string", False):
+        fields["type"] = ["integer", "string"]
+    if "properties" in fields and not fields.get("x-kubernetes-preserve-unknown-fields"):
+        fields.setdefault("additionalProperties", False)
+    return fields
 
 
 @pytest.fixture(scope="module")
@@ -84,13 +84,13 @@ def test_the_submitting_pod_agrees_with_the_cluster() -> None:
     rest = f"{CLUSTER['metadata']['name']}-rest:8081"  # as the operator names its service
     assert f"--flink-master={rest}" in server["args"]
     options = [word for word in container["args"] if word.startswith("--") and not word.startswith("--run-id")]
-    given = pipeline_options(options).get_all_options()
-    assert given["flink_master"] == f"http://{rest}"
+    values = pipeline_options(options).get_all_options()
+    assert values["flink_master"] == f"http://{rest}"
     (port,) = CLUSTER["spec"]["taskManager"]["podTemplate"]["spec"]["containers"][1]["ports"]
-    assert given["environment_config"] == f"localhost:{port['containerPort']}"
-    assert f"--job-port={given['job_endpoint'].rpartition(':')[2]}" in server["args"]
+    assert values["environment_config"] == f"localhost:{port['containerPort']}"
+    assert f"--job-port={values['job_endpoint'].rpartition(':')[2]}" in server["args"]
     slots = int(CLUSTER["spec"]["flinkConfiguration"]["taskmanager.numberOfTaskSlots"])
-    assert given["parallelism"] == slots * CLUSTER["spec"]["taskManager"]["replicas"]
+    assert values["parallelism"] == slots * CLUSTER["spec"]["taskManager"]["replicas"]
     assert works_elsewhere(pipeline_options(options))  # so local files are refused
 
 

@@ -76,7 +76,7 @@ SWITCHES = {"--recursive", "--enable-private-ip-google-access"}
 
 
 def blocks(language: str, text: str = README) -> list[str]:
-    """What stands in the fences of a language."""
+    """The text in the fences of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
 
 
@@ -98,7 +98,7 @@ OTHERS = [words for words in COMMANDS if words[0] != "rankbeam"]
 
 
 def parsed(command: click.Command, words: list[str], parent: click.Context | None = None) -> dict[str, Any]:
-    """What click makes of a command's words, down to the command of a group."""
+    """Click's parsing of a command's words, down to the command of a group."""
     if isinstance(command, click.Group):
         name, inner, rest = command.resolve_command(click.Context(command), list(words))
         assert inner is not None
@@ -109,9 +109,9 @@ def parsed(command: click.Command, words: list[str], parent: click.Context | Non
 
 @pytest.mark.parametrize("words", OURS, ids=shlex.join)
 def test_commands_of_rankbeam_are_right(words: list[str]) -> None:
-    found = parsed(main, words)
+    arguments = parsed(main, words)
     if words[0] == "evaluate":
-        options = pipeline_options(found["beam_options"])
+        options = pipeline_options(arguments["beam_options"])
         assert is_dataflow(options) is ("DataflowRunner" in words)
 
 
@@ -168,11 +168,11 @@ def test_gcloud_and_bq_have_what_is_known() -> None:
 
 def test_the_template_is_launched_with_its_parameters() -> None:
     metadata = json.loads((DEPLOY / "flex_template" / "metadata.json").read_text(encoding="utf-8"))
-    regexes = {each["name"]: each["regexes"] for each in metadata["parameters"]}
+    regexes = {parameter["name"]: parameter["regexes"] for parameter in metadata["parameters"]}
     (launched,) = (words for words in OTHERS if words[:4] == ["gcloud", "dataflow", "flex-template", "run"])
-    given = dict(each.split("=", 1) for each in launched[launched.index("--parameters") + 1].split(","))
-    assert "experiment" in given
-    for name, value in given.items():
+    values = dict(parameter.split("=", 1) for parameter in launched[launched.index("--parameters") + 1].split(","))
+    assert "experiment" in values
+    for name, value in values.items():
         assert all(re.search(regex, value) for regex in regexes[name]), name
     documented = set(re.findall(r"^\| `(\w+)` \| [^|]+\|$", README, flags=re.MULTILINE))
     assert regexes.keys() <= documented

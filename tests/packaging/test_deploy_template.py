@@ -31,7 +31,7 @@ from rankbeam.pipelines.run import evaluate
 FOLDER = REPOSITORY / "deploy" / "flex_template"
 DOCKERFILE = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
 METADATA: dict[str, Any] = json.loads((FOLDER / "metadata.json").read_text(encoding="utf-8"))
-PARAMETERS: dict[str, dict[str, Any]] = {each["name"]: each for each in METADATA["parameters"]}
+PARAMETERS: dict[str, dict[str, Any]] = {parameter["name"]: parameter for parameter in METADATA["parameters"]}
 PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
 
 # What a template does not offer of `rankbeam evaluate`, and why.
@@ -55,8 +55,10 @@ def test_the_metadata_is_what_dataflow_knows() -> None:
     known = {"name", "description", "parameters", "streaming"}
     assert METADATA.keys() == known
     assert (METADATA["name"], METADATA["streaming"]) == ("rankbeam", False)
-    for each in METADATA["parameters"]:
-        json_format.ParseDict(each, dataflow_v1beta3.ParameterMetadata.pb()())  # refuses fields and types that it lacks
+    for parameter in METADATA["parameters"]:
+        json_format.ParseDict(
+            parameter, dataflow_v1beta3.ParameterMetadata.pb()()
+        )  # refuses fields and types that it lacks
     assert len(PARAMETERS) == len(METADATA["parameters"])
 
 
@@ -122,9 +124,9 @@ def test_run_ids_are_those_of_evaluate() -> None:
 
 def test_template_and_command_line_offer_the_same() -> None:
     command = main.commands["evaluate"]
-    offered = {str(each.name): each for each in command.params if each.name not in NOT_OFFERED}
-    assert NOT_OFFERED.keys() <= {each.name for each in command.params}
-    assert offered.keys() == {each.name for each in fields(TemplateParameters)} == PARAMETERS.keys() - BEAMS.keys()
+    offered = {str(option.name): option for option in command.params if option.name not in NOT_OFFERED}
+    assert NOT_OFFERED.keys() <= {option.name for option in command.params}
+    assert offered.keys() == {option.name for option in fields(TemplateParameters)} == PARAMETERS.keys() - BEAMS.keys()
     for name, parameter in offered.items():
         assert PARAMETERS[name].get("isOptional", False) is not parameter.required, name
 
@@ -132,7 +134,7 @@ def test_template_and_command_line_offer_the_same() -> None:
 def test_the_entry_point_reads_what_the_metadata_offers() -> None:
     values = {name: f"value of {name}" for name in PARAMETERS}
     parameters, beam_options = read([f"--{name}={value}" for name, value in values.items()])
-    assert {each.name: getattr(parameters, each.name) for each in fields(parameters)} == {
+    assert {field.name: getattr(parameters, field.name) for field in fields(parameters)} == {
         name: value for name, value in values.items() if name not in BEAMS
     }
     assert beam_options == [f"--{name}={values[name]}" for name in BEAMS]
@@ -154,15 +156,17 @@ def test_the_dockerfile_has_nothing_that_hadolint_finds() -> None:
 def test_the_image_has_the_beam_that_is_tested() -> None:
     (beam,) = re.findall(r"^ARG BEAM_VERSION=(\S+)$", DOCKERFILE, flags=re.MULTILINE)
     assert beam == version("apache-beam")
-    wanted = next(each for each in PROJECT["project"]["dependencies"] if each.startswith("apache-beam"))
-    assert beam in SpecifierSet(wanted.partition("]")[2])
+    requirement = next(
+        requirement for requirement in PROJECT["project"]["dependencies"] if requirement.startswith("apache-beam")
+    )
+    assert beam in SpecifierSet(requirement.partition("]")[2])
     assert "FROM apache/beam_python3.11_sdk:${BEAM_VERSION}" in DOCKERFILE
     assert "python311-template-launcher-base:${LAUNCHER_VERSION} AS launcher" in DOCKERFILE
     assert 'ENTRYPOINT ["/opt/apache/beam/boot"]' in DOCKERFILE  # else it could not run workers
 
 
 def copied() -> list[str]:
-    """What the image takes from the checkout."""
+    """The files that the image takes from the checkout."""
     lines = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, flags=re.MULTILINE)
     return [name for line in lines for name in line.split()]
 
@@ -170,8 +174,8 @@ def copied() -> list[str]:
 def test_the_image_holds_what_is_packaged() -> None:
     sources = copied()
     assert [name for name in sources if not (REPOSITORY / name).exists()] == []
-    found = PROJECT["tool"]["setuptools"]["packages"]["find"]["include"]
-    packages = {name.rstrip("*").replace(".", "/").removeprefix("rankbeam/") for name in found}
+    included = PROJECT["tool"]["setuptools"]["packages"]["find"]["include"]
+    packages = {name.rstrip("*").replace(".", "/").removeprefix("rankbeam/") for name in included}
     build = {"LICENSE", "README.md", "pyproject.toml", "setup.py", "deploy/flex_template/main.py"}
     assert set(sources) == packages | build
     ignored = (FOLDER / "Dockerfile.dockerignore").read_text().splitlines()
@@ -301,7 +305,7 @@ def test_the_launcher_gets_a_job_that_runs_on_the_templates_image(storage: tuple
     job = json.loads((bucket / "staging/template_launches/1/job_object").read_text())
     assert job["name"] == "rankbeam-nightly"
     (pool,) = job["environment"]["workerPools"]
-    images = {each["containerImage"] for each in pool["sdkHarnessContainerImages"]}
+    images = {image["containerImage"] for image in pool["sdkHarnessContainerImages"]}
     assert images == {"us-central1-docker.pkg.dev/my-project/rankbeam/rankbeam:v1"}
     assert pool["autoscalingSettings"]["maxNumWorkers"] == 3
     assert (job["labels"]["rankbeam-run-id"], job["labels"]["team"]) == ("nightly-1", "search")

@@ -66,7 +66,7 @@ def misformatted(text: str) -> Iterator[str]:
             yield f"{number}: indented by other than {2 * level}"
         if line != line.rstrip() or "\t" in line:
             yield f"{number}: blanks at the end, or a tab"
-        opened = sum(code.count(each) for each in "{([") - sum(code.count(each) for each in "})]")
+        opened = sum(code.count(bracket) for bracket in "{([") - sum(code.count(bracket) for bracket in "})]")
         depth += max(-1, min(1, opened))
         assigned = re.match(r"\s*[\w\"]+ *(?==[^=>])", code)
         if assigned and opened == 0:
@@ -78,11 +78,11 @@ def misformatted(text: str) -> Iterator[str]:
 
 
 def _without_strings(line: str) -> str:
-    return re.sub(r'"(?:[^"\\]|\\.)*"', lambda found: '"' * len(found[0]), line.partition(" #")[0].partition("# ")[0])
+    return re.sub(r'"(?:[^"\\]|\\.)*"', lambda match: '"' * len(match[0]), line.partition(" #")[0].partition("# ")[0])
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "messages"),
     [
         ('a "b" {\n  c   = 1\n  def = 2\n}\n', []),
         ('a "b" {\n  c = 1\n  def = 2\n}\n', ["2: equals signs are not aligned"]),
@@ -90,8 +90,8 @@ def _without_strings(line: str) -> str:
         ('a "b" {\n  c = 1 \n}\n', ["2: blanks at the end, or a tab"]),
     ],
 )
-def test_a_wrong_form_is_found(text: str, found: list[str]) -> None:
-    assert list(misformatted(text)) == found
+def test_a_wrong_form_is_found(text: str, messages: list[str]) -> None:
+    assert list(misformatted(text)) == messages
 
 
 # Variables, and values
@@ -116,7 +116,7 @@ def test_the_example_sets_variables_that_are_there() -> None:
 
 
 def evaluated(expression: str, folder: Path, **variables: str) -> Any:
-    """What Terraform makes of an expression, without any provider: resources are stood in for by their names."""
+    """Terraform's value of an expression, without any provider: names replace resources."""
     stand_ins = {
         "google_artifact_registry_repository.rankbeam.repository_id": '"rankbeam"',
         "google_storage_bucket.rankbeam.name": "local.bucket",
@@ -131,8 +131,8 @@ def evaluated(expression: str, folder: Path, **variables: str) -> Any:
             text = text.replace(reference, value)
         (folder / name).write_text(text, encoding="utf-8")
     shutil.copy(FOLDER / "terraform.tfvars.example", folder / "terraform.tfvars")
-    given = [f"-var={name}={value}" for name, value in variables.items()]
-    command = [str(TERRAFORM), "console", "-no-color", *given]
+    arguments = [f"-var={name}={value}" for name, value in variables.items()]
+    command = [str(TERRAFORM), "console", "-no-color", *arguments]
     done = subprocess.run(
         command, cwd=folder, input=f"jsonencode({expression})\n", capture_output=True, text=True, check=False
     )
@@ -159,7 +159,7 @@ def test_a_schedule_launches_the_template(tmp_path: Path) -> None:
 def test_every_submitter_gets_every_role(tmp_path: Path) -> None:
     grants = evaluated("local.submitter_grants", tmp_path, submitters='["user:a@b.c","group:d@e.f"]')
     expected = {(member, role) for member in ("user:a@b.c", "group:d@e.f") for role in PROJECT_ROLES["submitter"]}
-    assert {(each["member"], each["role"]) for each in grants.values()} == expected
+    assert {(grant["member"], grant["role"]) for grant in grants.values()} == expected
 
 
 @needs_terraform
@@ -202,22 +202,24 @@ def test_alerts_watch_what_there_is() -> None:
 
 # Tables and views
 
-MADE = {name.partition(".")[2]: block for name, block in RESOURCES.items() if name.startswith("google_bigquery_table.")}
+BIGQUERY_TABLES = {
+    name.partition(".")[2]: block for name, block in RESOURCES.items() if name.startswith("google_bigquery_table.")
+}
 LEVELS = [[name.strip('"') for name in level] for level in LOCALS["view_levels"]]
 
 
 def test_columns_are_those_of_the_code() -> None:
-    kept = {path: path.read_text(encoding="utf-8") for path in schemas.FOR_TERRAFORM.iterdir()}
-    assert kept == schemas.for_terraform(), "run make deploy-files"
+    contents = {path: path.read_text(encoding="utf-8") for path in schemas.FOR_TERRAFORM.iterdir()}
+    assert contents == schemas.for_terraform(), "run make deploy-files"
 
 
 def test_tables_are_as_rankbeam_makes_them() -> None:
     partitioning = bigquery.TimePartitioning(field=schemas.PARTITIONED_BY)
-    (given,) = MADE["tables"]["time_partitioning"]
-    assert given["type"] == f'"{partitioning.type_}"'
-    assert given["field"] == f'"{partitioning.field}"'
-    assert MADE["tables"]["clustering"] == "${local.clustering[each.key]}"
-    assert MADE["tables"]["schema"] == "${each.value}"
+    (settings,) = BIGQUERY_TABLES["tables"]["time_partitioning"]
+    assert settings["type"] == f'"{partitioning.type_}"'
+    assert settings["field"] == f'"{partitioning.field}"'
+    assert BIGQUERY_TABLES["tables"]["clustering"] == "${local.clustering[each.key]}"
+    assert BIGQUERY_TABLES["tables"]["schema"] == "${each.value}"
 
 
 @needs_terraform
@@ -227,8 +229,8 @@ def test_tables_are_clustered_as_rankbeam_does_it(tmp_path: Path) -> None:
 
 
 def test_tables_are_kept_and_their_new_columns_too() -> None:
-    assert MADE["tables"]["deletion_protection"] == "${var.deletion_protection}"
-    (lifecycle,) = MADE["tables"]["lifecycle"]
+    assert BIGQUERY_TABLES["tables"]["deletion_protection"] == "${var.deletion_protection}"
+    (lifecycle,) = BIGQUERY_TABLES["tables"]["lifecycle"]
     assert lifecycle["ignore_changes"] == ["schema"]
 
 
@@ -236,34 +238,34 @@ def test_views_are_made_after_what_they_read() -> None:
     level: dict[str, int] = {}
     for name, tree in views.parsed().items():
         level[name] = 1 + max((level.get(table.name, -1) for table in tree.find_all(exp.Table)), default=-1)
-    levels = [sorted(name for name in level if level[name] == each) for each in range(max(level.values()) + 1)]
+    levels = [sorted(name for name in level if level[name] == depth) for depth in range(max(level.values()) + 1)]
     assert levels == LEVELS
     below = "tables"
-    resources = [name for name in MADE if name.startswith("views_")]
+    resources = [name for name in BIGQUERY_TABLES if name.startswith("views_")]
     assert len(resources) == len(levels)
     for number, name in enumerate(resources):
-        assert MADE[name]["for_each"] == f"${{toset(local.view_levels[{number}])}}"
-        assert MADE[name]["depends_on"] == [f"${{google_bigquery_table.{below}}}"]
+        assert BIGQUERY_TABLES[name]["for_each"] == f"${{toset(local.view_levels[{number}])}}"
+        assert BIGQUERY_TABLES[name]["depends_on"] == [f"${{google_bigquery_table.{below}}}"]
         below = name
 
 
-@pytest.mark.parametrize("name", [name for name in MADE if name.startswith("views_")])
+@pytest.mark.parametrize("name", [name for name in BIGQUERY_TABLES if name.startswith("views_")])
 def test_views_are_in_googlesql_and_easily_replaced(name: str) -> None:
-    (view,) = MADE[name]["view"]
+    (view,) = BIGQUERY_TABLES[name]["view"]
     assert view["use_legacy_sql"] is False
     assert view["query"] == "${local.view_queries[each.key]}"
-    assert MADE[name]["description"] == "${local.view_descriptions[each.key]}"
-    assert MADE[name]["deletion_protection"] is False
+    assert BIGQUERY_TABLES[name]["description"] == "${local.view_descriptions[each.key]}"
+    assert BIGQUERY_TABLES[name]["deletion_protection"] is False
 
 
 @needs_terraform
 def test_views_are_those_of_warehouse_apply(tmp_path: Path) -> None:
-    made = evaluated("{ queries = local.view_queries, descriptions = local.view_descriptions }", tmp_path)
-    assert made["descriptions"] == {name: views.about(name) for name in views.sources()}
+    outputs = evaluated("{ queries = local.view_queries, descriptions = local.view_descriptions }", tmp_path)
+    assert outputs["descriptions"] == {name: views.about(name) for name in views.sources()}
     ours = dict(views.for_bigquery(DatasetName("my-project", "rankbeam")))
-    assert made["queries"].keys() == ours.keys()
+    assert outputs["queries"].keys() == ours.keys()
     for name, statement in ours.items():
-        theirs = sqlglot.parse_one(made["queries"][name], dialect="bigquery").sql("bigquery", comments=False)
+        theirs = sqlglot.parse_one(outputs["queries"][name], dialect="bigquery").sql("bigquery", comments=False)
         assert theirs == sqlglot.parse_one(statement, dialect="bigquery").expression.sql("bigquery", comments=False)
 
 

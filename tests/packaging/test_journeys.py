@@ -17,12 +17,12 @@ QUERIES = [f"q{number:02}" for number in range(24)]
 def _ranked(seed: int, chance: float, queries: list[str]) -> dict[str, dict[str, float]]:
     """A system that finds the relevant document of a query with some chance, among nine others."""
     draw = random.Random(seed)
-    found = {}
+    ranking = {}
     for query in queries:
         documents = [f"{query}-other{number}" for number in range(9)]
         documents.insert(draw.randrange(4), query if draw.random() < chance else f"{query}-other9")
-        found[query] = {document: 10.0 - rank for rank, document in enumerate(documents)}
-    return found
+        ranking[query] = {document: 10.0 - rank for rank, document in enumerate(documents)}
+    return ranking
 
 
 def _trec(runs: dict[str, dict[str, float]]) -> str:
@@ -48,11 +48,14 @@ def test_a_researcher_compares_two_runs_of_ranx(worker: Path, tmp_path: Path) ->
     for name, content in {"qrels": qrels, **runs}.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     theirs = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10"})
-    expected = {name: [each["ndcg_cut_10"] for each in theirs.evaluate(found).values()] for name, found in runs.items()}
+    expected = {
+        name: [metrics["ndcg_cut_10"] for metrics in theirs.evaluate(rankings).values()]
+        for name, rankings in runs.items()
+    }
     means = {name: sum(values) / len(values) for name, values in expected.items()}
 
-    given = ("qrels.json", "bm25.json", "dense.json", "-m", "nDCG@10")
-    board = _rows(run(worker / "rankbeam", "score", *given, "--output", "out", cwd=tmp_path))
+    arguments = ("qrels.json", "bm25.json", "dense.json", "-m", "nDCG@10")
+    board = _rows(run(worker / "rankbeam", "score", *arguments, "--output", "out", cwd=tmp_path))
     assert {name: board[name][0].split()[0] for name in runs} == {name: f"{mean:.4f}" for name, mean in means.items()}
     assert board["dense"][-1] == str(len(QUERIES))
 
@@ -60,7 +63,7 @@ def test_a_researcher_compares_two_runs_of_ranx(worker: Path, tmp_path: Path) ->
     assert f"{means['dense'] - means['bm25']:+.4f}" in compared
     assert "nDCG@10, against bm25 at 95% confidence: dense is better." in compared
 
-    latex = run(worker / "rankbeam", "score", *given, "--format", "latex", cwd=tmp_path)
+    latex = run(worker / "rankbeam", "score", *arguments, "--format", "latex", cwd=tmp_path)
     assert latex.index(r"\toprule") < latex.index("dense") < latex.index("bm25") < latex.index(r"\bottomrule")
     assert all(f"{mean:.4f}" in latex for mean in means.values())
 
@@ -76,8 +79,8 @@ def test_an_engineer_without_judgements_compares_answers(worker: Path, tmp_path:
     for name, rows in {"documents.jsonl": documents, "questions.jsonl": questions}.items():
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
 
-    asked = ("--template", "judge", "--queries", "questions.jsonl", "--corpus", "documents.jsonl")
-    assert "next: rankbeam evaluate experiment.yaml" in run(worker / "rankbeam", "init", *asked, cwd=tmp_path)
+    arguments = ("--template", "judge", "--queries", "questions.jsonl", "--corpus", "documents.jsonl")
+    assert "next: rankbeam evaluate experiment.yaml" in run(worker / "rankbeam", "init", *arguments, cwd=tmp_path)
     board = run(worker / "rankbeam", "evaluate", "experiment.yaml", "--format", "json", cwd=tmp_path)
     for configuration in json.loads(board)["leaderboard"]:
         means = {name: metric["mean"] for name, metric in configuration["slices"]["all"].items()}
@@ -88,7 +91,7 @@ def test_an_engineer_without_judgements_compares_answers(worker: Path, tmp_path:
 
 @pytest.mark.campaign
 def test_a_pull_request_adds_a_configuration_and_a_query(worker: Path, tmp_path: Path) -> None:
-    """In CI: what is new is no loss, queries that both runs have are compared, and a loss of an old one is missed."""
+    """In CI: a new metric is not a loss, common queries are compared, and a loss of an old one is missed."""
     experiment = {
         "name": "search",
         "dataset": {"qrels": "qrels.txt"},

@@ -22,7 +22,7 @@ VIEWS = sorted(path.name.removesuffix(".view.lkml") for path in LOOKER.glob("vie
 TYPES = {"string": {"STRING"}, "number": {"INT64", "FLOAT64"}, "yesno": {"BOOL"}, "date": {"DATE"}}
 NESTED = ("slices", "metrics", "documents")
 ELEMENTS = [
-    (dashboard, element["name"]) for dashboard, each in PROJECT.dashboards.items() for element in each["elements"]
+    (dashboard, element["name"]) for dashboard, content in PROJECT.dashboards.items() for element in content["elements"]
 ]
 BOARD = [
     ("r1", "a", "nDCG@10", 0.5, 0.4, 0.6, 10),
@@ -45,9 +45,9 @@ def columns_of(explore: str, field: str, known: Columns) -> dict[str, str]:
 
 
 def element(dashboard: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any]
-    (found,) = [each for each in PROJECT.dashboards[dashboard]["elements"] if each["name"] == name]
-    return found
+    content: dict[str, Any]
+    (content,) = [item for item in PROJECT.dashboards[dashboard]["elements"] if item["name"] == name]
+    return content
 
 
 def test_everything_parses_and_is_included() -> None:
@@ -56,7 +56,7 @@ def test_everything_parses_and_is_included() -> None:
     assert PROJECT.model["includes"] == ["/columns.view.lkml", "/views/*.view.lkml", "/dashboards/*.dashboard.lookml"]
     assert sorted(PROJECT.views) == VIEWS
     assert sorted(PROJECT.dashboards) == ["leaderboard", "query"]
-    constants = {each["name"] for each in lkml.load((LOOKER / "manifest.lkml").read_text())["constants"]}
+    constants = {constant["name"] for constant in lkml.load((LOOKER / "manifest.lkml").read_text())["constants"]}
     text = "".join(path.read_text() for path in LOOKER.rglob("*.lkml"))
     assert set(re.findall(r"@\{(\w+)\}", text)) == constants
 
@@ -86,10 +86,10 @@ def test_keys_drills_and_links_are_right(view: str) -> None:
         assert "type" in field
         for link in field.get("links", ()):
             address, _, values = link["url"].partition("?")
-            given = dict(each.split("=") for each in values.split("&"))
+            parameters = dict(pair.split("=") for pair in values.split("&"))
             assert address == "/dashboards/rankbeam::query"
-            assert given.keys() == {"Query", "Experiment", "Run"}
-            assert given.keys() <= {each["name"] for each in PROJECT.dashboards["query"]["filters"]}
+            assert parameters.keys() == {"Query", "Experiment", "Run"}
+            assert parameters.keys() <= {filter_["name"] for filter_ in PROJECT.dashboards["query"]["filters"]}
             used = re.findall(r"\{\{ (\w+\.\w+)\._value \| url_encode \}\}", values)
             assert used == [f"{view}.experiment", f"{view}.run_id"]
             assert all(map(PROJECT.field, used))
@@ -113,36 +113,36 @@ def test_every_join_and_filter_of_an_explore_exists(explore: str) -> None:
 
 @pytest.mark.parametrize(("dashboard", "name"), ELEMENTS)
 def test_an_element_of_a_dashboard_can_be_asked(dashboard: str, name: str) -> None:
-    each = element(dashboard, name)
-    assert each["model"] == "rankbeam"
-    given = {"Started": "90 days"}
+    item = element(dashboard, name)
+    assert item["model"] == "rankbeam"
+    filters = {"Started": "90 days"}
     query = sqlglot.parse_one(
-        PROJECT.of_element(each, {name: given.get(name, "x") for name in each["listen"]}), dialect="bigquery"
+        PROJECT.of_element(item, {name: filters.get(name, "x") for name in item["listen"]}), dialect="bigquery"
     )
-    assert list(resolved(query, all_columns())) == [field.replace(".", "__") for field in each["fields"]]
+    assert list(resolved(query, all_columns())) == [field.replace(".", "__") for field in item["fields"]]
     empty().execute(query.sql("duckdb")).fetchall()
-    asked = {
-        field.partition(" ")[0] for field in (*each["sorts"], *each.get("pivots", ()), *each.get("fill_fields", ()))
+    expected = {
+        field.partition(" ")[0] for field in (*item["sorts"], *item.get("pivots", ()), *item.get("fill_fields", ()))
     }
-    assert asked <= set(each["fields"])
+    assert expected <= set(item["fields"])
     chosen = {key: field["field"] for field in PROJECT.dashboards[dashboard]["filters"] for key in [field["name"]]}
-    for listened, field in each["listen"].items():
+    for listened, field in item["listen"].items():
         assert chosen[listened].partition(".")[2] == field.partition(".")[2]
 
 
 @pytest.mark.parametrize("dashboard", PROJECT.dashboards)
 def test_the_layout_of_a_dashboard_has_no_overlap(dashboard: str) -> None:
     taken: set[tuple[int, int]] = set()
-    for each in PROJECT.dashboards[dashboard]["elements"]:
-        rows, columns = (range(each[at], each[at] + each[size]) for at, size in (("row", "height"), ("col", "width")))
+    for item in PROJECT.dashboards[dashboard]["elements"]:
+        rows, columns = (range(item[at], item[at] + item[size]) for at, size in (("row", "height"), ("col", "width")))
         own = {(row, column) for row in rows for column in columns}
         assert not own & taken
         assert max(columns) < 24
         taken |= own
-    for each in PROJECT.dashboards[dashboard]["filters"]:
-        view, _, name = each["field"].partition(".")
+    for item in PROJECT.dashboards[dashboard]["filters"]:
+        view, _, name = item["field"].partition(".")
         suggested = PROJECT.views[view].filters.get(name, {}).get("suggest_dimension", name)
-        assert PROJECT.sql(each["explore"], [f"{view}.{suggested}"])
+        assert PROJECT.sql(item["explore"], [f"{view}.{suggested}"])
 
 
 @pytest.mark.parametrize(
@@ -193,8 +193,8 @@ def ask(connection: duckdb.DuckDBPyConnection, *fields: str) -> list[tuple[Any, 
 
 
 def test_means_are_weighted_by_queries(board: duckdb.DuckDBPyConnection) -> None:
-    found = ask(board, "leaderboard.metric", "leaderboard.weighted_mean")
-    assert dict(found) == pytest.approx({"nDCG@10": (0.5 * 10 + 0.3 * 30) / 40, "AP": 0.9})
+    rows = ask(board, "leaderboard.metric", "leaderboard.weighted_mean")
+    assert dict(rows) == pytest.approx({"nDCG@10": (0.5 * 10 + 0.3 * 30) / 40, "AP": 0.9})
     assert ask(board, "leaderboard.weighted_mean") == [(None,)]  # of two metrics
 
 

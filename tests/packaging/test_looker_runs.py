@@ -1,4 +1,4 @@
-"""What the dashboards show of runs with outages, over time, and for whom: their queries run over small tables."""
+"""Dashboards of runs with outages, over time, and for whom: their queries run over small tables."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -44,12 +44,12 @@ def common(run_id: str, day: int, experiment: str = "e") -> dict[str, Any]:
 
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as made:
+    with duckdb.connect() as connection:
         for name, schema in tables.TABLES.items():
-            made.register("arrow", schema.empty_table())
-            made.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow")
-        made.execute(views.for_duckdb())
-        yield made
+            connection.register("arrow", schema.empty_table())
+            connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow")
+        connection.execute(views.for_duckdb())
+        yield connection
 
 
 def scored(config_id: str, values: tuple[float, float] | None, shift: float) -> Iterator[dict[str, Any]]:
@@ -68,33 +68,36 @@ def outage(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     """Three runs of one experiment, in the last of which every call failed, and one of another."""
     for day, (run_id, values) in enumerate(VALUES.items()):
         own = common(run_id, day, "other" if run_id == "elsewhere" else "e")
-        made = own | {"dataset_fingerprint": "d", "calls": 3, "ledger_hits": 0, "failures": 1, "warnings": []}
-        insert(connection, "runs", [made])
-        pair = [own | {"config_id": each, "name": each, "dialect": "rankbeam", "parts": []} for each in ("base", "new")]
+        run = own | {"dataset_fingerprint": "d", "calls": 3, "ledger_hits": 0, "failures": 1, "warnings": []}
+        insert(connection, "runs", [run])
+        pair = [
+            own | {"config_id": config_id, "name": config_id, "dialect": "rankbeam", "parts": []}
+            for config_id in ("base", "new")
+        ]
         insert(connection, "configurations", pair)
         means = [
-            own | {"config_id": each, "slice": name, "metric": "RR", "queries": 2 if values else 0}
+            own | {"config_id": config_id, "slice": name, "metric": "RR", "queries": 2 if values else 0}
             | {"mean": sum(values) / 2 if values else None, "empty": 0, "failed": 1, "missing": 0}
-            for each in ("base", "new") for name in ("all", "language=de")
+            for config_id in ("base", "new") for name in ("all", "language=de")
         ]  # fmt: skip
         insert(connection, "configuration_metrics", means)
         insert(
             connection, "comparisons", [own | {"config_id": "new", "baseline": "base", "slice": "all", "metric": "RR"}]
         )
         failed = {"query_id": "q2", "stage": "retrieve", "kind": "quota", "attempts": 3, "message": "enough"}
-        insert(connection, "failures", [own | {"config_id": each} | failed for each in ("base", "new")])
+        insert(connection, "failures", [own | {"config_id": config_id} | failed for config_id in ("base", "new")])
         documents = [{"rank": 1, "doc_id": "d", "score": 1.0, "grade": 1.0, "text": None}]
         insert(connection, "rankings", [own | {"config_id": "new", "query_id": "q0", "documents": documents}])
         insert(connection, "query_metrics", [
-            own | row for each, shift in (("base", 0.0), ("new", -0.1)) for row in scored(each, values, shift)
+            own | row for config_id, shift in (("base", 0.0), ("new", -0.1)) for row in scored(config_id, values, shift)
         ])  # fmt: skip
     return connection
 
 
-def asked(connection: duckdb.DuckDBPyConnection, query: str) -> Rows:
-    found = connection.execute(sqlglot.transpile(query, read="bigquery", write="duckdb")[0])
-    names = [column[0] for column in found.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+def query_rows(connection: duckdb.DuckDBPyConnection, query: str) -> Rows:
+    cursor = connection.execute(sqlglot.transpile(query, read="bigquery", write="duckdb")[0])
+    names = [column[0] for column in cursor.description or ()]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
 @pytest.mark.parametrize("explore", sorted({element["explore"] for element in OF_RUNS.values()}))
@@ -104,35 +107,36 @@ def test_an_explore_shows_the_latest_run_the_last_good_one_or_any(
     def runs(**chosen: str) -> set[str]:
         filters = {f"{explore}.experiment": "e"} | {f"run_choices.{name}": text for name, text in chosen.items()}
         return {
-            row[f"{explore}__run_id"] for row in asked(outage, PROJECT.sql(explore, [f"{explore}.run_id"], filters))
+            row[f"{explore}__run_id"]
+            for row in query_rows(outage, PROJECT.sql(explore, [f"{explore}.run_id"], filters))
         }
 
     assert runs() == runs(run="latest") == {"down"}
     assert runs(run="last good") == {"good"}
-    assert [runs(run=each) for each in VALUES] == [{"old"}, {"good"}, {"down"}, set()]
+    assert [runs(run=choice) for choice in VALUES] == [{"old"}, {"good"}, {"down"}, set()]
 
 
 def test_every_element_shows_a_chosen_run_or_a_chosen_time() -> None:
     assert ELEMENTS.keys() == OF_RUNS.keys() | OVER_TIME.keys()
     assert not OF_RUNS.keys() & OVER_TIME.keys()
     for dashboard in PROJECT.dashboards.values():
-        (run,) = [each for each in dashboard["filters"] if each["name"] == "Run"]
+        (run,) = [item for item in dashboard["filters"] if item["name"] == "Run"]
         assert (run["default_value"], run["required"]) == ("latest", True)
 
 
 @pytest.mark.parametrize("key", OF_RUNS, ids="-".join)
 def test_the_last_good_run_stays_within_reach(outage: duckdb.DuckDBPyConnection, key: tuple[str, str]) -> None:
     query = "q2" if key == ("query", "failures") else "q0"
-    given = {"Experiment": "e", "Metric": "RR", "Query": query, "Run": "last good"}
-    assert asked(outage, PROJECT.of_element(OF_RUNS[key], given))
+    filters = {"Experiment": "e", "Metric": "RR", "Query": query, "Run": "last good"}
+    assert query_rows(outage, PROJECT.of_element(OF_RUNS[key], filters))
 
 
 def test_queries_that_lose_most_have_lost(outage: duckdb.DuckDBPyConnection) -> None:
     element = ELEMENTS["leaderboard", "queries"]
-    given = {"Experiment": "e", "Metric": "RR"}
-    (row,) = asked(outage, PROJECT.of_element(element, given | {"Run": "last good"}))
+    filters = {"Experiment": "e", "Metric": "RR"}
+    (row,) = query_rows(outage, PROJECT.of_element(element, filters | {"Run": "last good"}))
     assert (row["side_by_side__query_id"], row["side_by_side__difference"]) == ("q0", pytest.approx(-0.1))
-    assert asked(outage, PROJECT.of_element(element, given | {"Run": "latest"})) == []
+    assert query_rows(outage, PROJECT.of_element(element, filters | {"Run": "latest"})) == []
 
 
 @pytest.mark.parametrize("key", [key for key in OVER_TIME if key[0] == "leaderboard"], ids="-".join)
@@ -147,7 +151,7 @@ def test_the_newest_rows_are_kept(connection: duckdb.DuckDBPyConnection, key: tu
         row | {"config_id": "c", "slice": "all", "metric": "RR", "mean": 0.5, "queries": 1} for row in own
     ])  # fmt: skip
     element = ELEMENTS[key]
-    rows = asked(connection, PROJECT.of_element(element, {"Experiment": "e", "Metric": "RR"}))
+    rows = query_rows(connection, PROJECT.of_element(element, {"Experiment": "e", "Metric": "RR"}))
     (time,) = (name.replace(".", "__") for name in element["fields"] if ".started_" in name)
     newest = [FIRST + timedelta(days=days - 1 - place) for place in range(element["limit"])]
     assert [row[time] for row in rows] == newest

@@ -31,15 +31,15 @@ SHOWN = ("command", "echo", "touch", "make", "if")
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder as it is after a checkout, but with emulators."""
-    made = tmp_path / "a folder"
-    (made / EMULATED).parent.mkdir(parents=True)
+    folder = tmp_path / "a folder"
+    (folder / EMULATED).parent.mkdir(parents=True)
     for name in ("Makefile", "pyproject.toml", EMULATED):
-        shutil.copy(REPOSITORY / name, made / name)
-        os.utime(made / name, (1000, 1000))
-    (made / ".venv-emulators").mkdir()
-    (made / ".venv-emulators" / ".installed").touch()
-    os.utime(made / ".venv-emulators" / ".installed", (2000, 2000))
-    return made
+        shutil.copy(REPOSITORY / name, folder / name)
+        os.utime(folder / name, (1000, 1000))
+    (folder / ".venv-emulators").mkdir()
+    (folder / ".venv-emulators" / ".installed").touch()
+    os.utime(folder / ".venv-emulators" / ".installed", (2000, 2000))
+    return folder
 
 
 def make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -138,8 +138,8 @@ def test_ci_runs_campaigns_too_but_not_whole(folder: Path) -> None:
     program.parent.mkdir()
     program.write_text('#!/bin/sh\necho "$CAMPAIGN_SHARE $CAMPAIGN_SEED $*"\n')
     (folder / "bin" / "chromium").write_text("#!/bin/sh\n")
-    for each in program.parent.iterdir():
-        each.chmod(0o755)
+    for file in program.parent.iterdir():
+        file.chmod(0o755)
     path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run([folder / ".ci" / "run"], env={"PATH": path}, capture_output=True, text=True, check=True)
     check, test, (share, seed, *goals) = (line.split() for line in done.stdout.splitlines())
@@ -159,7 +159,7 @@ def test_a_campaign_prints_the_seed_that_repeats_it(folder: Path) -> None:
 
 def test_examples_are_chosen_by_chance_in_campaigns_only() -> None:
     profiles = {name: settings.get_profile(name) for name in ("ordinary", "campaign")}
-    assert {name: each.derandomize for name, each in profiles.items()} == {"ordinary": True, "campaign": False}
+    assert {name: profile.derandomize for name, profile in profiles.items()} == {"ordinary": True, "campaign": False}
     assert profiles["campaign"].print_blob
 
 

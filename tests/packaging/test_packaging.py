@@ -1,4 +1,4 @@
-"""What is built holds everything, and works away from the repository, as on Beam's workers."""
+"""Built packages are complete, and work away from the repository, as on Beam's workers."""
 
 import json
 import os

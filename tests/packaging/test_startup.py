@@ -1,4 +1,4 @@
-"""What a command does not need, it does not import: help and refusals come at once."""
+"""A command imports only what it needs: help and refusals come at once."""
 
 import subprocess
 import sys
@@ -28,11 +28,11 @@ finally:
 
 def imported(arguments: Sequence[str], folder: Path) -> set[str]:
     """The top-level packages that a command imports; without arguments, those that `rankbeam.pipelines.cli` does."""
-    found = folder / "modules.txt"
-    command = [sys.executable, "-c", PROBE, str(found), *arguments]
+    path = folder / "modules.txt"
+    command = [sys.executable, "-c", PROBE, str(path), *arguments]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    return {name.partition(".")[0] for name in found.read_text().splitlines()}
+    return {name.partition(".")[0] for name in path.read_text().splitlines()}
 
 
 @pytest.mark.parametrize(
@@ -41,12 +41,12 @@ def imported(arguments: Sequence[str], folder: Path) -> set[str]:
     ids=lambda arguments: " ".join(["rankbeam", *arguments]) if arguments else "import rankbeam.pipelines.cli",
 )
 def test_nothing_heavy_is_imported_for(arguments: list[str], tmp_path: Path) -> None:
-    found = imported(arguments, tmp_path)
-    assert {"click", "rankbeam"} <= found
-    assert found & HEAVY == set()
+    modules = imported(arguments, tmp_path)
+    assert {"click", "rankbeam"} <= modules
+    assert modules & HEAVY == set()
 
 
 def test_validate_needs_no_warehouse_and_no_terminal_colours(tmp_path: Path) -> None:
-    found = imported(["validate", "examples/helpdesk/experiment.yaml"], tmp_path)
-    assert {"click", "yaml"} <= found
-    assert found & {"duckdb", "rich"} == set()
+    modules = imported(["validate", "examples/helpdesk/experiment.yaml"], tmp_path)
+    assert {"click", "yaml"} <= modules
+    assert modules & {"duckdb", "rich"} == set()

@@ -20,10 +20,10 @@ def roles_of(block: Block) -> set[str]:
     """The roles that a resource grants, also by `for_each` over a set."""
     if not block["role"].startswith("${"):
         return {block["role"].strip('"')}
-    found = str(block["for_each"])
-    while sets := re.findall(r"local\.(\w+)", found):
-        found = " ".join(str(LOCALS[name]) for name in sets)
-    return set(re.findall(r"roles/[\w.]+", found))
+    source = str(block["for_each"])
+    while sets := re.findall(r"local\.(\w+)", source):
+        source = " ".join(str(LOCALS[name]) for name in sets)
+    return set(re.findall(r"roles/[\w.]+", source))
 
 
 def test_the_project_grants_nothing_but_work() -> None:

@@ -36,13 +36,13 @@ def make_schema(wheel: zipfile.ZipFile | Path) -> Schema:
         (archive,) = (wheel / "_jsii").glob("*.tgz")
         packed = archive.read_bytes()
     else:
-        (name,) = (each for each in wheel.namelist() if each.endswith(".jsii.tgz"))
+        (name,) = (member for member in wheel.namelist() if member.endswith(".jsii.tgz"))
         packed = wheel.read(name)
     with tarfile.open(fileobj=io.BytesIO(packed)) as files:
         assembly = files.extractfile("package/.jsii")
         assert assembly is not None
         types = json.load(assembly)["types"]
-    named = {match[1]: each for each in types.values() if (match := _REGISTRY.search(_summary(each)))}
+    named = {match[1]: member for member in types.values() if (match := _REGISTRY.search(_summary(member)))}
     used = sorted({name.partition(".")[0] for name in RESOURCES})
     resources = {name: _resource(types, named[name]) for name in used}
     version = re.search(r"hashicorp/google/([\d.]+)/", _summary(named[used[0]]))
@@ -59,7 +59,7 @@ def _summary(entry: Mapping[str, Any]) -> str:
 
 
 def _resource(types: Mapping[str, Any], entry: Mapping[str, Any]) -> Schema:
-    attributes = {_snake(each["name"]) for each in entry["properties"] if not each["name"].endswith("Input")}
+    attributes = {_snake(item["name"]) for item in entry["properties"] if not item["name"].endswith("Input")}
     return {**_block(types, f"{entry['fqn']}Config"), "attributes": sorted(attributes - {"tf_resource_type"})}
 
 
@@ -67,25 +67,25 @@ def _block(types: Mapping[str, Any], name: str) -> Schema:
     """The arguments and blocks that a block may have; those that it must have are `required`."""
     arguments: Schema = {}
     blocks: Schema = {}
-    for each in types[name].get("properties", ()):
-        required = {} if each.get("optional") else {"required": True}
-        kind = _kind(each["type"])
+    for item in types[name].get("properties", ()):
+        required = {} if item.get("optional") else {"required": True}
+        kind = _kind(item["type"])
         if kind.startswith("block"):
             inner = _block(types, kind.split(" ")[1])
-            blocks[_snake(each["name"])] = {**inner, **required, "many": kind.startswith("blocks")}
+            blocks[_snake(item["name"])] = {**inner, **required, "many": kind.startswith("blocks")}
         else:
-            arguments[_snake(each["name"])] = {"type": kind, **required}
+            arguments[_snake(item["name"])] = {"type": kind, **required}
     return {"arguments": arguments, "blocks": blocks}
 
 
-def _kind(given: Mapping[str, Any]) -> str:
-    if "union" in given:
-        (given,) = (each for each in given["union"]["types"] if each.get("fqn") != "cdktf.IResolvable")
-    if "collection" in given:
-        element = _kind(given["collection"]["elementtype"])
-        many = given["collection"]["kind"] == "array"
+def _kind(kind: Mapping[str, Any]) -> str:
+    if "union" in kind:
+        (kind,) = (item for item in kind["union"]["types"] if item.get("fqn") != "cdktf.IResolvable")
+    if "collection" in kind:
+        element = _kind(kind["collection"]["elementtype"])
+        many = kind["collection"]["kind"] == "array"
         return element.replace("block ", "blocks ") if many else f"map {element}"
-    return str(given["primitive"]) if "primitive" in given else f"block {given['fqn']}"
+    return str(kind["primitive"]) if "primitive" in kind else f"block {kind['fqn']}"
 
 
 def _snake(name: str) -> str:
@@ -122,21 +122,21 @@ def test_the_provider_is_set_up_as_it_wants() -> None:
 
 def problems(block: Block, schema: Schema, place: str) -> Iterator[str]:
     """Arguments and blocks that the schema does not have, or has with another type, and those that are missing."""
-    given = {name: value for name, value in block.items() if name not in MARKS | META}
+    attributes = {name: value for name, value in block.items() if name not in MARKS | META}
     arguments, blocks = schema["arguments"], schema["blocks"]
-    for name, value in given.items():
-        inner = [each for each in value if isinstance(each, dict) and "__is_block__" in each] if _is_list(value) else []
+    for name, value in attributes.items():
+        inner = [item for item in value if isinstance(item, dict) and "__is_block__" in item] if _is_list(value) else []
         if inner and name in blocks:
             if len(inner) > 1 and not blocks[name]["many"]:
                 yield f"{place}.{name}: once only"
-            for each in inner:
-                yield from problems(each, blocks[name], f"{place}.{name}")
+            for item in inner:
+                yield from problems(item, blocks[name], f"{place}.{name}")
         elif inner or name not in arguments:
             yield f"{place}.{name}: unknown"
         elif not _fits(value, arguments[name]["type"]):
             yield f"{place}.{name}: not a {arguments[name]['type']}: {value}"
-    required = {name for name, each in (arguments | blocks).items() if each.get("required")}
-    yield from (f"{place}.{name}: missing" for name in sorted(required - given.keys()))
+    required = {name for name, item in (arguments | blocks).items() if item.get("required")}
+    yield from (f"{place}.{name}: missing" for name in sorted(required - attributes.keys()))
 
 
 def _is_list(value: object) -> bool:
@@ -155,7 +155,7 @@ def _fits(value: object, kind: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "found"),
+    ("wrong", "messages"),
     [
         ({"name": '"a"'}, ["b.location: missing"]),
         ({"name": '"a"', "location": '"US"', "colour": '"red"'}, ["b.colour: unknown"]),
@@ -167,10 +167,10 @@ def _fits(value: object, kind: str) -> bool:
         ),
     ],
 )
-def test_wrong_resources_are_found(wrong: Block, found: list[str]) -> None:
-    assert list(problems(wrong, SCHEMA["resources"]["google_storage_bucket"], "b")) == found
+def test_wrong_resources_are_found(wrong: Block, messages: list[str]) -> None:
+    assert list(problems(wrong, SCHEMA["resources"]["google_storage_bucket"], "b")) == messages
 
 
 if __name__ == "__main__":
-    made = make_schema(zipfile.ZipFile(sys.argv[1]))
-    SCHEMA_FILE.write_text(json.dumps(made, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    provider_schema = make_schema(zipfile.ZipFile(sys.argv[1]))
+    SCHEMA_FILE.write_text(json.dumps(provider_schema, indent=1, sort_keys=True) + "\n", encoding="utf-8")

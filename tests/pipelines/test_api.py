@@ -69,8 +69,8 @@ def test_scores_are_those_of_the_command_line_whatever_the_inputs_are(
     paths: tuple[Path, list[Path]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     qrels, runs = paths
-    asked = command("score", str(qrels), *map(str, runs), "--format", "csv", "-q", *(f"-m{name}" for name in METRICS))
-    rows = csv.DictReader(asked.stdout.splitlines())
+    outcome = command("score", str(qrels), *map(str, runs), "--format", "csv", "-q", *(f"-m{name}" for name in METRICS))
+    rows = csv.DictReader(outcome.stdout.splitlines())
     expected = sorted((row["query_id"], row["metric"], float(row["value"])) for row in rows)
     assert len(expected) == 12
     capsys.readouterr()
@@ -96,10 +96,10 @@ def test_a_data_frame_is_a_table() -> None:
 
 
 def test_results_are_kept_where_a_folder_is_named_and_else_as_long_as_the_result(tmp_path: Path) -> None:
-    kept = rankbeam.score(QRELS, RUNS, output=tmp_path / "out", run_id="one")
-    assert (kept.output, kept.run_id, kept.state) == (str(tmp_path / "out"), "one", "done")
+    saved = rankbeam.score(QRELS, RUNS, output=tmp_path / "out", run_id="one")
+    assert (saved.output, saved.run_id, saved.state) == (str(tmp_path / "out"), "one", "done")
     assert (tmp_path / "out" / "results.duckdb").exists()
-    assert Path(kept.report()).read_text(encoding="utf-8").startswith("<!")
+    assert Path(saved.report()).read_text(encoding="utf-8").startswith("<!")
     result = rankbeam.score(QRELS, RUNS, "RR")
     folder, board = Path(result.output), result.leaderboard()
     assert folder.is_dir()
@@ -188,9 +188,9 @@ def test_an_experiment_that_cannot_be_used_is_refused(
     paths: tuple[Path, list[Path]], changed: dict[str, Any], message: str
 ) -> None:
     output = changed.pop("output", None)
-    given = experiment(paths) | ({} if output is None else {"output": output})
+    content = experiment(paths) | ({} if output is None else {"output": output})
     with pytest.raises(rankbeam.InputError) as refused:
-        rankbeam.evaluate(given, **changed)
+        rankbeam.evaluate(content, **changed)
     assert message in str(refused.value)
 
 
@@ -204,8 +204,8 @@ def test_an_experiment_that_calls_services_needs_a_folder_for_its_ledger(tmp_pat
     }
     with pytest.raises(rankbeam.InputError, match="output is missing; name a folder, whose ledger"):
         rankbeam.evaluate(value)
-    made = rankbeam.evaluate(value, output=tmp_path)
-    assert (made.answers().num_rows, made.verdicts()["step"][0].as_py()) == (192, "support")
+    result = rankbeam.evaluate(value, output=tmp_path)
+    assert (result.answers().num_rows, result.verdicts()["step"][0].as_py()) == (192, "support")
 
 
 def test_an_experiment_is_a_path_or_a_dict() -> None:

@@ -97,9 +97,9 @@ def test_contexts_are_numbered_in_their_order_with_their_ids() -> None:
 
 def test_a_key_follows_all_that_decides_the_answer_and_shows_no_text() -> None:
     base = Prompt("support", {"claims": {"0": "secret text"}, "n": 3}, "sys", "use {claims}", {"type": "object"})
-    asked = base.asked(MODEL)
-    assert "secret text" not in str(asked)
-    keys = {content_key(asked)}
+    request = base.asked(MODEL)
+    assert "secret text" not in str(request)
+    keys = {content_key(request)}
     others = [
         Prompt("grade", base.values, base.system, base.user, base.schema),
         Prompt(base.step, {"claims": {"0": "secret  text"}, "n": 3}, base.system, base.user, base.schema),
@@ -157,8 +157,8 @@ def seen(section: str, fence: str) -> list[tuple[str, str]]:
 
 def test_only_a_prompt_with_a_forged_marker_has_another_key() -> None:
     def key(text: str) -> str:
-        asked = Prompt("support", {"claims": {"0": text, "1": "b"}, "contexts": ["a [2]\n(2) c\n- [x]"]}).asked(MODEL)
-        return content_key({name: part for name, part in asked.items() if name != "values"})
+        request = Prompt("support", {"claims": {"0": text, "1": "b"}, "contexts": ["a [2]\n(2) c\n- [x]"]}).asked(MODEL)
+        return content_key({name: part for name, part in request.items() if name != "values"})
 
     assert key("a") == key("[1] a\nb [1]")
     assert key("a") != key("a\n[1] b")

@@ -14,15 +14,17 @@ from rankbeam.transforms.records.scores.estimates import RunEstimates
 
 
 def test_states_are_combined_slice_by_slice(tmp_path: Path) -> None:
-    given = judged_run(4)
-    whole = reduce(RunAggregate.merge, [RunAggregate.of(each, given.evaluation) for each in given.partitions])
+    judged = judged_run(4)
+    whole = reduce(
+        RunAggregate.merge, [RunAggregate.of(partition, judged.evaluation) for partition in judged.partitions]
+    )
 
     def build(pipeline: beam.Pipeline) -> list[beam.PCollection]:
-        states = pipeline | beam.Create(given.partitions) | AggregateScores(given.evaluation)
-        return [states, states | EstimateScores(given.evaluation)]
+        states = pipeline | beam.Create(judged.partitions) | AggregateScores(judged.evaluation)
+        return [states, states | EstimateScores(judged.evaluation)]
 
     states, estimates = run(tmp_path, build)
     assert len(states) == 3  # all queries, and two kinds
     assert dict(states) == dict(whole.by_slice())
     assert max(len(pickle.dumps(state)) for state in states) < 0.7 * len(pickle.dumps(whole))
-    assert estimates == [RunEstimates.of(whole, given.evaluation)]
+    assert estimates == [RunEstimates.of(whole, judged.evaluation)]

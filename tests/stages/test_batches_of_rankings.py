@@ -20,7 +20,7 @@ def test_a_batch_holds_the_rows_that_were_given(
 ) -> None:
     rankings, rows = [], []
     for query_id, documents, has_texts in given_rows:
-        ids, scores, texts = (tuple(each[place] for each in documents) for place in range(3))
+        ids, scores, texts = (tuple(document[place] for document in documents) for place in range(3))
         rankings.append((query_id, Ranking(ids, scores, texts if has_texts else ())))
         expected = [
             {"doc_id": name, "score": None if math.isnan(score) else score, "text": text if has_texts else None}

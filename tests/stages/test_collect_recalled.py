@@ -31,13 +31,13 @@ SUBJECTS = st.lists(st.tuples(st.integers(0, 2), st.sampled_from([(0,), (1,), (0
 
 
 def collected(fn: Any, elements: Iterable[Any]) -> Tally[str]:
-    """What a DoFn yields, row by row: the rankings by bucket and source, and the failures."""
+    """The output of a DoFn, row by row: the rankings by bucket and source, and the failures."""
     fn.start_bundle()
-    given = [each for element in elements for each in fn.process(element)]
+    outputs = [output for element in elements for output in fn.process(element)]
     rows: Tally[str] = Tally()
-    for each in [*given, *fn.finish_bundle()]:
-        value = each.value if isinstance(each, WindowedValue | beam.pvalue.TaggedOutput) else each
-        if isinstance(each, beam.pvalue.TaggedOutput):
+    for output in [*outputs, *fn.finish_bundle()]:
+        value = output.value if isinstance(output, WindowedValue | beam.pvalue.TaggedOutput) else output
+        if isinstance(output, beam.pvalue.TaggedOutput):
             rows[repr(value)] += 1
             continue
         bucket, (source, batch) = value

@@ -45,8 +45,8 @@ def answer(query_id: str, bucket: int, values: dict[tuple[int, str], tuple[Any, 
 
 
 def bucketed(outputs: Iterable[Any]) -> list[Bucketed]:
-    plain = (each.value if isinstance(each, WindowedValue) else each for each in outputs)
-    return [each for each in plain if not isinstance(each, beam.pvalue.TaggedOutput)]
+    plain = (output.value if isinstance(output, WindowedValue) else output for output in outputs)
+    return [output for output in plain if not isinstance(output, beam.pvalue.TaggedOutput)]
 
 
 def rows_of(elements: Iterable[Bucketed]) -> list[Row]:

@@ -63,8 +63,8 @@ def test_the_sieve_lets_all_requested_documents_pass_and_does_not_grow(parts: in
 
 def test_a_request_names_each_document_once_in_its_bucket() -> None:
     names = [f"doc {number}" for number in range(100)]
-    found = [(part, bucket, name) for part, (bucket, some) in requests_of(3, pa.array(names), 7) for name in some]
-    assert sorted(found) == sorted((hashing.hash_string(name) % 7, 3, name) for name in names)
+    requests = [(part, bucket, name) for part, (bucket, some) in requests_of(3, pa.array(names), 7) for name in some]
+    assert sorted(requests) == sorted((hashing.hash_string(name) % 7, 3, name) for name in names)
     assert list(requests_of(3, pa.array([], pa.string()), 7)) == []
 
 
@@ -89,12 +89,12 @@ def gathered(folder: Path, corpus: str | None, buckets: int) -> list[Item]:
         return [parts | GatherContexts(evaluation, {0: None}, corpus, buckets)]
 
     (batches,) = run(folder, build)
-    return sorted((each for _, batch in batches for each in items_in(batch)), key=lambda each: each.query_id)
+    return sorted((item for _, batch in batches for item in items_in(batch)), key=lambda item: item.query_id)
 
 
 def item(query_id: str, passages: Sequence[tuple[str, str | None]]) -> Item:
     system = System(0, tuple(range(len(passages))))
-    return Item(query_id, f"text of {query_id}", {}, tuple(Passage(*each) for each in passages), (system,))
+    return Item(query_id, f"text of {query_id}", {}, tuple(Passage(*passage) for passage in passages), (system,))
 
 
 def queries(names: Sequence[str]) -> pa.RecordBatch:

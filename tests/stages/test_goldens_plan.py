@@ -25,7 +25,7 @@ def library() -> Library:
     return library_of(Gathered(rows), 100, "english", "corpus.jsonl")
 
 
-def made(source: WritingTask, candidate: Candidate, *, accepted: bool) -> Made:
+def golden(source: WritingTask, candidate: Candidate, *, accepted: bool) -> Made:
     return Made(
         candidate.item_id,
         candidate.type,
@@ -71,7 +71,7 @@ def test_rounds_replace_what_is_rejected_until_every_quota_is_met(seed: int, lib
         accepted = [one for one in before if one.state is State.ACCEPTED]
         sources = plan.round(number, before, {one.item_id for one in accepted})
         new = [
-            made(source, candidate, accepted=draw(seed, candidate.item_id) % 10 < 7)
+            golden(source, candidate, accepted=draw(seed, candidate.item_id) % 10 < 7)
             for source in sources
             for candidate in source.candidates
         ]

@@ -21,8 +21,8 @@ def goldens(draw: st.DrawFn) -> list[Golden]:
         evidence = tuple(GoldenEvidence(name, 0, 1, "x") for name in draw(st.sets(NAMES, min_size=1, max_size=2)))
         grades = st.tuples(NAMES, st.sampled_from([None, 0, 1, 2, 3]))
         pool = [PoolGrade(f"{name}#0-1", name, grade, "") for name, grade in draw(st.lists(grades, max_size=3))]
-        made = Made(f"q{number}", kind, (), draw(st.integers(0, 2)), 0, 1, (), State.ACCEPTED, evidence=evidence)
-        items.append(Golden(made, draw(st.sampled_from(["dev", "test", "train"])), 1, tuple(pool)))
+        draft = Made(f"q{number}", kind, (), draw(st.integers(0, 2)), 0, 1, (), State.ACCEPTED, evidence=evidence)
+        items.append(Golden(draft, draw(st.sampled_from(["dev", "test", "train"])), 1, tuple(pool)))
     return items
 
 
@@ -36,7 +36,7 @@ def groups(items: Sequence[Golden]) -> list[set[int]]:
     for place, item in enumerate(items):
         for name in relevant(item):
             by_document[name].add(place)
-    left, found = set(range(len(items))), []
+    left, classes = set(range(len(items))), []
     while left:
         new, group = {left.pop()}, set()
         while new:
@@ -44,8 +44,8 @@ def groups(items: Sequence[Golden]) -> list[set[int]]:
             group.add(place)
             new |= {other for name in relevant(items[place]) for other in by_document[name]} - group
         left -= group
-        found.append(group)
-    return found
+        classes.append(group)
+    return classes
 
 
 SHARES = {"dev": 1, "test": 2, "train": 1}

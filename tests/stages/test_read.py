@@ -44,7 +44,7 @@ JUDGED: Judged = {
 def read(
     folder: Path, qrels: str, queries: str | None = None, *, buckets: int = 3, slices: tuple[str, ...] = ()
 ) -> tuple[list[tuple[int, Judged]], DatasetSummary]:
-    """What ReadDataset returns: the judged queries of each bucket, and the summary."""
+    """The outputs of ReadDataset: the judged queries of each bucket, and the summary."""
     judged, (summary,) = run(folder, lambda pipeline: pipeline | ReadDataset(qrels, queries, buckets, slices))
     return sorted(((bucket, as_dict(batch)) for bucket, batch in judged), key=lambda part: part[0]), summary
 
@@ -109,9 +109,9 @@ def test_rows_of_a_run_are_marked_with_their_source(tmp_path: Path) -> None:
     rows = [("q1", "a", 0.5), ("q2", "b", -1.0), ("q1", "c", 0.25), ("q3", "a", 1e-3)]
     write(tmp_path / "run.1.gz", trec_run(rows[:2]))
     write(tmp_path / "run.2", trec_run(rows[2:]))
-    (found,) = run(tmp_path, lambda pipeline: [pipeline | ReadRun(str(tmp_path / "run.*"), 7, 2)])
-    batches = [batch for _, (_, batch) in found]
-    assert {source for _, (source, _) in found} == {7}
+    (part,) = run(tmp_path, lambda pipeline: [pipeline | ReadRun(str(tmp_path / "run.*"), 7, 2)])
+    batches = [batch for _, (_, batch) in part]
+    assert {source for _, (source, _) in part} == {7}
     read = [
         (row["query_id"], *document.values())
         for batch in batches
@@ -119,8 +119,8 @@ def test_rows_of_a_run_are_marked_with_their_source(tmp_path: Path) -> None:
         for document in row["documents"]
     ]
     assert sorted(read) == sorted(rows)
-    home = {query: bucket for bucket, (_, batch) in found for query in batch["query_id"].to_pylist()}
-    assert all(home[query] == bucket for bucket, (_, batch) in found for query in batch["query_id"].to_pylist())
+    home = {query: bucket for bucket, (_, batch) in part for query in batch["query_id"].to_pylist()}
+    assert all(home[query] == bucket for bucket, (_, batch) in part for query in batch["query_id"].to_pylist())
 
 
 # --- What is refused ---------------------------------------------------------------------------------------------

@@ -41,8 +41,8 @@ def read(folder: Path, references: References | None, *, qrels: bool = True) -> 
         references=references,
         everyone=True,
     )
-    asked, (summary,) = run(folder, lambda pipeline: pipeline | dataset)
-    return {row["query_id"]: row for _, batch in asked for row in batch.to_pylist()}, summary
+    rows, (summary,) = run(folder, lambda pipeline: pipeline | dataset)
+    return {row["query_id"]: row for _, batch in rows for row in batch.to_pylist()}, summary
 
 
 def test_references_are_joined_to_their_queries(folder: Path) -> None:
@@ -101,12 +101,14 @@ def test_an_attribute_may_hold_the_reference_and_is_an_attribute_no_longer(folde
 
 def test_the_fingerprint_has_references_only_where_there_are_some(folder: Path) -> None:
     (queries,) = [batch.drop_columns(["line"]) for batch in read_queries(str(folder / "queries.jsonl"))]
-    asked, without = judge([queries], [], everyone=True)
+    with_judgements, without = judge([queries], [], everyone=True)
 
     def fingerprint(answers: str) -> str:
         path = write(folder / "changed.jsonl", answers)
-        given = [batch.drop_columns(["line"]) for batch in read_references(path)]
-        return with_references(asked, pa.chunked_array([queries["query_id"]]), given, without)[1].fingerprint
+        batches = [batch.drop_columns(["line"]) for batch in read_references(path)]
+        return with_references(with_judgements, pa.chunked_array([queries["query_id"]]), batches, without)[
+            1
+        ].fingerprint
 
     first = fingerprint(ANSWERS)
     assert without.fingerprint.count("-") == 1
@@ -162,7 +164,7 @@ def test_references_of_which_none_fits_are_refused() -> None:
 
 
 def test_a_bucket_without_queries_that_are_asked() -> None:
-    asked, summary = judge([pa.RecordBatch.from_pylist([], columns.QUERIES)], [])
-    joined, after = with_references(asked, pa.chunked_array([[]], pa.string()), [], summary)
+    rows, summary = judge([pa.RecordBatch.from_pylist([], columns.QUERIES)], [])
+    joined, after = with_references(rows, pa.chunked_array([[]], pa.string()), [], summary)
     assert (joined.num_rows, joined.schema) == (0, columns.REFERENCED_QUERIES)
     assert (after.referenced, after.without_reference) == (0, 0)

@@ -27,7 +27,7 @@ from rankbeam.transforms.score import score
 Document = tuple[str, float | None, str | None]
 Rankings = Mapping[str, Sequence[Document]]
 QUERIES = ["q1", "q10", "q2"]
-ASKED, RUN = Source(None, None, False), Source("run.trec", None, False)
+CALLED, RUN = Source(None, None, False), Source("run.trec", None, False)
 RRF = FusionPlan((FusionPart(0, None), FusionPart(1, None)))
 WEIGHTED = replace(RRF, method=FusionMethod.WEIGHTED)
 
@@ -40,7 +40,7 @@ def scored(
     configurations: Sequence[Configuration] | None = None,
     **options: Any,
 ) -> ScoredPartition:
-    """What `score` makes of these rankings, with one configuration a source unless others are given."""
+    """The result of `score` for these rankings, with one configuration a source by default."""
     if configurations is None:
         configurations = [configuration(place) for place in range(len(sources))]
     evaluation = Evaluation(tuple(configurations), (parse_metric("P@1"),), tuple(sources), **options)
@@ -48,7 +48,7 @@ def scored(
         {"query_id": query, "text": None, "attributes": [], "judgements": [{"doc_id": "a", "grade": 1.0}]}
         for query in queries
     ]
-    rows = {source: [batch(found)] for source, found in rankings.items()}
+    rows = {source: [batch(ranking)] for source, ranking in rankings.items()}
     failures = {
         source: [Failure("retrieve", FailureKind.TIMEOUT, query, 3, "too late") for query in names]
         for source, names in failed.items()
@@ -66,23 +66,23 @@ def batch(rankings: Rankings) -> pa.RecordBatch:
         [
             {
                 "query_id": query,
-                "documents": [dict(zip(("doc_id", "score", "text"), each, strict=True)) for each in found],
+                "documents": [dict(zip(("doc_id", "score", "text"), document, strict=True)) for document in ranking],
             }
-            for query, found in rankings.items()
+            for query, ranking in rankings.items()
         ],
         schema=columns.RETRIEVED,
     )
 
 
-def kept(partition: ScoredPartition, place: int = -1) -> dict[str, list[Document]]:
+def documents_of(partition: ScoredPartition, place: int = -1) -> dict[str, list[Document]]:
     """The rankings that are written for a configuration."""
     lists = partition.configurations[place].documents
     assert lists is not None
-    found = {}
+    rankings = {}
     for query, documents in zip(partition.queries["query_id"].to_pylist(), lists.to_pylist(), strict=True):
-        assert [each["rank"] for each in documents] == list(range(1, len(documents) + 1))
-        found[query] = [(each["doc_id"], each["score"], each["text"]) for each in documents]
-    return found
+        assert [document["rank"] for document in documents] == list(range(1, len(documents) + 1))
+        rankings[query] = [(document["doc_id"], document["score"], document["text"]) for document in documents]
+    return rankings
 
 
 def untold(*names: str) -> list[Document]:
@@ -99,8 +99,8 @@ def fusion_of(plan: FusionPlan) -> Source:
 def test_reciprocal_rank_fusion_by_hand() -> None:
     first = {"q1": [("a", 9.0, None), ("b", 8.0, "first b"), ("a", 7.0, None), ("c", 6.0, None)]}
     second = {"q1": [("c", 0.1, "c"), ("b", 0.2, "second b")], "q2": untold("d")}
-    partition = scored([ASKED, ASKED, fusion_of(RRF)], {0: first, 1: second})
-    assert kept(partition) == {
+    partition = scored([CALLED, CALLED, fusion_of(RRF)], {0: first, 1: second})
+    assert documents_of(partition) == {
         "q1": [("c", 1 / 63 + 1 / 61, "c"), ("b", 1 / 62 + 1 / 62, "first b"), ("a", 1 / 61, None)],
         "q10": [],
         "q2": [("d", 1 / 61, None)],
@@ -116,25 +116,25 @@ def test_weighted_fusion_by_hand() -> None:
         {"q1": [("a", 3.0, None), ("b", 2.0, None), ("c", 1.0, None)]},
         {"q1": [("c", 0.2, None), ("b", 0.6, None)]},
     )
-    partition = scored([ASKED, ASKED, fusion_of(plan)], {0: first, 1: second})
-    assert kept(partition)["q1"] == [("a", 2.0, None), ("b", 1.0, None), ("c", 0.5, None)]
+    partition = scored([CALLED, CALLED, fusion_of(plan)], {0: first, 1: second})
+    assert documents_of(partition)["q1"] == [("a", 2.0, None), ("b", 1.0, None), ("c", 0.5, None)]
 
 
 @pytest.mark.parametrize("how", [Normalisation.Z_SCORE, Normalisation.NONE])
 def test_no_document_gains_by_not_being_found(how: Normalisation) -> None:
     plan = replace(WEIGHTED, normalisation=how, parts=(FusionPart(0, None), FusionPart(1, None, lower_is_better=True)))
     one = {"q1": [("a", 1.0, None), ("b", 1.0, None)]}
-    partition = scored([ASKED, ASKED, fusion_of(plan)], {0: one, 1: {"q1": [("x", 0.1, None), ("a", 0.9, None)]}})
-    found = [(doc, score) for doc, score, _ in kept(partition)["q1"] if doc != "x"]
-    assert found[0][1] == found[1][1], "b, which the second part lacks, counts as its worst and no better"
+    partition = scored([CALLED, CALLED, fusion_of(plan)], {0: one, 1: {"q1": [("x", 0.1, None), ("a", 0.9, None)]}})
+    documents = [(doc, score) for doc, score, _ in documents_of(partition)["q1"] if doc != "x"]
+    assert documents[0][1] == documents[1][1], "b, which the second part lacks, counts as its worst and no better"
 
 
 def test_a_query_of_which_a_part_failed_has_failed() -> None:
     rows = {0: {"q1": untold("a"), "q2": untold("a")}, 1: {"q1": untold("b")}}
-    partition = scored([ASKED, ASKED, fusion_of(RRF)], rows, {1: ["q2"]})
+    partition = scored([CALLED, CALLED, fusion_of(RRF)], rows, {1: ["q2"]})
     assert partition.configurations[2].retrieval.status.tolist() == [Status.OK, Status.EMPTY, Status.FAILED]
     assert math.isnan(partition.configurations[2].retrieval.values[2, 0])
-    assert kept(partition)["q2"] == []
+    assert documents_of(partition)["q2"] == []
     assert partition.failures == 1
 
 
@@ -142,12 +142,12 @@ def test_parts_may_come_later_be_fusions_and_have_no_configuration() -> None:
     whole = fusion_of(FusionPlan((FusionPart(3, None), FusionPart(1, 1))))
     rows = {2: {"q1": untold("b", "a")}, 1: {"q1": untold("a", "c")}}
     inner = fusion_of(FusionPlan((FusionPart(1, 1), FusionPart(2, None))))
-    partition = scored([whole, ASKED, ASKED, inner], rows, configurations=[configuration(0)])
-    assert [doc for doc, _, _ in kept(partition)["q1"]] == ["a", "b"]
+    partition = scored([whole, CALLED, CALLED, inner], rows, configurations=[configuration(0)])
+    assert [doc for doc, _, _ in documents_of(partition)["q1"]] == ["a", "b"]
 
 
 def test_a_part_that_refuses_repeats_refuses_them_without_a_configuration() -> None:
-    sources = [replace(ASKED, refuse_repeats=True), ASKED, fusion_of(RRF)]
+    sources = [replace(CALLED, refuse_repeats=True), CALLED, fusion_of(RRF)]
     with pytest.raises(InputError, match="document 'a' stands more than once in the ranking of query 'q1'"):
         scored(sources, {0: {"q1": untold("a", "a")}}, configurations=[configuration(2)])
 
@@ -155,8 +155,8 @@ def test_a_part_that_refuses_repeats_refuses_them_without_a_configuration() -> N
 def test_weighted_fusion_needs_scores() -> None:
     rows = {0: {"q1": [("a", 1.0, None)]}, 1: {"q10": [("b", 2.0, None), ("c", None, None)]}}
     with pytest.raises(InputError, match=r"^configuration 'system1': document 'c' of query 'q10' has no score.*rrf"):
-        scored([ASKED, ASKED, fusion_of(WEIGHTED)], rows)
-    assert kept(scored([ASKED, ASKED, fusion_of(RRF)], rows))["q10"][1] == ("c", 1 / 62, None)
+        scored([CALLED, CALLED, fusion_of(WEIGHTED)], rows)
+    assert documents_of(scored([CALLED, CALLED, fusion_of(RRF)], rows))["q10"][1] == ("c", 1 / 62, None)
 
 
 def test_a_sum_that_is_no_number_is_refused() -> None:
@@ -164,16 +164,16 @@ def test_a_sum_that_is_no_number_is_refused() -> None:
     with pytest.raises(
         InputError, match=r"^configuration 'system2': the scores of document 'a' for query 'q2' are too"
     ):
-        scored([ASKED, ASKED, fusion_of(replace(WEIGHTED, normalisation=Normalisation.NONE))], rows)
+        scored([CALLED, CALLED, fusion_of(replace(WEIGHTED, normalisation=Normalisation.NONE))], rows)
 
 
 def test_ties_of_a_fusion_are_known() -> None:
     rows = {0: {"q1": untold("a", "b")}, 1: {"q1": untold("b", "a")}}
-    partition = scored([ASKED, ASKED, fusion_of(RRF)], rows, ties=True)
+    partition = scored([CALLED, CALLED, fusion_of(RRF)], rows, ties=True)
     bounds = partition.configurations[2].retrieval.tie_bounds
     assert bounds is not None
     assert bounds[:, 0, 0].tolist() == [0.0, 1.0]
-    assert [doc for doc, _, _ in kept(partition)["q1"]] == ["b", "a"]
+    assert [doc for doc, _, _ in documents_of(partition)["q1"]] == ["b", "a"]
 
 
 RANKED = st.lists(
@@ -184,7 +184,7 @@ RANKED = st.lists(
     ),
     max_size=7,
 )
-SAID = st.dictionaries(st.sampled_from(QUERIES), RANKED)
+RANKINGS = st.dictionaries(st.sampled_from(QUERIES), RANKED)
 CUTS = {"top_k": st.none() | st.integers(1, 4), "distance": st.none() | st.sampled_from([-1.0, 0.0, 2.5])}
 PLANS = st.builds(
     FusionPlan,
@@ -206,12 +206,14 @@ PLANS = st.builds(
 )
 
 
-def plain_votes(plan: FusionPlan, part: FusionPart, found: Sequence[Document]) -> dict[str, float]:
+def plain_votes(plan: FusionPlan, part: FusionPart, documents: Sequence[Document]) -> dict[str, float]:
     """The votes of one part for one query's documents, from the formulas."""
     if part.source == 2:  # the run
-        found = sorted(sorted(found, key=lambda row: row[0].encode(), reverse=True), key=lambda row: -(row[1] or 0.0))
+        documents = sorted(
+            sorted(documents, key=lambda row: row[0].encode(), reverse=True), key=lambda row: -(row[1] or 0.0)
+        )
     best: dict[str, float] = {}
-    near = [row for row in found if part.distance is None or (row[1] or 0.0) < part.distance]
+    near = [row for row in documents if part.distance is None or (row[1] or 0.0) < part.distance]
     for doc, value, _ in near[: part.top_k]:
         best.setdefault(doc, (-1 if part.lower_is_better else 1) * (value or 0.0))
     if plan.method == FusionMethod.RRF:
@@ -230,29 +232,29 @@ def plain_votes(plan: FusionPlan, part: FusionPart, found: Sequence[Document]) -
 
 
 @settings(max_examples=examples(300))
-@given(plan=PLANS, said=st.tuples(SAID, SAID, SAID), top_k=st.integers(1, 4))
+@given(plan=PLANS, replies=st.tuples(RANKINGS, RANKINGS, RANKINGS), top_k=st.integers(1, 4))
 def test_fusions_are_what_plain_python_makes_of_them(
-    plan: FusionPlan, said: tuple[Rankings, Rankings, Rankings], top_k: int
+    plan: FusionPlan, replies: tuple[Rankings, Rankings, Rankings], top_k: int
 ) -> None:
-    sources, rows = [ASKED, ASKED, RUN, fusion_of(plan)], dict(enumerate(said))
+    sources, rows = [CALLED, CALLED, RUN, fusion_of(plan)], dict(enumerate(replies))
     cells = [configuration(3), configuration(3, top_k=top_k), configuration(3, dialect=DIALECTS["trec_eval"])]
     partition = scored(sources, rows, configurations=cells)
-    found = kept(partition, 0)
+    actual = documents_of(partition, 0)
     for query in QUERIES:
         votes = [
-            plain_votes(plan, part, ranking.get(query, [])) for part, ranking in zip(plan.parts, said, strict=True)
+            plain_votes(plan, part, ranking.get(query, [])) for part, ranking in zip(plan.parts, replies, strict=True)
         ]
         expected = {
             doc: sum(of_part.get(doc, min([0.0, *of_part.values()])) for of_part in votes)
             for doc in set().union(*votes)
         }
-        assert {doc: value for doc, value, _ in found[query]} == pytest.approx(expected, rel=1e-9, abs=1e-9)
-        by_id = sorted(found[query], key=lambda row: row[0].encode(), reverse=True)
-        assert found[query] == sorted(by_id, key=lambda row: -(row[1] or 0.0))
-        assert kept(partition, 1)[query] == found[query][:top_k]
-    assert kept(partition, 2) == found
-    alone = [kept(scored(sources, rows, queries=[query], configurations=cells), 0) for query in QUERIES]
-    assert {query: each for part in alone for query, each in part.items()} == found
+        assert {doc: value for doc, value, _ in actual[query]} == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        by_id = sorted(actual[query], key=lambda row: row[0].encode(), reverse=True)
+        assert actual[query] == sorted(by_id, key=lambda row: -(row[1] or 0.0))
+        assert documents_of(partition, 1)[query] == actual[query][:top_k]
+    assert documents_of(partition, 2) == actual
+    alone = [documents_of(scored(sources, rows, queries=[query], configurations=cells), 0) for query in QUERIES]
+    assert {query: documents for part in alone for query, documents in part.items()} == actual
 
 
 # --- Distances ---------------------------------------------------------------------------------------------------
@@ -267,8 +269,8 @@ def test_a_distance_cuts_before_top_k_and_keeps_the_order() -> None:
         configuration(0, distance=0.5, dialect=DIALECTS["trec_eval"], derived_from="c"),
         configuration(0, distance=0.1, derived_from="c"),
     ]
-    partition = scored([ASKED], rows, configurations=cells)
-    names = [[doc for doc, _, _ in kept(partition, place)["q1"]] for place in range(len(cells))]
+    partition = scored([CALLED], rows, configurations=cells)
+    names = [[doc for doc, _, _ in documents_of(partition, place)["q1"]] for place in range(len(cells))]
     assert names == [["far", "a", "b", "c", "d"], ["b", "c"], ["b"], ["c", "d", "b"], []]
     assert partition.configurations[4].retrieval.status.tolist() == [Status.EMPTY] * 3
 
@@ -278,10 +280,10 @@ def test_a_distance_needs_scores() -> None:
     with pytest.raises(
         InputError, match=r"^configuration 'system0': document 'c' of query 'q2' has no score.*0\.5.*remove"
     ):
-        scored([ASKED], rows, configurations=[configuration(0, distance=0.5)])
+        scored([CALLED], rows, configurations=[configuration(0, distance=0.5)])
     plan = FusionPlan((FusionPart(0, None, distance=0.5), FusionPart(1, None)))
     with pytest.raises(InputError, match=r"^a part of configuration 'system2': document 'c' of query 'q2'"):
-        scored([ASKED, ASKED, fusion_of(plan)], rows, configurations=[configuration(2)])
+        scored([CALLED, CALLED, fusion_of(plan)], rows, configurations=[configuration(2)])
 
 
 # --- Answers without scores --------------------------------------------------------------------------------------
@@ -291,11 +293,11 @@ def test_a_distance_needs_scores() -> None:
 def test_answers_without_scores_keep_their_order(dialect: Any) -> None:
     mixed: list[Document] = [("x", 0.5, "t"), ("a", None, "u"), ("b", 0.5, None), ("c", 0.9, None)]
     rows = {0: {"q1": untold("b", "a", "c", "a"), "q2": mixed, "q10": [("d", 1.0, None), ("e", 2.0, None)]}}
-    partition = scored([ASKED], rows, configurations=[configuration(0, dialect=dialect)], ties=True)
-    found = kept(partition)
-    assert found["q1"] == untold("b", "a", "c", "a")
-    assert found["q2"] == mixed, "written as null, not as NaN"
-    assert [doc for doc, _, _ in found["q10"]] == (["e", "d"] if dialect.by_score else ["d", "e"])
+    partition = scored([CALLED], rows, configurations=[configuration(0, dialect=dialect)], ties=True)
+    rankings = documents_of(partition)
+    assert rankings["q1"] == untold("b", "a", "c", "a")
+    assert rankings["q2"] == mixed, "written as null, not as NaN"
+    assert [doc for doc, _, _ in rankings["q10"]] == (["e", "d"] if dialect.by_score else ["d", "e"])
     bounds = partition.configurations[0].retrieval.tie_bounds
     if bounds is not None:
         assert (bounds[0] == bounds[1]).all(), "an order that was given is no tie"
@@ -303,7 +305,7 @@ def test_answers_without_scores_keep_their_order(dialect: Any) -> None:
 
 def test_repeats_are_found_without_scores() -> None:
     with pytest.raises(InputError, match="document 'a' stands more than once"):
-        scored([replace(ASKED, refuse_repeats=True)], {0: {"q1": untold("a", "b", "a")}})
+        scored([replace(CALLED, refuse_repeats=True)], {0: {"q1": untold("a", "b", "a")}})
 
 
 # --- Parameters --------------------------------------------------------------------------------------------------
@@ -321,7 +323,7 @@ def test_parameters_become_a_plan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "message"),
     [
         ({"parts": ["x"]}, "at least 2"),
         ({"parts": ["x", "x"]}, "is named twice"),
@@ -335,6 +337,6 @@ def test_parameters_become_a_plan() -> None:
         ({"parts": ["x", "y"], "k": 60}, "Extra inputs"),
     ],
 )
-def test_parameters_that_cannot_work_are_refused(parameters: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValidationError, match=told):
+def test_parameters_that_cannot_work_are_refused(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
         Fusion.model_validate(parameters)

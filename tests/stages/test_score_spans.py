@@ -44,11 +44,11 @@ def plain(rows: Sequence[Row], evidence: Sequence[Span]) -> list[float]:
     """`METRICS`; equal scores are ordered by id, from last to first byte by byte, as trec_eval orders documents."""
     by_id = sorted(rows, key=lambda row: name_of(row[0]).encode(), reverse=True)
     chunks = [characters(chunk) for chunk, _ in sorted(by_id, key=lambda row: -row[1])]
-    spans = [characters(each) for each in evidence]
-    shared = [[len(chunk & each) for chunk in chunks] for each in spans]
+    spans = [characters(item) for item in evidence]
+    shared = [[len(chunk & item) for chunk in chunks] for item in spans]
     ranks = [
-        next((r + 1 for r, both in enumerate(of) if both and 2 * both >= min(len(chunks[r]), len(each))), None)
-        for each, of in zip(spans, shared, strict=True)
+        next((r + 1 for r, both in enumerate(of) if both and 2 * both >= min(len(chunks[r]), len(item))), None)
+        for item, of in zip(spans, shared, strict=True)
     ]
     credited = sorted(rank for rank in ranks if rank is not None)
     first_two, everything = set().union(*chunks[:2]), set().union(*spans)
@@ -85,7 +85,10 @@ def scored(
     for bucket in range(buckets):
         here = [name for name in queries if hashing.hash_string(name) % buckets == bucket]
         judged = [
-            {"query_id": name, "judgements": [{"doc_id": name_of(each), "grade": 1.0} for each in queries[name][1]]}
+            {
+                "query_id": name,
+                "judgements": [{"doc_id": name_of(document), "grade": 1.0} for document in queries[name][1]],
+            }
             for name in here
         ]
         parts = [_rankings({name: queries[name][0][part::batches] for name in here}, source) for part in range(batches)]
@@ -127,7 +130,7 @@ def test_ties_between_chunks_are_ordered_by_id(
 def test_answers_of_a_service_and_of_a_replay_keep_their_order(
     keep_rankings: bool, queries: list[tuple[list[Row], list[Span]]], buckets: int
 ) -> None:
-    by_name = {f"q{place}": each for place, each in enumerate(queries)}
+    by_name = {f"q{place}": query for place, query in enumerate(queries)}
     ordered = {
         name: ([(chunk, -float(rank)) for rank, (chunk, _) in enumerate(rows)], evidence)
         for name, (rows, evidence) in by_name.items()

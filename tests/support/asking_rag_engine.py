@@ -1,27 +1,11 @@
 """Calls of RAG Engine without a run."""
 
-import asyncio
 from typing import Any
 
 from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.reply import Reply
 
 CORPUS = "projects/p/locations/us-central1/ragCorpora/42"
 
 
 def retriever(**parameters: Any) -> RagEngine:
     return RagEngine(**{"corpus": CORPUS, **parameters})
-
-
-async def call(parameters: RagEngine, *payloads: str, timeout_s: float = 30.0) -> list[str | CallError]:
-    """The outcome of each call, all in flight at once."""
-    connection = await parameters.connect()
-    try:
-        outcomes = await asyncio.gather(
-            *(connection.call(payload, timeout_s, 1) for payload in payloads), return_exceptions=True
-        )
-    finally:
-        await connection.close()
-    assert [outcome for outcome in outcomes if not isinstance(outcome, Reply | CallError)] == []
-    return [outcome.answer if isinstance(outcome, Reply) else outcome for outcome in outcomes]  # type: ignore[union-attr,misc]

@@ -14,10 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-ALLOWED = {"deploy": 0, "docs": 1, "pipelines": 80, "rankbeam": 1, "tests": 1909, "transforms": 230}
+ALLOWED = {"deploy": 0, "docs": 1, "pipelines": 80, "rankbeam": 1, "tests": 1, "transforms": 230}
 """The most findings of a folder. Lower a number when a folder has fewer; never raise one."""
 
-EXCEPTIONS: frozenset[tuple[str, str]] = frozenset()
+EXCEPTIONS: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("tests/support/standins/rag_corpora.py", "Connection reset by peer"),  # words of gRPC
+    }
+)
 """Findings that are right as they are: a path and the text of the finding."""
 
 WORDS = frozenset({"each", "given", "asked", "wanted", "said", "made", "found", "told", "kept", "held", "heard"})

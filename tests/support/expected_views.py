@@ -252,9 +252,9 @@ class Expected(ExpectedAnswers):
             queries_of = [values for (run, of, _), values in self.values.items() if (run, of) == (run_id, config_id)]
             panel, states = worst_panel(self.means[run_id, config_id, "all"].values(), queries_of)
             kinds = [
-                values["kind"]
-                for values in self.unanswered()
-                if (values["run_id"], values["config_id"]) == (run_id, config_id)
+                failure["kind"]
+                for failure in self.unanswered()
+                if (failure["run_id"], failure["config_id"]) == (run_id, config_id)
             ]
             queries, empty = states.count("ok") + states.count("empty"), states.count("empty")
             origin = self.configurations[run_id, row["derived_from"]]["name"] if row["derived_from"] else None

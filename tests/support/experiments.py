@@ -105,6 +105,14 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(folder / "old.run", trec_run([("q1", "d1", 1.0)]))
 
 
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for experiments with these retrievers; a test module imports this fixture."""
+    install(tmp_path, monkeypatch)
+    yield tmp_path
+    registered.cache_clear()
+
+
 def experiment(configurations: Mapping[str, str], more: str = "", output: str = "{path: out}") -> str:
     """The text of an experiment.
 

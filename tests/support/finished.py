@@ -1,7 +1,7 @@
 """Small finished runs to compare: every query has one relevant document, and every configuration a rank for it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,14 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(site / "ranked-1.dist-info" / "entry_points.txt", points)
     monkeypatch.syspath_prepend(str(site))
     registered.cache_clear()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ranked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Install the retriever `ranked` for a test module that imports this fixture."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        install(tmp_path_factory.mktemp("ranked"), monkeypatch)
+        yield
 
 
 def ranks(*cycle: int, **by_query: int) -> list[int]:

@@ -82,8 +82,7 @@ class JudgedRun:
         common = {"run_id": RUN_ID, "experiment": "test", "started_at": STARTED_AT}
         for name, own in known.items():
             constant = [
-                pa.repeat(pa.scalar(common[partition.name], partition.type), own.num_rows)
-                for partition in tables.COMMON
+                pa.repeat(pa.scalar(common[column.name], column.type), own.num_rows) for column in tables.COMMON
             ]
             table = pa.Table.from_arrays([*constant, *own.columns], schema=tables.TABLES[name])
             (folder / name / RUN_ID).mkdir(parents=True)

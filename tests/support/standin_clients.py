@@ -25,7 +25,7 @@ def rag(server: Standin, *queries: dict[str, Any], timeout_s: float = 10) -> lis
         client = RAG(transport=RAG.get_transport_class("grpc_asyncio")(channel=channel))
         requests = [{"parent": "projects/p/locations/l", "query": query} for query in queries]
         async with channel:
-            return [await _outcome(client.retrieve_contexts(query, timeout=timeout_s)) for query in requests]
+            return [await _outcome(client.retrieve_contexts(request, timeout=timeout_s)) for request in requests]
 
     return asyncio.run(ask())
 

@@ -1,6 +1,6 @@
 """A floor: compiled loops over the columns.
 
-Every query's relevant documents stand in a small hash table of its own; a hit's rank is one more than the number of
+Every query has a small hash table of its relevant documents; a hit's rank is one more than the number of
 documents that are better. The warm-up compiles, later runs find what it compiled.
 """
 
@@ -17,11 +17,11 @@ FREE = -1
 
 @njit(cache=True)
 def slot_of(data, start, stop, size):
-    """Where in a table of a power of two an id belongs (FNV-1a)."""
-    found = np.uint64(14695981039346656037)
+    """Slot of an id in a table whose size is a power of two (FNV-1a)."""
+    slot = np.uint64(14695981039346656037)
     for at in range(start, stop):
-        found = (found ^ np.uint64(data[at])) * np.uint64(1099511628211)
-    return np.int64((found ^ (found >> np.uint64(29))) & np.uint64(size - 1))
+        slot = (slot ^ np.uint64(data[at])) * np.uint64(1099511628211)
+    return np.int64((slot ^ (slot >> np.uint64(29))) & np.uint64(size - 1))
 
 
 @njit(cache=True)
@@ -94,14 +94,14 @@ def metrics_of(ranks, grades, pool, out):
     """The twelve metrics of one query, from its hits by rank and its relevant grades, highest first."""
     cutoffs = (5, 10, 100)
     for at in range(3):
-        ideal, gain, found = 0.0, 0.0, 0
+        ideal, gain, hits = 0.0, 0.0, 0
         for place in range(min(cutoffs[at], len(pool))):
             ideal += pool[place] / np.log2(place + 2)
         for hit in range(len(ranks)):
             if ranks[hit] <= cutoffs[at]:
                 gain += grades[hit] / np.log2(ranks[hit] + 1)
-                found += 1
-        out[at], out[3 + at], out[6 + at] = gain / ideal, found / cutoffs[at], found / len(pool)
+                hits += 1
+        out[at], out[3 + at], out[6 + at] = gain / ideal, hits / cutoffs[at], hits / len(pool)
     for hit in range(len(ranks)):
         out[10] += (hit + 1) / ranks[hit] / len(pool)
     if len(ranks) > 0:

@@ -39,9 +39,9 @@ def scored(judged: pl.LazyFrame, run: pl.LazyFrame) -> pl.LazyFrame:
     ideal = ideal.group_by("query_id").agg(*per_cutoff(), relevant=pl.len())
     hits = ranked(run).join(relevant, on=["query_id", "doc_id"])
     nth = RANK.rank("ordinal")
-    found = hits.group_by("query_id").agg(*per_cutoff(), first=RANK.min(), precisions=(nth / RANK).sum())
+    per_query = hits.group_by("query_id").agg(*per_cutoff(), first=RANK.min(), precisions=(nth / RANK).sum())
     queries = judged.select("query_id").unique()
-    joined = queries.join(found, on="query_id", how="left").join(ideal, on="query_id", how="left", suffix="_ideal")
+    joined = queries.join(per_query, on="query_id", how="left").join(ideal, on="query_id", how="left", suffix="_ideal")
     return joined.with_columns(metrics()).select(HEADER)
 
 

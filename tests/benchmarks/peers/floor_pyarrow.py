@@ -44,7 +44,7 @@ def best_first(query: np.ndarray, score: np.ndarray, document: pa.Array) -> np.n
 
 
 def grades(keys: np.ndarray, judged: np.ndarray, grade: np.ndarray) -> np.ndarray:
-    """The grade of every key, 0 where there is none."""
+    """The grade of every key, 0 for keys without one."""
     order = np.argsort(judged)
     place = np.searchsorted(judged[order], keys).clip(max=len(judged) - 1)
     return np.where(judged[order][place] == keys, grade[order][place], 0)
@@ -52,12 +52,14 @@ def grades(keys: np.ndarray, judged: np.ndarray, grade: np.ndarray) -> np.ndarra
 
 def ranks(query: np.ndarray, score: np.ndarray, document: pa.Array, queries: int) -> np.ndarray:
     """The rank of every row in its query, from 1."""
-    order, found = best_first(query, score, document), np.empty(len(query), np.int64)
-    found[order] = position(query[order], queries)
-    return found
+    order, ranks = best_first(query, score, document), np.empty(len(query), np.int64)
+    ranks[order] = position(query[order], queries)
+    return ranks
 
 
-def found(run: str, queries: pa.Array, judged_query: np.ndarray, judged_doc: pa.Array, grade: np.ndarray) -> Relevant:
+def relevant(
+    run: str, queries: pa.Array, judged_query: np.ndarray, judged_doc: pa.Array, grade: np.ndarray
+) -> Relevant:
     """The relevant documents of a run."""
     ids, documents, score = encoded(run, "score")
     code, pool = ids.indices.to_numpy(), judged_doc.dictionary_encode()
@@ -80,8 +82,8 @@ def ideal(query: np.ndarray, grade: np.ndarray, queries: int) -> Relevant:
 
 def total(among: Relevant, value: np.ndarray, queries: int, cutoff: int | None = None) -> np.ndarray:
     """Sum values per query, down to a cutoff."""
-    kept = slice(None) if cutoff is None else among.rank <= cutoff
-    return np.bincount(among.query[kept], value[kept], queries)
+    within = slice(None) if cutoff is None else among.rank <= cutoff
+    return np.bincount(among.query[within], value[within], queries)
 
 
 def ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
@@ -92,10 +94,10 @@ def ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
 def metrics(hits: Relevant, pool: Relevant, queries: int) -> list[np.ndarray]:
     """The twelve metrics of every query."""
     gains = [(among, among.grade / np.log2(among.rank + 1)) for among in (hits, pool)]
-    each, nth = np.ones(len(hits.query)), position(hits.query, queries)
+    ones, nth = np.ones(len(hits.query)), position(hits.query, queries)
     relevant, first = np.bincount(pool.query, minlength=queries), np.where(nth == 1, 1.0, 0.0)
     ndcg = [ratio(*(total(among, gain, queries, k) for among, gain in gains)) for k in CUTOFFS]
-    counts = [total(hits, each, queries, k) for k in CUTOFFS]
+    counts = [total(hits, ones, queries, k) for k in CUTOFFS]
     cut = ndcg + [count / k for count, k in zip(counts, CUTOFFS, strict=True)]
     cut += [ratio(count, relevant) for count in counts]
     ap = ratio(total(hits, nth / hits.rank, queries), relevant)
@@ -107,7 +109,7 @@ def main() -> None:
     qrels, run, result, _ = arguments()
     ids, documents, grade = encoded(qrels, "relevance")
     queries, query = ids.dictionary, ids.indices.to_numpy().astype(np.int64)
-    hits = found(run, queries, query, documents, grade)
+    hits = relevant(run, queries, query, documents, grade)
     values = metrics(hits, ideal(query, grade, len(queries)), len(queries))
     table = pa.table([queries, *values], names=list(HEADER))
     pacsv.write_csv(table, result, pacsv.WriteOptions(delimiter="\t", quoting_style="none", quoting_header="none"))

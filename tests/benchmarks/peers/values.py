@@ -1,4 +1,4 @@
-"""What every peer computes, and the one form in which it leaves it: a line a query, tab-separated, under a header.
+"""Values of every peer, in one form: a line a query, tab-separated, under a header.
 
 The means go to standard output. Only the standard library is imported here: nobody pays for what another peer needs.
 """

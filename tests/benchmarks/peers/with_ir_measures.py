@@ -19,13 +19,13 @@ def main() -> None:
     """Score a run."""
     qrels, run, result, parquet = arguments()
     measures = [ir_measures.parse_measure(name) for name in METRICS]
-    found = ir_measures.calc(measures, *read_both(qrels, run, parquet))
+    results = ir_measures.calc(measures, *read_both(qrels, run, parquet))
     place = {measure: at for at, measure in enumerate(measures)}
     values: dict[str, list[float]] = {}
-    for one in found.per_query:
+    for one in results.per_query:
         values.setdefault(one.query_id, [float("nan")] * len(measures))[place[one.measure]] = one.value
     write_values(result, values.items())
-    write_means(found.aggregated[measure] for measure in measures)
+    write_means(results.aggregated[measure] for measure in measures)
 
 
 if __name__ == "__main__":

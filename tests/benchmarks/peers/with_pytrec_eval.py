@@ -13,9 +13,9 @@ def parquet_as_dict(path: str, number: str) -> dict[str, dict[str, float]]:
     read: dict[str, dict[str, float]] = {}
     for batch in pq.ParquetFile(path).iter_batches(columns=["query_id", "doc_id", number]):
         query, documents = None, {}
-        for found, document, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            if found != query:
-                query, documents = found, read.setdefault(found, {})
+        for query_id, document, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            if query_id != query:
+                query, documents = query_id, read.setdefault(query_id, {})
             documents[document] = value
     return read
 
@@ -32,9 +32,9 @@ def main() -> None:
     """Score a run."""
     qrels, run, result, parquet = arguments()
     judged, retrieved = read_both(qrels, run, parquet)
-    found = pytrec_eval.RelevanceEvaluator(judged, set(TREC_MEASURES)).evaluate(retrieved)
-    write_values(result, ((query, [values[name] for name in METRICS.values()]) for query, values in found.items()))
-    columns = ([values[name] for values in found.values()] for name in METRICS.values())
+    results = pytrec_eval.RelevanceEvaluator(judged, set(TREC_MEASURES)).evaluate(retrieved)
+    write_values(result, ((query, [values[name] for name in METRICS.values()]) for query, values in results.items()))
+    columns = ([values[name] for values in results.values()] for name in METRICS.values())
     write_means(
         pytrec_eval.compute_aggregated_measure(name, column)
         for name, column in zip(METRICS.values(), columns, strict=True)

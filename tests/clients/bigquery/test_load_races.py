@@ -158,7 +158,7 @@ def test_values_are_parameters_and_names_are_checked(bigquery: StrictBigQuery, t
 
 @pytest.mark.usefixtures("bigquery")
 def test_the_stub_is_strict(tmp_path: Path) -> None:
-    """What it lets pass says something: each of these is refused."""
+    """The stub refuses each of these, so its acceptance of others means something."""
     folders = finished(tmp_path / "out")
     session = Session(DATASET, QUICK)
     run = loads.find_run("run", folders)

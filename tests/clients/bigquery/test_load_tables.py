@@ -45,7 +45,7 @@ def test_nullable_columns_are_added_to_a_table_that_exists(
     names = [column["name"] for column in bigquery.table("warehouse", "query_metrics").columns]
     assert names == [*(column["name"] for column in thin()), "text"]
     rows = bigquery.rows("query_metrics")
-    assert {column.pop("note") for column in rows} == {None}
+    assert {row.pop("note") for row in rows} == {None}
     assert exact(rows) == in_files(folders, "query_metrics")
 
 

@@ -1,4 +1,4 @@
-"""What is read from BigQuery: the same rows as from Parquet, in streams, of tables, views and queries; and refusals."""
+"""Reading from BigQuery: the same rows as from Parquet, in streams, of tables, views and queries; and refusals."""
 
 import json
 import threading

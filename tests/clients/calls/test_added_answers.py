@@ -1,4 +1,4 @@
-"""What a lane keeps of its own answers until the index has them depends on time, not on how many calls it makes."""
+"""A lane's own answers that the index lacks take memory by time, not by the number of calls."""
 
 from pathlib import Path
 

@@ -98,7 +98,7 @@ def test_a_model_that_always_needs_a_repair_is_still_used(tmp_path: Path) -> Non
     def read(answer: dict[str, str]) -> str:
         if answer["query"] not in repaired:
             repaired.add(answer["query"])
-            raise CallError(FailureKind.MALFORMED, "the answer is no JSON")
+            raise CallError(FailureKind.MALFORMED, "the answer is not JSON")
         return answer["query"]
 
     model.reader = read

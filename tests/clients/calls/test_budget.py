@@ -114,7 +114,7 @@ class Wordy(Echo):
 
 
 def spent(service: Wordy, budget: float, questions: int, folder: Path) -> list[FailureKind | None]:
-    """What fails of some calls that are made at once, where a token costs one."""
+    """The failures of some concurrent calls, if a token costs one."""
     quota = Quota(requests_per_minute=60_000, prices=Prices(0.0, 0.0, 1_000_000.0))
     with VirtualClock() as clock:
         fan_out = FanOut(replace(stage({"echo": service}, quota), budget=budget), Ledger(str(folder)), clock)

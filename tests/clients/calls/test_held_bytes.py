@@ -1,4 +1,4 @@
-"""What open tasks hold of memory is never more than what is counted, and tasks of any size travel in small batches."""
+"""Open tasks never take more memory than is counted, and tasks of any size travel in small batches."""
 
 import json
 import tracemalloc
@@ -24,7 +24,7 @@ class Judge:
     """A judge of long contexts, each of which is asked about on its own.
 
     Attributes:
-        template: that every prompt begins with.
+        template: beginning of every prompt.
     """
 
     template: str

@@ -1,4 +1,4 @@
-"""What a lane holds depends on bytes: of tasks that are read, in flight, or done and not taken, not on their number."""
+"""A lane's memory depends on the bytes of its tasks (read, in flight, or done and not taken), not on their number."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Services that are down, from the start, in the middle or for one query: what that costs, and what is said of it."""
+"""Services that are down, from the start, in the middle or for one query: their costs and messages."""
 
 import asyncio
 import json

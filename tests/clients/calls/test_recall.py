@@ -148,7 +148,7 @@ def test_a_damaged_answer_has_an_older_copy_and_a_warning(tmp_path: Path, clock:
 
 
 def test_a_service_whose_answers_are_recalled_has_answered(tmp_path: Path, clock: VirtualClock) -> None:
-    """What it does not find is then for single queries: all of them are asked."""
+    """Misses are then for single queries: all of them are called."""
     put(tmp_path, ("a", GOOD, 10))
     tasks = [task("a"), *(task(f"new{n}") for n in range(30))]
     values, known, service, _ = recalled(tasks, tmp_path, clock, failing(FailureKind.NOT_FOUND, times=1))

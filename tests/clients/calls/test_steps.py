@@ -1,4 +1,4 @@
-"""What every work may rely on, shown with a judge of two steps: which calls are made, which are not, what fails."""
+"""Guarantees to every work, shown with a judge of two steps: calls that are made, spared and failed."""
 
 import json
 from collections import Counter as Tally
@@ -35,7 +35,7 @@ def tasks() -> list[Task]:
 def judged(
     model: Model, folder: Path, quota: Quota = FAST, some: list[Task] | None = None
 ) -> tuple[dict[str, CallAnswer | FailedTask], FanOut]:
-    """What comes of each query; both services are one model in pools of their own."""
+    """The outcome of each query; both services are one model in pools of their own."""
     services = {"extractor": model, "judge": model}
     pools, quotas = {"extractor": "a", "judge": "b"}, {"a": quota, "b": quota}
     stage = Stage("judge", {"support": Support(model)}, services, pools, quotas, {})

@@ -75,7 +75,7 @@ class Model(ModelParameters):
 def embedded(
     folder: Path, service: Service, texts: list[str], quota: Quota | None = None
 ) -> tuple[list[CallAnswer | FailedTask], FanOut]:
-    """What comes of texts in one lane, on a virtual clock."""
+    """The outcomes of texts in one lane, on a virtual clock."""
     Model.connection = service
     parameters = Model(model="m")
     work = Embed("e", "plain", parameters)
@@ -95,7 +95,7 @@ def _ledger(folder: Path) -> Ledger:
 
 
 def stored(folder: Path, texts: list[str]) -> dict[str, Embedding]:
-    """What the ledger has, by text."""
+    """The ledger's answers, by text."""
     work = Embed("e", "plain", Model(model="m"))
     lookup = _ledger(folder).lookup()
     lookup.refresh()

@@ -53,7 +53,7 @@ class Batching(Echo):
         poison: texts whose request fails, whatever else it holds, and how.
         outage: the first requests for several fail in this way.
         one_vector: whether one vector comes, whatever a request holds.
-        latency_s: of a request.
+        latency_s: latency of a request.
         requests: texts of each request, when it began, and the tokens that it took.
     """
 

@@ -1,4 +1,4 @@
-"""What a lane keeps up at its ledger: no answer is lost while it cannot be written, and new parts are used."""
+"""A lane's upkeep of its ledger: no answer is lost while it cannot be written, and new parts are used."""
 
 import asyncio
 import logging

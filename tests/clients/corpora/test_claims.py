@@ -68,9 +68,9 @@ def simulated(random: Random, api: MemoryApi, clock: Now, works: list[Any], kill
     """Advance generators of calls side by side, with random latencies; returns the values of those that end.
 
     Args:
-        random: of latencies and starts.
-        api: of the service.
-        clock: of the service.
+        random: source of random latencies and starts.
+        api: API of the service.
+        clock: clock of the service.
         works: the generators.
         killed: when some of them are not advanced any more.
     """

@@ -1,4 +1,4 @@
-"""How rows of a file are combined, and divided among the buckets, for the stages after reading."""
+"""Rows of a file are combined, and divided among the buckets, for the stages after reading."""
 
 from collections import Counter
 from typing import Any

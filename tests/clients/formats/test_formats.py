@@ -1,4 +1,4 @@
-"""What real files hold, and every reader takes; and the same content in every format."""
+"""Content of real files that every reader accepts, and the same content in every format."""
 
 import itertools
 import threading

@@ -1,4 +1,4 @@
-"""JSON lines whose ids are no ids, or that Python cannot read."""
+"""JSON lines whose ids are invalid, or that Python cannot read."""
 
 import json
 from pathlib import Path

@@ -165,7 +165,7 @@ def test_csv_that_is_no_run_is_refused(tmp_path: Path, content: str | bytes, pro
 
 
 def plain_problem(content: str, *, is_text: bool) -> bool:
-    """Whether a quote is wrong: a machine that reads one letter after the other, as RFC 4180 describes cells."""
+    """Return whether a quote is wrong, by a machine that reads letter by letter, as RFC 4180 describes cells."""
     state = "begin"  # of a cell; or in a plain one, in a quoted one, behind a quote in it
     for letter in content:
         if state == "quoted":

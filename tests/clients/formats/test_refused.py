@@ -1,4 +1,4 @@
-"""What readers refuse: with the file, the line, and a word that helps."""
+"""Refusals of readers name the file, the line and a remedy."""
 
 import gzip
 from pathlib import Path

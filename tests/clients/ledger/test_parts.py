@@ -1,4 +1,4 @@
-"""What a part costs on disk, what its row groups are, that damage is noticed, and that no other file stays open."""
+"""Parts: their size on disk and row groups; damage is noticed, and no other file stays open."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What all models share: the form of answers, aliases, reserved tokens, and what is asked after an answer of no use."""
+"""Behaviour of all models: the form of answers, aliases, reserved tokens, and calls after an unusable answer."""
 
 import json
 

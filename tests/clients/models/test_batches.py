@@ -20,7 +20,7 @@ TEXTS = ["who pays?", "owners pay the invoice", "it snows", "a fourth text", "an
 
 
 def embedded(model: Any, texts: list[str]) -> tuple[Reply | CallError, int]:
-    """What comes of one request, and how many texts the next one may have."""
+    """The outcome of one request, and the number of texts that the next one may have."""
 
     async def ask() -> tuple[Reply | CallError, int]:
         connection = await model.connect()

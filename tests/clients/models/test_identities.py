@@ -1,4 +1,4 @@
-"""What a model's answers are kept under: whatever decides them, and nothing else."""
+"""Keys of a model's answers depend on whatever decides the answers, and on nothing else."""
 
 import pytest
 

@@ -44,7 +44,7 @@ VALUES: dict[str, Any] = {
 
 
 def reply_of(model: ModelParameters, prompt: Prompt) -> Any:
-    """What a model answers through its connection."""
+    """A model's answer through its connection."""
 
     async def ask() -> Any:
         connection = await model.connect()

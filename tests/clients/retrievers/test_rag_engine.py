@@ -9,10 +9,12 @@ from typing import Any
 import grpc
 import pytest
 from google.cloud.aiplatform_v1.types import RagContexts, RetrieveContextsRequest, RetrieveContextsResponse
-from support.asking_rag_engine import CORPUS, call, retriever
+from support.asking_rag_engine import CORPUS, retriever
+from support.connections import call
 from support.scripted_grpc import Refusal, Script, scripted
 from support.standins import Faults, serve
 
+from rankbeam.transforms.clients.google import channels
 from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import CallError
@@ -30,7 +32,7 @@ def contexts(*items: dict[str, Any]) -> bytes:
 
 
 def ask(answer: Answer, reach: Reach = Reach(10), **parameters: Any) -> tuple[str | CallError, Script]:  # noqa: B008  a value
-    """What one call brings, and what the server saw."""
+    """The reply of one call, and the request that the server saw."""
 
     async def run() -> tuple[str | CallError, Script]:
         async with scripted(METHOD, answer) as script:
@@ -228,7 +230,8 @@ def test_what_does_not_fit_a_request_is_invalid() -> None:
     assert failure(lambda _: contexts(), reach=Reach(2**40)).kind is FailureKind.INVALID
 
 
-def test_a_server_that_is_not_there_is_unavailable() -> None:
+def test_a_server_that_is_not_there_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "_CONNECT_S", 0.5)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         nowhere = retriever(api_endpoint=f"127.0.0.1:{taken.getsockname()[1]}")

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from support.asking_rag_engine import CORPUS, call, retriever
+from support.asking_rag_engine import CORPUS, retriever
+from support.connections import call
 from support.data import REPOSITORY
 from support.standins import serve
 

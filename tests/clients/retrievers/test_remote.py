@@ -1,4 +1,4 @@
-"""What a ledger knows calls by: it must outlive versions of rankbeam, and tell apart what has different answers."""
+"""Keys of calls in a ledger: they must outlive versions of rankbeam, and differ where answers do."""
 
 import pytest
 

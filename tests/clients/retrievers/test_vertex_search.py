@@ -10,6 +10,7 @@ import grpc
 import pytest
 from google.cloud.discoveryengine_v1.types import Chunk, SearchRequest, SearchResponse
 from pydantic import ValidationError
+from support.connections import call
 from support.scripted_grpc import Refusal, Script, scripted
 from support.standins import Faults, serve
 
@@ -19,7 +20,6 @@ from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
-from rankbeam.transforms.records.reply import Reply
 
 METHOD = "/google.cloud.discoveryengine.v1.SearchService/Search"
 CONFIG = "projects/p/locations/global/collections/default_collection/engines/e/servingConfigs/default_search"
@@ -48,21 +48,8 @@ def neighbours(previous: list[dict[str, Any]], following: list[dict[str, Any]]) 
     )
 
 
-async def call(parameters: VertexSearch, *payloads: str, timeout_s: float = 30.0) -> list[str | CallError]:
-    """The outcome of each call, all in flight at once."""
-    connection = await parameters.connect()
-    try:
-        outcomes = await asyncio.gather(
-            *(connection.call(payload, timeout_s, 1) for payload in payloads), return_exceptions=True
-        )
-    finally:
-        await connection.close()
-    assert [outcome for outcome in outcomes if not isinstance(outcome, Reply | CallError)] == []
-    return [outcome.answer if isinstance(outcome, Reply) else outcome for outcome in outcomes]  # type: ignore[union-attr,misc]
-
-
 def ask(answer: Answer, reach: Reach = Reach(10), **parameters: Any) -> tuple[str | CallError, Script]:  # noqa: B008  a value
-    """What one call brings, and what the server saw."""
+    """The reply of one call, and the request that the server saw."""
 
     async def run() -> tuple[str | CallError, Script]:
         async with scripted(METHOD, answer) as script:

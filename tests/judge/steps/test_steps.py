@@ -1,4 +1,4 @@
-"""What a judge answers is read strictly: complete ids, true quotes, values of the schema; else an error says why."""
+"""Answers of a judge are read strictly: complete ids, true quotes, values of the schema; else an error says why."""
 
 import json
 from typing import Any

@@ -54,7 +54,7 @@ AT_CUTOFF: Mapping[str, Kernel] = {
 
 
 def ours(a: Assessment, level: int) -> dict[str, FloatArray]:
-    """What pytrec_eval computes, by our kernels."""
+    """The measures of pytrec_eval, by our kernels."""
     values = {name: kernel(a, rel=level) for name, kernel in WHOLE.items()}
     values |= {"num_ret": kernels.num_retrieved(a), "ndcg": kernels.ndcg(a)}
     for cutoff in CUTOFFS:

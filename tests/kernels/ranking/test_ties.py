@@ -75,7 +75,7 @@ GRADES = st.sampled_from([-1.0, 0.0, 0.5, 1.0, 1.0, 2.0, 3.0])
 
 @st.composite
 def tied(draw: st.DrawFn, chunks: bool = False) -> Tied:
-    """A ranking with ties; with chunks a document can stand in it several times."""
+    """A ranking with ties; with chunks, it can contain a document several times."""
     sizes = draw(SIZES)
     names = ["a", "b", "c", "d"] if chunks else [f"d{place}" for place in range(sum(sizes))]
     pool = draw(st.dictionaries(st.sampled_from([*names, "elsewhere", "too"]), GRADES))
@@ -106,7 +106,7 @@ def options_of(name: str) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def is_exact(name: str, query: Tied, rel: float) -> bool:
-    """Whether the lowest value is the value of some order, as the documentation says."""
+    """Return whether the lowest value is the value of some order, as the documentation claims."""
     seen: set[str] = set()
     for group in query.groups:
         grades = [query.pool[doc] for doc in group if doc in query.pool]

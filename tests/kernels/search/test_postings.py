@@ -77,7 +77,7 @@ def test_tokens_of_a_span_are_those_that_begin_in_it(documents: list[list[int]],
     spans = data.draw(
         st.lists(st.tuples(st.integers(0, len(documents) - 1), st.integers(0, 60), st.integers(0, 60)), max_size=6)
     )
-    ends = np.concatenate([[0], np.cumsum([len(offset) for offset in documents])])
+    ends = np.concatenate([[0], np.cumsum([len(document) for document in documents])])
     start = np.array([offset for document in documents for offset in document], np.int64)
     columns = np.array([(of, min(a, b), max(a, b)) for of, a, b in spans], np.int64).reshape(-1, 3)
     begin, count = within(start, ends, columns[:, 1], columns[:, 2], columns[:, 0])

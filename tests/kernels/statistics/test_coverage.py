@@ -113,7 +113,7 @@ def joint_coverage(values: np.ndarray, truth: float) -> tuple[float, float]:
 
     Args:
         values: float64[samples, n, k], of k configurations.
-        truth: of every configuration.
+        truth: true mean of every configuration.
     """
     together = picked = 0
     with threadpool_limits(1):
@@ -142,7 +142,7 @@ def test_intervals_cover_the_mean_in_93_to_98_of_100_samples(count: int) -> None
 
 @pytest.mark.parametrize("count", [20, 40, 100])
 def test_intervals_cover_the_mean_where_other_values_are_rare(count: int) -> None:
-    """What is hardly seen widens them: the bootstrap alone holds in 17 of 100 samples at worst."""
+    """Rare values widen the intervals: the bootstrap alone holds in 17 of 100 samples at worst."""
     shares = dict(zip(RARE, coverage(*drawn(RARE, 600, count, seed=count)), strict=True))
     assert all(share >= 0.93 for share in shares.values()), shares
 

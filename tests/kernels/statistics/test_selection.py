@@ -14,7 +14,7 @@ from rankbeam.transforms.kernels.statistics.selection import joint_intervals, ma
 
 
 class Sample(NamedTuple):
-    """What a bootstrap of k configurations over the same queries knows."""
+    """Bootstrap of k configurations over the same queries."""
 
     means: FloatArray
     replicates: FloatArray

@@ -1,4 +1,4 @@
-"""What users do wrong on the command line: an exit status, one message on stderr, and nothing on stdout."""
+"""Mistakes on the command line: an exit status, one message on stderr, and nothing on stdout."""
 
 import gzip
 from pathlib import Path
@@ -42,8 +42,8 @@ def message(outcome: Outcome, status: int = REFUSED) -> str:
     assert "Traceback" not in outcome.stderr
     assert "while running" not in outcome.stderr
     assert outcome.status == status, outcome.stderr
-    told = outcome.stderr[outcome.stderr.index("rankbeam: ") :].removeprefix("rankbeam: ")
-    return told.removesuffix("\n")
+    text = outcome.stderr[outcome.stderr.index("rankbeam: ") :].removeprefix("rankbeam: ")
+    return text.removesuffix("\n")
 
 
 def scored(folder: Path, *arguments: str, qrels: str = "qrels", run: str = "a.run") -> Outcome:
@@ -109,8 +109,8 @@ def test_usage(arguments: list[str], words: str) -> None:
 
 @pytest.mark.parametrize("run_id", ["a/b", "../a", "a b", "ä?", ""])
 def test_a_run_id_that_is_no_name(folder: Path, run_id: str) -> None:
-    told = message(rankbeam("evaluate", str(folder / "e.yaml"), "--run-id", run_id))
-    assert told == f"run id {run_id!r}: use letters, digits, and - _ . with a letter or digit first"
+    error = message(rankbeam("evaluate", str(folder / "e.yaml"), "--run-id", run_id))
+    assert error == f"run id {run_id!r}: use letters, digits, and - _ . with a letter or digit first"
     assert not (folder / "out").exists()
 
 
@@ -145,8 +145,8 @@ def test_every_mistake_of_an_experiment_is_told(folder: Path, command: str) -> N
 
 
 def test_missing_files_of_score(folder: Path) -> None:
-    told = message(scored(folder, qrels="no.qrels", run="no.run"))
-    assert sorted(told.split("\n")) == [f"{folder}/no.qrels: no such file", f"{folder}/no.run: no such file"]
+    error = message(scored(folder, qrels="no.qrels", run="no.run"))
+    assert sorted(error.split("\n")) == [f"{folder}/no.qrels: no such file", f"{folder}/no.run: no such file"]
 
 
 @pytest.mark.parametrize("name", ["a.run", "a.run/below"])
@@ -169,26 +169,26 @@ def test_an_unknown_metric(folder: Path) -> None:
 def test_qrels_without_a_judgement(folder: Path, content: str | None) -> None:
     path = folder / "none.qrels"
     qrels = write_table(path, qrels_table([])) if content is None else write(path, content)
-    told = message(scored(folder, qrels="none.qrels"))
-    assert told.startswith(f"{qrels}: ")
-    assert "empty" in told or "no judgement" in told
+    error = message(scored(folder, qrels="none.qrels"))
+    assert error.startswith(f"{qrels}: ")
+    assert "empty" in error or "no judgement" in error
 
 
 def test_a_run_whose_gzip_is_cut_short(folder: Path) -> None:
     packed = gzip.compress(trec_run([(f"q{number}", "d", 1.0) for number in range(50_000)]).encode())
     path = write(folder / "cut", packed[: len(packed) // 2])
-    told = message(scored(folder, run="cut"))
-    assert told.startswith(f"{path}:")
-    assert "cut short" in told
+    error = message(scored(folder, run="cut"))
+    assert error.startswith(f"{path}:")
+    assert "cut short" in error
 
 
 def test_a_run_whose_gzip_is_cut_at_its_end(folder: Path) -> None:
     # All lines can still be read when the run's format is recognised: only the pipeline finds the cut.
     rows = [(f"q{number}", f"d{number * number}", 1.0) for number in range(50_000)]
     path = write(folder / "cut", gzip.compress(trec_run(rows).encode())[:-4])
-    told = message(scored(folder, run="cut"))
-    assert told.startswith(f"{path}:")
-    assert "cut short" in told
+    error = message(scored(folder, run="cut"))
+    assert error.startswith(f"{path}:")
+    assert "cut short" in error
 
 
 @pytest.mark.parametrize(
@@ -218,10 +218,10 @@ def test_a_bad_line_of_a_run(folder: Path, line: str, words: str) -> None:
 
 def test_a_document_twice_in_a_ranking(folder: Path) -> None:
     path = write(folder / "twice.run", trec_run([*ROWS, ("q1", "d1", 0.5), ("q2", "d2", 0.5)]))
-    told = message(scored(folder, run="twice.run"))
-    assert told.startswith(f"{path}:4: document 'd1' stands more than once in the ranking of query 'q1'")
-    assert "line 1" in told
-    assert "--duplicates collapse" in told
+    error = message(scored(folder, run="twice.run"))
+    assert error.startswith(f"{path}:4: document 'd1' stands more than once in the ranking of query 'q1'")
+    assert "line 1" in error
+    assert "--duplicates collapse" in error
     outcome = scored(folder, "--duplicates", "collapse", "-m", "RR", "--format", "csv", run="twice.run")
     assert (outcome.status, outcome.stdout.split("\n")[1]) == (0, "twice,all,RR,0.75")
 
@@ -229,9 +229,9 @@ def test_a_document_twice_in_a_ranking(folder: Path) -> None:
 def test_a_document_twice_in_two_files_of_a_run(folder: Path) -> None:
     first = write(folder / "part.1", trec_run(ROWS))
     second = write(folder / "part.2", trec_run([("q2", "d2", 0.5), ("q1", "d1", 0.5)]))
-    told = message(scored(folder, run="part.*"))
-    assert told.startswith(f"{second}:2: ")
-    assert f"{first}:1" in told
+    error = message(scored(folder, run="part.*"))
+    assert error.startswith(f"{second}:2: ")
+    assert f"{first}:1" in error
 
 
 def test_two_grades_for_a_document(folder: Path) -> None:
@@ -241,8 +241,8 @@ def test_two_grades_for_a_document(folder: Path) -> None:
 
 def test_a_corpus_that_turns_out_to_be_bad(folder: Path) -> None:
     path = write(folder / "corpus.jsonl", json_texts([("d1", "alpha"), ("d2", "beta"), ("d1", "gamma")]))
-    told = message(rankbeam("evaluate", str(folder / "e.yaml")))
-    assert told.startswith(f"{path}:3: document 'd1' is given twice (also at line 1)")
+    error = message(rankbeam("evaluate", str(folder / "e.yaml")))
+    assert error.startswith(f"{path}:3: document 'd1' is given twice (also at line 1)")
 
 
 def test_a_damaged_experiment(folder: Path) -> None:

@@ -27,9 +27,9 @@ def write(path: str, text: str) -> str:
 
 def test_every_template_is_valid_in_an_empty_folder() -> None:
     for template in TEMPLATES:
-        made = rankbeam("init", f"{template}/first.yaml", "--template", template)
-        assert made.exit_code == 0, made.stderr
-        assert "queries.jsonl: of the helpdesk example" in made.stdout
+        outcome = rankbeam("init", f"{template}/first.yaml", "--template", template)
+        assert outcome.exit_code == 0, outcome.stderr
+        assert "queries.jsonl: of the helpdesk example" in outcome.stdout
         checked = rankbeam("validate", f"{template}/first.yaml")
         assert "first.yaml: valid." in checked.stdout, checked.stderr
         assert "warning" not in checked.stderr
@@ -47,11 +47,13 @@ def test_runs_are_compared_from_another_folder_and_under_names_that_need_quotes(
     shutil.copy(EXAMPLES / "helpdesk" / "qrels" / "test.tsv", "qrels.tsv")
     for source, name in (("stemmed", "12"), ("exact_words", "a, b: c")):
         shutil.copy(EXAMPLES / "trec_runs" / f"{source}.run", f"{name}.run")
-    made = rankbeam("init", "sub/first.yaml", "--from", "qrels.tsv", "12.run", "a, b: c.run")
-    assert made.exit_code == 0, made.stderr
+    outcome = rankbeam("init", "sub/first.yaml", "--from", "qrels.tsv", "12.run", "a, b: c.run")
+    assert outcome.exit_code == 0, outcome.stderr
     experiment = yaml.safe_load(Path("sub/first.yaml").read_text())
     assert experiment["dataset"] == {"qrels": "../qrels.tsv"}
-    assert [(each["name"], each["retriever"]["path"]) for each in experiment["configurations"]] == [
+    assert [
+        (configuration["name"], configuration["retriever"]["path"]) for configuration in experiment["configurations"]
+    ] == [
         ("12", "../12.run"),
         ("a, b: c", "../a, b: c.run"),
     ]
@@ -62,8 +64,8 @@ def test_own_documents_and_questions_are_judged_without_judgements() -> None:
     question = {"_id": "q1", "text": "what is red", "metadata": {"answer": "The apple is red."}}
     queries = write("in/questions.jsonl", json.dumps(question) + "\n")
     corpus = write("in/documents.jsonl", json.dumps({"_id": "d1", "text": "The apple is red."}) + "\n")
-    made = rankbeam("init", "--template", "judge", "--queries", queries, "--corpus", corpus)
-    assert made.exit_code == 0, made.stderr
+    outcome = rankbeam("init", "--template", "judge", "--queries", queries, "--corpus", corpus)
+    assert outcome.exit_code == 0, outcome.stderr
     dataset = yaml.safe_load(Path("experiment.yaml").read_text())["dataset"]
     assert dataset == {"queries": queries, "corpus": corpus, "answers": "answer"}
     assert sorted(path.name for path in Path().iterdir()) == ["experiment.yaml", "in", "rankbeam.schema.json"]
@@ -82,9 +84,9 @@ def test_a_folder_with_the_names_of_beir_needs_no_option() -> None:
     for name in ("queries.jsonl", "qrels/test.tsv", "corpus.jsonl"):
         write(name, (EXAMPLES / "helpdesk" / name).read_text(encoding="utf-8"))
     write("rankbeam.schema.json", "{}")
-    made = rankbeam("init")
+    outcome = rankbeam("init")
     assert Path("rankbeam.schema.json").read_text() == "{}"
-    assert made.stdout == "wrote experiment.yaml\nnext: rankbeam evaluate experiment.yaml\n"
+    assert outcome.stdout == "wrote experiment.yaml\nnext: rankbeam evaluate experiment.yaml\n"
 
 
 def test_nothing_is_overwritten_and_nothing_remains_of_what_is_refused() -> None:
@@ -123,6 +125,6 @@ def test_the_example_is_the_one_of_the_repository_and_valid() -> None:
     assert rankbeam("init", "--example", "demo").exit_code == 0
     source = EXAMPLES / "helpdesk"
     expected = [path.relative_to(source) for path in source.rglob("*") if path.is_file()]
-    made = {path.relative_to("demo"): path.read_bytes() for path in Path("demo").rglob("*") if path.is_file()}
-    assert made == {path: (source / path).read_bytes() for path in expected if path.parts[0] != "out"}
+    contents = {path.relative_to("demo"): path.read_bytes() for path in Path("demo").rglob("*") if path.is_file()}
+    assert contents == {path: (source / path).read_bytes() for path in expected if path.parts[0] != "out"}
     assert "demo/answers.yaml: valid" in rankbeam("validate", "demo/answers.yaml").stdout

@@ -79,11 +79,11 @@ def test_what_an_interrupted_copy_left_is_replaced(out: str, tmp_path: Path) -> 
 
 def test_run_ids_that_vertex_ai_does_not_take_stay_apart(out: str) -> None:
     trial = trials_of(find_run(out))[0]
-    given = ["nightly-1", "Nightly_1", "nightly_1", "nightly.1"]
-    ids = [vertex_experiments.resource_id("fruit", replace(trial, run_id=each)) for each in given]
+    run_ids = ["nightly-1", "Nightly_1", "nightly_1", "nightly.1"]
+    ids = [vertex_experiments.resource_id("fruit", replace(trial, run_id=run_id)) for run_id in run_ids]
     assert ids[0] == f"fruit-nightly-1-{trial.config_id}"
     assert len(set(ids)) == len(ids)
-    assert all(each == each.lower() and "_" not in each and "." not in each for each in ids)
+    assert all(name == name.lower() and "_" not in name and "." not in name for name in ids)
 
 
 @pytest.fixture

@@ -33,9 +33,9 @@ def files(tmp_path: Path) -> tuple[str, str]:
 
 
 def run(arguments: Sequence[str], **more: object) -> "subprocess.CompletedProcess[str]":
-    given: dict[str, object] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    options: dict[str, object] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
     return subprocess.run(  # type: ignore[call-overload, no-any-return]
-        [*COMMAND, *arguments], text=True, check=False, cwd=REPOSITORY, timeout=120, **given
+        [*COMMAND, *arguments], text=True, check=False, cwd=REPOSITORY, timeout=120, **options
     )
 
 
@@ -49,7 +49,7 @@ def test_a_run_that_is_done_ends_so_every_time(files: tuple[str, str]) -> None:
     """Threads of Beam, gRPC and Arrow outlive the work: none of them may abort the process while Python ends."""
     arguments = ["score", *files, "-m", "RR", "--format", "csv"]
     outcomes = [run(arguments) for _ in range(sized(30, 6))]
-    assert [(each.returncode, each.stderr) for each in outcomes if each.returncode != DONE] == []
+    assert [(outcome.returncode, outcome.stderr) for outcome in outcomes if outcome.returncode != DONE] == []
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["score", "--help"]])
@@ -87,14 +87,14 @@ def test_a_pipe_that_is_closed_early(files: tuple[str, str], lines: int) -> None
     with processes.Process(processes.COMMAND, *arguments, **PIPED) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        found = [process.stdout.readline() for _ in range(lines)]  # as head -1 does
+        read_lines = [process.stdout.readline() for _ in range(lines)]  # as head -1 does
         process.stdout.close()
-        told = process.stderr.read()
-    assert found == ["configuration,query_id,metric,value\n"][:lines]
+        stderr = process.stderr.read()
+    assert read_lines == ["configuration,query_id,metric,value\n"][:lines]
     # What was written before the reader left may count as delivered.
     assert process.returncode in ([CLOSED_PIPE] if lines == 0 else [DONE, CLOSED_PIPE])
-    assert "Traceback" not in told
-    assert "BrokenPipe" not in told
+    assert "Traceback" not in stderr
+    assert "BrokenPipe" not in stderr
 
 
 # A retriever of somebody's own, as the README has one: it waits for ever, or it is broken.
@@ -156,10 +156,10 @@ def test_a_run_that_is_interrupted(tmp_path: Path, number: signal.Signals) -> No
         before = list(takewhile(lambda line: "asked" not in line, process.stderr))
         assert process.poll() is None, before
         process.send_signal(number)
-        printed, told = process.communicate(timeout=60)
+        printed, stderr = process.communicate(timeout=60)
     assert (process.returncode, printed) == (INTERRUPTED, "")
-    assert "rankbeam: interrupted; nothing of this run was kept" in told
-    assert "Traceback" not in told
+    assert "rankbeam: interrupted; nothing of this run was kept" in stderr
+    assert "Traceback" not in stderr
     assert list((tmp_path / "scratch").glob("rankbeam*")) == []
     assert [path for path in (tmp_path / "out").rglob("*") if path.is_file()] == []
 
@@ -187,11 +187,11 @@ def test_streams_that_are_closed(files: tuple[str, str], tmp_path: Path) -> None
 def test_a_terminal_that_knows_only_ascii(tmp_path: Path) -> None:
     """Click takes it for a mistake and writes UTF-8; the numbers are legible in any case."""
     qrels = write(tmp_path / "qrels", trec_qrels([("日本", "d", 1.0)]))
-    given = write(tmp_path / "é.run", trec_run([("日本", "d", 1.0)]))
+    path = write(tmp_path / "é.run", trec_run([("日本", "d", 1.0)]))
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    outcome = run(["score", qrels, given, "-m", "RR"], env=environment)
+    outcome = run(["score", qrels, path, "-m", "RR"], env=environment)
     assert (outcome.returncode, outcome.stdout.splitlines()[-1].split()) == (DONE, ["é", "1.0000", "1"])
-    outcome = run(["score", qrels, given, "-m", "RR", "-q", "--format", "csv"], env=environment)
+    outcome = run(["score", qrels, path, "-m", "RR", "-q", "--format", "csv"], env=environment)
     assert (outcome.returncode, len(outcome.stdout.splitlines())) == (DONE, 3)
 
 

@@ -1,4 +1,4 @@
-"""What comes after a run: its result is shown whatever can no longer be written, and nothing foreign is replaced."""
+"""The end of a run: its result is shown whatever can no longer be written, and nothing foreign is replaced."""
 
 import json
 import resource

@@ -17,7 +17,7 @@ REFUSED = 2
 
 
 @pytest.fixture
-def given(tmp_path: Path) -> dict[str, object]:
+def settings(tmp_path: Path) -> dict[str, object]:
     """An experiment that names no folder for its results."""
     qrels = write(tmp_path / "qrels.txt", trec_qrels([("q", "d", 1.0)]))
     run = write(tmp_path / "a.run", trec_run([("q", "d", 1.0)]))
@@ -29,8 +29,8 @@ def given(tmp_path: Path) -> dict[str, object]:
     }
 
 
-def test_output_stands_in_for_what_the_file_does_not_say(given: dict[str, object], tmp_path: Path) -> None:
-    path = write(tmp_path / "e.yaml", yaml.safe_dump(given))
+def test_output_stands_in_for_what_the_file_does_not_say(settings: dict[str, object], tmp_path: Path) -> None:
+    path = write(tmp_path / "e.yaml", yaml.safe_dump(settings))
     refused = rankbeam("evaluate", path)
     assert (refused.exit_code, "output: is missing" in refused.stderr) == (REFUSED, True)
     outcome = rankbeam("evaluate", path, "--output", tmp_path / "out")
@@ -40,9 +40,9 @@ def test_output_stands_in_for_what_the_file_does_not_say(given: dict[str, object
     assert result.output == str(tmp_path / "api")
 
 
-def test_wrong_keys_of_output_are_refused_all_the_same(given: dict[str, object], tmp_path: Path) -> None:
+def test_wrong_keys_of_output_are_refused_all_the_same(settings: dict[str, object], tmp_path: Path) -> None:
     for output, problem in (({"pth": "out"}, "pth: unknown key"), ("out", "output")):
-        path = write(tmp_path / "e.yaml", yaml.safe_dump({**given, "output": output}))
+        path = write(tmp_path / "e.yaml", yaml.safe_dump({**settings, "output": output}))
         refused = rankbeam("evaluate", path, "--output", tmp_path / "out")
         assert (refused.exit_code, problem in refused.stderr) == (REFUSED, True)
 
@@ -51,7 +51,7 @@ def test_rows_are_deleted_with_the_folders_that_only_they_were_in(tmp_path: Path
     for folder in ("configurations/r1", "runs/r1", "runs/r2", "ledger"):
         (tmp_path / folder).mkdir(parents=True)
     delete_rows(str(tmp_path), "r1")
-    assert sorted(str(each.relative_to(tmp_path)) for each in tmp_path.rglob("*")) == ["ledger", "runs", "runs/r2"]
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == ["ledger", "runs", "runs/r2"]
 
 
 def test_a_result_that_would_be_neither_shown_nor_kept_is_refused() -> None:

@@ -25,7 +25,7 @@ output: {{path: out}}
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The output of four runs."""
     folder = tmp_path_factory.mktemp("runs")
     write(folder / "qrels", trec_qrels([("q1", "d1", 1.0)]))
@@ -38,9 +38,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def out(made: Path, tmp_path: Path) -> Path:
+def out(finished: Path, tmp_path: Path) -> Path:
     """A copy of it, to delete runs of."""
-    return Path(shutil.copytree(made, tmp_path / "out"))
+    return Path(shutil.copytree(finished, tmp_path / "out"))
 
 
 def ids(out: Path) -> list[str]:

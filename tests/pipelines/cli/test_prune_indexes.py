@@ -38,7 +38,7 @@ def pruned(output: str, *more: str) -> list[str]:
     """The kinds of the indexes that are listed for deletion."""
     done = rankbeam("runs", output, "--prune", "--indexes", "--format", "json", *more)
     assert done.status == 0, done.stderr
-    folders = [each["folder"] for each in json.loads(done.stdout)["indexes"]]
+    folders = [index["folder"] for index in json.loads(done.stdout)["indexes"]]
     return sorted(folder.rpartition("/")[2].rpartition("-")[0] for folder in folders)
 
 

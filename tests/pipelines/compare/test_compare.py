@@ -4,14 +4,14 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from support.cli import Outcome, rankbeam
-from support.finished import LEVELS, METRICS, QUERIES, finished, install, ranks
+from support.finished import LEVELS, METRICS, QUERIES, finished, ranks
+from support.finished import ranked as ranked
 from support.runs import query_values
 
 from rankbeam.pipelines.compare import scores as compare_scores
@@ -19,13 +19,6 @@ from rankbeam.pipelines.results.run import Results
 
 NASTY = "a|b <i>\n\x1b[31m*c*"
 KEYS = ("config_id", "slice", "metric")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def ranked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        install(tmp_path_factory.mktemp("ranked"), monkeypatch)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +63,9 @@ def refused(*arguments: object) -> str:
 
 
 def by_key(rows: list[dict[str, Any]], *more: str) -> dict[tuple[str, ...], dict[str, Any]]:
-    found = {tuple(row[key] for key in (*KEYS, *more)): row for row in rows}
-    assert len(found) == len(rows)
-    return found
+    by_keys = {tuple(row[key] for key in (*KEYS, *more)): row for row in rows}
+    assert len(by_keys) == len(rows)
+    return by_keys
 
 
 def written(results: Results) -> dict[tuple[str, ...], dict[str, Any]]:
@@ -86,16 +79,16 @@ EVERY_SLICE = [
 
 
 def test_rows_are_exactly_those_of_the_run(today: Results) -> None:
-    found = by_key(compared(today.output, "--all-pairs", *EVERY_SLICE)["comparisons"], "baseline_id")
+    rows = by_key(compared(today.output, "--all-pairs", *EVERY_SLICE)["comparisons"], "baseline_id")
     expected = written(today)
-    assert found.keys() == expected.keys()
-    assert {key[1] for key in found} > {"all", "language=de", "level=easy"}
-    assert len({key[3] for key in found}) == 2  # pairs with the baseline, and one without it
+    assert rows.keys() == expected.keys()
+    assert {key[1] for key in rows} > {"all", "language=de", "level=easy"}
+    assert len({key[3] for key in rows}) == 2  # pairs with the baseline, and one without it
     names = {row["config_id"]: row["name"] for row in today.configurations}
     for key, row in expected.items():
         same = [name for name in row if name not in ("run_id", "experiment", "started_at", "baseline")]
-        assert {name: found[key][name] for name in same} == {name: row[name] for name in same}
-        assert (found[key]["configuration"], found[key]["baseline"]) == (names[key[0]], names[key[3]])
+        assert {name: rows[key][name] for name in same} == {name: row[name] for name in same}
+        assert (rows[key]["configuration"], rows[key]["baseline"]) == (names[key[0]], names[key[3]])
 
 
 def test_rows_do_not_depend_on_how_many_queries_are_taken_at_once(
@@ -103,12 +96,12 @@ def test_rows_do_not_depend_on_how_many_queries_are_taken_at_once(
 ) -> None:
     monkeypatch.setattr(compare_scores, "_QUERIES_AT_ONCE", 5)
     monkeypatch.setattr(compare_scores, "_ROWS_READ", 7)
-    found = by_key(compared(yesterday.output, *EVERY_SLICE)["comparisons"], "baseline_id")
+    rows = by_key(compared(yesterday.output, *EVERY_SLICE)["comparisons"], "baseline_id")
     expected = written(yesterday)
-    assert found.keys() == expected.keys()
+    assert rows.keys() == expected.keys()
     for key, row in expected.items():
-        assert {name: found[key][name] for name in row if name in found[key] and name != "baseline"} == {
-            name: row[name] for name in row if name in found[key] and name != "baseline"
+        assert {name: rows[key][name] for name in row if name in rows[key] and name != "baseline"} == {
+            name: row[name] for name in row if name in rows[key] and name != "baseline"
         }
 
 
@@ -144,9 +137,9 @@ def test_two_runs_by_name(today: Results, yesterday: Results) -> None:
     ]
     for row in rows:
         assert row["baseline"] == row["configuration"]
-        found = differences(ours[row["configuration"]], theirs[row["configuration"]], row["metric"])
-        assert row["difference"] == pytest.approx(found.mean(), abs=1e-12)
-        assert (row["wins"], row["losses"]) == ((found > 0).sum(), (found < 0).sum())
+        expected = differences(ours[row["configuration"]], theirs[row["configuration"]], row["metric"])
+        assert row["difference"] == pytest.approx(expected.mean(), abs=1e-12)
+        assert (row["wins"], row["losses"]) == ((expected > 0).sum(), (expected < 0).sum())
         assert (row["queries"], row["unpaired"]) == ((24, 0) if row["configuration"] == "base" else (23, 1))
         assert row["ci_low"] <= row["difference"] <= row["ci_high"]
         assert row["p_adjusted"] >= row["p_value"]
@@ -159,9 +152,9 @@ def test_two_runs_against_one_configuration(today: Results, yesterday: Results) 
     assert [row["configuration"] for row in document["comparisons"]] == ["base", "better", "flaky"]
     for row in document["comparisons"]:
         own = {query: ours[row["configuration"]][query] for query in easy}
-        found = differences(own, theirs, "RR")
-        assert (row["queries"], row["difference"]) == (len(found), pytest.approx(found.mean(), abs=1e-12))
-        assert row["unpaired"] == len(easy) - len(found)
+        expected = differences(own, theirs, "RR")
+        assert (row["queries"], row["difference"]) == (len(expected), pytest.approx(expected.mean(), abs=1e-12))
+        assert row["unpaired"] == len(easy) - len(expected)
 
 
 def test_a_run_against_itself_differs_in_nothing(today: Results, tmp_path: Path) -> None:
@@ -200,9 +193,9 @@ def test_different_datasets(today: Results, smaller: Results) -> None:
 
 def test_different_datasets_all_the_same(today: Results, smaller: Results) -> None:
     (row,) = compared(today.output, smaller.output, "--other-dataset", "-m", "RR")["comparisons"]
-    found = differences(query_values(smaller)["base"], query_values(today)["base"], "RR")
+    expected = differences(query_values(smaller)["base"], query_values(today)["base"], "RR")
     assert (row["configuration"], row["queries"], row["unpaired"]) == ("base", 12, 12)
-    assert row["difference"] == pytest.approx(-found.mean(), abs=1e-12)
+    assert row["difference"] == pytest.approx(-expected.mean(), abs=1e-12)
 
 
 def test_datasets_without_a_query_in_common(smaller: Results, tmp_path: Path) -> None:
@@ -269,8 +262,8 @@ def test_what_is_not_known_is_a_dash(tmp_path: Path) -> None:
     row = outcome.stdout.splitlines()[2].split()
     assert row == ["RR", "broken", "good", "–", "–", "–", "–", "0/0/0", "0", "(24)", "–", "–"]
     assert outcome.stdout.splitlines()[-1].endswith(": broken has too few queries for a test.")
-    (found,) = compared(run.output)["comparisons"]
-    assert (found["difference"], found["verdict"], found["unpaired"]) == (None, "unknown", 24)
+    (comparison,) = compared(run.output)["comparisons"]
+    assert (comparison["difference"], comparison["verdict"], comparison["unpaired"]) == (None, "unknown", 24)
 
 
 def test_csv_has_every_column(today: Results) -> None:

@@ -38,15 +38,15 @@ def strings(schema: Any, node: Any, value: Any, depth: int = 0) -> Iterator[Any]
     kind = node.get("properties", {}).get("type", {}).get("const")
     fixed = {} if kind is None else {"type": kind}
     for name, inner in node.get("properties", {}).items():
-        yield from ({**fixed, name: each} for each in strings(schema, inner, value, depth + 1))
+        yield from ({**fixed, name: item} for item in strings(schema, inner, value, depth + 1))
     if isinstance(node.get("additionalProperties"), dict):
-        yield from ({"any": each} for each in strings(schema, node["additionalProperties"], value, depth + 1))
+        yield from ({"any": item} for item in strings(schema, node["additionalProperties"], value, depth + 1))
     if isinstance(node.get("items"), dict):
-        yield from ([each] for each in strings(schema, node["items"], value, depth + 1))
+        yield from ([item] for item in strings(schema, node["items"], value, depth + 1))
 
 
 def own(document: Any) -> bool:
-    """Whether the string of a document is one whose component resolves references itself."""
+    """Return whether the component of a document's string resolves references itself."""
     service = document.get("services", {}).get("any")
     if isinstance(service, dict) and "type" in service:
         return bool(MODELS.load(service["type"]).referring & service.keys())
@@ -81,8 +81,8 @@ def test_no_string_of_the_schema_stays_literal(bad: str) -> None:
 def referring(value: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A document with a reference, to a variable of its own, in the place of every string."""
     if isinstance(value, dict):
-        kept = ("url", "headers", "params", "body", "api_key")
-        return {key: item if key in kept else referring(item, monkeypatch) for key, item in value.items()}
+        keys = ("url", "headers", "params", "body", "api_key")
+        return {key: item if key in keys else referring(item, monkeypatch) for key, item in value.items()}
     if isinstance(value, list):
         return [referring(item, monkeypatch) for item in value]
     if not isinstance(value, str):
@@ -93,10 +93,12 @@ def referring(value: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def same(a: Experiment, b: Experiment) -> bool:
-    ids = [each.config_id for each in a.evaluation.configurations] == [
-        each.config_id for each in b.evaluation.configurations
+    ids = [configuration.config_id for configuration in a.evaluation.configurations] == [
+        configuration.config_id for configuration in b.evaluation.configurations
     ]
-    keys = [each.retriever.decisive() for each in a.sources] == [each.retriever.decisive() for each in b.sources]
+    keys = [configuration.retriever.decisive() for configuration in a.sources] == [
+        configuration.retriever.decisive() for configuration in b.sources
+    ]
     return ids and keys and (a.services, a.pools, a.output) == (b.services, b.pools, b.output)
 
 
@@ -108,9 +110,9 @@ def test_an_experiment_of_references_is_the_experiment(name: str, monkeypatch: p
     path = EXAMPLES / name
     plain = path.read_text()
     text = yaml.safe_dump(referring(yaml.safe_load(plain), monkeypatch))
-    found = parse_experiment(text, str(path))
-    assert same(found, parse_experiment(plain, str(path)))
-    assert found.text == text  # what runs stores
+    experiment = parse_experiment(text, str(path))
+    assert same(experiment, parse_experiment(plain, str(path)))
+    assert experiment.text == text  # what runs stores
 
 
 def test_all_unset_variables_are_in_one_message(tmp_path: Path) -> None:
@@ -124,7 +126,7 @@ output:
     with pytest.raises(InputErrors) as raised:
         parse_experiment(text, str(tmp_path / "e.yaml"))
     for line, name, place in (2, "RB_QRELS", "dataset.qrels"), (4, "RB_RUN", "retriever.path"), (6, "RB_OUT", "output"):
-        (error,) = [each for each in raised.value.errors if name in each.problem]
+        (error,) = [problem for problem in raised.value.errors if name in problem.problem]
         assert error.line == line
         assert place in error.problem
     assert "not set here" in str(raised.value)
@@ -156,8 +158,8 @@ def test_a_file_of_goldens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     copy = tmp_path / "g.yaml"
     value["documents"] = str(path.parent / value["documents"])
     copy.write_text(yaml.safe_dump(referring(value, monkeypatch)))
-    found = load_goldens(str(copy))
-    assert (found.name, found.models, found.split) == (plain.name, plain.models, plain.split)
+    goldens = load_goldens(str(copy))
+    assert (goldens.name, goldens.models, goldens.split) == (plain.name, plain.models, plain.split)
     copy.write_text(yaml.safe_dump({**value, "writer": "${env:RB_UNSET}"}))
     with pytest.raises(InputErrors, match="RB_UNSET"):
         load_goldens(str(copy))

@@ -37,9 +37,9 @@ def test_mappings_are_merged_as_pyyaml_merges_them(mappings: list[tuple[dict[str
         pairs = [f"{key}: {value}" for key, value in own.items()] + [f"<<: [{merged}]"] * bool(merged)
         lines.append(f"k{position}: &m{position} {{{', '.join(pairs)}}}\n")
     text = "".join(lines)
-    found, expected = load(text, "e.yaml").value, yaml.safe_load(text)
-    assert found == expected
-    assert [list(mapping) for mapping in found.values()] == [list(mapping) for mapping in expected.values()]
+    actual, expected = load(text, "e.yaml").value, yaml.safe_load(text)
+    assert actual == expected
+    assert [list(mapping) for mapping in actual.values()] == [list(mapping) for mapping in expected.values()]
 
 
 @pytest.mark.parametrize("word", ["1:30", "-1:30", "1:30.5", "23:59:59", "010", "00", "-007"])
@@ -49,8 +49,8 @@ def test_a_number_that_only_yaml_1_1_has_is_a_text(word: str) -> None:
 
 @pytest.mark.parametrize("word", ["0", "-1", "+7", "1_000", "0x1F", "0b11", "1.5", "-0.5e-3", "1.", ".5", "-.inf"])
 def test_other_numbers_are_those_of_pyyaml(word: str) -> None:
-    found, expected = load(word, "e.yaml").value, yaml.safe_load(word)
-    assert (found, type(found)) == (expected, type(expected))
+    actual, expected = load(word, "e.yaml").value, yaml.safe_load(word)
+    assert (actual, type(actual)) == (expected, type(expected))
 
 
 def bomb(levels: int, item: str) -> str:
@@ -68,14 +68,14 @@ def test_aliases_that_stand_for_very_many_values_are_refused() -> None:
 
 
 def test_merging_takes_no_longer_for_many_levels() -> None:
-    found = load(bomb(100, "{{<<: [{}]}}"), "e.yaml").value  # 10^99 merges, one by one
-    assert found == {f"a{level}": {"x": 1} for level in range(100)}
+    value = load(bomb(100, "{{<<: [{}]}}"), "e.yaml").value  # 10^99 merges, one by one
+    assert value == {f"a{level}": {"x": 1} for level in range(100)}
 
 
 def test_aliases_may_repeat_what_people_write() -> None:
     parts = "".join(f"  - {{<<: *base, name: c{number}}}\n" for number in range(500))
-    found = load(f"base: &base {{type: bm25, k1: 0.9, b: 0.4}}\nconfigurations:\n{parts}", "e.yaml").value
-    assert found["configurations"][499] == {"type": "bm25", "k1": 0.9, "b": 0.4, "name": "c499"}
+    value = load(f"base: &base {{type: bm25, k1: 0.9, b: 0.4}}\nconfigurations:\n{parts}", "e.yaml").value
+    assert value["configurations"][499] == {"type": "bm25", "k1": 0.9, "b": 0.4, "name": "c499"}
 
 
 @pytest.mark.parametrize(

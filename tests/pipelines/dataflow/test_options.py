@@ -1,4 +1,4 @@
-"""What is set for a job on Dataflow, what may be set instead, what is staged, and what is refused at once."""
+"""Options of a job on Dataflow: defaults, overrides, staged files, and immediate refusals."""
 
 import zipfile
 from datetime import UTC, datetime
@@ -28,7 +28,7 @@ def completed(*more: str, lanes: int = 1) -> dict[str, object]:
 
 
 def test_what_is_set_where_nothing_is_said() -> None:
-    found = completed()
+    options = completed()
     expected = {
         "job_name": "rankbeam-fiqa-chunked-20260102-030405-ab12",
         "labels": ["rankbeam-run-id=20260102-030405-ab12", "rankbeam-experiment=fiqa-chunked"],
@@ -42,7 +42,7 @@ def test_what_is_set_where_nothing_is_said() -> None:
         "autoscaling_algorithm": None,
         "machine_type": None,
     }
-    assert {name: found[name] for name in expected} == expected
+    assert {name: options[name] for name in expected} == expected
 
 
 def test_what_is_set_is_documented() -> None:
@@ -55,7 +55,7 @@ def test_what_is_set_is_documented() -> None:
 
 
 def test_what_the_user_sets_stays() -> None:
-    found = completed(
+    options = completed(
         "--job_name=mine",
         "--labels=team=search",
         "--num_workers=6",
@@ -64,11 +64,11 @@ def test_what_the_user_sets_stays() -> None:
         "--element_processing_timeout_minutes=5",
         "--worker_machine_type=n2-highmem-4",
     )
-    assert (found["job_name"], found["num_workers"], found["max_num_workers"]) == ("mine", 6, 6)
-    assert (found["number_of_worker_harness_threads"], found["machine_type"]) == (3, "n2-highmem-4")
-    assert found["experiments"] == ["use_multiple_sdk_containers", "other"]
-    assert found["element_processing_timeout_minutes"] == 5
-    labels = found["labels"]
+    assert (options["job_name"], options["num_workers"], options["max_num_workers"]) == ("mine", 6, 6)
+    assert (options["number_of_worker_harness_threads"], options["machine_type"]) == (3, "n2-highmem-4")
+    assert options["experiments"] == ["use_multiple_sdk_containers", "other"]
+    assert options["element_processing_timeout_minutes"] == 5
+    labels = options["labels"]
     assert isinstance(labels, list)
     assert labels[-1] == "team=search"
     assert completed("--max_num_workers=2")["max_num_workers"] == 2
@@ -84,9 +84,9 @@ def test_every_lane_has_a_thread() -> None:
 def test_names_and_labels_are_as_google_wants_them(run_id: str, name: str) -> None:
     run = Run(run_id, name, RUN.started_at, "")
     assert len(settings.job_name(run)) <= 63
-    found = settings.job_name(run)
-    assert found.replace("-", "a").isalnum()
-    assert (found[0].isalpha(), found[-1] != "-", found.isascii(), found == found.lower()) == (True,) * 4
+    job_name = settings.job_name(run)
+    assert job_name.replace("-", "a").isalnum()
+    assert (job_name[0].isalpha(), job_name[-1] != "-", job_name.isascii(), job_name == job_name.lower()) == (True,) * 4
     for label in settings.labels(run):
         key, _, value = label.partition("=")
         assert key.startswith("rankbeam-")
@@ -96,7 +96,7 @@ def test_names_and_labels_are_as_google_wants_them(run_id: str, name: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--runner=DataflowRunner"], "needs --project, --region, --temp_location"),
         ([*NEEDED[:-1], "--temp_location=/tmp"], "--temp_location must be a folder on gs://; found '/tmp'"),
@@ -104,10 +104,10 @@ def test_names_and_labels_are_as_google_wants_them(run_id: str, name: str) -> No
         ([*NEEDED, "--extra_package=/no/own-1.tar.gz"], "/no/own-1.tar.gz: no such file"),
     ],
 )
-def test_options_that_cannot_be(options: list[str], told: str) -> None:
+def test_options_that_cannot_be(options: list[str], message: str) -> None:
     with pytest.raises(InputError) as caught:
         settings.set_defaults(pipeline_options(options), RUN, 1)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 def staged(tmp_path: Path, *more: str) -> list[str]:
@@ -235,7 +235,7 @@ def test_workers_of_this_machine_may_read_its_files(options: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (NEEDED[:1], "a job on Dataflow needs --project, --region, --temp_location"),
         ([*NEEDED, "--num_wrokers=3"], "unknown option --num_wrokers; did you mean '--num_workers'?"),
@@ -247,12 +247,12 @@ def test_workers_of_this_machine_may_read_its_files(options: list[str]) -> None:
     ],
 )
 @pytest.mark.usefixtures("memory")
-def test_what_the_command_refuses(options: list[str], told: str, tmp_path: Path) -> None:
+def test_what_the_command_refuses(options: list[str], message: str, tmp_path: Path) -> None:
     text = "name: e\ndataset: {qrels: 'mem://b/qrels'}\nconfigurations:\n"
     text += "  - {name: a, retriever: {type: run_file, path: 'mem://b/a.run'}}\nmetrics: [RR]\n"
     outcome = rankbeam("evaluate", write(tmp_path / "e.yaml", text + "output: {path: 'mem://b/out'}\n"), *options)
     assert (outcome.exit_code, outcome.stdout) == (2, "")
-    assert told in outcome.stderr
+    assert message in outcome.stderr
 
 
 @pytest.fixture
@@ -265,13 +265,13 @@ def memory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["."], "holds no submitted job"),
         (["2026-01-02_03_04_05-1"], "a job id needs --project and --region"),
     ],
 )
-def test_what_status_refuses(arguments: list[str], told: str) -> None:
+def test_what_status_refuses(arguments: list[str], message: str) -> None:
     outcome = rankbeam("status", *arguments)
     assert (outcome.exit_code, outcome.stdout) == (2, "")
-    assert told in outcome.stderr
+    assert message in outcome.stderr

@@ -32,16 +32,16 @@ def text(configurations: Mapping[str, str], more: str = LOCAL, dataset: str = ",
 
 
 def test_a_corpus_is_a_component_of_a_configuration_by_what_it_is_and_not_by_its_name(folder: Path) -> None:
-    (found,) = load(folder, text({"a": BM25})).evaluation.configurations
+    (configuration,) = load(folder, text({"a": BM25})).evaluation.configurations
     renamed = text({"a": "retriever: {type: bm25, corpus: other}"}, "corpora: {other: {type: chunks}}\n")
 
-    assert json.loads(found.parameters)["corpus"] == {
+    assert json.loads(configuration.parameters)["corpus"] == {
         "type": "chunks",
         "by": "words",
         "chunk_size": 512,
         "chunk_overlap": 0,
     }
-    assert load(folder, renamed).evaluation.configurations[0].config_id == found.config_id
+    assert load(folder, renamed).evaluation.configurations[0].config_id == configuration.config_id
 
 
 def test_a_configuration_without_a_corpus_is_what_it_was(folder: Path) -> None:
@@ -55,13 +55,13 @@ def test_a_configuration_without_a_corpus_is_what_it_was(folder: Path) -> None:
 @pytest.mark.parametrize("dot", ["", "corpus."])
 def test_the_grid_replaces_parameters_of_a_corpus_and_repeats_no_other_configuration(folder: Path, dot: str) -> None:
     grid = f"grid: {{{dot}chunk_size: [64, 128], {dot}chunk_overlap: [0, 16], top_k: [5, 10]}}\n"
-    found = load(folder, text({"plain": "retriever: {type: bm25}", "a": BM25}, LOCAL + grid))
-    names = [each.name for each in found.evaluation.configurations]
+    experiment = load(folder, text({"plain": "retriever: {type: bm25}", "a": BM25}, LOCAL + grid))
+    names = [configuration.name for configuration in experiment.evaluation.configurations]
 
     assert names[:2] == ["plain:top_k=5", "plain:top_k=10"]
     assert len(names) == 2 + 8
     assert names[-1] == f"a:{dot}chunk_size=128,{dot}chunk_overlap=16,top_k=10"
-    assert [str(each.chunking) for each in found.searched.values()] == [
+    assert [str(configuration.chunking) for configuration in experiment.searched.values()] == [
         "None",
         "chunks of at most 64 words",
         "chunks of at most 64 words, 16 of them shared",
@@ -72,9 +72,9 @@ def test_the_grid_replaces_parameters_of_a_corpus_and_repeats_no_other_configura
 
 def test_configurations_with_equal_retrievers_over_equal_corpora_share_a_ranking(folder: Path) -> None:
     both = {"a": f"{BM25}, top_k: 5", "b": "retriever: {type: bm25, corpus: again}, top_k: 10"}
-    found = load(folder, text(both, "corpora: {local: {type: chunks}, again: {type: chunks, chunk_size: 512}}\n"))
+    experiment = load(folder, text(both, "corpora: {local: {type: chunks}, again: {type: chunks, chunk_size: 512}}\n"))
 
-    assert [each.source for each in found.evaluation.configurations] == [0, 0]
+    assert [configuration.source for configuration in experiment.evaluation.configurations] == [0, 0]
 
 
 def test_corpora_that_no_configuration_searches_are_said_with_their_line(folder: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_plan_names_every_corpus_once_and_how_many_configurations_search_it(fo
     grid = "grid: {chunk_size: [64, 128], top_k: [5, 10]}\n"
     plan = plan_of(load(folder, text({"a": BM25}, LOCAL + grid)))
 
-    assert [each.line() for each in plan.corpora] == [
+    assert [corpus.line() for corpus in plan.corpora] == [
         "corpus local: chunks of at most 64 words · 2 configurations search it",
         "corpus local: chunks of at most 128 words · 2 configurations search it",
     ]
@@ -125,8 +125,8 @@ def test_a_mistake(folder: Path, more: str, expected: str) -> None:
 
 
 def test_a_corpus_needs_the_documents(folder: Path) -> None:
-    found = problems(folder, text({"a": BM25}, dataset=""))
-    assert found == ["2: dataset.corpus: is missing; a configuration's retriever needs the corpus"]
+    messages = problems(folder, text({"a": BM25}, dataset=""))
+    assert messages == ["2: dataset.corpus: is missing; a configuration's retriever needs the corpus"]
 
 
 def test_a_retriever_that_searches_no_corpus_takes_none(folder: Path) -> None:

@@ -21,23 +21,23 @@ from rankbeam.transforms.clients.retrievers.bm25 import Bm25
 
 
 def test_a_good_file(folder: Path) -> None:
-    found = load(folder, GOOD)
-    evaluation = found.evaluation
-    assert (found.name, found.text, found.output) == ("helpdesk", GOOD, f"{folder}/out")
+    experiment = load(folder, GOOD)
+    evaluation = experiment.evaluation
+    assert (experiment.name, experiment.text, experiment.output) == ("helpdesk", GOOD, f"{folder}/out")
     data = f"{folder}/data"
-    assert (found.qrels, found.queries, found.corpus) == (
+    assert (experiment.qrels, experiment.queries, experiment.corpus) == (
         f"{data}/qrels.tsv", f"{data}/queries.jsonl", f"{data}/corpus.jsonl",
     )  # fmt: skip
     assert [str(metric) for metric in evaluation.metrics] == ["nDCG@10", "AP", "P@5"]
     assert (evaluation.slices, evaluation.baseline) == (("language",), 0)
-    assert [each.keep_rankings for each in evaluation.sources] == [each.path is None for each in evaluation.sources]
+    assert [item.keep_rankings for item in evaluation.sources] == [item.path is None for item in evaluation.sources]
     bm25, old = evaluation.configurations
     assert (bm25.name, bm25.source, bm25.retriever, bm25.top_k, bm25.derived_from) == ("bm25", 0, "bm25", 100, None)
     assert (old.name, old.source, old.retriever, old.top_k, old.derived_from) == ("old", 1, "run_file", None, None)
     assert json.loads(bm25.parameters)["retriever"]["b"] == 0.4
     assert json.loads(bm25.parameters)["top_k"] == 100
     assert [source.path for source in evaluation.sources] == [None, f"{data}/old.run"]
-    assert found.sources[0].retriever.parameters == Bm25(b=0.4)
+    assert experiment.sources[0].retriever.parameters == Bm25(b=0.4)
 
 
 def test_paths_are_below_the_folder_of_the_file(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,20 +49,20 @@ def test_paths_are_below_the_folder_of_the_file(folder: Path, monkeypatch: pytes
 
 
 def test_a_grid_over_top_k_is_one_source(folder: Path) -> None:
-    found = load(folder, GOOD + "grid: {top_k: [5, 20, 10]}\n").evaluation
+    evaluation = load(folder, GOOD + "grid: {top_k: [5, 20, 10]}\n").evaluation
     names = [f"{name}:top_k={top_k}" for name in ("bm25", "old") for top_k in (5, 20, 10)]
-    assert [each.name for each in found.configurations] == names
-    assert [each.source for each in found.configurations] == [0, 0, 0, 1, 1, 1]
-    assert [source.top_k for source in found.sources] == [20, 20]
+    assert [configuration.name for configuration in evaluation.configurations] == names
+    assert [configuration.source for configuration in evaluation.configurations] == [0, 0, 0, 1, 1, 1]
+    assert [source.top_k for source in evaluation.sources] == [20, 20]
     for first in (0, 3):
-        small, large, middle = found.configurations[first : first + 3]
+        small, large, middle = evaluation.configurations[first : first + 3]
         assert (small.derived_from, large.derived_from, middle.derived_from) == (large.config_id, None, large.config_id)
-    assert len({each.config_id for each in found.configurations}) == 6
+    assert len({configuration.config_id for configuration in evaluation.configurations}) == 6
 
 
 def test_a_grid_over_parameters_is_one_source_a_combination(folder: Path) -> None:
-    found = load(folder, GOOD + "grid: {k1: [0.9, 1.2], top_k: [10, 5]}\n").evaluation
-    assert [each.name for each in found.configurations] == [
+    evaluation = load(folder, GOOD + "grid: {k1: [0.9, 1.2], top_k: [10, 5]}\n").evaluation
+    assert [configuration.name for configuration in evaluation.configurations] == [
         "bm25:k1=0.9,top_k=10",
         "bm25:k1=0.9,top_k=5",
         "bm25:k1=1.2,top_k=10",
@@ -70,8 +70,10 @@ def test_a_grid_over_parameters_is_one_source_a_combination(folder: Path) -> Non
         "old:top_k=10",
         "old:top_k=5",
     ]
-    assert [each.source for each in found.configurations] == [0, 0, 1, 1, 2, 2]
-    assert [json.loads(each.parameters)["retriever"].get("k1") for each in found.configurations[::2]] == [
+    assert [configuration.source for configuration in evaluation.configurations] == [0, 0, 1, 1, 2, 2]
+    assert [
+        json.loads(configuration.parameters)["retriever"].get("k1") for configuration in evaluation.configurations[::2]
+    ] == [
         0.9,
         1.2,
         None,
@@ -106,8 +108,14 @@ SAME = [
 
 @pytest.mark.parametrize("text", SAME)
 def test_the_config_id_depends_on_nothing_else(folder: Path, text: str) -> None:
-    ids = {each.retriever: each.config_id for each in load(folder, GOOD).evaluation.configurations}
-    assert {each.retriever: each.config_id for each in load(folder, text).evaluation.configurations} == ids
+    ids = {
+        configuration.retriever: configuration.config_id
+        for configuration in load(folder, GOOD).evaluation.configurations
+    }
+    assert {
+        configuration.retriever: configuration.config_id
+        for configuration in load(folder, text).evaluation.configurations
+    } == ids
 
 
 def test_a_whole_number_is_the_same_as_with_a_fraction(folder: Path) -> None:
@@ -151,4 +159,6 @@ def test_parameters_may_be_merged_and_overridden(folder: Path) -> None:
     text = GOOD.replace("{type: bm25, b: 0.4}", "&base {type: bm25, b: 0.4}")
     text = text.replace("metrics:", "  - {name: sharp, retriever: {<<: *base, b: 0.9}}\nmetrics:")
     evaluation = load(folder, text).evaluation
-    assert [json.loads(each.parameters)["retriever"].get("b") for each in evaluation.configurations] == [0.4, None, 0.9]
+    assert [
+        json.loads(configuration.parameters)["retriever"].get("b") for configuration in evaluation.configurations
+    ] == [0.4, None, 0.9]

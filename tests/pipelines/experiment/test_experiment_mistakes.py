@@ -9,23 +9,12 @@ from support.experiment_files import (
     GOOD,
     changed,
     folder,  # noqa: F401  pytest finds it by name
-    load,
 )
+from support.experiments import problems
 from support.inputs import beir_qrels, write
 
 from rankbeam.pipelines.experiment.load import ExperimentModel, load_experiment
 from rankbeam.transforms.records.errors import InputError
-
-
-def problems(folder: Path, text: str) -> list[str]:
-    """The lines of the message about a bad experiment, each without the path in front."""
-    with pytest.raises(InputError) as caught:
-        load(folder, text)
-    start = f"{folder}/e.yaml:"
-    lines = str(caught.value).split("\n")
-    assert all(line.startswith(start) for line in lines), lines
-    return [line.removeprefix(start) for line in lines]
-
 
 # --- One mistake at a time ---------------------------------------------------------------------------------------
 
@@ -216,8 +205,8 @@ def test_all_mistakes_are_reported_at_once_in_order_of_their_lines(folder: Path)
 def test_all_mistakes_beyond_the_shape_of_the_file_are_reported_at_once(folder: Path) -> None:
     bad = BAD.replace("name: 42", "name: x").replace("  querys: data/queries.jsonl\n", "").replace("    nome: x\n", "")
     bad = bad.replace("    top_k: ten\n", "").replace("basline: three\n", "").replace(", rankings: perhaps", "")
-    found = [": ".join(problem.split(": ")[:2]) for problem in problems(folder, bad)]
-    assert found == [
+    messages = [": ".join(problem.split(": ")[:2]) for problem in problems(folder, bad)]
+    assert messages == [
         "3: dataset.qrels",
         "5: dataset.corpus",
         "8: configurations[0].retriever.type",

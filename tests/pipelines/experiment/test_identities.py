@@ -106,14 +106,19 @@ def test_every_type_of_retriever_is_pinned() -> None:
 
 
 def test_config_ids(experiment: Experiment) -> None:
-    assert {each.name: each.config_id for each in experiment.evaluation.configurations} == CONFIG_IDS
+    assert {
+        configuration.name: configuration.config_id for configuration in experiment.evaluation.configurations
+    } == CONFIG_IDS
 
 
 def test_content_keys(experiment: Experiment) -> None:
     reach = Reach(10, 0.5)
-    names = {each.source: each.name.split(":")[0] for each in reversed(experiment.evaluation.configurations)}
+    names = {
+        configuration.source: configuration.name.split(":")[0]
+        for configuration in reversed(experiment.evaluation.configurations)
+    }
     keys = {
-        names[source]: each.keys(experiment.sources[source].retriever.kind, ["where is the café?"], reach)[0]
-        for source, each in experiment.remote.items()
+        names[source]: configuration.keys(experiment.sources[source].retriever.kind, ["where is the café?"], reach)[0]
+        for source, configuration in experiment.remote.items()
     }
     assert keys == CONTENT_KEYS

@@ -1,4 +1,4 @@
-"""What judged metrics and models need: reference answers, texts, a judge; and a dataset without judgements."""
+"""Needs of judged metrics and models: reference answers, texts, a judge; and a dataset without judgements."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,16 +42,16 @@ def parsed(folder: Path, text: str) -> Experiment:
 
 
 def test_judged_metrics_need_no_judgements(folder: Path) -> None:
-    found = parsed(folder, TEXT)
-    assert (found.qrels, found.references) == (None, References(attribute="answer"))
-    assert found.evaluation.metrics == (JudgedMetric("Faithfulness"), JudgedMetric("ContextRecall"))
-    assert [str(metric) for metric in found.judged] == ["Faithfulness", "ContextRecall"]
+    experiment = parsed(folder, TEXT)
+    assert (experiment.qrels, experiment.references) == (None, References(attribute="answer"))
+    assert experiment.evaluation.metrics == (JudgedMetric("Faithfulness"), JudgedMetric("ContextRecall"))
+    assert [str(metric) for metric in experiment.judged] == ["Faithfulness", "ContextRecall"]
 
 
 def test_reference_answers_may_have_a_file_of_their_own(folder: Path) -> None:
-    found = parsed(folder, TEXT.replace("answers: answer", "answers: {path: answers.jsonl}"))
-    assert found.references == References(path=f"{folder}/answers.jsonl")
-    assert f"{folder}/answers.jsonl" in found.inputs()
+    experiment = parsed(folder, TEXT.replace("answers: answer", "answers: {path: answers.jsonl}"))
+    assert experiment.references == References(path=f"{folder}/answers.jsonl")
+    assert f"{folder}/answers.jsonl" in experiment.inputs()
 
 
 MISTAKES = [
@@ -96,8 +96,8 @@ def test_contexts_are_judged_without_answers_where_their_number_is_given(folder:
         InputError, match=r"judges contexts; say how many of the first results, such as ContextRecall@5"
     ):
         parsed(folder, text)
-    found = parsed(folder, text.replace("context_recall", "context_recall@5"))
-    assert [str(metric) for metric in found.judged] == ["ContextRecall@5"]
+    experiment = parsed(folder, text.replace("context_recall", "context_recall@5"))
+    assert [str(metric) for metric in experiment.judged] == ["ContextRecall@5"]
 
 
 def test_texts_of_documents_that_a_run_names_stand_in_the_corpus(folder: Path) -> None:

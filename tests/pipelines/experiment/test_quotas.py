@@ -1,30 +1,21 @@
 """`quotas:`: which retrievers share a budget, what it is, and every mistake with its line."""
 
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.experiments import experiment, install, load, problems
+from support.experiments import experiment, load, problems
+from support.experiments import folder as folder
 
-from rankbeam.transforms.clients.registry import registered
 from rankbeam.transforms.records.calls.quota import Quota
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    install(tmp_path, monkeypatch)
-    yield tmp_path
-    registered.cache_clear()
-
 
 NEAR = {"near": "retriever: {type: near}"}
 
 
 def test_a_retriever_has_the_budget_of_its_type(folder: Path) -> None:
-    found = load(folder, experiment(NEAR))
-    assert found.pools == {"near": Quota(requests_per_minute=1500, attempts=4)}
-    assert [source.pool for source in found.evaluation.sources] == ["near"]
+    loaded = load(folder, experiment(NEAR))
+    assert loaded.pools == {"near": Quota(requests_per_minute=1500, attempts=4)}
+    assert [source.pool for source in loaded.evaluation.sources] == ["near"]
 
 
 def test_a_budget_is_overridden_field_by_field(folder: Path) -> None:
@@ -42,18 +33,18 @@ def test_retrievers_of_one_scope_share_a_pool_and_others_have_the_same_budget(fo
         "d": "retriever: {type: words}",
         "e": "retriever: {type: run_file, path: old.run}",
     }
-    found = load(folder, experiment(both, "quotas: {near: {requests_per_minute: 90}}\n"))
-    assert [source.pool for source in found.evaluation.sources] == ["near:r1", "near:r1", "near:r2", "words", None]
-    rates = {name: quota.requests_per_minute for name, quota in found.pools.items()}
+    loaded = load(folder, experiment(both, "quotas: {near: {requests_per_minute: 90}}\n"))
+    assert [source.pool for source in loaded.evaluation.sources] == ["near:r1", "near:r1", "near:r2", "words", None]
+    rates = {name: quota.requests_per_minute for name, quota in loaded.pools.items()}
     assert rates == {"near:r1": 90, "near:r2": 90, "words": 300}
 
 
 def test_retrievers_of_two_types_share_a_pool_that_they_name(folder: Path) -> None:
     both = {"a": "retriever: {type: near, quota: ours}", "b": "retriever: {type: words, quota: ours}", **NEAR}
     both["near"] = "retriever: {type: near, region: r2}"
-    found = load(folder, experiment(both, "quotas: {ours: {attempts: 2}}\n"))
-    assert [source.pool for source in found.evaluation.sources] == ["ours", "ours", "near"]
-    assert found.pools["ours"] == Quota(requests_per_minute=300, attempts=2)  # the lower of the two defaults
+    loaded = load(folder, experiment(both, "quotas: {ours: {attempts: 2}}\n"))
+    assert [source.pool for source in loaded.evaluation.sources] == ["ours", "ours", "near"]
+    assert loaded.pools["ours"] == Quota(requests_per_minute=300, attempts=2)  # the lower of the two defaults
 
 
 @pytest.mark.parametrize(
@@ -72,15 +63,15 @@ def test_lanes_hold_the_calls_that_are_in_flight(folder: Path, quota: str, lanes
 
 
 def test_the_ledger_follows_the_output(folder: Path) -> None:
-    found = load(folder, experiment(NEAR))
-    assert found.ledger == f"{folder}/out/ledger"
-    assert dataclasses.replace(found, output="elsewhere").ledger == "elsewhere/ledger"
+    loaded = load(folder, experiment(NEAR))
+    assert loaded.ledger == f"{folder}/out/ledger"
+    assert dataclasses.replace(loaded, output="elsewhere").ledger == "elsewhere/ledger"
 
 
 def test_the_ledger_may_have_its_own_folder(folder: Path) -> None:
-    found = load(folder, experiment(NEAR, output="{path: out, ledger: ../shared}"))
-    assert dataclasses.replace(found, output="elsewhere").ledger == found.ledger
-    assert Path(found.ledger).resolve() == folder.parent / "shared"
+    loaded = load(folder, experiment(NEAR, output="{path: out, ledger: ../shared}"))
+    assert dataclasses.replace(loaded, output="elsewhere").ledger == loaded.ledger
+    assert Path(loaded.ledger).resolve() == folder.parent / "shared"
 
 
 @pytest.mark.parametrize(("line", "rate"), [("", 0.05), ("max_failure_rate: 0\n", 0.0), ("max_failure_rate: 1\n", 1.0)])

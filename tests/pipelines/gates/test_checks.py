@@ -29,7 +29,7 @@ def results_of(means: list[Row], comparisons: list[Row] = COMPARISONS, min_slice
         "configuration_metrics": means,
         "comparisons": comparisons,
     }
-    return Results("", "run", InMemory({name: pa.Table.from_pylist(each) for name, each in known.items()}))
+    return Results("", "run", InMemory({name: pa.Table.from_pylist(rows) for name, rows in known.items()}))
 
 
 @pytest.fixture(scope="module")
@@ -55,54 +55,54 @@ def results() -> Results:
     ],
 )
 def test_a_gate_whose_row_is_missing_is_missed(results: Results, gate: Gate, reason: str) -> None:
-    (found,) = check(results, [gate])
-    assert (found.configuration, found.is_met, found.found, found.margin) == ("other", False, None, None)
-    assert found.reason == reason
+    (result,) = check(results, [gate])
+    assert (result.configuration, result.is_met, result.found, result.margin) == ("other", False, None, None)
+    assert result.reason == reason
 
 
 def test_the_failure_rate_is_that_of_the_metrics_that_there_are(results: Results) -> None:
-    (found,) = check(results, [Gate("", "failure_rate", 1.0, False, "other")])
+    (result,) = check(results, [Gate("", "failure_rate", 1.0, False, "other")])
     rates = [results.means["other", "all", metric].failure_rate for metric in results.metrics if metric != "RR"]
-    assert (found.is_met, found.found) == (True, max(rates))
+    assert (result.is_met, result.found) == (True, max(rates))
 
 
 @pytest.mark.parametrize(
-    ("at_least", "found", "margin"),
+    ("at_least", "value", "margin"),
     [(True, 0.75, 0.25), (True, 0.5, 0.0), (True, 0.25, -0.25), (False, 0.25, 0.25), (False, 0.5, 0.0),
      (False, 0.75, -0.25), (True, None, None)],
 )  # fmt: skip
-def test_the_margin_is_the_distance_from_the_limit(at_least: bool, found: float | None, margin: float | None) -> None:
-    checked = Check(Gate("RR", "mean", 0.5, at_least), "other", "all", found)
+def test_the_margin_is_the_distance_from_the_limit(at_least: bool, value: float | None, margin: float | None) -> None:
+    checked = Check(Gate("RR", "mean", 0.5, at_least), "other", "all", value)
     assert (checked.margin, checked.is_met) == (margin, margin is not None and margin >= 0)
 
 
 def test_only_what_is_new_is_skipped_and_only_where_the_gate_says_so() -> None:
     gates = [Gate("RR", "difference", 0.5, True, skips_new=skips_new) for skips_new in (False, True)]
     checks = [Check(gate, "other", "all", None, is_new=is_new) for gate in gates for is_new in (False, True)]
-    assert [(each.is_skipped, each.is_met) for each in checks] == [(False, False)] * 3 + [(True, True)]
+    assert [(result.is_skipped, result.is_met) for result in checks] == [(False, False)] * 3 + [(True, True)]
     assert not Check(gates[1], "other", "all", 0.25, is_new=True).is_met
 
 
 def test_missed_gates_come_first() -> None:
     gates = [Gate("RR", "mean", limit, True, "other") for limit in (0.0, 1.0, 0.0)]
-    assert [each.gate.limit for each in check(results_of(MEANS), gates)] == [1.0, 0.0, 0.0]
+    assert [result.gate.limit for result in check(results_of(MEANS), gates)] == [1.0, 0.0, 0.0]
 
 
 def test_differences_are_those_from_the_baseline_and_from_no_other_configuration() -> None:
     gates = [Gate("RR", "difference", -9.0, True, name) for name in ("other", "retrieval-only")]
     expected = {row["config_id"]: row["difference"] for row in COMPARISONS if row["baseline"] == "base"
                 and (row["slice"], row["metric"]) == ("all", "RR")}  # fmt: skip
-    found = check(results_of(MEANS), gates)
-    assert {each.configuration: each.found for each in found} == expected
+    results = check(results_of(MEANS), gates)
+    assert {result.configuration: result.found for result in results} == expected
     assert len(expected) == 2
 
 
 def one_row(**changed: Any) -> tuple[float | None, str]:
-    """What the low end of an interval is found to be, in a run whose slices need five queries."""
+    """The checked low end of an interval, in a run whose slices need five queries."""
     values = {"config_id": "other", "slice": "all", "metric": "RR"}
     rows = [row | changed if row.items() >= values.items() else row for row in MEANS]
-    (found,) = check(results_of(rows, min_slice=5), [Gate("RR", "low", 0.0, True, "other")])
-    return found.found, found.reason
+    (result,) = check(results_of(rows, min_slice=5), [Gate("RR", "low", 0.0, True, "other")])
+    return result.found, result.reason
 
 
 def test_an_interval_that_is_missing_has_the_reason() -> None:
@@ -116,12 +116,12 @@ def test_an_interval_that_is_missing_has_the_reason() -> None:
 def test_an_interval_of_few_queries_is_doubted_and_a_mean_is_not() -> None:
     gates = [Gate("RR", value, 0.0, True, "other") for value in ("mean", "low")]
     for queries, doubt in ((FEW_QUERIES, ""), (FEW_QUERIES - 1, FEW)):
-        found = check(results_of([row | {"queries": queries} for row in MEANS]), gates)
-        assert [each.reason for each in found] == ["", doubt]
+        results = check(results_of([row | {"queries": queries} for row in MEANS]), gates)
+        assert [result.reason for result in results] == ["", doubt]
 
 
 @pytest.mark.parametrize("configuration", ["other", None])
 def test_a_gate_about_a_slice_without_queries_is_missed_once(configuration: str | None) -> None:
-    (found,) = check(results_of(MEANS), [Gate("RR", "mean", 0.0, True, configuration, "kind=7")])
-    assert (found.configuration, found.slice, found.is_met) == (configuration or "", "kind=7", False)
-    assert found.reason.startswith("no query is in this slice; ")
+    (result,) = check(results_of(MEANS), [Gate("RR", "mean", 0.0, True, configuration, "kind=7")])
+    assert (result.configuration, result.slice, result.is_met) == (configuration or "", "kind=7", False)
+    assert result.reason.startswith("no query is in this slice; ")

@@ -1,15 +1,16 @@
-"""Gates: what stands in a file, what is held against it, and what CI gets to read."""
+"""Gates: their file, their checks, and the report for CI."""
 
 import json
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from support.cli import Outcome, rankbeam
-from support.finished import experiment, finished, install, ranks
+from support.finished import experiment, finished, ranks
+from support.finished import ranked as ranked
 from support.inputs import write
 
 from rankbeam.pipelines.experiment.load import load_experiment
@@ -19,13 +20,6 @@ from rankbeam.transforms.records.errors import InputError
 
 MET, MISSED, REFUSED = 0, 3, 2
 NASTY = "p|q <b>\n&'\"\x1b[31m\x85*x*"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def ranked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        install(tmp_path_factory.mktemp("ranked"), monkeypatch)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -55,13 +49,13 @@ def gate(run: Results, folder: Path, gates: object, *arguments: object) -> Outco
     return rankbeam("gate", run.output, "--experiment", path, *map(str, arguments))
 
 
-def checks(run: Results, folder: Path, given: Mapping[str, object], *arguments: object) -> dict[tuple[str, str], Any]:
+def checks(run: Results, folder: Path, gates: Mapping[str, object], *arguments: object) -> dict[tuple[str, str], Any]:
     """The checks of one gate, by configuration and slice."""
-    outcome = gate(run, folder, [given], "--format", "json", *arguments)
+    outcome = gate(run, folder, [gates], "--format", "json", *arguments)
     document = json.loads(outcome.stdout)
-    assert document["met"] == all(each["met"] for each in document["checks"])
+    assert document["met"] == all(row["met"] for row in document["checks"])
     assert outcome.status == (MET if document["met"] else MISSED)
-    return {(each["configuration"], each["slice"]): each for each in document["checks"]}
+    return {(row["configuration"], row["slice"]): row for row in document["checks"]}
 
 
 # --- What is held against what -----------------------------------------------------------------------------------
@@ -78,23 +72,23 @@ def test_means_and_the_ends_of_their_intervals(run: Results, tmp_path: Path) -> 
     for value, column in (("mean", "mean"), ("low", "ci_low"), ("high", "ci_high")):
         limit = getattr(row, column)
         for bound, margin in (("at_least", 0.001), ("at_most", -0.001)):
-            given = {"metric": "recip_rank", "value": value, "configuration": "base"}
-            at = checks(run, tmp_path, {**given, bound: limit})["base", "all"]
+            gate = {"metric": "recip_rank", "value": value, "configuration": "base"}
+            at = checks(run, tmp_path, {**gate, bound: limit})["base", "all"]
             assert (at["found"], at["margin"], at["met"], at["metric"]) == (limit, 0.0, True, "RR")
-            beyond = checks(run, tmp_path, {**given, bound: limit + margin})["base", "all"]
+            beyond = checks(run, tmp_path, {**gate, bound: limit + margin})["base", "all"]
             assert (beyond["met"], beyond["margin"]) == (False, pytest.approx(-0.001))
 
 
 def test_every_configuration_by_default_and_cells_by_their_base_name(run: Results, tmp_path: Path) -> None:
-    found = checks(run, tmp_path, {"metric": "RR", "at_least": 0.6})
-    assert {key[0]: each["met"] for key, each in found.items()} == {
+    rows = checks(run, tmp_path, {"metric": "RR", "at_least": 0.6})
+    assert {key[0]: row["met"] for key, row in rows.items()} == {
         "base": True,
         "half:b=1": True,
         "half:b=2": False,
         "broken": False,
     }
-    found = checks(run, tmp_path, {"metric": "RR", "configuration": "half", "at_least": 0.6})
-    assert {key[0] for key in found} == {"half:b=1", "half:b=2"}
+    rows = checks(run, tmp_path, {"metric": "RR", "configuration": "half", "at_least": 0.6})
+    assert {key[0] for key in rows} == {"half:b=1", "half:b=2"}
 
 
 @pytest.mark.parametrize(
@@ -108,11 +102,11 @@ def test_every_configuration_by_default_and_cells_by_their_base_name(run: Result
     ],
 )
 def test_slices(run: Results, tmp_path: Path, name: str, slices: list[str]) -> None:
-    found = checks(run, tmp_path, {"metric": "RR", "at_least": 0.1, "configuration": "base", "slice": name})
-    assert sorted(key[1] for key in found) == slices
+    rows = checks(run, tmp_path, {"metric": "RR", "at_least": 0.1, "configuration": "base", "slice": name})
+    assert sorted(key[1] for key in rows) == slices
     config_id = run.configurations[0]["config_id"]
-    assert {key[1]: each["found"] for key, each in found.items()} == {
-        each: run.means[config_id, each, "RR"].mean for each in slices
+    assert {key[1]: row["found"] for key, row in rows.items()} == {
+        row: run.means[config_id, row, "RR"].mean for row in slices
     }
 
 
@@ -120,11 +114,11 @@ def test_differences_from_the_baseline_of_the_run(run: Results, tmp_path: Path) 
     names = {row["config_id"]: row["name"] for row in run.configurations}
     rows = [row for row in run.table("comparisons").to_pylist() if (row["slice"], row["metric"]) == ("all", "RR")]
     for value, column in (("difference_high", "ci_high"), ("difference_low", "ci_low"), ("difference", "difference")):
-        found = checks(run, tmp_path, {"metric": "RR", "value": value, "at_least": -0.15})
-        assert {key[0]: each["found"] for key, each in found.items()} == {
+        checked = checks(run, tmp_path, {"metric": "RR", "value": value, "at_least": -0.15})
+        assert {key[0]: check["found"] for key, check in checked.items()} == {
             names[row["config_id"]]: row[column] for row in rows
         }
-    assert {key[0]: each["met"] for key, each in found.items()} == {
+    assert {key[0]: check["met"] for key, check in checked.items()} == {
         "half:b=1": True,
         "half:b=2": False,
         "broken": False,
@@ -132,19 +126,19 @@ def test_differences_from_the_baseline_of_the_run(run: Results, tmp_path: Path) 
 
 
 def test_failure_rates(run: Results, tmp_path: Path) -> None:
-    found = checks(run, tmp_path, {"value": "failure_rate", "at_most": 0.25})
-    assert {key[0]: (each["found"], each["met"]) for key, each in found.items()} == {
+    rows = checks(run, tmp_path, {"value": "failure_rate", "at_most": 0.25})
+    assert {key[0]: (row["found"], row["met"]) for key, row in rows.items()} == {
         "base": (0.0, True),
         "half:b=1": (0.0, True),
         "half:b=2": (0.25, True),
         "broken": (1.0, False),
     }
-    found = checks(run, tmp_path, {"value": "failure_rate", "at_most": 0.25, "slice": "language=fr"})
-    assert found["half:b=2", "language=fr"]["found"] == 1.0
+    rows = checks(run, tmp_path, {"value": "failure_rate", "at_most": 0.25, "slice": "language=fr"})
+    assert rows["half:b=2", "language=fr"]["found"] == 1.0
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("gate", "reason"),
     [
         ({"configuration": "broken"}, "no query was scored"),
         ({"configuration": "broken", "value": "difference"}, "too few queries that both have: 0"),
@@ -158,18 +152,18 @@ def test_failure_rates(run: Results, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("limit", [{"at_least": 0.0}, {"at_most": 1.0}], ids=str)
 def test_what_has_no_value_misses(
-    run: Results, tmp_path: Path, given: dict[str, object], limit: dict[str, float], reason: str
+    run: Results, tmp_path: Path, gate: dict[str, object], limit: dict[str, float], reason: str
 ) -> None:
-    (found,) = checks(run, tmp_path, {"metric": "RR", **limit, **given}).values()
-    assert (found["found"], found["margin"], found["met"]) == (None, None, False)
-    assert found["reason"].partition(";")[0] == reason.partition(";")[0]
+    (row,) = checks(run, tmp_path, {"metric": "RR", **limit, **gate}).values()
+    assert (row["found"], row["margin"], row["met"]) == (None, None, False)
+    assert row["reason"].partition(";")[0] == reason.partition(";")[0]
 
 
 def test_differences_from_another_run(run: Results, earlier: Results, tmp_path: Path) -> None:
-    given = {"metric": "RR", "value": "difference_low", "at_least": -0.1}
-    found = checks(run, tmp_path, given, "--baseline", earlier.output)
+    gate = {"metric": "RR", "value": "difference_low", "at_least": -0.1}
+    rows = checks(run, tmp_path, gate, "--baseline", earlier.output)
     reason = "the baseline run has no configuration of this name"
-    assert {key[0]: each["reason"] for key, each in found.items()} == {
+    assert {key[0]: check["reason"] for key, check in rows.items()} == {
         "base": "",
         "half:b=1": reason,
         "half:b=2": reason,
@@ -177,22 +171,22 @@ def test_differences_from_another_run(run: Results, earlier: Results, tmp_path: 
     }
     outcome = rankbeam("compare", run.output, earlier.output, "-m", "RR", "--format", "json")
     (row,) = json.loads(outcome.stdout)["comparisons"]
-    assert found["base", "all"]["found"] == row["ci_low"] < -0.1
+    assert rows["base", "all"]["found"] == row["ci_low"] < -0.1
     for name in ("level=easy", "level=hard"):
-        given = {"metric": "RR", "value": "difference", "at_least": -0.3, "slice": "level", "configuration": "base"}
-        assert checks(run, tmp_path, given, "--baseline", earlier.output)["base", name]["met"]
-    given = {"metric": "P@1", "value": "difference", "at_least": -1, "configuration": "base"}
-    found = checks(run, tmp_path, given, "--baseline", earlier.output)
-    assert found["base", "all"]["reason"] == "the baseline run has no such metric"
+        gate = {"metric": "RR", "value": "difference", "at_least": -0.3, "slice": "level", "configuration": "base"}
+        assert checks(run, tmp_path, gate, "--baseline", earlier.output)["base", name]["met"]
+    gate = {"metric": "P@1", "value": "difference", "at_least": -1, "configuration": "base"}
+    rows = checks(run, tmp_path, gate, "--baseline", earlier.output)
+    assert rows["base", "all"]["reason"] == "the baseline run has no such metric"
 
 
 def test_a_baseline_of_another_dataset(run: Results, tmp_path: Path) -> None:
     other = finished(tmp_path / "other", {"base": ranks(1)}, queries=["q00", "q01", "q02", "q03"], metrics=["RR"])
-    given = [{"metric": "RR", "value": "difference", "at_least": -1, "configuration": "base"}]
-    outcome = gate(run, tmp_path, given, "--baseline", other.output)
+    gates = [{"metric": "RR", "value": "difference", "at_least": -1, "configuration": "base"}]
+    outcome = gate(run, tmp_path, gates, "--baseline", other.output)
     assert (outcome.status, outcome.stdout) == (REFUSED, "")
     assert "different datasets" in outcome.stderr
-    assert gate(run, tmp_path, given, "--baseline", other.output, "--other-dataset").status == MET
+    assert gate(run, tmp_path, gates, "--baseline", other.output, "--other-dataset").status == MET
 
 
 # --- What is shown -----------------------------------------------------------------------------------------------
@@ -218,8 +212,13 @@ def test_junit(earlier: Results, tmp_path: Path) -> None:
     assert gate(earlier, tmp_path, gates, "--junit", path).status == MISSED
     suites = ET.parse(path).getroot()  # noqa: S314  our own file
     (suite,) = suites
-    assert [each.attrib[name] for each in (suites, suite) for name in ("tests", "failures")] == ["8", "3", "8", "3"]
-    cases = {(each.attrib["classname"], each.attrib["name"]): each for each in suite}
+    assert [element.attrib[name] for element in (suites, suite) for name in ("tests", "failures")] == [
+        "8",
+        "3",
+        "8",
+        "3",
+    ]
+    cases = {(element.attrib["classname"], element.attrib["name"]): element for element in suite}
     assert len(cases) == 8
     clean = NASTY.replace("\x1b", "\ufffd")
     (failure,) = cases[clean, "RR mean ≥ 0.9"]
@@ -283,20 +282,20 @@ OUTSIDE = [
 ]
 
 
-@pytest.mark.parametrize(("given", "problem"), MISTAKES, ids=[str(given)[:40] for given, _ in MISTAKES])
-def test_a_mistake_in_a_file_and_in_an_experiment(run: Results, tmp_path: Path, given: object, problem: str) -> None:
-    outcome = gate(run, tmp_path, [given])
+@pytest.mark.parametrize(("content", "problem"), MISTAKES, ids=[str(content)[:40] for content, _ in MISTAKES])
+def test_a_mistake_in_a_file_and_in_an_experiment(run: Results, tmp_path: Path, content: object, problem: str) -> None:
+    outcome = gate(run, tmp_path, [content])
     assert (outcome.status, outcome.stdout) == (REFUSED, "")
     key = (
         problem.removeprefix("gates[0]").partition(":")[0].lstrip(".")
     )  # keys are written in the order of the alphabet
-    line = 2 + (sorted(given).index(key) if isinstance(given, dict) and key in given else 0)
+    line = 2 + (sorted(content).index(key) if isinstance(content, dict) and key in content else 0)
     assert outcome.stderr.startswith(f"rankbeam: {tmp_path}/gates.yaml:{line}: {problem}"), outcome.stderr
     text = yaml.safe_dump(
         {
             "name": "e",
             "output": {"path": "out"},
-            **experiment(tmp_path, {"base": ranks(1), "other": ranks(2)}, metrics=["RR", "P@1"], gates=[given]),
+            **experiment(tmp_path, {"base": ranks(1), "other": ranks(2)}, metrics=["RR", "P@1"], gates=[content]),
         }
     )
     with pytest.raises(InputError) as caught:
@@ -305,9 +304,9 @@ def test_a_mistake_in_a_file_and_in_an_experiment(run: Results, tmp_path: Path, 
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("given", "problem"), OUTSIDE, ids=[str(given)[:40] for given, _ in OUTSIDE])
-def test_a_limit_outside_of_the_range(run: Results, tmp_path: Path, given: object, problem: str) -> None:
-    test_a_mistake_in_a_file_and_in_an_experiment(run, tmp_path, given, problem)
+@pytest.mark.parametrize(("content", "problem"), OUTSIDE, ids=[str(content)[:40] for content, _ in OUTSIDE])
+def test_a_limit_outside_of_the_range(run: Results, tmp_path: Path, content: object, problem: str) -> None:
+    test_a_mistake_in_a_file_and_in_an_experiment(run, tmp_path, content, problem)
 
 
 def test_all_mistakes_at_once(run: Results, tmp_path: Path) -> None:
@@ -360,7 +359,7 @@ def test_limits_at_the_ends_of_a_range_and_those_of_counts(
             **experiment(tmp_path, {"base": ranks(1), "other": ranks(2)}, metrics=["RR", "NumRet"], gates=gates),
         }
     )
-    assert tuple(each.limit for each in load_experiment(write(tmp_path / "e.yaml", text)).gates) == limits
+    assert tuple(gate.limit for gate in load_experiment(write(tmp_path / "e.yaml", text)).gates) == limits
 
 
 def test_files_without_gates(run: Results, earlier: Results, tmp_path: Path) -> None:

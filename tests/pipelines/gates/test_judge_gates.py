@@ -64,8 +64,8 @@ def test_a_judge_near_chance_is_warned_of_and_gates_on_its_metrics_say_so(
     assert outcome.exit_code == 0, outcome.stderr
     doubt = "the judge oracle got 12 of 24 known items of grade right, which is near chance"
     assert f"{doubt}: its verdicts say little" in " ".join(outcome.stderr.split())
-    found = json.loads(rankbeam("gate", tmp_path / "out", "--format", "json").stdout)["checks"]
-    assert {check["metric"]: (check["met"], check["reason"]) for check in found} == {
+    rows = json.loads(rankbeam("gate", tmp_path / "out", "--format", "json").stdout)["checks"]
+    assert {check["metric"]: (check["met"], check["reason"]) for check in rows} == {
         "ContextRelevance@3": (True, doubt),
         "AP": (True, ""),
     }

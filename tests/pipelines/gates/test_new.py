@@ -2,13 +2,13 @@
 
 import json
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 from support.cli import Outcome, rankbeam
-from support.finished import finished, install, ranks
+from support.finished import finished, ranks
+from support.finished import ranked as ranked
 from support.inputs import write
 
 from rankbeam.pipelines.gates.checks import check
@@ -19,13 +19,6 @@ from rankbeam.transforms.records.errors import InputError
 MET, REFUSED, MISSED = 0, 2, 3
 NO_LOSS = {"metric": "RR", "value": "difference", "at_least": 0.0}
 OLD_QUERIES = [f"q{number:02}" for number in range(20)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def ranked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        install(tmp_path_factory.mktemp("ranked"), monkeypatch)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +57,11 @@ def test_a_new_metric_is_new_too_and_a_known_loss_is_still_missed(
 ) -> None:
     of_base = {**NO_LOSS, "configuration": "base", "if_missing": "skip"}
     outcome = gate(pull_request, main, tmp_path, [{**of_base, "metric": "P@1"}], "--format", "json")
-    (found,) = json.loads(outcome.stdout)["checks"]
-    assert (found["state"], found["met"], found["found"]) == ("new", True, None)
+    (row,) = json.loads(outcome.stdout)["checks"]
+    assert (row["state"], row["met"], row["found"]) == ("new", True, None)
     outcome = gate(pull_request, main, tmp_path, [{**of_base, "at_least": 0.5}], "--format", "json")
-    (found,) = json.loads(outcome.stdout)["checks"]
-    assert (outcome.status, found["state"], found["found"]) == (MISSED, "missed", 0.0)
+    (row,) = json.loads(outcome.stdout)["checks"]
+    assert (outcome.status, row["state"], row["found"]) == (MISSED, "missed", 0.0)
 
 
 def test_a_run_of_new_configurations_only(main: Results, tmp_path: Path) -> None:
@@ -83,9 +76,9 @@ def test_the_queries_that_both_have_are_compared_and_counted(
     pull_request: Results, main: Results, tmp_path: Path
 ) -> None:
     counts = "over the 20 queries that both runs have; 4 only in this run, 0 only in the baseline's"
-    given = [{**NO_LOSS, "configuration": "base"}]
+    gates = [{**NO_LOSS, "configuration": "base"}]
     path = tmp_path / "summary.md"
-    outcome = gate(pull_request, main, tmp_path, given, "--format", "json", "--markdown", path)
+    outcome = gate(pull_request, main, tmp_path, gates, "--format", "json", "--markdown", path)
     assert counts in outcome.stderr
     assert counts in path.read_text(encoding="utf-8").replace("\\", "")
     assert json.loads(outcome.stdout)["queries"] == {"both": 20, "only_run": 4, "only_other": 0}

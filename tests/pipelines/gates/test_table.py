@@ -1,8 +1,7 @@
-"""What a run misses is in its tables, found by the run itself, without a client that waits for it."""
+"""Missed gates are in the tables of a run, checked by the run itself, without a client that waits for it."""
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from support.cli import rankbeam
-from support.finished import experiment, install, ranks
+from support.finished import experiment, ranks
+from support.finished import ranked as ranked
 from support.inputs import write
 from support.strict_bigquery import serve
 
@@ -30,13 +30,6 @@ GATES = [
 CONFIGURATIONS = {"base": ranks(1, 2), "better": ranks(1), "flaky": ranks(2, q03=-1, q10=-1)}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def ranked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        install(tmp_path_factory.mktemp("ranked"), monkeypatch)
-        yield
-
-
 def evaluated(folder: Path, gates: object, **more: Any) -> tuple[int, str]:
     """Evaluate an experiment with gates; its tables are in `folder/out`."""
     content = experiment(folder, CONFIGURATIONS, gates=gates, metrics=["RR", "P@1"], **more)
@@ -46,8 +39,8 @@ def evaluated(folder: Path, gates: object, **more: Any) -> tuple[int, str]:
 
 
 def rows(folder: Path, name: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = pq.read_table(folder / "out" / name / "r").to_pylist()
-    return found
+    rows: list[dict[str, Any]] = pq.read_table(folder / "out" / name / "r").to_pylist()
+    return rows
 
 
 def in_one_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -71,8 +64,8 @@ def test_the_table_holds_what_the_command_finds(tmp_path: Path) -> None:
     document = json.loads(rankbeam("gate", str(tmp_path / "out"), "--format", "json").stdout)
     assert in_one_order(written) == in_one_order(document["checks"])
     for row in rows(tmp_path, "gates"):
-        given = GATES[row["position"]]
-        assert (given.get("metric"), given.get("value", "mean")) == (row["metric"], row["value"])
+        gate = GATES[row["position"]]
+        assert (gate.get("metric"), gate.get("value", "mean")) == (row["metric"], row["value"])
     assert [row["state"] for row in rows(tmp_path, "runs")] == ["missed"]
 
 
@@ -83,14 +76,14 @@ def test_a_run_that_keeps_its_limits_is_done(tmp_path: Path) -> None:
 
 
 def test_failures_are_in_the_warnings_of_the_run(tmp_path: Path) -> None:
-    status, said = evaluated(tmp_path, [], max_failure_rate=0.01)
+    status, output = evaluated(tmp_path, [], max_failure_rate=0.01)
     assert status == MISSED
     (run,) = rows(tmp_path, "runs")
     failed = "2 queries have no answer (quota): out of quota"
     over = "more than 1.0% of the queries failed (max_failure_rate): flaky (8.3%)"
     assert (run["state"], run["warnings"][-2:]) == ("missed", [failed, over])
-    assert [said.count(each) for each in run["warnings"]] == [1] * len(run["warnings"])
-    assert said.splitlines()[-1] == f"rankbeam: {over}; {failed}"
+    assert [output.count(warning) for warning in run["warnings"]] == [1] * len(run["warnings"])
+    assert output.splitlines()[-1] == f"rankbeam: {over}; {failed}"
     assert rows(tmp_path, "gates") == []
 
 

@@ -29,7 +29,7 @@ types: [lokup]
 max_cost: 1
 output: out
 """
-    said = refused(write(tmp_path / "goldens.yaml", text))
+    message = refused(write(tmp_path / "goldens.yaml", text))
     for line, problem in (
         (2, "documents: "),
         (3, "did you mean 'lexical'?"),
@@ -38,7 +38,7 @@ output: out
         (7, "typs: unknown key; did you mean 'types'?"),
         (8, "types: unknown type of question 'lokup'; did you mean 'lookup'?"),
     ):
-        assert any(f"goldens.yaml:{line}: " in row and problem in row for row in said.splitlines()), (line, said)
+        assert any(f"goldens.yaml:{line}: " in row and problem in row for row in message.splitlines()), (line, message)
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_a_file_of_profiles_with_mistakes_is_refused_by_line(tmp_path: Path) -> 
 }
 """
     write(tmp_path / "profiles.json", text)
-    said = refused(goldens_file(tmp_path, profiles="profiles.json"))
-    assert "profiles.json:4: parameters.Persona.descripton: unknown key; did you mean 'description'?" in said
-    assert "profiles.json:5: parameters.Persona.values: " in said
+    message = refused(goldens_file(tmp_path, profiles="profiles.json"))
+    assert "profiles.json:4: parameters.Persona.descripton: unknown key; did you mean 'description'?" in message
+    assert "profiles.json:5: parameters.Persona.values: " in message
     write(tmp_path / "profiles.json", '{"parameters": {\n"a" 1}}')
     assert "profiles.json:2: is not valid JSON" in refused(goldens_file(tmp_path, profiles="profiles.json"))
 
@@ -77,9 +77,9 @@ def test_profiles_of_any_dimensions_are_assigned_evenly(tmp_path: Path) -> None:
     write(tmp_path / "profiles.json", json.dumps({"parameters": dimensions}, indent="\t"))
     path = goldens_file(tmp_path, profiles="profiles.json", types=["lookup"], items=6, reviews={"pool": 0})
     assert rankbeam("goldens", path).status == 0
-    given = [row["metadata"] for row in lines(tmp_path / "out" / "queries.jsonl")]
+    profiles = [row["metadata"] for row in lines(tmp_path / "out" / "queries.jsonl")]
     for name in ("profile_mood", "profile_reader_type"):
-        assert sorted(row[name] for row in given) == ["a", "a", "b", "b", "c", "c"]
+        assert sorted(row[name] for row in profiles) == ["a", "a", "b", "b", "c", "c"]
 
 
 def test_one_document_makes_questions_of_one_text_and_says_so(tmp_path: Path) -> None:
@@ -125,8 +125,8 @@ def test_what_costs_more_than_max_cost_is_refused_before_any_call(tmp_path: Path
         max_cost=0.001,
         quotas={"model": {"price_per_million": {"input": 1.0, "output": 2.0}}},
     )
-    said = refused(path)
-    assert "max_cost: is 0.001, and the calls are planned to cost" in said
+    message = refused(path)
+    assert "max_cost: is 0.001, and the calls are planned to cost" in message
     assert not (tmp_path / "out" / "ledger").exists()
 
 

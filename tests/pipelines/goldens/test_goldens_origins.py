@@ -25,7 +25,7 @@ def rows() -> list[dict[str, str]]:
     return documents(12)
 
 
-def held(out: Path) -> dict[str, tuple[str, str]]:
+def contents(out: Path) -> dict[str, tuple[str, str]]:
     return {row["_id"]: (row["title"], row["text"]) for row in lines(out / "corpus.jsonl")}
 
 
@@ -38,12 +38,12 @@ def test_files_of_a_rag_corpus_are_read_where_they_were_imported_from(
         bucket = Objects(f"gs://{rag_corpora.BUCKET}")
         for uri, row in zip(uris, rows, strict=True):
             bucket.put(uri, f"# {row['title']}\n\n{row['text']}".encode())
-        given = {"rag_engine": {"corpus": CORPUS, "api_endpoint": server.url}}
-        outcome = rankbeam("goldens", goldens_file(tmp_path, documents=given, **SMALL))
+        source = {"rag_engine": {"corpus": CORPUS, "api_endpoint": server.url}}
+        outcome = rankbeam("goldens", goldens_file(tmp_path, documents=source, **SMALL))
         assert outcome.status == 0, outcome.stderr
         assert "1 of 13 documents of projects/p" in outcome.stderr
         assert "such as gs://bucket/kb/scan.pdf: convert them" in outcome.stderr
-        assert held(tmp_path / "out") == {
+        assert contents(tmp_path / "out") == {
             row["_id"]: (row["title"], f"# {row['title']}\n\n{row['text']}") for row in rows
         }
         wrong = {"rag_engine": {"corpus": f"{CORPUS}0", "api_endpoint": server.url}}
@@ -76,13 +76,13 @@ def test_documents_of_a_data_store_are_fields_texts_and_files(
     stored: tuple[Standin, Sequence[Mapping[str, str]]], tmp_path: Path
 ) -> None:
     server, rows = stored
-    given = {"vertex_search": {"data_store": STORE, "api_endpoint": server.url}, "attributes": ["product"]}
-    outcome = rankbeam("goldens", goldens_file(tmp_path, documents=given, **SMALL))
+    source = {"vertex_search": {"data_store": STORE, "api_endpoint": server.url}, "attributes": ["product"]}
+    outcome = rankbeam("goldens", goldens_file(tmp_path, documents=source, **SMALL))
     assert outcome.status == 0, outcome.stderr
     assert f"1 of 15 documents of {STORE}/branches/default_branch have no text" in outcome.stderr
     assert "such as scan: take its chunks: unit: chunk" in outcome.stderr
     of_fields = {row["_id"]: (row["title"], row["text"].partition(". ")[0]) for row in rows}
-    assert held(tmp_path / "out") == {
+    assert contents(tmp_path / "out") == {
         **of_fields,
         "filed": ("filed", rows[2]["text"]),
         "plain": ("", rows[1]["text"]),
@@ -95,10 +95,10 @@ def test_chunks_of_a_data_store_are_the_spans(
     stored: tuple[Standin, Sequence[Mapping[str, str]]], tmp_path: Path
 ) -> None:
     server, rows = stored
-    given = {"vertex_search": {"data_store": STORE, "unit": "chunk", "api_endpoint": server.url}}
-    outcome = rankbeam("goldens", goldens_file(tmp_path, documents=given, **SMALL))
+    source = {"vertex_search": {"data_store": STORE, "unit": "chunk", "api_endpoint": server.url}}
+    outcome = rankbeam("goldens", goldens_file(tmp_path, documents=source, **SMALL))
     assert outcome.status == 0, outcome.stderr
-    texts = {name: text for name, (_, text) in held(tmp_path / "out").items()}
+    texts = {name: text for name, (_, text) in contents(tmp_path / "out").items()}
     spans: dict[str, list[str]] = {}
     for chunk in lines(tmp_path / "out" / "chunks.jsonl"):
         spans.setdefault(chunk["doc_id"], []).append(texts[chunk["doc_id"]][chunk["start"] : chunk["end"]])
@@ -109,7 +109,7 @@ def test_chunks_of_a_data_store_are_the_spans(
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("source", "problem"),
     [
         ({"rag_engine": "ragCorpora/42"}, "documents.rag_engine.corpus: "),
         ({"rag_engine": {"corpus": CORPUS, "doc_id": {"field": "chunk"}}}, "questions are made from whole documents"),
@@ -120,7 +120,7 @@ def test_chunks_of_a_data_store_are_the_spans(
         ),
     ],
 )
-def test_wrong_names_are_refused(given: Mapping[str, Any], problem: str, tmp_path: Path) -> None:
-    outcome = rankbeam("goldens", "plan", goldens_file(tmp_path, documents=given))
+def test_wrong_names_are_refused(source: Mapping[str, Any], problem: str, tmp_path: Path) -> None:
+    outcome = rankbeam("goldens", "plan", goldens_file(tmp_path, documents=source))
     assert outcome.status == 2
     assert problem in outcome.stderr

@@ -16,15 +16,15 @@ Rows = list[dict[str, str]]
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     assert rankbeam("goldens", goldens_file(folder, reviews={"pool": 3})).status == 0
     return folder / "out"
 
 
 @pytest.fixture
-def out(made: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(made, tmp_path / "out", ignore=shutil.ignore_patterns("ledger", "work")))
+def out(finished: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(finished, tmp_path / "out", ignore=shutil.ignore_patterns("ledger", "work")))
 
 
 def table(out: Path) -> Rows:

@@ -24,9 +24,9 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def rows(out: Path, name: str) -> list[dict[str, Any]]:
     table = pq.read_table(out / "tables" / f"{name}.parquet")
     assert table.schema.equals(TABLES[name])
-    found: list[dict[str, Any]] = table.to_pylist()
-    assert {row["benchmark"] for row in found} <= {"made"}
-    return found
+    rows: list[dict[str, Any]] = table.to_pylist()
+    assert {row["benchmark"] for row in rows} <= {"made"}
+    return rows
 
 
 def test_tables_hold_the_same_as_the_lines(out: Path) -> None:

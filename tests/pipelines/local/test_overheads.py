@@ -40,11 +40,12 @@ def with_state(element: Any, count: Any = OF_COUNT) -> None:
 
 
 @pytest.mark.parametrize(
-    "made", [Stateful, Plain, lambda: core.CallableWrapperDoFn(with_state), lambda: core.CallableWrapperDoFn(str.split)]
+    "factory",
+    [Stateful, Plain, lambda: core.CallableWrapperDoFn(with_state), lambda: core.CallableWrapperDoFn(str.split)],
 )
-def test_every_answer_is_the_one_that_is_computed(made: Callable[[], beam.DoFn]) -> None:
+def test_every_answer_is_the_one_that_is_computed(factory: Callable[[], beam.DoFn]) -> None:
     overheads.remember_signatures()
-    function = made()
+    function = factory()
     names = [name for name in dir(beam.DoFn) if callable(getattr(function, name)) and not name.startswith("__")]
     for _ in range(2):
         assert userstate.get_dofn_specs(function) == userstate.get_dofn_specs.compute(function)
@@ -89,9 +90,9 @@ def test_only_a_process_of_the_command_line_leaves_its_modules_out_of_collection
 ) -> None:
     monkeypatch.setattr(overheads, "ends_with_its_command", command)
     before = gc.get_freeze_count()
-    kept = [[] for _ in range(1000)]  # type: ignore[var-annotated]
+    lists = [[] for _ in range(1000)]  # type: ignore[var-annotated]
     with overheads.avoided():
-        assert (gc.get_freeze_count() >= before + len(kept)) == command
+        assert (gc.get_freeze_count() >= before + len(lists)) == command
 
 
 ALONE = """

@@ -1,4 +1,4 @@
-"""What is shown while a run is under way."""
+"""The progress shown during a run."""
 
 import io
 
@@ -10,9 +10,9 @@ from rankbeam.transforms.records.counters import Counter, Counts
 
 def counts(**numbers: int) -> Counts:
     """Counts of the pool "rag", besides 100 judged queries."""
-    found: Counts = Counts({(Counter.JUDGED_QUERIES, ""): 100})
-    found.update({(Counter[name.upper()], "rag"): number for name, number in numbers.items()})
-    return found
+    counts: Counts = Counts({(Counter.JUDGED_QUERIES, ""): 100})
+    counts.update({(Counter[name.upper()], "rag"): number for name, number in numbers.items()})
+    return counts
 
 
 def test_a_pool_says_how_far_it_is_how_fast_and_how_long_it_will_take() -> None:

@@ -1,4 +1,4 @@
-"""`rankbeam ledger`: where a ledger lies, what is said about it, and clearing it."""
+"""`rankbeam ledger`: showing a ledger's place and content, and clearing it."""
 
 import json
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ def test_what_programs_see(output: str) -> None:
     expected = {"entries": 2, "answers": 3, "hits": 1200, "calls": 1203, "damaged": []}
     assert {name: shown[name] for name in expected} == expected
     assert datetime.fromisoformat(shown["newest"]) == NOW - timedelta(days=0.125)
-    assert {each["run_id"] for each in shown["runs"]} == {"monday", "tuesday"}
+    assert {row["run_id"] for row in shown["runs"]} == {"monday", "tuesday"}
 
 
 def test_damage_and_files_of_others_are_named(tmp_path: Path) -> None:

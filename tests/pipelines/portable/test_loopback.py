@@ -23,23 +23,23 @@ class TaskManager(beam_fn_api_pb2_grpc.BeamFnControlServicer):
 
     def Control(self, request_iterator: Iterator[Any], _: grpc.ServicerContext) -> Iterator[Any]:  # noqa: N802
         self.came.set()
-        yield from (each for each in request_iterator if each is None)
+        yield from (request for request in request_iterator if request is None)
         self.left.set()
 
 
 @contextmanager
 def task_manager(pool: str) -> Iterator[tuple[TaskManager, beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolStub]]:
     """A TaskManager whose worker has come, and its own connection to the pool."""
-    made, server = TaskManager(), grpc.server(ThreadPoolExecutor(4))
-    beam_fn_api_pb2_grpc.add_BeamFnControlServicer_to_server(made, server)
+    task_manager, server = TaskManager(), grpc.server(ThreadPoolExecutor(4))
+    beam_fn_api_pb2_grpc.add_BeamFnControlServicer_to_server(task_manager, server)
     control = endpoints_pb2.ApiServiceDescriptor(url=f"localhost:{server.add_insecure_port('localhost:0')}")
     server.start()
     with grpc.insecure_channel(pool, [("grpc.use_local_subchannel_pool", 1)]) as channel:
         stub = beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolStub(channel)
         request = beam_fn_api_pb2.StartWorkerRequest(worker_id="1-1", control_endpoint=control)
         assert not stub.StartWorker(request).error
-        assert made.came.wait(WITHIN_S)
-        yield made, stub
+        assert task_manager.came.wait(WITHIN_S)
+        yield task_manager, stub
     server.stop(0).wait()
 
 

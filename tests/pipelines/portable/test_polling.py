@@ -16,27 +16,27 @@ def clock() -> Iterator[VirtualClock]:
 
 @pytest.mark.parametrize("after_s", [0.0, 0.1, 3600.0])
 def test_the_first_answer_is_taken(clock: VirtualClock, after_s: float) -> None:
-    began, asked = clock.monotonic(), []
+    began, attempts = clock.monotonic(), []
 
     def ask() -> str | None:
-        asked.append(clock.monotonic() - began)
-        return "FINISHED" if asked[-1] >= after_s else None
+        attempts.append(clock.monotonic() - began)
+        return "FINISHED" if attempts[-1] >= after_s else None
 
     assert poll_until(ask, 7200.0, clock) == "FINISHED"
     assert after_s <= clock.monotonic() - began <= after_s + PAUSE_S
-    assert len(asked) == 1 + after_s // PAUSE_S + bool(after_s % PAUSE_S)
+    assert len(attempts) == 1 + after_s // PAUSE_S + bool(after_s % PAUSE_S)
 
 
 @pytest.mark.parametrize("within_s", [0.0, 0.1, 90.0])
 def test_it_ends_in_time_without_an_answer(clock: VirtualClock, within_s: float) -> None:
-    began, asked = clock.monotonic(), []
+    began, attempts = clock.monotonic(), []
 
     def ask() -> None:
-        asked.append(clock.monotonic() - began)
+        attempts.append(clock.monotonic() - began)
 
     assert poll_until(ask, within_s, clock) is None
     assert clock.monotonic() - began == pytest.approx(within_s, abs=1e-6)
-    assert asked[0] == 0.0
+    assert attempts[0] == 0.0
 
 
 def test_an_error_of_the_engine_is_raised(clock: VirtualClock) -> None:

@@ -19,9 +19,9 @@ def started() -> Iterator[list["subprocess.Popen[bytes]"]]:
     """The processes that the pool of this test has started."""
     processes: list[subprocess.Popen[bytes]] = []
     yield processes
-    for each in processes:
-        each.kill()
-        each.wait()
+    for process in processes:
+        process.kill()
+        process.wait()
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def address(started: list["subprocess.Popen[bytes]"]) -> Iterator[str]:
     yield f"localhost:{port}"
     server.stop(0)
     pool.close()
-    assert all(each.poll() is not None for each in started)
+    assert all(process.poll() is not None for process in started)
 
 
 def task_manager(address: str) -> grpc.Channel:
@@ -59,10 +59,10 @@ def test_a_task_manager_stops_its_own_worker(address: str, started: list["subpro
         start(one, "1-1")
         start(other, "1-1")
         stop(one, "1-1")
-        assert [each.poll() is None for each in started] == [False, True]
+        assert [process.poll() is None for process in started] == [False, True]
         start(one, "2-1")
         stop(other, "1-1")
-        assert [each.poll() is None for each in started] == [False, False, True]
+        assert [process.poll() is None for process in started] == [False, False, True]
 
 
 def test_a_connection_that_is_new_stops_no_worker_of_another(
@@ -72,10 +72,10 @@ def test_a_connection_that_is_new_stops_no_worker_of_another(
         start(one, "1-1")
         start(other, "1-1")
         stop(new, "1-1")  # whose it is cannot be known
-        assert [each.poll() is None for each in started] == [True, True]
+        assert [process.poll() is None for process in started] == [True, True]
         stop(other, "1-1")
         stop(new, "1-1")  # there is one left
-        assert [each.poll() is None for each in started] == [False, False]
+        assert [process.poll() is None for process in started] == [False, False]
 
 
 def test_it_names_the_variables_that_it_lacks(address: str, monkeypatch: pytest.MonkeyPatch) -> None:

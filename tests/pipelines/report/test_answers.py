@@ -42,8 +42,10 @@ def test_every_claim_is_marked_where_it_stands_and_counts_as_it_is_shown(page: P
     for configuration, query, answer in shown(page):
         assert all(answer["text"][start:end] == text for text, start, end, _ in answer["claims"])
         for metric, claims in (("Faithfulness", answer["claims"]), ("ContextRecall", answer["referenceClaims"])):
-            by_contexts = [[each for each in verdicts[:-1] if each] for *_, verdicts in claims]
-            supported = [any(verdict == "supported" for verdict, _ in said) for said in by_contexts]
+            by_contexts = [
+                [context_verdict for context_verdict in verdicts[:-1] if context_verdict] for *_, verdicts in claims
+            ]
+            supported = [any(verdict == "supported" for verdict, _ in cell) for cell in by_contexts]
             value = values[configuration][query][f"{metric}(judge=lexical)"]
             assert value == pytest.approx(sum(supported) / len(supported))
         assert 1 <= len(answer["contexts"]) <= int(configuration[-1])

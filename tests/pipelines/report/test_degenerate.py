@@ -20,13 +20,17 @@ SECOND_OF_TWO = 1 / math.log2(3)
 
 def coordinates(page: Page) -> list[float]:
     """Every number that says where something is drawn."""
-    words = [each for _, found in page.elements for name, each in found.items() if name in NUMBERS and each]
-    return [float(word) for each in words for word in re.split("[ ,]+", each)]
+    words = [
+        value for _, attributes in page.elements for name, value in attributes.items() if name in NUMBERS and value
+    ]
+    return [float(word) for value in words for word in re.split("[ ,]+", value)]
 
 
 def axes(page: Page) -> list[str]:
-    """What screen readers are told of every axis of a leaderboard."""
-    return [found["aria-label"] or "" for name, found in page.elements if found.get("class") == "bar axis"]
+    """The labels for screen readers of every axis of a leaderboard."""
+    return [
+        attributes["aria-label"] or "" for name, attributes in page.elements if attributes.get("class") == "bar axis"
+    ]
 
 
 @pytest.mark.parametrize("value", [0.0, 0.05, SECOND_OF_TWO, 0.5, 1.0, 5e-324, 12_000.0, math.nan])
@@ -43,7 +47,7 @@ def test_values_that_are_all_equal(
         assert "failed" in page.text
     else:
         assert len(axes(page)) == metrics
-        assert all(len(set(re.findall(r"from (\S+) to (\S+)", each)[0])) == 2 for each in axes(page))
+        assert all(len(set(re.findall(r"from (\S+) to (\S+)", label)[0])) == 2 for label in axes(page))
 
 
 @given(st.lists(st.floats(0.0, 1e6), min_size=1, max_size=4))

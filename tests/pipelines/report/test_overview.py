@@ -1,4 +1,4 @@
-"""What a report says first, and what it draws of parameters, cutoffs, earlier runs and the dataset's own files."""
+"""The summary of a report, and its plots of parameters, cutoffs, earlier runs and the dataset's own files."""
 
 import json
 import re
@@ -65,9 +65,9 @@ def test_the_card_says_what_the_tables_say(study: Study) -> None:
     facts = {fact.label: fact for fact in card(study)}
     best = study.results.leaderboard()[0]
     row = next(
-        each
-        for each in study.results.comparisons
-        if (each.config_id, each.slice, each.metric) == (best["config_id"], "all", "nDCG@10")
+        comparison
+        for comparison in study.results.comparisons
+        if (comparison.config_id, comparison.slice, comparison.metric) == (best["config_id"], "all", "nDCG@10")
     )
     assert facts["Best by nDCG@10"].value == best["name"]
     assert facts["Won : lost"].value == f"{row.wins} : {row.losses}"
@@ -94,26 +94,29 @@ def test_labels_of_a_grid_stand_for_its_values_wherever_these_are_shown(tmp_path
     assert rankbeam("evaluate", path, "--run-id", "r").exit_code == 0
     study = Study(Results(str(tmp_path / "out"), "r"))
     drawn = [plot(study, sweep, "nDCG@10") for sweep in sweeps(study)]
-    assert {each.parameter: sorted(label for label, _ in each.legend) for each in drawn if each} == {
+    assert {chart.parameter: sorted(label for label, _ in chart.legend) for chart in drawn if chart} == {
         "k1": ["bm25, top_k long", "bm25, top_k short"],
         "top_k": ["bm25, k1 high", "bm25, k1 low"],
     }
-    assert {value for each in drawn if each for _, value, _, _ in each.table} == {"low", "high", "short", "long"}
-    for each in drawn:
-        assert each is not None
-        assert re.findall(r'class="tick" text-anchor="middle">(\w+)<', each.picture) in (
+    assert {value for chart in drawn if chart for _, value, _, _ in chart.table} == {"low", "high", "short", "long"}
+    for chart in drawn:
+        assert chart is not None
+        assert re.findall(r'class="tick" text-anchor="middle">(\w+)<', chart.picture) in (
             ["low", "high"],
             ["short", "long"],
         )
     page = report.build(study.results)
-    assert {each.name: each.values for each in parameters(study)} == {"k1": ["low", "high"], "top_k": ["short", "long"]}
+    assert {one.name: one.values for one in parameters(study)} == {
+        "k1": ["low", "high"],
+        "top_k": ["short", "long"],
+    }
     for label in ("low", "high", "short", "long"):
         assert f">{label}</option>" in page
 
 
 def test_every_parameter_has_a_column_and_every_pair_a_map(study: Study, page: Page) -> None:
     known = parameters(study)
-    assert {each.name: each.values for each in known} == {"k1": ["0.9", "1.5"], "b": ["0.3", "0.75"]}
+    assert {parameter.name: parameter.values for parameter in known} == {"k1": ["0.9", "1.5"], "b": ["0.3", "0.75"]}
     (heat_map,) = heat_maps(study, "nDCG@10", known)
     cells = {
         (f"{heat_map.row.name}={value}", f"{heat_map.column.name}={other}"): mean
@@ -139,7 +142,7 @@ def test_parameters_that_follow_the_type_of_the_retriever_are_no_filters(study: 
     mixed = Study(Results(study.results.output, study.results.run_id))
     for row, parameters_ in zip(mixed.results.configurations, rows, strict=True):
         row["parameters"] = json.dumps(parameters_)
-    assert {each.name for each in parameters(mixed)} == {"type", "k1", "top_k"}
+    assert {parameter.name for parameter in parameters(mixed)} == {"type", "k1", "top_k"}
 
 
 def test_metrics_at_several_cutoffs_are_drawn_against_k(study: Study) -> None:
@@ -156,7 +159,7 @@ def test_the_precision_recall_curve_is_the_interpolated_one_of_trec_eval(study: 
     rows = study.results.table("rankings", ["config_id", "query_id", "documents"]).to_pylist()
     for place, name in study.titles.items():
         judged = [
-            Judged([qrels[row["query_id"]].get(each["doc_id"]) for each in row["documents"]], pool)
+            Judged([qrels[row["query_id"]].get(document["doc_id"]) for document in row["documents"]], pool)
             for row in rows
             if row["config_id"] == study.ids[place]
             for pool in [list(qrels[row["query_id"]].values())]
@@ -184,7 +187,7 @@ def test_documents_have_titles_and_texts_and_the_relevant_ones_that_are_missed_a
     assert all(text for _, text, _ in rankings["documents"])
     retrieved: dict[str, set[str]] = {}
     for row in study.results.table("rankings", ["query_id", "documents"]).to_pylist():
-        retrieved.setdefault(row["query_id"], set()).update(each["doc_id"] for each in row["documents"])
+        retrieved.setdefault(row["query_id"], set()).update(document["doc_id"] for document in row["documents"])
     relevant: dict[str, set[str]] = {}
     for line in (HELPDESK / FILES["qrels"]).read_text().splitlines()[1:]:
         query_id, doc_id, grade = line.split("\t")
@@ -202,11 +205,11 @@ def test_documents_have_titles_and_texts_and_the_relevant_ones_that_are_missed_a
 
 
 def test_provenance_is_recorded_without_secrets(page: Page, output: Path) -> None:
-    made = Results(str(output), "run-2").run["versions"]
-    assert made["command"].startswith("rankbeam evaluate ")
-    assert made["command"].endswith("--run-id run-2")
-    assert made["dataset.corpus"] == str(HELPDESK / "corpus.jsonl")
-    assert made["command"] in page.text
+    versions = Results(str(output), "run-2").run["versions"]
+    assert versions["command"].startswith("rankbeam evaluate ")
+    assert versions["command"].endswith("--run-id run-2")
+    assert versions["dataset.corpus"] == str(HELPDESK / "corpus.jsonl")
+    assert versions["command"] in page.text
 
 
 def test_a_run_is_compared_with_one_of_another_folder(output: Path, tmp_path: Path) -> None:

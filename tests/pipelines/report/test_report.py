@@ -1,4 +1,4 @@
-"""The HTML report without a browser: what stands in it, what it may do, and that no text becomes part of it."""
+"""The HTML report without a browser: its content, its restrictions, and the escaping of texts."""
 
 import base64
 import hashlib
@@ -37,7 +37,7 @@ def ids(page: Page) -> set[str | None]:
     return {attributes["id"] for _, attributes in page.elements if "id" in attributes}
 
 
-def made(values: np.ndarray, names: tuple[str, ...], documents: list[str] | None = None) -> ArrayRun:
+def array_run(values: np.ndarray, names: tuple[str, ...], documents: list[str] | None = None) -> ArrayRun:
     queries = [(f"q{place}", f"text {place}") for place in range(values.shape[1])]
     return ArrayRun(queries, names, ["AP"], values, documents, ("kind", ["a"] * len(queries)), "words")
 
@@ -74,7 +74,7 @@ def test_the_same_run_gives_the_same_page(demo: Results) -> None:
 
 
 def test_a_single_configuration_is_not_compared(tmp_path: Path) -> None:
-    page = Page.of(report.build(made(np.random.default_rng(0).random((1, 20, 1)), ("only",)).write(tmp_path)))
+    page = Page.of(report.build(array_run(np.random.default_rng(0).random((1, 20, 1)), ("only",)).write(tmp_path)))
     assert "comparisons" not in ids(page)
     assert not {"one", "other", "outcome", "histogram"} & ids(page)
     assert "only has AP" in page.text
@@ -83,7 +83,7 @@ def test_a_single_configuration_is_not_compared(tmp_path: Path) -> None:
 def test_a_failed_configuration_is_last_and_said_to_have_failed(tmp_path: Path) -> None:
     values = np.random.default_rng(0).random((3, 20, 1))
     values[0] = np.nan
-    page = Page.of(report.build(made(values, ("broken", "good", "better")).write(tmp_path)))
+    page = Page.of(report.build(array_run(values, ("broken", "good", "better")).write(tmp_path)))
     assert page.data["order"][-1] == 0
     assert "broken" in page.text
     assert "failed" in page.text
@@ -91,12 +91,12 @@ def test_a_failed_configuration_is_last_and_said_to_have_failed(tmp_path: Path) 
 
 
 def test_a_run_in_which_everything_failed_has_a_page(tmp_path: Path) -> None:
-    page = Page.of(report.build(made(np.full((2, 5, 1), np.nan), ("a", "b"), ["text"]).write(tmp_path)))
+    page = Page.of(report.build(array_run(np.full((2, 5, 1), np.nan), ("a", "b"), ["text"]).write(tmp_path)))
     assert "No configuration has a value of AP" in page.text
 
 
 def test_without_rankings_the_page_says_how_to_have_them(tmp_path: Path) -> None:
-    page = Page.of(report.build(made(np.random.default_rng(0).random((2, 20, 1)), ("a", "b")).write(tmp_path)))
+    page = Page.of(report.build(array_run(np.random.default_rng(0).random((2, 20, 1)), ("a", "b")).write(tmp_path)))
     assert page.data["rankings"] is None
     assert "rankings: true" in page.text
 
@@ -136,13 +136,13 @@ def test_sweeps_join_configurations_that_differ_in_one_parameter(tmp_path: Path)
         "metrics": ["nDCG@10"],
     }
     study = Study(run_experiment(tmp_path, grid))
-    found = {
+    lines = {
         sweep.parameter: {
-            line.label: [(value, study.names[each]) for value, each in line.points] for line in sweep.lines
+            line.label: [(value, study.names[place]) for value, place in line.points] for line in sweep.lines
         }
         for sweep in sweeps(study)
     }
-    assert found == {
+    assert lines == {
         "top_k": {f"bm25, b {b:g}": [(float(k), f"bm25:b={b},top_k={k}") for k in (1, 5, 10)] for b in (0.0, 0.75)},
         "retriever.b": {f"bm25, top_k {k}": [(b, f"bm25:b={b},top_k={k}") for b in (0.0, 0.75)] for k in (1, 5, 10)},
     }
@@ -156,7 +156,7 @@ DATASET = {"queries": "queries.jsonl", "qrels": "qrels/test.tsv", "corpus": "cor
 
 @pytest.mark.parametrize("names", [("v1", "v2"), ("gpt-4", "gpt-5"), ("rag-256", "rag-512", "rag-1024")])
 def test_a_number_in_a_name_is_no_sweep(tmp_path: Path, names: tuple[str, ...]) -> None:
-    run = made(np.random.default_rng(0).random((len(names), 20, 1)), names).write(tmp_path)
+    run = array_run(np.random.default_rng(0).random((len(names), 20, 1)), names).write(tmp_path)
     for place, row in enumerate(run.configurations):
         row["parameters"] = f'{{"retriever": {{"corpus": "c{place}"}}}}'
     assert sweeps(Study(run)) == []
@@ -165,7 +165,7 @@ def test_a_number_in_a_name_is_no_sweep(tmp_path: Path, names: tuple[str, ...]) 
 
 def test_configurations_that_differ_in_a_number_of_the_experiment_are_a_sweep(tmp_path: Path) -> None:
     names = ("small", "large", "other")
-    run = made(np.random.default_rng(0).random((3, 20, 1)), names).write(tmp_path)
+    run = array_run(np.random.default_rng(0).random((3, 20, 1)), names).write(tmp_path)
     for row, chunk in zip(run.configurations, (256, 512, None), strict=True):
         row["parameters"] = f'{{"retriever": {{"chunk": {json.dumps(chunk)}}}}}'
     (sweep,) = sweeps(Study(run))
@@ -177,7 +177,7 @@ def test_configurations_that_differ_in_a_number_of_the_experiment_are_a_sweep(tm
 def test_queries_are_compared_in_the_direction_of_the_comparisons(tmp_path: Path, best: int) -> None:
     values = np.random.default_rng(0).random((3, 20, 1)) / 2
     values[best] += 0.5
-    study = Study(made(values, ("one", "two", "three")).write(tmp_path))
+    study = Study(array_run(values, ("one", "two", "three")).write(tmp_path))
     assert study.baseline == 0
     one, other = study.pair
     assert other == study.baseline  # "configuration minus baseline", as the comparisons are
@@ -209,7 +209,7 @@ def test_no_text_of_a_user_becomes_part_of_the_page(tmp_path: Path) -> None:
 def test_the_page_may_load_nothing_and_run_only_its_own_script(demo: Results) -> None:
     page = report.build(demo)
     policy = Page.of(page).elements
-    (allowed,) = [each["content"] for name, each in policy if "http-equiv" in each]
+    (allowed,) = [meta["content"] for name, meta in policy if "http-equiv" in meta]
     assert allowed is not None
     rules = dict(rule.split(" ", 1) for rule in allowed.split("; "))
     for rule, element in (("style-src", "style"), ("script-src", "script")):
@@ -218,7 +218,7 @@ def test_the_page_may_load_nothing_and_run_only_its_own_script(demo: Results) ->
         assert rules.pop(rule) == f"'sha256-{digest}'"
     assert rules == {"default-src": "'none'", "img-src": "data:", "base-uri": "'none'", "form-action": "'none'"}
     for name, attributes in policy:
-        assert not [each for each in attributes if each.startswith("on") or each in ("style", "src", "srcdoc")], name
+        assert not [meta for meta in attributes if meta.startswith("on") or meta in ("style", "src", "srcdoc")], name
         assert (attributes.get("href") or "#").startswith(("#", "data:,"))
 
 
@@ -242,7 +242,7 @@ def test_a_large_run_keeps_the_queries_that_differ_most(tmp_path: Path) -> None:
     for other in (1, 2):
         differences = study.values.differences(0, other, 0)
         order = np.argsort(differences)
-        extremes = [study.values.ids[int(each)].as_py() for each in (*order[:50], *order[-50:])]
+        extremes = [study.values.ids[int(place)].as_py() for place in (*order[:50], *order[-50:])]
         assert chosen.issuperset(extremes)
         stored = next(h for h in data["histograms"] if h["metric"] == 0 and h["configuration"] == other)
         assert stored["wins"] + stored["ties"] + stored["losses"] == 3_000
@@ -253,11 +253,13 @@ def test_many_configurations_are_bounded_and_the_page_says_so(tmp_path: Path) ->
     values = np.random.default_rng(0).random((60, 10, 3))
     names = [f"system {place:02}" for place in range(60)]
     queries = [(f"q{place}", "text") for place in range(10)]
-    made = ArrayRun(queries, names, ["AP", "RR", "P@5"], values, None, ("kind", ["a"] * 10), "many", all_pairs=True)
-    results = made.write(tmp_path)
+    run = ArrayRun(queries, names, ["AP", "RR", "P@5"], values, None, ("kind", ["a"] * 10), "many", all_pairs=True)
+    results = run.write(tmp_path)
     study = Study(results)
     assert study.baseline == 0
-    assert {each for each, other, metric in study.overall if (other, metric) == (0, "RR")} == set(range(1, 60))
+    assert {configuration for configuration, other, metric in study.overall if (other, metric) == (0, "RR")} == set(
+        range(1, 60)
+    )
     best = study.order("P@5")[:16]
     assert all((max(pair), min(pair), "P@5") in study.overall for pair in itertools.combinations(best, 2))
     assert len(study.comparisons) < results.table("comparisons").num_rows
@@ -269,11 +271,11 @@ def test_many_configurations_are_bounded_and_the_page_says_so(tmp_path: Path) ->
 def test_rankings_are_those_of_the_largest_differences(tmp_path: Path) -> None:
     values = Study(large_run(tmp_path, 3_000, 3, 2)).values
     pairs = [(2, 0), (1, 0)]
-    wanted = wanted_rankings(values, pairs)
-    assert len(wanted) <= 2_000
+    rankings = wanted_rankings(values, pairs)
+    assert len(rankings) <= 2_000
     for one, other in pairs:
         order = np.argsort(values.differences(0, one, other)).tolist()
-        assert {(each, query) for query in (*order[:50], *order[-20:]) for each in (one, other)} <= wanted
+        assert {(place, query) for query in (*order[:50], *order[-20:]) for place in (one, other)} <= rankings
 
 
 @pytest.mark.campaign

@@ -1,4 +1,4 @@
-"""Which run is meant where none is named: the latest of the experiment asked about, and never the run itself."""
+"""The default run is the latest of the requested experiment, and never the run itself."""
 
 import json
 import shutil
@@ -86,15 +86,15 @@ def test_the_latest_run_of_a_folder_is_that_of_the_experiment_asked_about(
     assert f"{output}: holds runs of 2 experiments (ads, search); choose one with --experiment-name" in refused.stderr
     unknown = rankbeam(*words, "--experiment-name", "seach")
     assert "no finished run of the experiment 'seach'; there are runs of ads, search" in unknown.stderr
-    asked = rankbeam(*words, "--experiment-name", "search")
+    outcome = rankbeam(*words, "--experiment-name", "search")
     if command == "report":
         assert "run <bdi>bad</bdi>" in page.read_text()
     elif command == "compare":
-        assert json.loads(asked.stdout)["run"]["run_id"] == "bad"
+        assert json.loads(outcome.stdout)["run"]["run_id"] == "bad"
     elif command == "gate":
-        assert asked.status == MISSED
+        assert outcome.status == MISSED
     else:
-        assert "'nowhere' is not a BigQuery dataset" in asked.stderr
+        assert "'nowhere' is not a BigQuery dataset" in outcome.stderr
 
 
 def test_an_experiment_that_holds_the_gates_says_which_runs_are_meant(output: Path, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_an_experiment_that_holds_the_gates_says_which_runs_are_meant(output: Pa
 
 def test_each_experiment_has_a_latest_run_in_duckdb(output: Path) -> None:
     with duckdb.connect(warehouse.build(str(output))) as connection:
-        found = connection.execute("SELECT experiment, run_id FROM run_history WHERE is_latest").fetchall()
-        assert sorted(found) == [("ads", "other"), ("search", "bad")]
+        rows = connection.execute("SELECT experiment, run_id FROM run_history WHERE is_latest").fetchall()
+        assert sorted(rows) == [("ads", "other"), ("search", "bad")]
         best = connection.execute("SELECT DISTINCT run_id FROM leaderboard WHERE is_latest").fetchall()
         assert sorted(best) == [("bad",), ("other",)]

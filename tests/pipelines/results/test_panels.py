@@ -41,7 +41,7 @@ def results(folder: Path) -> Results:
 def share(run: JudgedRun, name: str, metric: str) -> float:
     """The failure rate, from the cells."""
     states = [cell[0] for cell in run.cells[name, metric].values()]
-    return states.count("failed") / max(1, sum(each != "missing" for each in states))
+    return states.count("failed") / max(1, sum(state != "missing" for state in states))
 
 
 def test_views_say_what_the_tables_say(folder: Path) -> None:
@@ -49,9 +49,9 @@ def test_views_say_what_the_tables_say(folder: Path) -> None:
     with duckdb.connect(warehouse.build(str(folder)), read_only=True) as connection:
         connection.execute("SET TimeZone = 'UTC'")
         for view in sorted(views.sources()):
-            found = connection.sql(f'FROM "{view}"').to_arrow_table().to_pylist()
+            records = connection.sql(f'FROM "{view}"').to_arrow_table().to_pylist()
             rows = list(getattr(expected, view)())
-            assert sorted(map(comparable, found)) == sorted(map(comparable, rows)), view
+            assert sorted(map(comparable, records)) == sorted(map(comparable, rows)), view
 
 
 def comparable(row: dict[str, object]) -> str:
@@ -66,11 +66,11 @@ def test_an_earlier_run_beside_it_has_nothing_undefined(run: JudgedRun, tmp_path
     for name, dropped in (("configuration_metrics", ["panel", "undefined"]), ("query_metrics", ["metrics"])):
         table = pq.read_table(folder / name)
         if name == "query_metrics":
-            kept = [
+            rows = [
                 [{key: item[key] for key in ("metric", "value")} for item in items if item["metric"] not in JUDGED]
                 for items in table["metrics"].to_pylist()
             ]
-            table = table.drop_columns(dropped).append_column("metrics", [kept])
+            table = table.drop_columns(dropped).append_column("metrics", [rows])
         else:
             table = table.drop_columns(dropped)
         old = table.set_column(0, "run_id", [["old"] * len(table)])
@@ -90,14 +90,14 @@ def test_an_earlier_run_beside_it_has_nothing_undefined(run: JudgedRun, tmp_path
 def test_what_was_written_is_compared_as_in_the_run_itself(run: JudgedRun, folder: Path) -> None:
     outcome = rankbeam("compare", str(folder), "--format", "json", "--all-pairs", "--slice", "all", "--slice", "kind")
     assert outcome.status == 0, outcome.stderr
-    found = {
+    rows = {
         (row["config_id"], row["baseline_id"], row["slice"], row["metric"]): row
         for row in json.loads(outcome.stdout)["comparisons"]
     }
     expected = comparisons_of(run.estimates())
-    assert found.keys() == {(row.config_id, row.baseline, row.slice, row.metric) for row in expected}
+    assert rows.keys() == {(row.config_id, row.baseline, row.slice, row.metric) for row in expected}
     for row in expected:
-        same = found[row.config_id, row.baseline, row.slice, row.metric]
+        same = rows[row.config_id, row.baseline, row.slice, row.metric]
         for name in ("difference", "ci_low", "ci_high", "p_value", "p_adjusted", "queries", "unpaired", "wins"):
             assert same[name] == getattr(row, name), (row, name)
 
@@ -114,9 +114,9 @@ def test_a_gate_on_failures_is_of_the_worst_panel_or_of_the_metric_that_it_names
     named = {} if metric is None else {"metric": metric}
     gates = write(tmp_path / "gates.yaml", json.dumps({"gates": [{"value": "failure_rate", "at_most": 0.0, **named}]}))
     outcome = rankbeam("gate", str(folder), "--experiment", str(gates), "--format", "json")
-    found = {each["configuration"]: each["found"] for each in json.loads(outcome.stdout)["checks"]}
-    rates = {name: [share(run, name, each) for each in METRICS if metric in (None, each)] for name in NAMES}
-    assert found == pytest.approx({name: max(of) for name, of in rates.items()})
+    values = {row["configuration"]: row["found"] for row in json.loads(outcome.stdout)["checks"]}
+    rates = {name: [share(run, name, shown) for shown in METRICS if metric in (None, shown)] for name in NAMES}
+    assert values == pytest.approx({name: max(of) for name, of in rates.items()})
 
 
 def test_too_many_failures_are_those_of_the_worst_panel(run: JudgedRun, results: Results) -> None:
@@ -133,10 +133,12 @@ def test_the_report_knows_the_status_of_every_metric(run: JudgedRun, results: Re
     for configuration, name in enumerate(NAMES):
         for place, metric in enumerate(METRICS):
             status = values.judged[place] if metric in JUDGED else values.status
-            cells = [run.cells[name, metric][each] for each in ids]
-            assert [LABELS[each] for each in status[configuration]] == [cell[0] for cell in cells]
-            found = values.values[place, configuration].tolist()
-            assert found == pytest.approx([float("nan") if cell[1] is None else cell[1] for cell in cells], nan_ok=True)
+            cells = [run.cells[name, metric][query_id] for query_id in ids]
+            assert [LABELS[query_id] for query_id in status[configuration]] == [cell[0] for cell in cells]
+            actual = values.values[place, configuration].tolist()
+            assert actual == pytest.approx(
+                [float("nan") if cell[1] is None else cell[1] for cell in cells], nan_ok=True
+            )
     assert Study(results).metrics == list(METRICS)
     page = report.build(results)
     assert "<td>Faithfulness</td>" in page
@@ -145,7 +147,7 @@ def test_the_report_knows_the_status_of_every_metric(run: JudgedRun, results: Re
 
 def test_tables_for_people_count_each_metric_by_itself(results: Results) -> None:
     rows = {metric: results.means["base", "all", metric] for metric in METRICS}
-    assert {metric: row.undefined > 0 for metric, row in rows.items()} == {each: each in JUDGED for each in METRICS}
-    assert {metric: results.is_judged(metric) for metric in METRICS} == {each: each in JUDGED for each in METRICS}
+    assert {metric: row.undefined > 0 for metric, row in rows.items()} == {name: name in JUDGED for name in METRICS}
+    assert {metric: results.is_judged(metric) for metric in METRICS} == {name: name in JUDGED for name in METRICS}
     query = next(iter(results.query_metrics("base")))
     assert query["statuses"].keys() == set(JUDGED)

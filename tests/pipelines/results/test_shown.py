@@ -1,4 +1,4 @@
-"""What is read of a run whose rows lie elsewhere: means whole, and a sample of the queries."""
+"""Rows read of a run in another place: means whole, and a sample of the queries."""
 
 from pathlib import Path
 
@@ -19,11 +19,11 @@ PARTS = 3
 @pytest.fixture
 def run(tmp_path: Path) -> Results:
     """A run whose values are in three files of as many queries, as three workers write them."""
-    made = judged_run(1, queries=60, buckets=PARTS)
-    made.write(tmp_path)
+    run = judged_run(1, queries=60, buckets=PARTS)
+    run.write(tmp_path)
     folder = tmp_path / "query_metrics" / RUN_ID
     whole = pq.read_table(folder / "part-0.parquet")
-    for number, partition in enumerate(made.partitions):
+    for number, partition in enumerate(run.partitions):
         ids = partition.queries["query_id"].to_pylist()
         pq.write_table(
             whole.filter(pa.compute.is_in(whole["query_id"], pa.array(ids))), folder / f"part-{number}.parquet"
@@ -49,7 +49,7 @@ def test_a_run_with_few_rows_is_read_whole(run: Results) -> None:
 @pytest.mark.parametrize(("parts", "read"), [(0, 1), (1, 1), (2, 2)])
 def test_of_a_large_table_whole_files_are_read(run: Results, parts: int, read: int) -> None:
     some = sampled(run, most(run, parts))
-    assert queries(some) == {each for each in queries(run) if int(each[1]) < read}
+    assert queries(some) == {query_id for query_id in queries(run) if int(query_id[1]) < read}
     assert [row["query_id"] for row in some.query_metrics("base")] == sorted(queries(some))
     assert some.means == run.means
     assert some.comparisons == run.comparisons

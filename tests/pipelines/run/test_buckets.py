@@ -1,4 +1,4 @@
-"""How many buckets: none outgrows memory, whatever the run, and small runs have few."""
+"""Numbers of buckets: none outgrows memory, whatever the run, and small runs have few."""
 
 import os
 from pathlib import Path
@@ -29,8 +29,8 @@ def test_more_data_have_no_fewer_buckets(largest: int, rest: int, more: int) -> 
     assert number_of(largest, largest + rest) <= number_of(largest, largest + rest + more)
 
 
-def asked(folder: Path, queries: int, configurations: int, top_k: int) -> int:
-    """Buckets of an experiment whose file of queries is as large as that of so many of 64 bytes."""
+def calls_of(folder: Path, queries: int, configurations: int, top_k: int) -> int:
+    """Buckets of an experiment whose file of queries has the size of this number of 64-byte queries."""
     path = write(folder / "queries.jsonl", json_texts([("q1", "alpha")]))
     write(folder / "qrels", trec_qrels([("q1", "d1", 1.0)]))
     http = {"type": "http", "method": "GET", "results": "results", "id": "id"}
@@ -57,14 +57,14 @@ def asked(folder: Path, queries: int, configurations: int, top_k: int) -> int:
 def test_queries_configurations_and_results_count(
     tmp_path: Path, queries: int, configurations: int, top_k: int, expected: int
 ) -> None:
-    assert asked(tmp_path, queries, configurations, top_k) == pytest.approx(expected, rel=0.01)
+    assert calls_of(tmp_path, queries, configurations, top_k) == pytest.approx(expected, rel=0.01)
 
 
 def test_many_runs_count_together(tmp_path: Path) -> None:
     write(tmp_path / "qrels", trec_qrels([("q1", "d1", 1.0)]))
     names = [f"r{n}" for n in range(40)]
     paths = {name: write(tmp_path / name, trec_run([("q1", "d1", 1.0)])) for name in names}
-    configurations = [{"name": each, "retriever": {"type": "run_file", "path": each}} for each in names]
+    configurations = [{"name": run, "retriever": {"type": "run_file", "path": run}} for run in names]
     base = {"dataset": {"qrels": "qrels"}, "configurations": configurations}
     experiment = load_experiment(write_experiment(tmp_path, base))
     for path in paths.values():

@@ -1,4 +1,4 @@
-"""A metric that looks at more documents than `top_k` leaves: R@100 of ten is R@10, and is said to be so."""
+"""A metric that looks at more documents than `top_k` leaves: R@100 of ten is R@10, and is marked."""
 
 import json
 import re
@@ -41,13 +41,13 @@ def test_it_is_marked_in_every_leaderboard(experiment: str, tmp_path: Path) -> N
             if "top_k=" in line or r"top\_k=" in line
         ]
         assert sum("looks at more documents than top" in line for line in lines) == 1
-    assert all(sorted(map(len, found[:2])) == [0, 2] for found in marked.values()), marked
-    found = json.loads(rankbeam("evaluate", experiment, "--format", "json").stdout)
-    assert {row["configuration"]: row["cut_short"] for row in found["leaderboard"]} == {
+    assert all(sorted(map(len, places[:2])) == [0, 2] for places in marked.values()), marked
+    places = json.loads(rankbeam("evaluate", experiment, "--format", "json").stdout)
+    assert {row["configuration"]: row["cut_short"] for row in places["leaderboard"]} == {
         "bm25:top_k=10": ["R@100", "P@20"],
         "bm25:top_k=100": [],
     }
-    assert WARNING.removeprefix("warning: ").strip() in found["warnings"]
+    assert WARNING.removeprefix("warning: ").strip() in places["warnings"]
     page = (tmp_path / "out" / "report.html").read_text()
     assert page.count(">†</abbr>") == 4  # once in the board of each metric, once among all metrics
     assert page.count("† looks at more documents than top_k leaves") == 2

@@ -1,5 +1,5 @@
 # ruff: noqa: F811  fixtures are named as what they give
-"""Tables to paste: what stands in them, and that names of any kind leave them whole."""
+"""Tables to paste: their content, and names of any kind leave them whole."""
 
 import itertools
 import re
@@ -37,7 +37,7 @@ def compared(results: Results, rows: Sequence[Row]) -> Results:
     ids = {row["name"]: row["config_id"] for row in results.configurations}
     common = {name: results.run[name] for name in ("run_id", "experiment", "started_at")}
     nothing = dict.fromkeys(("queries", "unpaired", "wins", "ties", "losses"), 0)
-    named = [row | {each: ids[row[each]] for each in ("config_id", "baseline")} for row in rows]
+    named = [row | {column: ids[row[column]] for column in ("config_id", "baseline")} for row in rows]
     return rewritten(results, "comparisons", [common | nothing | {"slice": "all"} | row for row in named])
 
 
@@ -55,7 +55,7 @@ def superscripts(results: Results) -> dict[tuple[str, str], set[str]]:
         assert names[letter] == name
         for metric, cell in zip(metrics, cells, strict=True):
             raised = re.search(r"\$\^\{([a-z]*)\}\$", re.sub(r"\\hphantom\{.*\}", "", cell))
-            assert {names[each] for each in (raised[1] if raised else "")} == shown[name, metric]
+            assert {names[mark] for mark in (raised[1] if raised else "")} == shown[name, metric]
     return shown
 
 
@@ -63,7 +63,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values, as in Holm's paper: the smallest counts as often as there are tests, the next once less."""
     adjusted = dict.fromkeys(range(len(p_values)), 1.0)
     highest = 0.0
-    for done, place in enumerate(sorted(adjusted, key=lambda each: p_values[each])):
+    for done, place in enumerate(sorted(adjusted, key=lambda pair: p_values[pair])):
         highest = max(highest, (len(p_values) - done) * p_values[place])
         adjusted[place] = min(1.0, highest)
     return list(adjusted.values())
@@ -135,7 +135,7 @@ def test_superscripts_of_all_pairs_in_either_direction(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "shown"),
+    ("row", "shown"),
     [
         ({"difference": 0.1, "p_value": 0.001, "p_adjusted": 0.05}, ("strong", "weak")),
         ({"difference": 0.1, "p_value": 0.001, "p_adjusted": 0.0501}, None),
@@ -147,14 +147,14 @@ def test_superscripts_of_all_pairs_in_either_direction(tmp_path: Path) -> None:
         ({"difference": 0.1, "p_value": 0.001, "p_adjusted": 0.01, "slice": "kind=easy"}, None),
     ],
 )
-def test_what_counts_as_significant(results: Results, given: Row, shown: tuple[str, str] | None) -> None:
-    changed = compared(results, [{"config_id": "strong", "baseline": "weak", "metric": "RR@10", **given}])
-    found = {(name, other) for (name, _), others in superscripts(changed).items() for other in others}
-    assert found == ({shown} if shown else set())
-    said = show.as_markdown(changed) + show.as_latex(changed)
-    anything = given["p_value"] is not None and "slice" not in given
-    assert ("uperscripts" in said) is anything
-    assert ("without correction" in said) is (anything and given["p_adjusted"] is None)
+def test_what_counts_as_significant(results: Results, row: Row, shown: tuple[str, str] | None) -> None:
+    changed = compared(results, [{"config_id": "strong", "baseline": "weak", "metric": "RR@10", **row}])
+    pairs = {(name, other) for (name, _), others in superscripts(changed).items() for other in others}
+    assert pairs == ({shown} if shown else set())
+    text = show.as_markdown(changed) + show.as_latex(changed)
+    anything = row["p_value"] is not None and "slice" not in row
+    assert ("uperscripts" in text) is anything
+    assert ("without correction" in text) is (anything and row["p_adjusted"] is None)
 
 
 def test_the_level_is_that_of_the_confidence(tmp_path: Path) -> None:

@@ -32,14 +32,19 @@ EXAMPLE = str(REPOSITORY / "examples" / "helpdesk" / "experiment.yaml")
 
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(names, min_size=4, max_size=4))
-def test_names_of_any_kind_are_shown_as_they_are(results: Results, given: list[str]) -> None:
+def test_names_of_any_kind_are_shown_as_they_are(results: Results, hostile: list[str]) -> None:
     changed = rewritten(
         results,
         "configurations",
-        [row | {"name": name} for row, name in zip(results.configurations, given, strict=False)],
+        [row | {"name": name} for row, name in zip(results.configurations, hostile, strict=False)],
     )
-    changed = rewritten(changed, "runs", [row | {"experiment": given[3]} for row in results.table("runs").to_pylist()])
-    plain = ["".join(each if each.isprintable() else " " for each in row["name"]) for row in changed.leaderboard()]
+    changed = rewritten(
+        changed, "runs", [row | {"experiment": hostile[3]} for row in results.table("runs").to_pylist()]
+    )
+    plain = [
+        "".join(character if character.isprintable() else " " for character in row["name"])
+        for row in changed.leaderboard()
+    ]
     (table,) = markdown_tables(show.as_markdown(changed))
     assert [text_of(row[1]).strip() for row in table[1:]] == [name.strip() for name in plain]
     assert {len(row) for row in table} == {len(METRICS) + 3}
@@ -55,7 +60,7 @@ def read_latex(text: str) -> str:
     """The text that LaTeX prints for escaped text, which may have no command of any other kind."""
     escapes = r'\\text(\w+)\{\}|\{\\string(")\}|\\([&%$#_{}])|(-)\{\}(?=-)|([^&%$#_{}~^\\<>|"])'
     assert re.fullmatch(f"(?:{escapes})*", text)
-    return "".join(WORDS.get("".join(found), "".join(found)) for found in re.findall(escapes, text))
+    return "".join(WORDS.get("".join(letters), "".join(letters)) for letters in re.findall(escapes, text))
 
 
 @pytest.mark.parametrize(
@@ -124,12 +129,12 @@ def test_the_example_as_csv_and_latex(tmp_path: Path) -> None:
 
 def test_runs_are_scored_into_tables_too(finished: Results) -> None:
     folder = Path(finished.output).parent
-    given = ["score", str(folder / "qrels.txt"), str(folder / "strong.run"), str(folder / "weak.run"), "-m", "RR"]
-    outcome = rankbeam(*given, "--format", "latex")
+    arguments = ["score", str(folder / "qrels.txt"), str(folder / "strong.run"), str(folder / "weak.run"), "-m", "RR"]
+    outcome = rankbeam(*arguments, "--format", "latex")
     assert outcome.status == 0, outcome.stderr
     check_latex(outcome.stdout)
     assert outcome.stdout.endswith("\\end{table}\n")
     assert [row[1] for row in latex_rows(outcome.stdout)] == ["strong", "weak"]
-    outcome = rankbeam(*given, "--format", "markdown", "--per-query")
+    outcome = rankbeam(*arguments, "--format", "markdown", "--per-query")
     assert (outcome.status, outcome.stdout) == (2, "")
     assert "--per-query" in outcome.stderr

@@ -1,4 +1,4 @@
-"""A configuration whose every call failed may be any good: nothing is said of it but that it has no value."""
+"""A configuration whose every call failed may be any good: it only has no value."""
 
 from collections.abc import Iterator
 
@@ -46,19 +46,19 @@ PAGES = {
 
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[str, Results]]]:
-    """What `evaluate` prints of every run, and its results."""
+    """The output of `evaluate` for every run, and its results."""
     folder = tmp_path_factory.mktemp("failed")
-    found = {}
+    output = {}
     with pytest.MonkeyPatch.context() as monkeypatch:
         install(folder, monkeypatch)
         for run_id, configurations in RUNS.items():
-            given = {"name": run_id, "output": {"path": "out"}, **experiment(folder, configurations, slices=[])}
+            content = {"name": run_id, "output": {"path": "out"}, **experiment(folder, configurations, slices=[])}
             path = folder / "experiment.yaml"
-            path.write_text(yaml.safe_dump(given), encoding="utf-8")
+            path.write_text(yaml.safe_dump(content), encoding="utf-8")
             outcome = rankbeam("evaluate", path, "--run-id", run_id)
             assert outcome.exit_code == 0, outcome.stderr
-            found[run_id] = outcome.stdout, find_run(str(folder / "out"), run_id)
-        yield found
+            output[run_id] = outcome.stdout, find_run(str(folder / "out"), run_id)
+        yield output
     registered.cache_clear()
 
 

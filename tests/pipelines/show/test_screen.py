@@ -21,7 +21,7 @@ from support.runs import run_experiment
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table, pieces
 
-SAID = re.compile(r"Left out to fit \d+ characters: (.*?)\. --wide shows all columns\.", re.DOTALL)
+LEFT_OUT = re.compile(r"Left out to fit \d+ characters: (.*?)\. --wide shows all columns\.", re.DOTALL)
 NUMBERS = ["difference", "interval", "p", "queries"]
 
 texts = st.text(st.sampled_from("ab日, :=-é"), max_size=60)
@@ -55,7 +55,7 @@ def in_terminal(columns: int, *arguments: str) -> list[str]:
 def test_a_comparison_fits_the_terminal_and_names_what_it_leaves_out(output: str) -> None:
     lines = in_terminal(80, "compare", output)
     assert max(map(len, lines)) <= 80
-    (left_out,) = SAID.findall(" ".join(lines))
+    (left_out,) = LEFT_OUT.findall(" ".join(lines))
     whole = rankbeam("compare", output).stdout.splitlines()
     headings = re.split(r"\s{3,}", whole[0])
     assert set(left_out.split(", ")) < set(headings)
@@ -78,7 +78,7 @@ def sheet(names: list[str]) -> Table:
 def test_a_table_fits_and_holds_every_letter_of_a_name(names: list[str], width: int) -> None:
     shown = Screen(width).table(sheet(names))
     assert max(map(cell_len, shown.splitlines())) <= width
-    written = re.sub(r"[\s\d]", "", SAID.sub("", shown))
+    written = re.sub(r"[\s\d]", "", LEFT_OUT.sub("", shown))
     for name in names:
         assert re.sub(r"\s", "", name) in written
 

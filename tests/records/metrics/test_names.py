@@ -184,10 +184,10 @@ def test_options_and_the_cutoff_reach_the_formula() -> None:
 def test_only_chunk_metrics_see_every_chunk() -> None:
     qrels, rows = {"q": {"a": 1.0, "b": 1.0}}, [("q", "a", 3.0), ("q", "a", 2.0), ("q", "b", 1.0)]
     documents, chunks = assessment_of(qrels, rows), assessment_of(qrels, rows, chunks=True)
-    asked = [parse_metric(name) for name in ("P@3", "chunk_P@3", "R@2", "chunk_R@2")]
-    np.testing.assert_array_equal(metric_values(asked, documents, chunks), [[2 / 3, 1.0, 1.0, 0.5]])
+    metrics = [parse_metric(name) for name in ("P@3", "chunk_P@3", "R@2", "chunk_R@2")]
+    np.testing.assert_array_equal(metric_values(metrics, documents, chunks), [[2 / 3, 1.0, 1.0, 0.5]])
     with pytest.raises(ValueError, match="chunk_P@3"):
-        metric_values(asked, documents, None)
+        metric_values(metrics, documents, None)
 
 
 def test_no_metrics_make_a_table_without_columns() -> None:

@@ -38,7 +38,7 @@ def comparisons(run: JudgedRun) -> dict[tuple[str, str, str, str], Comparison]:
 
 def of_slice(cells: dict[str, Cell], name: str) -> dict[str, Cell]:
     parity = {"kind=0": 0, "kind=1": 1}.get(name)
-    return {each: cell for each, cell in cells.items() if parity is None or int(each[-3:]) % 2 == parity}
+    return {query_id: cell for query_id, cell in cells.items() if parity is None or int(query_id[-3:]) % 2 == parity}
 
 
 def test_means_counts_and_bounds(run: JudgedRun, means: dict[tuple[str, str, str], ConfigurationMetric]) -> None:
@@ -46,7 +46,7 @@ def test_means_counts_and_bounds(run: JudgedRun, means: dict[tuple[str, str, str
     for (config, name, metric), row in means.items():
         cells = of_slice(run.cells[config, metric], name).values()
         states, values = [cell[0] for cell in cells], [cell[1] for cell in cells if cell[1] is not None]
-        counts = [states.count(each) for each in ("empty", "failed", "missing", "undefined")]
+        counts = [states.count(state) for state in ("empty", "failed", "missing", "undefined")]
         assert [row.empty, row.failed, row.missing, row.undefined] == counts
         assert (row.queries, row.panel) == (len(values), metric if metric in JUDGED else "retrieval")
         if not values:
@@ -65,7 +65,7 @@ def test_intervals_are_students_of_the_queries_with_a_value_and_of_one_more_at_e
 ) -> None:
     for config, metric in product(NAMES[:2], ("Faithfulness", "AnswerRelevance(ragas)", "RR")):
         row = means[config, "all", metric]
-        scored = {each: cell[1] for each, cell in run.cells[config, metric].items() if cell[1] is not None}
+        scored = {query_id: cell[1] for query_id, cell in run.cells[config, metric].items() if cell[1] is not None}
         ends = [-1.0 if metric == "AnswerRelevance(ragas)" else 0.0, 1.0]
         more = [*scored.values(), *ends]
         low, high = stats.t.interval(0.95, len(scored) - 1, np.mean(more), stats.sem(more))
@@ -86,12 +86,12 @@ def test_differences_are_over_the_queries_that_both_have(
     run: JudgedRun, comparisons: dict[tuple[str, str, str, str], Comparison]
 ) -> None:
     for (one, other, name, metric), row in comparisons.items():
-        ours, theirs = (of_slice(run.cells[each, metric], name) for each in (one, other))
-        pairs = {each: (ours[each][1], theirs[each][1]) for each in ours}
-        both = {each: a - b for each, (a, b) in pairs.items() if a is not None and b is not None}
+        ours, theirs = (of_slice(run.cells[configuration, metric], name) for configuration in (one, other))
+        pairs = {query: (ours[query][1], theirs[query][1]) for query in ours}
+        both = {query: a - b for query, (a, b) in pairs.items() if a is not None and b is not None}
         assert row.unpaired == sum((a is None) != (b is None) for a, b in pairs.values())
         assert (row.queries, row.wins, row.losses) == (
-            len(both), sum(each > 0 for each in both.values()), sum(each < 0 for each in both.values()),
+            len(both), sum(value > 0 for value in both.values()), sum(value < 0 for value in both.values()),
         )  # fmt: skip
         if both:
             assert row.difference == float(sum(map(Fraction, both.values())) / len(both))
@@ -116,12 +116,14 @@ def test_what_is_compared_over_few_queries_of_one_panel_only_is_left_out_there(
 def test_a_judge_that_is_down_moves_no_metric_of_rankings() -> None:
     run = judged_run(1)
     partitions = [
-        replace(each, configurations=tuple(replace(one, panels=(one.retrieval,)) for one in each.configurations))
-        for each in run.partitions
+        replace(
+            partition, configurations=tuple(replace(one, panels=(one.retrieval,)) for one in partition.configurations)
+        )
+        for partition in run.partitions
     ]
     alone = JudgedRun(replace(run.evaluation, metrics=run.evaluation.retrieval), partitions, {})
     for table in (metrics_table, lambda estimates, _: comparisons_table(estimates)):
-        together, apart = (table(each.estimates(), each.evaluation).to_pylist() for each in (run, alone))
+        together, apart = (table(some.estimates(), some.evaluation).to_pylist() for some in (run, alone))
         assert [row for row in together if row["metric"] not in JUDGED] == apart
 
 
@@ -131,7 +133,7 @@ def test_every_query_keeps_the_status_and_the_reason_of_each_judged_metric(run: 
             for row in table.to_pylist():
                 cells = {metric: run.cells[name, metric][row["query_id"]] for metric in METRICS}
                 assert row["status"] == cells["RR"][0]
-                shown = [each for each in METRICS if each in JUDGED or cells[each][1] is not None]
+                shown = [metric for metric in METRICS if metric in JUDGED or cells[metric][1] is not None]
                 assert [item["metric"] for item in row["metrics"]] == shown
                 for item in row["metrics"]:
                     status, value, reason = cells[item["metric"]]

@@ -15,7 +15,7 @@ from rankbeam.transforms.records.rankings.contexts import Contexts, Passage, con
 
 Document = tuple[str, float, str | None]
 QUERIES = ["q1", "q2", "q3"]
-GIVEN = Source(None, 10, False)
+SOURCE = Source(None, 10, False)
 READ = Source("run.trec", None, True)
 ANSWERS: Mapping[str, Sequence[Document]] = {
     "q1": [("b", 0.1, "text of b"), ("a", 0.3, "text of a"), ("b", 0.5, "another chunk of b"), ("c", 0.7, None)],
@@ -24,7 +24,7 @@ ANSWERS: Mapping[str, Sequence[Document]] = {
 
 
 def test_a_service_s_order_is_kept_and_every_chunk_is_a_context() -> None:
-    first, second, third = contexts(GIVEN, ANSWERS, {0: 3})
+    first, second, third = contexts(SOURCE, ANSWERS, {0: 3})
     assert first == [Contexts(0, passages("q1", 0, 1, 2))]
     assert second == [Contexts(0, passages("q2", 0))]
     assert third == [Contexts(0, ())]
@@ -37,28 +37,28 @@ def test_the_documents_of_a_run_stand_in_the_order_of_trec_eval() -> None:
 
 def test_the_smaller_one_of_top_k_and_the_number_of_contexts_counts() -> None:
     for top_k, count, expected in ((1, 3, 1), (4, 2, 2), (None, None, 4), (3, None, 3), (None, 1, 1)):
-        got = contexts(GIVEN, ANSWERS, {0: count}, top_k=top_k)[0][0]
+        got = contexts(SOURCE, ANSWERS, {0: count}, top_k=top_k)[0][0]
         assert len(got.passages) == expected
 
 
 def test_only_what_is_nearer_than_the_threshold_is_a_context() -> None:
-    assert names(contexts(GIVEN, ANSWERS, {0: 5}, distance=0.5)[0][0]) == ["b", "a"]
+    assert names(contexts(SOURCE, ANSWERS, {0: 5}, distance=0.5)[0][0]) == ["b", "a"]
 
 
 def test_a_dialect_changes_no_context() -> None:
-    orders_by_score = next(each for each in DIALECTS.values() if each.by_score)
-    assert contexts(GIVEN, ANSWERS, {0: 4}, dialect=orders_by_score) == contexts(GIVEN, ANSWERS, {0: 4})
+    orders_by_score = next(dialect for dialect in DIALECTS.values() if dialect.by_score)
+    assert contexts(SOURCE, ANSWERS, {0: 4}, dialect=orders_by_score) == contexts(SOURCE, ANSWERS, {0: 4})
 
 
 def test_a_query_whose_call_failed_has_no_contexts() -> None:
     failed = [Failure("retrieve", FailureKind.TIMEOUT, "q2", 3, "too late")]
-    got = contexts(GIVEN, {"q1": ANSWERS["q1"]}, {0: 2}, failed=failed)
-    assert [each[0].failed for each in got] == [False, True, False]
+    got = contexts(SOURCE, {"q1": ANSWERS["q1"]}, {0: 2}, failed=failed)
+    assert [item[0].failed for item in got] == [False, True, False]
     assert got[1][0].passages == ()
 
 
 def test_a_fusion_has_the_texts_of_its_parts() -> None:
-    sources = (GIVEN, Source(None, 10, False), Source(None, None, False, fusion=RRF))
+    sources = (SOURCE, Source(None, 10, False), Source(None, None, False, fusion=RRF))
     evaluation = Evaluation((configuration(2),), (parse_metric("P@1"),), sources)
     rows = {0: [batch({"q1": [("a", 1.0, None), ("b", 0.5, "b of the first")]})]}
     rows[1] = [batch({"q1": [("b", 1.0, "b of the second"), ("a", 0.5, "a of the second")]})]
@@ -67,7 +67,7 @@ def test_a_fusion_has_the_texts_of_its_parts() -> None:
 
 
 def test_configurations_that_are_not_asked_for_have_none() -> None:
-    evaluation = Evaluation((configuration(0), configuration(0, top_k=1)), (parse_metric("P@1"),), (GIVEN,))
+    evaluation = Evaluation((configuration(0), configuration(0, top_k=1)), (parse_metric("P@1"),), (SOURCE,))
     got = contexts_of(queries(), {0: [batch(ANSWERS)]}, {}, evaluation, {1: 5})
     assert got[0] == [Contexts(1, passages("q1", 0))]
 
@@ -96,7 +96,7 @@ def passages(query: str, *places: int) -> tuple[Passage, ...]:
 
 
 def names(contexts: Contexts) -> list[str]:
-    return [each.doc_id for each in contexts.passages]
+    return [passage.doc_id for passage in contexts.passages]
 
 
 def queries() -> pa.RecordBatch:

@@ -29,7 +29,7 @@ VALUES = st.sampled_from([0.0, 1.0, 0.1, 1 / 3, 1e-300, 5e-324, 12_345.678])
 
 @dataclass(frozen=True)
 class Plan:
-    """What is the same for all partitions of a run: which configurations know their ties."""
+    """Configurations that know their ties; they are the same in all partitions of a run."""
 
     ties: tuple[bool, ...]
 
@@ -38,7 +38,7 @@ PLANS = st.tuples(*[st.booleans()] * CONFIGURATIONS).map(Plan)
 
 
 def evaluation_of(baseline: int, all_pairs: bool = False) -> Evaluation:
-    """Of two metrics without an upper bound, as the values below are no shares, and of a judged one."""
+    """Of two metrics without an upper bound, as the values below are not shares, and of a judged one."""
     return Evaluation(
         configurations=tuple(Configuration(f"c{i}", f"c{i}", 0, "run_file", "{}", None, None) for i in range(3)),
         metrics=(parse_metric("NumRet"), parse_judged("AnswerRelevance(ragas)"), parse_metric("NumRelRet")),
@@ -155,23 +155,24 @@ def test_the_result_is_that_of_all_queries_together(parts: list[ScoredPartition]
     assert set(whole.replicates) == names
     for (place, panel, name), state in whole.queries.items():
         here = [(part.configurations[place].panels[panel], part.slices[name]) for part in parts if name in part.slices]
-        status = [Status(found) for scored, chosen in here for found in scored.status[chosen].tolist()]
-        counts = [status.count(each) for each in (Status.EMPTY, Status.FAILED, Status.MISSING, Status.UNDEFINED)]
+        status = [Status(code) for scored, chosen in here for code in scored.status[chosen].tolist()]
+        counts = [status.count(kind) for kind in (Status.EMPTY, Status.FAILED, Status.MISSING, Status.UNDEFINED)]
         assert [state.empty, state.failed, state.missing, state.undefined] == counts
         assert state.moments.count == status.count(Status.OK) + status.count(Status.EMPTY)
         values = [scored.values[chosen & scored.scored] for scored, chosen in here]
         metrics = METRICS[panel]
         summaries = state.result([Range(0.0, 1.0)] * metrics)
         assert_means([summary.mean for summary in summaries], np.concatenate(values))
-        for at, found in enumerate([[each.tie_lowest for each in summaries], [each.tie_highest for each in summaries]]):
+        ends = [[summary.tie_lowest for summary in summaries], [summary.tie_highest for summary in summaries]]
+        for at, bound in enumerate(ends):
             if here[0][0].tie_bounds is None:
-                assert found == [None] * metrics
+                assert bound == [None] * metrics
             else:
                 bounds = [scored.tie_bounds[at, chosen & scored.scored] for scored, chosen in here]
-                assert_means(found, np.concatenate(bounds))
+                assert_means(bound, np.concatenate(bounds))
 
 
-def assert_means(found: list[float | None], values: np.ndarray) -> None:
+def assert_means(means: list[float | None], values: np.ndarray) -> None:
     """The means of the columns; None over no query."""
     columns_of = [[Fraction(value) for value in column] for column in values.T.tolist()]
-    assert found == [float(sum(column) / len(column)) if column else None for column in columns_of]
+    assert means == [float(sum(column) / len(column)) if column else None for column in columns_of]

@@ -25,30 +25,30 @@ def state(differences: np.ndarray, unpaired: int = 0, first: int = 0) -> PairedA
 
 def test_the_seed_draws_the_signs_of_the_randomisation_test() -> None:
     whole = state(DRAWN)
-    found = {seed: whole.result([SHARE], NONE, Statistics(seed=seed))[0].p_value for seed in (0, 3)}
-    assert found == {seed: float(whole.blocks.test(seed).p_values[0]) for seed in found}
-    assert found[0] != found[3]
+    results = {seed: whole.result([SHARE], NONE, Statistics(seed=seed))[0].p_value for seed in (0, 3)}
+    assert results == {seed: float(whole.blocks.test(seed).p_values[0]) for seed in results}
+    assert results[0] != results[3]
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95])
 def test_intervals_hold_with_the_confidence_asked_for(confidence: float) -> None:
-    (found,) = state(DRAWN).result([UNBOUNDED], NONE, Statistics(confidence=confidence))
+    (result,) = state(DRAWN).result([UNBOUNDED], NONE, Statistics(confidence=confidence))
     expected = stats.t.interval(confidence, COUNT - 1, DRAWN.mean(), stats.sem(DRAWN))
-    assert (found.ci_low, found.ci_high) == pytest.approx(expected)
+    assert (result.ci_low, result.ci_high) == pytest.approx(expected)
 
 
 def test_the_columns_of_a_comparison() -> None:
     values = np.array([0.5, 0.25, -0.25, 0.0])
-    (found,) = state(values, unpaired=3).result([SHARE], NONE, Statistics())
-    shown = asdict(found)
+    (result,) = state(values, unpaired=3).result([SHARE], NONE, Statistics())
+    shown = asdict(result)
     assert {name: shown[name] for name in ("difference", "queries", "unpaired", "wins", "ties", "losses")} == {
         "difference": 0.125, "queries": 4, "unpaired": 3, "wins": 2, "ties": 1, "losses": 1,
     }  # fmt: skip
-    assert found.std_error == pytest.approx(stats.sem(values))
-    assert found.t_p_value == pytest.approx(stats.ttest_1samp(values, 0.0).pvalue)
-    assert found.effect_size == pytest.approx(0.125 / values.std(ddof=1))
-    assert found.p_value == 0.75  # of 8 sign vectors, 6 reach a sum of 0.5
-    assert found.detectable == pytest.approx((stats.t.ppf(0.975, 3) + stats.t.ppf(0.8, 3)) * stats.sem(values))
+    assert result.std_error == pytest.approx(stats.sem(values))
+    assert result.t_p_value == pytest.approx(stats.ttest_1samp(values, 0.0).pvalue)
+    assert result.effect_size == pytest.approx(0.125 / values.std(ddof=1))
+    assert result.p_value == 0.75  # of 8 sign vectors, 6 reach a sum of 0.5
+    assert result.detectable == pytest.approx((stats.t.ppf(0.975, 3) + stats.t.ppf(0.8, 3)) * stats.sem(values))
 
 
 @pytest.mark.parametrize(("ends", "width"), [(SHARE, 1.0), (SIGNED, 2.0), (UNBOUNDED, None)])
@@ -67,8 +67,8 @@ def test_merging_adds_what_each_has() -> None:
 def test_the_method_of_a_p_value_is_named_and_small_ones_are_as_exact_as_others(lost: int, method: str) -> None:
     count = 16 if method == "enumerated" else 64
     values = np.where(np.arange(count) < lost, -0.5, 0.5)
-    (found,) = state(values).result([SHARE], NONE, Statistics())
+    (result,) = state(values).result([SHARE], NONE, Statistics())
     share = min(1.0, 2.0 * stats.binom.cdf(lost, count, 0.5))
     expected = share if method == "enumerated" else (1.0 + 100_000 * share) / 100_001
-    assert asdict(found)["p_method"] == method
-    assert found.p_value == pytest.approx(expected, rel=0.1)
+    assert asdict(result)["p_method"] == method
+    assert result.p_value == pytest.approx(expected, rel=0.1)

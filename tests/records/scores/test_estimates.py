@@ -14,8 +14,8 @@ from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.scores.scored import ScoredPanel
 from rankbeam.transforms.records.slices import ALL
 
-GIVEN = judged_run(3, queries=30, replicates=50)
-AGGREGATE = GIVEN.aggregate()
+JUDGED_RUN = judged_run(3, queries=30, replicates=50)
+AGGREGATE = JUDGED_RUN.aggregate()
 RACE = Race("RR", 0.05, (10,))
 
 
@@ -27,22 +27,24 @@ def rows(actual: RunEstimates) -> list[ConfigurationMetric]:
     return [row for of_slice in actual.means.values() for row in of_slice.values()]
 
 
-EVERY = estimates(replace(GIVEN.evaluation, statistics=replace(GIVEN.evaluation.statistics, min_slice=0)))
-WHOLE = rows(estimates(GIVEN.evaluation))
+EVERY = estimates(replace(JUDGED_RUN.evaluation, statistics=replace(JUDGED_RUN.evaluation.statistics, min_slice=0)))
+WHOLE = rows(estimates(JUDGED_RUN.evaluation))
 COUNTS = sorted({row.queries for row in WHOLE if row.slice != ALL and row.queries > 1})
 
 
 @pytest.mark.parametrize("least", [COUNTS[0], COUNTS[len(COUNTS) // 2], COUNTS[-1] + 1])
 def test_slices_of_fewer_queries_have_a_mean_but_no_interval_and_no_comparison(least: int) -> None:
-    actual = estimates(replace(GIVEN.evaluation, statistics=replace(GIVEN.evaluation.statistics, min_slice=least)))
+    actual = estimates(
+        replace(JUDGED_RUN.evaluation, statistics=replace(JUDGED_RUN.evaluation.statistics, min_slice=least))
+    )
     for row in rows(actual):
         is_enough = row.slice == ALL or row.queries >= least
         assert (row.mean is None) == (row.queries == 0)
         assert (row.ci_low is None, row.ci_high is None) == ((not is_enough or row.queries < 2,) * 2)
         assert row.joint_low is None or is_enough
     compared, known = (
-        {(key, row.metric): row.queries for key, of_pair in each.differences.items() for row in of_pair}
-        for each in (actual, EVERY)
+        {(key, row.metric): row.queries for key, of_pair in state.differences.items() for row in of_pair}
+        for state in (actual, EVERY)
     )
     assert compared == {key: size for key, size in known.items() if key[0][2] == ALL or size >= least}
 
@@ -54,8 +56,8 @@ def test_two_configurations_with_values_are_compared_and_one_is_not() -> None:
 
 
 def test_what_a_race_dropped_is_not_the_best_and_is_compared_with_nothing() -> None:
-    base, other, last = GIVEN.evaluation.configurations
-    evaluation = replace(GIVEN.evaluation, configurations=(base, replace(other, dropped_at=10), last), race=RACE)
+    base, other, last = JUDGED_RUN.evaluation.configurations
+    evaluation = replace(JUDGED_RUN.evaluation, configurations=(base, replace(other, dropped_at=10), last), race=RACE)
     actual = {(row.config_id, row.slice, row.metric): row for row in rows(estimates(evaluation))}
     assert {(row.may_be_best, row.joint_low) for key, row in actual.items() if key[0] == "other"} == {
         (False, None), (None, None),
@@ -67,9 +69,9 @@ def test_what_a_race_dropped_is_not_the_best_and_is_compared_with_nothing() -> N
 
 
 def test_a_race_that_leaves_one_configuration_has_its_best() -> None:
-    base, *others = GIVEN.evaluation.configurations
-    dropped = tuple(replace(each, dropped_at=10) for each in others)
-    actual = rows(estimates(replace(GIVEN.evaluation, configurations=(base, *dropped), race=RACE)))
+    base, *others = JUDGED_RUN.evaluation.configurations
+    dropped = tuple(replace(score, dropped_at=10) for score in others)
+    actual = rows(estimates(replace(JUDGED_RUN.evaluation, configurations=(base, *dropped), race=RACE)))
     best = {row.config_id: row.may_be_best for row in actual if (row.slice, row.metric) == (ALL, "RR")}
     assert best == {"base": True, "other": False, "retrieval-only": False}
     assert {row.may_be_best for row in actual if (row.slice, row.metric) != (ALL, "RR")} == {None}
@@ -77,7 +79,7 @@ def test_a_race_that_leaves_one_configuration_has_its_best() -> None:
 
 
 def test_without_a_dropped_configuration_a_race_says_nothing_of_its_own() -> None:
-    assert rows(estimates(replace(GIVEN.evaluation, race=RACE))) == WHOLE
+    assert rows(estimates(replace(JUDGED_RUN.evaluation, race=RACE))) == WHOLE
 
 
 def test_the_estimates_of_no_slice_are_neutral() -> None:
@@ -98,7 +100,7 @@ def test_configurations_that_lack_results_are_named_however_many_lists_are_empty
     queries = dict(AGGREGATE.queries)
     for position, (empty, missing) in lacking.items():
         queries[position, 0, ALL] = replace(queries[position, 0, ALL], empty=empty, missing=missing)
-    assert RunEstimates.of(replace(AGGREGATE, queries=queries), GIVEN.evaluation).resultless == {1, 2}
+    assert RunEstimates.of(replace(AGGREGATE, queries=queries), JUDGED_RUN.evaluation).resultless == {1, 2}
 
 
 @pytest.mark.parametrize("rare", [0.0, 1.0])
@@ -108,7 +110,7 @@ def test_fifty_values_near_one_end_do_not_exclude_one_in_twenty_at_the_other(rar
     panel = ScoredPanel(np.zeros(50, np.int8), np.column_stack([values, values]))
     queries = {**AGGREGATE.queries, (0, 0, ALL): QueryAggregate.of(panel, np.ones(50, np.bool_))}
     aggregate = replace(AGGREGATE, queries=queries, replicates={})
-    actual = RunEstimates.of(aggregate, GIVEN.evaluation).means[ALL]["base", "RR"]
+    actual = RunEstimates.of(aggregate, JUDGED_RUN.evaluation).means[ALL]["base", "RR"]
     assert actual.ci_low is not None
     assert actual.ci_high is not None
     assert actual.ci_low <= 0.95 * values.mean() + 0.05 * rare <= actual.ci_high
@@ -117,14 +119,14 @@ def test_fifty_values_near_one_end_do_not_exclude_one_in_twenty_at_the_other(rar
 def test_configurations_of_equal_values_name_the_first_of_them_and_those_without_a_value_none() -> None:
     def equal(first: QueryAggregate, others: QueryAggregate) -> list[str | None]:
         states = {(place, 0, ALL): others if place else first for place in range(3)}
-        actual = RunEstimates.of(replace(AGGREGATE, queries={**AGGREGATE.queries, **states}), GIVEN.evaluation)
+        actual = RunEstimates.of(replace(AGGREGATE, queries={**AGGREGATE.queries, **states}), JUDGED_RUN.evaluation)
         return [row.equal_to for row in rows(actual) if (row.slice, row.metric) == (ALL, "RR")]
 
     one, other = (AGGREGATE.queries[place, 0, ALL] for place in (0, 1))
     assert one.values_of(0) != other.values_of(0)
     assert equal(one, one) == [None, "base", "base"]
     assert equal(one, other) == [None, None, "other"]
-    assert equal(*[QueryAggregate.zero(len(GIVEN.evaluation.panels[0].metrics))] * 2) == [None] * 3
+    assert equal(*[QueryAggregate.zero(len(JUDGED_RUN.evaluation.panels[0].metrics))] * 2) == [None] * 3
 
 
 def test_two_queries_of_every_configuration_are_enough_for_joint_intervals() -> None:

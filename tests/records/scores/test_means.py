@@ -28,16 +28,16 @@ def state(*values: float, failed: int = 0) -> QueryAggregate:
 
 
 def test_every_status_is_counted_by_itself() -> None:
-    found = QueryAggregate.of(ScoredPanel(STATUS, VALUES, TIES), ALL)
-    assert (found.moments.count, found.empty, found.failed, found.missing, found.undefined) == (2, 1, 2, 1, 1)
-    assert found.moments.means() == (0.375,)
-    assert found.ties is not None
-    assert [bound.means() for bound in found.ties] == [(0.25,), (0.625,)]
+    state = QueryAggregate.of(ScoredPanel(STATUS, VALUES, TIES), ALL)
+    assert (state.moments.count, state.empty, state.failed, state.missing, state.undefined) == (2, 1, 2, 1, 1)
+    assert state.moments.means() == (0.375,)
+    assert state.ties is not None
+    assert [bound.means() for bound in state.ties] == [(0.25,), (0.625,)]
 
 
 def test_only_the_chosen_queries_count() -> None:
-    found = QueryAggregate.of(ScoredPanel(STATUS, VALUES, TIES), np.array([True, False, True, False, False, False]))
-    assert (found.moments.count, found.empty, found.failed, found.missing, found.undefined) == (1, 0, 1, 0, 0)
+    state = QueryAggregate.of(ScoredPanel(STATUS, VALUES, TIES), np.array([True, False, True, False, False, False]))
+    assert (state.moments.count, state.empty, state.failed, state.missing, state.undefined) == (1, 0, 1, 0, 0)
 
 
 def test_merging_adds_every_count() -> None:
@@ -51,7 +51,9 @@ def test_merging_adds_every_count() -> None:
 
 
 def test_fingerprints_add_modulo_two_to_the_64th() -> None:
-    one, other = (replace(QueryAggregate.zero(2), fingerprints=each) for each in ((2**64 - 1, 2**63), (3, 2**63 - 1)))
+    one, other = (
+        replace(QueryAggregate.zero(2), fingerprints=values) for values in ((2**64 - 1, 2**63), (3, 2**63 - 1))
+    )
     assert one.merge(other).fingerprints == (2, 2**64 - 1)
 
 
@@ -59,7 +61,9 @@ def test_values_are_equal_where_every_query_has_an_equal_value() -> None:
     panel = ScoredPanel(np.zeros(2, np.int8), np.array([[0.25], [0.75]]))
     other = ScoredPanel(np.zeros(2, np.int8), np.array([[0.75], [0.25]]))
     chosen = np.ones(2, np.bool_)
-    one, same, swapped = (QueryAggregate.of(each, chosen, HASHES[:2]).values_of(0) for each in (panel, panel, other))
+    one, same, swapped = (
+        QueryAggregate.of(scored, chosen, HASHES[:2]).values_of(0) for scored in (panel, panel, other)
+    )
     assert one == same
     assert one[:3] == swapped[:3]
     assert one != swapped
@@ -82,14 +86,14 @@ def test_what_intervals_are_drawn_from(ends: Range, floor: float, ceiling: float
 def test_failed_queries_bound_the_mean_by_the_range_of_the_metric(
     ends: Range, lowest: float, highest: float | None
 ) -> None:
-    (found,) = state(0.25, 0.75, failed=2).result([ends])
-    assert (found.mean, found.lowest, found.highest) == (0.5, lowest, highest)
+    (result,) = state(0.25, 0.75, failed=2).result([ends])
+    assert (result.mean, result.lowest, result.highest) == (0.5, lowest, highest)
 
 
 @pytest.mark.parametrize("ends", [SHARE, SIGNED, UNBOUNDED])
 def test_without_failures_the_bounds_are_the_mean(ends: Range) -> None:
-    (found,) = state(0.25, 0.75).result([ends])
-    assert (found.mean, found.lowest, found.highest) == (0.5, 0.5, 0.5)
+    (result,) = state(0.25, 0.75).result([ends])
+    assert (result.mean, result.lowest, result.highest) == (0.5, 0.5, 0.5)
 
 
 def test_where_all_failed_there_is_no_mean_but_a_range() -> None:
@@ -100,18 +104,18 @@ def test_where_all_failed_there_is_no_mean_but_a_range() -> None:
 @pytest.mark.parametrize("confidence", [0.5, 0.8, 0.95])
 def test_intervals_hold_with_the_confidence_asked_for(confidence: float) -> None:
     values = np.linspace(100.0, 300.0, 30)
-    (found,) = state(*values).result([UNBOUNDED], confidence)
+    (result,) = state(*values).result([UNBOUNDED], confidence)
     more = [0.0, *values, 300.0]  # one more at each end
     expected = stats.t.interval(confidence, 29, np.mean(more), stats.sem(more))
-    assert (found.ci_low, found.ci_high) == pytest.approx(expected)
-    assert found.std_error == pytest.approx(stats.sem(values))
+    assert (result.ci_low, result.ci_high) == pytest.approx(expected)
+    assert result.std_error == pytest.approx(stats.sem(values))
 
 
 def test_the_lowest_and_the_highest_mean_of_ties() -> None:
-    (found,) = QueryAggregate.of(ScoredPanel(STATUS, VALUES, TIES), ALL).result([SHARE])
-    assert (found.tie_lowest, found.tie_highest) == (0.25, 0.625)
-    (found,) = QueryAggregate.of(ScoredPanel(STATUS, VALUES), ALL).result([SHARE])
-    assert (found.tie_lowest, found.tie_highest) == (None, None)
+    (result,) = QueryAggregate.of(ScoredPanel(STATUS, VALUES, TIES), ALL).result([SHARE])
+    assert (result.tie_lowest, result.tie_highest) == (0.25, 0.625)
+    (result,) = QueryAggregate.of(ScoredPanel(STATUS, VALUES), ALL).result([SHARE])
+    assert (result.tie_lowest, result.tie_highest) == (None, None)
 
 
 def test_what_is_no_number_is_null() -> None:

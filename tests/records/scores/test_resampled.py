@@ -19,7 +19,7 @@ EVALUATION = Evaluation(
 )
 LAYOUT = SumLayout.of(EVALUATION)
 LAYOUT_OF_RR = SumLayout.of(replace(EVALUATION, metrics=EVALUATION.metrics[:1]))
-OK, FAILED, UNDEFINED = (np.int8(each) for each in (Status.OK, Status.FAILED, Status.UNDEFINED))
+OK, FAILED, UNDEFINED = (np.int8(status) for status in (Status.OK, Status.FAILED, Status.UNDEFINED))
 FIRST = (
     ScoredPanel(np.array([OK, FAILED]), np.array([[0.5, 3.0, 1.5], [np.nan] * 3])),
     ScoredPanel(np.array([OK, OK]), np.array([[-1.0], [0.25]])),
@@ -32,7 +32,9 @@ BITS, FEWER = 1 << 32, 1 << 20
 
 
 def columns() -> np.ndarray:
-    return LAYOUT.columns([[LAYOUT.part(place, panel) for place, panel in enumerate(each)] for each in (FIRST, SECOND)])
+    return LAYOUT.columns(
+        [[LAYOUT.part(place, panel) for place, panel in enumerate(panels)] for panels in (FIRST, SECOND)]
+    )
 
 
 def test_every_panel_has_its_metrics_and_then_its_queries() -> None:
@@ -78,5 +80,5 @@ def test_every_pair_has_its_own_columns() -> None:
     values = [0.5, 0.25, -0.75]
     parts = [[layout.part(0, ScoredPanel(np.array([OK]), np.array([[value]])))] for value in values]
     totals = layout.columns(parts).T
-    assert [layout.means(totals, each, 0).tolist() for each in range(3)] == [[[value]] for value in values]
+    assert [layout.means(totals, number, 0).tolist() for number in range(3)] == [[[value]] for value in values]
     assert [layout.differences(totals, pair, 0).tolist() for pair in layout.pairs] == [[[-0.25]], [[-1.25]], [[-1.0]]]

@@ -87,21 +87,12 @@ class Gemini(HttpConnection):
             self.say(200, b"")
         else:
             body = self._content(model, question, fault) if method == "generateContent" else _embedded(method, question)
-            self._tell(json.dumps(body).encode(), fault)
+            self.say_spoilt(json.dumps(body).encode(), fault)
 
     def error(self, status: int, message: str, *details: dict[str, Any]) -> bytes:
         """As Google says it."""
         error = {"code": status, "message": message, "status": _NAMES.get(status, "UNKNOWN"), "details": details}
         return json.dumps({"error": error}).encode()
-
-    def _tell(self, body: bytes, fault: str | None) -> None:
-        if fault == "malformed":
-            self.say(200, body[:-3])
-        elif fault == "partial":
-            self.cut(body)
-        else:
-            self.reception.answered += 1
-            self.say(200, body)
 
     def _quota(self, visit: Visit) -> bytes:
         if visit.fault == "quota_day":

@@ -137,6 +137,16 @@ class HttpConnection(asyncio.Protocol):
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET_ON_CLOSE)
         self.transport.abort()
 
+    def say_spoilt(self, body: bytes, fault: str | None) -> None:
+        """Answer with status 200 and a body, or with a damaged body as a fault demands."""
+        if fault == "malformed":
+            self.say(200, body[:-3])
+        elif fault == "partial":
+            self.cut(body)
+        else:
+            self.reception.answered += 1
+            self.say(200, body)
+
     def say_scripted(self, question: str) -> bool:
         """Send the reply that a question scripts, if it does; see `scripted`."""
         script = _SCRIPTED.search(question)

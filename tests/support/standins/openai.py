@@ -113,20 +113,11 @@ class OpenAi(HttpConnection):
         elif fault == "empty_body":
             self.say(200, b"")
         else:
-            self._tell(json.dumps(self._reply_body(body, question, fault)).encode(), fault)
+            self.say_spoilt(json.dumps(self._reply_body(body, question, fault)).encode(), fault)
 
     def error(self, status: int, message: str, code: str | None = None) -> bytes:
         """As OpenAI says it."""
         return json.dumps({"error": {"message": message, "type": f"http_{status}", "code": code}}).encode()
-
-    def _tell(self, body: bytes, fault: str | None) -> None:
-        if fault == "malformed":
-            self.say(200, body[:-3])
-        elif fault == "partial":
-            self.cut(body)
-        else:
-            self.reception.answered += 1
-            self.say(200, body)
 
     def _reply_body(self, body: dict[str, Any], question: Question | None, fault: str | None) -> dict[str, Any]:
         if question is None:

@@ -53,7 +53,7 @@ def _response(results: list[Result], fault: str | None) -> Any:
         return RESPONSE()
     contexts = [_context(result) for result in (turned_around(results) if fault == "wrong_order" else results)]
     if fault == "malformed":
-        contexts = [{**result, "source_uri": "", "source_display_name": ""} for result in contexts] or [{"text": "?"}]
+        contexts = [{**context, "source_uri": "", "source_display_name": ""} for context in contexts] or [{"text": "?"}]
     return RESPONSE(contexts={"contexts": contexts})
 
 

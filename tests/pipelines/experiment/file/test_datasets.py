@@ -83,8 +83,8 @@ def run(folder: Path, dataset: dict[str, str], retriever: dict[str, Any] | None 
 
 def mean(outcome: Outcome) -> tuple[float, int]:
     (row,) = json.loads(outcome.stdout)["leaderboard"]
-    found = row["slices"]["all"]["RR"]
-    return found["mean"], found["queries"]
+    mean_value = row["slices"]["all"]["RR"]
+    return mean_value["mean"], mean_value["queries"]
 
 
 def test_a_collection_of_beir_is_fetched_once(mirror: Mirror, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_what_is_not_there_is_refused(tmp_path: Path, dataset: dict[str, str], p
     assert (outcome.status, outcome.stdout) == (2, "")
     assert "experiment.yaml:" in outcome.stderr
     assert problem in outcome.stderr
-    assert {each.name for each in tmp_path.glob("kept/beir/*")} <= {"fiqa"}
+    assert {path.name for path in tmp_path.glob("kept/beir/*")} <= {"fiqa"}
 
 
 def test_without_a_network_the_message_says_what_to_do(mirror: Mirror, tmp_path: Path) -> None:

@@ -42,7 +42,9 @@ def problems(folder: Path, text: str) -> list[str]:
 
 
 def ids(folder: Path, text: str) -> dict[str, str]:
-    return {each.name: each.config_id for each in parsed(folder, text).evaluation.configurations}
+    return {
+        configuration.name: configuration.config_id for configuration in parsed(folder, text).evaluation.configurations
+    }
 
 
 def generating(generate: str, more: str = "") -> str:
@@ -50,9 +52,9 @@ def generating(generate: str, more: str = "") -> str:
 
 
 def test_a_configuration_that_answers_shares_the_ranking_of_one_that_does_not(folder: Path) -> None:
-    found = parsed(folder, generating("{service: m, contexts: 3, template: answer.txt}"))
-    plain, rag = found.evaluation.configurations
-    assert (plain.source, rag.source, len(found.sources)) == (0, 0, 1)
+    loaded = parsed(folder, generating("{service: m, contexts: 3, template: answer.txt}"))
+    plain, rag = loaded.evaluation.configurations
+    assert (plain.source, rag.source, len(loaded.sources)) == (0, 0, 1)
     assert plain.generation is None
     assert plain.config_id == load(folder, experiment({"plain": NEAR})).evaluation.configurations[0].config_id
     assert rag.config_id != plain.config_id
@@ -75,14 +77,14 @@ def test_the_identity_is_the_model_and_the_text_of_the_template(folder: Path) ->
                                     "thinking: 0", "max_output_tokens: 99", "without_contexts: true"])  # fmt: skip
 def test_the_identity_depends_on_every_parameter(folder: Path, change: str) -> None:
     other = "{service: m}" if change != "service: n" else ""
-    given = generating(other.replace("}", f", {change}}}") or f"{{{change}}}")
-    assert ids(folder, given)["rag"] != ids(folder, generating("{service: m}"))["rag"]
+    text = generating(other.replace("}", f", {change}}}") or f"{{{change}}}")
+    assert ids(folder, text)["rag"] != ids(folder, generating("{service: m}"))["rag"]
 
 
 def test_a_grid_sweeps_what_some_component_has_and_repeats_no_other_configuration(folder: Path) -> None:
     more = "grid: {contexts: [3, 5], generate.temperature: [0, 1], region: [r1, r2]}\n"
-    found = parsed(folder, generating("{service: m}", more))
-    assert [each.name for each in found.evaluation.configurations] == [
+    experiment = parsed(folder, generating("{service: m}", more))
+    assert [configuration.name for configuration in experiment.evaluation.configurations] == [
         "plain:region=r1",
         "plain:region=r2",
         *(
@@ -92,11 +94,11 @@ def test_a_grid_sweeps_what_some_component_has_and_repeats_no_other_configuratio
             for region in ("r1", "r2")
         ),
     ]
-    generations = [each.generation for each in found.evaluation.configurations[2:]]
-    assert [(each.contexts, each.temperature) for each in generations if each is not None][::2] == [
+    generations = [configuration.generation for configuration in experiment.evaluation.configurations[2:]]
+    assert [(some.contexts, some.temperature) for some in generations if some is not None][::2] == [
         (3, 0.0), (3, 1.0), (5, 0.0), (5, 1.0),
     ]  # fmt: skip
-    assert len(found.sources) == 2  # regions; answers are made of the same rankings
+    assert len(experiment.sources) == 2  # regions; answers are made of the same rankings
 
 
 def test_services_that_are_used_have_pools(folder: Path) -> None:
@@ -108,13 +110,13 @@ def test_services_that_are_used_have_pools(folder: Path) -> None:
         "quotas: {b: {tokens_per_minute: 10_000, price_per_million: {input: 1, output: 4}}, "
         "remote_model: {requests_per_minute: 30}}\n",
     )
-    found = parsed(folder, text)
-    assert {name: each.pool for name, each in found.services.items()} == {"a": "a", "b": "a", "c": "c", "o": "o"}
-    assert set(found.pools) == {"near", "a", "c", "o"}
-    shared = found.pools["a"]
+    loaded = parsed(folder, text)
+    assert {name: service.pool for name, service in loaded.services.items()} == {"a": "a", "b": "a", "c": "c", "o": "o"}
+    assert set(loaded.pools) == {"near", "a", "c", "o"}
+    shared = loaded.pools["a"]
     assert (shared.requests_per_minute, shared.tokens_per_minute, shared.prices) == (60, 10_000, Prices(1, 1, 4))
-    assert found.pools["c"].requests_per_minute == 30
-    assert found.accounts()["a"] == "remote_model p x"
+    assert loaded.pools["c"].requests_per_minute == 30
+    assert loaded.accounts()["a"] == "remote_model p x"
 
 
 GATEWAY = 'g: {type: openai, model: m-001, base_url: "http://gateway:8000/v1", api_key: "${env:GATEWAY_KEY}"'
@@ -127,9 +129,9 @@ def test_settings_of_a_service_identify_configurations_where_they_are_set(
     ids = []
     for more in ("", ", temperature: 1", ", reasoning_effort: low", ", extra_body: {top_p: 0.5}", ", allow_http: true"):
         text = experiment({"a": f"{NEAR}, generate: {{service: g}}"}, f"services: {{{GATEWAY}{more}}}}}\n")
-        found = parsed(folder, text)
-        ids.append(found.evaluation.configurations[0].config_id)
-        warnings = [each for each in found.evaluation.warnings() if "without encryption" in each]
+        loaded = parsed(folder, text)
+        ids.append(loaded.evaluation.configurations[0].config_id)
+        warnings = [warning for warning in loaded.evaluation.warnings() if "without encryption" in warning]
         assert len(warnings) == (0 if "allow_http" in more else 1)
     assert ids[0] == ids[4] == "e5a96d98dd3d"
     assert len(set(ids)) == 4
@@ -148,19 +150,19 @@ def test_a_judge_and_a_limit_of_cost(folder: Path) -> None:
     write(folder / "mine" / "grade.txt", "{query} {context}")
     more = "judge: {service: m, prompts: mine, embeddings: n}\nmax_cost: 20\n"
     more += "quotas: {near: {price_per_1000: 1}, remote_model: {price_per_million: {input: 1, output: 4}}}\n"
-    found = parsed(folder, experiment({"a": NEAR}, SERVICES + more))
-    assert found.judging == Judging("m", "n", repeat_share=0.1, prompts=f"{folder}/mine")
-    assert (found.max_cost, set(found.services)) == (20, {"m", "n"})
+    loaded = parsed(folder, experiment({"a": NEAR}, SERVICES + more))
+    assert loaded.judging == Judging("m", "n", repeat_share=0.1, prompts=f"{folder}/mine")
+    assert (loaded.max_cost, set(loaded.services)) == (20, {"m", "n"})
 
 
 def test_replayed_answers_are_a_configuration_without_a_retriever(folder: Path) -> None:
-    found = parsed(folder, experiment({"prod": "answers: {type: replay, path: answers.jsonl}", "near": NEAR}))
-    prod, _ = found.evaluation.configurations
+    loaded = parsed(folder, experiment({"prod": "answers: {type: replay, path: answers.jsonl}", "near": NEAR}))
+    prod, _ = loaded.evaluation.configurations
     assert json.loads(prod.parameters) == {
         "answers": {"type": "replay", "path": "answers.jsonl", "config": None}, "top_k": None,
     }  # fmt: skip
-    assert found.sources[0].retriever.parameters.inputs() == {"path": f"{folder}/answers.jsonl"}
-    assert (set(found.remote), set(found.local)) == ({1}, set())
+    assert loaded.sources[0].retriever.parameters.inputs() == {"path": f"{folder}/answers.jsonl"}
+    assert (set(loaded.remote), set(loaded.local)) == ({1}, set())
 
 
 MISTAKES = [
@@ -214,8 +216,11 @@ def test_a_name_that_two_components_have_is_written_with_its_component(folder: P
     assert problems(folder, text) == [
         "e.yaml:8: grid.seed: several components of one configuration have it; write retriever.seed or generate.seed"
     ]
-    found = parsed(folder, text.replace("grid: {seed", "grid: {retriever.seed"))
-    assert [each.name for each in found.evaluation.configurations] == ["b:retriever.seed=0", "b:retriever.seed=1"]
+    loaded = parsed(folder, text.replace("grid: {seed", "grid: {retriever.seed"))
+    assert [configuration.name for configuration in loaded.evaluation.configurations] == [
+        "b:retriever.seed=0",
+        "b:retriever.seed=1",
+    ]
 
 
 TEMPLATES = [

@@ -1,4 +1,4 @@
-"""Labels of values of a grid stand in names, and nowhere in what identifies a configuration."""
+"""Labels of values of a grid are part of names, and of no identity of a configuration."""
 
 from pathlib import Path
 
@@ -24,10 +24,14 @@ def test_names_have_labels_and_config_ids_do_not(tmp_path: Path, monkeypatch: py
         for values in grids
     )
     registered.cache_clear()
-    assert [each.config_id for each in labelled] == [each.config_id for each in plain]
-    assert [each.parameters for each in labelled] == [each.parameters for each in plain]
+    assert [configuration.config_id for configuration in labelled] == [
+        configuration.config_id for configuration in plain
+    ]
+    assert [configuration.parameters for configuration in labelled] == [
+        configuration.parameters for configuration in plain
+    ]
     assert plain[0].name == f"rag:region={LONG.format(1)},top_k=5"
-    assert [each.name for each in labelled] == [
+    assert [configuration.name for configuration in labelled] == [
         "rag:region=chunk-256,top_k=5",
         "rag:region=chunk-256,top_k=10",
         "rag:region=512,top_k=5",
@@ -59,7 +63,7 @@ def test_tables_and_the_report_show_labels(tmp_path: Path) -> None:
     assert shown.status == 0
     assert "bm25:fields=body,b=0.3" in shown.stdout
     results = find_run(str(tmp_path / "out"))
-    values = {each.name: each.values for each in parameters(Study(results))}
+    values = {parameter.name: parameter.values for parameter in parameters(Study(results))}
     assert values == {"fields": ["everything", "body"], "b": ["0.3", "0.75"]}
     page = Page.of((tmp_path / "out" / "report.html").read_text())
     assert "Highest nDCG@5 by b and fields" in page.text

@@ -1,27 +1,17 @@
 """`services:`: models that are named once, the pools that pay for them, and every mistake with its line."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.experiments import experiment, install, load, problems
-
-from rankbeam.transforms.clients.registry import registered
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    install(tmp_path, monkeypatch)
-    yield tmp_path
-    registered.cache_clear()
-
+from support.experiments import experiment, load, problems
+from support.experiments import folder as folder
 
 NEAR = {"near": "retriever: {type: near}"}
 GEMINI = "gemini: {type: remote_model, model: m}"
 
 
 def text(services: str, more: str = "") -> str:
-    """An experiment with services; they stand in line 7."""
+    """An experiment with services in line 7."""
     return experiment(NEAR, f"services: {{{services}}}\n{more}")
 
 
@@ -68,8 +58,8 @@ def test_what_is_refused_in_a_service_may_be_a_secret_and_is_not_shown(folder: P
 
 
 def test_a_broken_service_is_reported_once(folder: Path) -> None:
-    found = problems(folder, text("a: {type: remote_model}", "quotas: {a: {requests_per_minute: 1}}\n"))
-    assert found == ["7: services.a.model: is missing"]
+    messages = problems(folder, text("a: {type: remote_model}", "quotas: {a: {requests_per_minute: 1}}\n"))
+    assert messages == ["7: services.a.model: is missing"]
 
 
 def test_a_retriever_does_not_call_with_the_budget_of_a_service(folder: Path) -> None:

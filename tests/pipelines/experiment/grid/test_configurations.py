@@ -1,22 +1,13 @@
-"""`fusion` in experiment files: which rankings its parts stand for, and every mistake with its line."""
+"""`fusion` in experiment files: the rankings of its parts, and every mistake with its line."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.experiments import experiment, install, load, problems
+from support.experiments import experiment, load, problems
+from support.experiments import folder as folder
 
-from rankbeam.transforms.clients.registry import registered
 from rankbeam.transforms.records.fusion import FusionMethod, FusionPart, FusionPlan
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    install(tmp_path, monkeypatch)
-    yield tmp_path
-    registered.cache_clear()
-
 
 OLD, NEAR = "retriever: {type: run_file, path: old.run}", "retriever: {type: near}, top_k: 50"
 
@@ -27,31 +18,31 @@ def fused(parts: str, more: str = "") -> str:
 
 def test_a_fusion_is_made_of_sources_that_are_there(folder: Path) -> None:
     weights = ", method: weighted, weights: [2, 1]"
-    found = load(folder, experiment({"fused": fused("old, near", weights), "old": OLD, "near": NEAR}))
-    source = found.evaluation.sources[0]
+    loaded = load(folder, experiment({"fused": fused("old, near", weights), "old": OLD, "near": NEAR}))
+    source = loaded.evaluation.sources[0]
     assert source.fusion == FusionPlan(
         (FusionPart(1, None, None, 2.0, lower_is_better=False), FusionPart(2, 50, None, 1.0, lower_is_better=True)),
         FusionMethod.WEIGHTED,
     )
     assert (source.path, source.pool, source.top_k) == (None, None, None)
-    assert list(found.pools) == ["near"]
+    assert list(loaded.pools) == ["near"]
 
 
 def test_a_part_may_be_one_cell_of_a_grid(folder: Path) -> None:
     text = experiment({"old": OLD, "near": NEAR, "fused": fused("'old:top_k=5', 'near:top_k=10'")})
-    found = load(folder, text + "grid: {top_k: [5, 10]}\n").evaluation
-    plan = found.sources[2].fusion
+    evaluation = load(folder, text + "grid: {top_k: [5, 10]}\n").evaluation
+    plan = evaluation.sources[2].fusion
     assert plan is not None
     assert [(part.source, part.top_k) for part in plan.parts] == [(0, 5), (1, 10)]
-    assert found.sources[2].top_k == 10
-    small, large = found.configurations[4:]
+    assert evaluation.sources[2].top_k == 10
+    small, large = evaluation.configurations[4:]
     assert (small.name, small.derived_from) == ("fused:top_k=5", large.config_id)
 
 
 def test_a_name_stands_for_the_widest_of_its_cells(folder: Path) -> None:
     text = experiment({"old": OLD, "near": NEAR, "fused": fused("old, near")})
-    found = load(folder, text + "grid: {top_k: [5, 20, 10], vector_distance_threshold: [0.5, 0.7]}\n").evaluation
-    plan = found.sources[2].fusion
+    evaluation = load(folder, text + "grid: {top_k: [5, 20, 10], vector_distance_threshold: [0.5, 0.7]}\n").evaluation
+    plan = evaluation.sources[2].fusion
     assert plan is not None
     assert [(part.source, part.top_k, part.distance) for part in plan.parts] == [(0, 20, None), (1, 20, 0.7)]
 
@@ -68,11 +59,11 @@ def test_a_name_of_several_rankings_is_refused(folder: Path) -> None:
 
 def test_a_sweep_over_the_rule_is_one_source_a_rule(folder: Path) -> None:
     text = experiment({"old": OLD, "near": NEAR, "fused": fused("old, near")})
-    found = load(folder, text + "grid: {c: [10, 60], top_k: [5, 10]}\n").evaluation
-    assert [(each.name, each.source) for each in found.configurations[4:]] == [
+    evaluation = load(folder, text + "grid: {c: [10, 60], top_k: [5, 10]}\n").evaluation
+    assert [(configuration.name, configuration.source) for configuration in evaluation.configurations[4:]] == [
         ("fused:c=10,top_k=5", 2), ("fused:c=10,top_k=10", 2), ("fused:c=60,top_k=5", 3), ("fused:c=60,top_k=10", 3),
     ]  # fmt: skip
-    assert [source.fusion.c for source in found.sources if source.fusion is not None] == [10.0, 60.0]
+    assert [source.fusion.c for source in evaluation.sources if source.fusion is not None] == [10.0, 60.0]
 
 
 def config_id(folder: Path, text: str) -> str:
@@ -97,19 +88,22 @@ def test_parts_are_the_same_whatever_the_dialects(folder: Path) -> None:
     text = experiment({"old": OLD, "near": NEAR, "fused": fused("old, near")})
     plain, spoken = (load(folder, text + line).evaluation for line in ("", "dialects: [trec_eval, pytrec_eval]\n"))
     assert spoken.sources == plain.sources
-    assert [each.name for each in spoken.configurations[4:]] == ["fused:dialect=trec_eval", "fused:dialect=pytrec_eval"]
-    first, second = (json.loads(each.parameters)["retriever"] for each in spoken.configurations[4:])
+    assert [configuration.name for configuration in spoken.configurations[4:]] == [
+        "fused:dialect=trec_eval",
+        "fused:dialect=pytrec_eval",
+    ]
+    first, second = (json.loads(configuration.parameters)["retriever"] for configuration in spoken.configurations[4:])
     assert first == second == json.loads(plain.configurations[2].parameters)["retriever"]
 
 
 def test_every_source_has_an_owner(folder: Path) -> None:
-    found = load(folder, experiment({"fused": fused("old, near"), "old": OLD, "near": NEAR})).evaluation
-    assert [found.owner(source) for source in range(3)] == [0, 1, 2]
+    evaluation = load(folder, experiment({"fused": fused("old, near"), "old": OLD, "near": NEAR})).evaluation
+    assert [evaluation.owner(source) for source in range(3)] == [0, 1, 2]
 
 
 def test_a_source_that_is_only_a_part_is_owned_by_what_is_fused_of_it(folder: Path) -> None:
-    found = load(folder, experiment({"fused": fused("old, near"), "old": OLD, "near": NEAR})).evaluation
-    alone = type(found)(found.configurations[:1], found.metrics, found.sources)
+    evaluation = load(folder, experiment({"fused": fused("old, near"), "old": OLD, "near": NEAR})).evaluation
+    alone = type(evaluation)(evaluation.configurations[:1], evaluation.metrics, evaluation.sources)
     assert [alone.primary(source) for source in range(3)] == [0, None, None]
     assert [alone.owner(source) for source in range(3)] == [0, 0, 0]
 

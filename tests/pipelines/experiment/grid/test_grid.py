@@ -1,27 +1,22 @@
 """Sweeps over remote retrievers: what is asked once, what is derived, and what tells configurations apart."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.experiments import experiment, install, load, problems
+from support.experiments import experiment, load, problems
+from support.experiments import folder as folder
 
-from rankbeam.transforms.clients.registry import registered
 from rankbeam.transforms.records.metrics.evaluation import Configuration
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    install(tmp_path, monkeypatch)
-    yield tmp_path
-    registered.cache_clear()
 
 
 def derived(configurations: tuple[Configuration, ...]) -> dict[str, str | None]:
     """By name, the name of the configuration that each one is derived from."""
-    names = {each.config_id: each.name for each in configurations}
-    return {each.name: None if each.derived_from is None else names[each.derived_from] for each in configurations}
+    names = {configuration.config_id: configuration.name for configuration in configurations}
+    return {
+        configuration.name: None if configuration.derived_from is None else names[configuration.derived_from]
+        for configuration in configurations
+    }
 
 
 def test_a_threshold_is_part_of_a_configuration_only_where_it_is_set(folder: Path) -> None:
@@ -48,22 +43,22 @@ def test_a_threshold_may_stand_inside_the_retriever(folder: Path, content: str) 
 
 def test_a_grid_is_one_call_at_the_largest(folder: Path) -> None:
     grid = "grid: {top_k: [5, 100], vector_distance_threshold: [0.3, 0.5]}\n"
-    found = load(folder, experiment({"a": "retriever: {type: near}"}, grid)).evaluation
+    evaluation = load(folder, experiment({"a": "retriever: {type: near}"}, grid)).evaluation
     widest = "a:top_k=100,vector_distance_threshold=0.5"
-    assert derived(found.configurations) == {
+    assert derived(evaluation.configurations) == {
         "a:top_k=5,vector_distance_threshold=0.3": widest,
         "a:top_k=5,vector_distance_threshold=0.5": widest,
         "a:top_k=100,vector_distance_threshold=0.3": widest,
         widest: None,
     }
-    assert [(source.top_k, source.distance) for source in found.sources] == [(100, 0.5)]
+    assert [(source.top_k, source.distance) for source in evaluation.sources] == [(100, 0.5)]
 
 
 def test_no_threshold_is_the_loosest(folder: Path) -> None:
     grid = "grid: {vector_distance_threshold: [0.3, null]}\n"
-    found = load(folder, experiment({"a": "retriever: {type: near}"}, grid)).evaluation
-    assert [source.distance for source in found.sources] == [None]
-    assert derived(found.configurations)["a:vector_distance_threshold=0.3"] == "a:vector_distance_threshold=None"
+    evaluation = load(folder, experiment({"a": "retriever: {type: near}"}, grid)).evaluation
+    assert [source.distance for source in evaluation.sources] == [None]
+    assert derived(evaluation.configurations)["a:vector_distance_threshold=0.3"] == "a:vector_distance_threshold=None"
 
 
 def test_where_no_cell_goes_as_far_as_the_call_the_one_with_most_results_is_asked(folder: Path) -> None:
@@ -71,24 +66,27 @@ def test_where_no_cell_goes_as_far_as_the_call_the_one_with_most_results_is_aske
         "deep": "retriever: {type: near}, top_k: 100, vector_distance_threshold: 0.5",
         "loose": "retriever: {type: near}, top_k: 5",
     }
-    found = load(folder, experiment(both)).evaluation
-    assert derived(found.configurations) == {"deep": None, "loose": None}  # a cut of neither holds the other
-    assert [(source.top_k, source.distance) for source in found.sources] == [(100, None)]
+    evaluation = load(folder, experiment(both)).evaluation
+    assert derived(evaluation.configurations) == {"deep": None, "loose": None}  # a cut of neither holds the other
+    assert [(source.top_k, source.distance) for source in evaluation.sources] == [(100, None)]
 
 
 def test_a_reranker_is_asked_for_every_cell(folder: Path) -> None:
     grid = "grid: {top_k: [5, 100], vector_distance_threshold: [0.3, 0.5]}\n"
-    found = load(folder, experiment({"a": "retriever: {type: near, rerank: true}"}, grid)).evaluation
-    assert set(derived(found.configurations).values()) == {None}
+    evaluation = load(folder, experiment({"a": "retriever: {type: near, rerank: true}"}, grid)).evaluation
+    assert set(derived(evaluation.configurations).values()) == {None}
     reaches = [(5, 0.3), (5, 0.5), (100, 0.3), (100, 0.5)]
-    assert [(source.top_k, source.distance) for source in found.sources] == reaches
-    assert [each.source for each in found.configurations] == [0, 1, 2, 3]
+    assert [(source.top_k, source.distance) for source in evaluation.sources] == reaches
+    assert [configuration.source for configuration in evaluation.configurations] == [0, 1, 2, 3]
 
 
 def test_a_grid_of_thresholds_applies_to_those_that_have_distances(folder: Path) -> None:
     both = {"a": "retriever: {type: near}", "b": "retriever: {type: words}"}
-    found = load(folder, experiment(both, "grid: {vector_distance_threshold: [0.5]}\n"))
-    assert [each.name for each in found.evaluation.configurations] == ["a:vector_distance_threshold=0.5", "b"]
+    loaded = load(folder, experiment(both, "grid: {vector_distance_threshold: [0.5]}\n"))
+    assert [configuration.name for configuration in loaded.evaluation.configurations] == [
+        "a:vector_distance_threshold=0.5",
+        "b",
+    ]
 
 
 def test_what_changes_no_answer_is_no_part_of_a_configuration(folder: Path) -> None:
@@ -98,11 +96,11 @@ def test_what_changes_no_answer_is_no_part_of_a_configuration(folder: Path) -> N
 
 def test_what_reads_an_answer_is_part_of_a_configuration_and_asks_nothing_more(folder: Path) -> None:
     both = {"a": "retriever: {type: near}", "b": "retriever: {type: near, id: uri}"}
-    found = load(folder, experiment(both))
-    one, other = found.evaluation.configurations
+    loaded = load(folder, experiment(both))
+    one, other = loaded.evaluation.configurations
     assert (one.source, other.source) == (0, 1)
     assert one.config_id != other.config_id
-    assert [found.remote[source].identity("near") for source in (0, 1)] == [found.remote[0].identity("near")] * 2
+    assert [loaded.remote[source].identity("near") for source in (0, 1)] == [loaded.remote[0].identity("near")] * 2
 
 
 def test_sources_by_how_they_are_had(folder: Path) -> None:
@@ -111,9 +109,9 @@ def test_sources_by_how_they_are_had(folder: Path) -> None:
         "near": "retriever: {type: near}",
         "fused": "retriever: {type: fusion, parts: [old, near]}",
     }
-    found = load(folder, experiment(both))
-    assert (list(found.remote), list(found.local)) == ([1], [])
-    assert [each.retriever.kind for each in found.sources] == ["run_file", "near", "fusion"]
+    loaded = load(folder, experiment(both))
+    assert (list(loaded.remote), list(loaded.local)) == ([1], [])
+    assert [source.retriever.kind for source in loaded.sources] == ["run_file", "near", "fusion"]
 
 
 MISTAKES = [
