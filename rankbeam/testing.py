@@ -1,4 +1,4 @@
-"""What authors of plug-ins test with: services without a network, and time that passes at once.
+"""Tools for tests of plug-ins: services without a network, and time that passes at once.
 
 docs/testing.md shows how.
 """

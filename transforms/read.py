@@ -33,7 +33,7 @@ batches.register()
 
 
 class Dataset(NamedTuple):
-    """What `ReadDataset` returns."""
+    """The outputs of `ReadDataset`."""
 
     judged: beam.PCollection[Bucketed]
     """Per bucket one batch of `columns.JUDGED_QUERIES`."""

@@ -83,7 +83,7 @@ def _is_path(value: Any) -> bool:
 def _checked(path_like: Any) -> str:
     path = os.fspath(path_like)
     if not isinstance(path, str):
-        raise InputError(f"{path!r} is no text; give a path as str or Path")
+        raise InputError(f"{path!r} is not text; give a path as str or Path")
     return path
 
 
@@ -132,7 +132,7 @@ def _of_mapping(nested: Mapping[Any, Any], role: str, label: str) -> pa.Table:
             }
         )
     except UnicodeEncodeError as error:
-        raise InputError(f"{label}: an id is no valid Unicode ({error.object!r})") from error
+        raise InputError(f"{label}: an id is not valid Unicode ({error.object!r})") from error
 
 
 def _number(value: Any, what: str) -> float:

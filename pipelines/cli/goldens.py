@@ -199,7 +199,7 @@ def review(folder: str, output: str | None) -> None:
 def apply(folder: str, tables: tuple[str, ...]) -> None:
     """Take over what people decided about the benchmark in DIR, from tables that `review` wrote.
 
-    A table with a mistake is refused as a whole, each mistake with its line. Edited quotes must stand in their
+    A table with a mistake is refused as a whole, each mistake with its line. Edited quotes must occur in their
     document. With the tables of two reviewers, their agreement (Cohen's kappa) is shown, and items that they decided
     differently stay as they were.
 

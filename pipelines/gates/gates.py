@@ -79,7 +79,7 @@ def called(name: str, names: Sequence[str]) -> list[str]:
 def gates_of(
     located: Located, models: Sequence[GateModel], known: KnownNames | None, problems: list[InputError]
 ) -> tuple[Gate, ...]:
-    """The gates of a document, one for each metric that a name stands for."""
+    """The gates of a document, one for each metric that a name means."""
     parsed_gates: list[Gate] = []
     for number, model in enumerate(models):
         limit, value = model.at_most if model.at_least is None else model.at_least, model.judge or model.value
@@ -126,7 +126,7 @@ def read_gates(path: str) -> Located:
         located = load(content.decode("utf-8"), path)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError("is not UTF-8; gates stand in a YAML file", path=path, line=line) from error
+        raise InputError("is not UTF-8; gates are read from a YAML file", path=path, line=line) from error
     _refuse_none(located)
     return located
 

@@ -109,7 +109,7 @@ def _rows(path: str, problems: list[InputError]) -> Iterator[tuple[int, dict[str
 
 
 def _review(row: Mapping[str, str], items: Mapping[str, Golden], texts: Mapping[str, str]) -> Review | None:
-    """The decision of a row; None where there is none."""
+    """The decision of a row, or None."""
     name, decision = row["item_id"], row["decision"].strip().lower()
     if name not in items:
         raise InputError(f"there is no item {shortened(name)!r}; do not change the column item_id")
@@ -151,7 +151,7 @@ def _located(quote: str, item: Golden, texts: Mapping[str, str]) -> GoldenEviden
     for doc_id in names:
         if (place := place_of(quote, texts[doc_id])) is not None:
             return GoldenEvidence(doc_id, *place, texts[doc_id][place[0] : place[1]])
-    raise InputError(f"the quote {shortened(quote)!r} does not stand in {', '.join(names)}, word by word")
+    raise InputError(f"the quote {shortened(quote)!r} is not in {', '.join(names)}, word by word")
 
 
 def _is_in(review: Review) -> bool:

@@ -133,7 +133,7 @@ class GoldensFolder:
 
 
 def _without_tokens(item: Made) -> Made:
-    """An item without tokens: they depend on attempts that failed, and stand in `costs.jsonl`."""
+    """An item without tokens: they depend on attempts that failed, and are in `costs.jsonl`."""
     return replace(item, asked=tuple(replace(one, input=0, cached=0, output=0) for one in item.asked))
 
 

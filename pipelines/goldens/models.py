@@ -30,7 +30,7 @@ class RagEngineModel(_Model):
 
     Attributes:
         corpus: its full name.
-        doc_id: how the name of a file becomes an id, as for the `rag_engine` retriever.
+        doc_id: the rule by which the name of a file becomes an id, as for the `rag_engine` retriever.
         api_endpoint: address of the service; by default the public one of the location.
     """
 
@@ -57,7 +57,7 @@ class VertexSearchModel(_Model):
     Attributes:
         data_store: its full name, with or without a branch.
         unit: whole documents, or the chunks of a data store that has some.
-        fields: of structured documents, whose values are the text, in this order.
+        fields: fields of structured documents, whose values are the text, in this order.
         api_endpoint: address of the service; by default the public one of the location.
     """
 
@@ -94,9 +94,9 @@ class DocumentsModel(_Model):
         chunks: a corpus of chunks instead, each with the id of its document as `doc_id`; questions are made from them.
         rag_engine: a corpus of RAG Engine instead, whose files are read where they were imported from.
         vertex_search: a data store of Vertex AI Search instead.
-        attributes: of the documents, by which questions are distributed, besides topics.
-        language: of the texts, a Snowball algorithm.
-        span_tokens: of the part of a document that a question is made from, at most, about.
+        attributes: attributes of the documents by which questions are distributed, besides topics.
+        language: language of the texts, a Snowball algorithm.
+        span_tokens: about the most tokens of a document's part that a question is made from.
     """
 
     path: Location | None = None
@@ -137,8 +137,8 @@ class PoolModel(_Model):
     """`pool:`, a number of documents, or a mapping.
 
     Attributes:
-        documents: that retrievers find for the question, and that are graded; so many at most.
-        retrievers: that find them, in turn: types, or mappings as under `retriever:` of an experiment.
+        documents: most documents to grade for a question, among those that retrievers find.
+        retrievers: retrievers that find them, in turn: types, or mappings as under `retriever:` of an experiment.
     """
 
     documents: Annotated[int, Field(ge=0, le=100)] = 20
@@ -155,7 +155,7 @@ class DuplicatesModel(_Model):
 
     Attributes:
         embedding_model: the name of the service that embeds questions.
-        cosine: from which two questions are duplicates.
+        cosine: least similarity of two duplicate questions.
     """
 
     embedding_model: Word
@@ -173,7 +173,7 @@ class ReviewsModel(_Model):
     Attributes:
         critics: three critics, and a second round where they do not agree; four to seven further calls an item.
         closed_book: whether the writing model knows the answer without any text; such items are marked.
-        pool: which documents are graded for the question, as `PoolModel` describes them.
+        pool: documents that are graded for the question, as `PoolModel` describes them.
         duplicates: near-duplicates by embeddings, besides those by wording, as `DuplicatesModel` describes them.
     """
 
@@ -204,22 +204,22 @@ class GoldensModel(_Model):
     """The whole file.
 
     Attributes:
-        name: of the benchmark.
-        documents: that it is made from, as `DocumentsModel` describes them.
+        name: name of the benchmark.
+        documents: its documents, as `DocumentsModel` describes them.
         services: models, each named once: its type and that type's parameters.
         writer: the name of the model that writes.
         checker: the name of the model that checks; better another one than the writer.
         items: so many questions.
-        types: of questions: a list, or a mapping to their shares in relation to each other.
+        types: types of questions: a list, or a mapping to their relative shares.
         context: so many passages of other documents are found for each span, and distilled to sentences that questions
             may use, too.
         profiles: a JSON file of the dimensions that questions vary by, as Auto RAG Eval's `qa_profiles.json`.
-        reviews: what is checked, as `ReviewsModel` describes it.
+        reviews: checks of the questions, as `ReviewsModel` describes them.
         split: names of splits, and their shares in relation to each other. No document is relevant in two splits.
-        seed: of everything that is chosen.
-        max_cost: of all calls, in the currency of the prices under `quotas:`, which then have to be there.
+        seed: seed of every random choice.
+        max_cost: most that all calls may cost, in the currency of the prices under `quotas:`, which are then required.
         quotas: budgets of the services, as in an experiment.
-        output: where the benchmark goes.
+        output: folder of the benchmark.
     """
 
     name: Word

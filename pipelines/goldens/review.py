@@ -13,7 +13,7 @@ COLUMNS = (
     "note", "reviewer",
 )  # fmt: skip
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
-"""What a cell begins with that some programs run, and the mark that keeps them from it."""
+"""The first characters of cells that spreadsheets run as formulas, and the mark that prevents it."""
 
 
 def as_csv(folder: GoldensFolder) -> str:

@@ -114,7 +114,7 @@ def named(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
         if not resources:
             known = [corpus.corpus.name for corpus in corpora]
             hint = did_you_mean(name, known) if known else "there is none of rankbeam's"
-            raise InputError(f"{name!r} is no corpus that rankbeam made; {hint}")
+            raise InputError(f"{name!r} is not a corpus of rankbeam; {hint}")
     return chosen(corpora, names)
 
 

@@ -27,7 +27,7 @@ def run(
 ) -> str:
     """Show, clear or compact a ledger; returns what to print."""
     if compact and clear:
-        raise InputError("--clear and --compact: one at a time")
+        raise InputError("--clear and --compact cannot run together; choose one")
     if older_than_days is not None and not clear:
         raise InputError("--older-than limits --clear; add --clear")
     folder = ledger_folder(place)

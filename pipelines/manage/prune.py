@@ -60,7 +60,7 @@ DAYS = 30.0
 def unused(output: str, days: float, now: datetime | None = None) -> list[index_folder.KeptIndex]:
     """The indexes beside an output that no run has used for some days."""
     if is_table(output):
-        raise InputError("is no folder, beside which indexes are kept", path=output)
+        raise InputError("is not a folder with results; indexes are kept beside these", path=output)
     before = (now or datetime.now(UTC)) - timedelta(days=days)
     try:
         return [index for index in index_folder.kept_indexes(files.join(output, FOLDER)) if index.used < before]

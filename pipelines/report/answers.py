@@ -71,7 +71,7 @@ class _Judged:
         return cls({key: sorted(rows, key=lambda row: row["position"]) for key, rows in claims.items()}, support, whole)
 
     def of_claim(self, claim: Row, evidence: str | None) -> Row | None:
-        """What was said of a claim by a text; None where that was not asked."""
+        """The verdict of a text on a claim; None if it was not asked."""
         key = claim["query_id"], claim["items_hash"], evidence or ""
         return self.support.get(key, {}).get(claim["position"])
 

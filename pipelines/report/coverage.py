@@ -118,7 +118,7 @@ def failures(study: Study) -> Failures:
 
 
 def _of_callers(configuration: dict[str, Any], kinds: list[str], by_kind: Counter[tuple[str, str]]) -> list[int]:
-    """How many calls of each kind failed: a configuration's own, or, of a fusion, those of its parts."""
+    """The number of failed calls of each kind: a configuration's own, or those of a fusion's parts."""
     callers = [] if configuration["derived_from"] else configuration.get("parts") or [configuration["config_id"]]
     return [sum(by_kind[caller, kind] for caller in callers) for kind in kinds]
 

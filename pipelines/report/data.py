@@ -97,7 +97,7 @@ def _columns(rows: Sequence[ConfigurationMetric | Comparison], names: list[str],
 
 
 def _histograms(study: Study, others: list[int]) -> list[dict[str, Any]]:
-    """How the values of all queries differ from the baseline's, for a page that does not hold all queries."""
+    """The differences of all queries from the baseline, for a page that does not hold all queries."""
     return [
         {
             "metric": metric,

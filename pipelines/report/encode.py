@@ -21,7 +21,7 @@ def as_json(document: Any) -> str:
 
 
 def numbers(column: FloatArray) -> dict[str, Any]:
-    """A column of numbers, exactly: the distinct ones, and for each row which; NaN where there is none."""
+    """A column of numbers, exactly: the distinct ones, and their positions by row; NaN for a missing value."""
     distinct, codes = np.unique(column, return_inverse=True)
     return {"values": _base64(distinct.astype("<f8")), **positions(codes)}
 

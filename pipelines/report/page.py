@@ -1,4 +1,4 @@
-"""Put the page together: the parts that stand in it as HTML, and the data that its script draws the rest from."""
+"""Put the page together: its parts as HTML, and the data from which its script draws the rest."""
 
 import base64
 import hashlib

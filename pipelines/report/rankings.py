@@ -25,7 +25,7 @@ Wanted = set[tuple[int, int]]
 
 
 def wanted_rankings(values: QueryValues, pairs: list[tuple[int, int]]) -> Wanted:
-    """Which rankings a page holds: all of a small run, else those at which one of a pair loses or wins most."""
+    """The rankings of a page: all of a small run, else those at which one of a pair loses or wins most."""
     configurations = range(values.values.shape[1])
     if len(configurations) * len(values) <= _MOST_RANKINGS or not pairs:
         queries: IntArray = np.arange(min(len(values), _MOST_RANKINGS // len(configurations)))

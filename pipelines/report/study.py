@@ -74,7 +74,7 @@ class Study:
 
     @cached_property
     def members(self) -> dict[int, list[int]]:
-        """For each of `titles` the configurations that it stands for."""
+        """For each of `titles` the configurations that it means."""
         return {self.ids.index(row["config_id"]): [*map(self.ids.index, row["config_ids"])] for row in self._distinct}
 
     @cached_property

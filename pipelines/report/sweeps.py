@@ -31,7 +31,7 @@ class Sweep:
 
 
 def sweeps(study: Study) -> list[Sweep]:
-    """Return the sweeps over numeric parameters of the experiment; a number in a name is no parameter."""
+    """Return the sweeps over numeric parameters of the experiment; a number in a name does not count."""
     bases = [row["name"].partition(":")[0] for row in study.results.configurations]
     names = dict.fromkeys(key for name_values in study.given for key in name_values)
     by_parameter = [_sweep(study, name, bases) for name in sorted(names, key=lambda name: name.startswith(INSIDE))]

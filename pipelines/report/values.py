@@ -19,7 +19,7 @@ class QueryValues:
 
     Attributes:
         ids: n query ids, in order.
-        values: float64[m, c, n]; NaN where there is none.
+        values: float64[m, c, n]; NaN for a missing value.
         status: int8[c, n], a `Status` each: that of the rankings.
         judged: int8[c, n] by the position of a judged metric, whose status is its own.
         rows: per query one row of the table, with its text and its slices.
@@ -96,7 +96,7 @@ def slices_of(rows: pa.Table) -> dict[str, list[str]]:
 
 
 def chosen_queries(values: QueryValues, configurations: Sequence[int], baseline: int, most: int) -> IntArray:
-    """Which queries a page holds: all of them, or those that differ most from the baseline, in order of their id."""
+    """The queries of a page: all of them, or those that differ most from the baseline, in order of their id."""
     if len(values) <= most:
         return np.arange(len(values))
     share = max(1, most // (2 * max(1, len(configurations))))

@@ -124,7 +124,7 @@ class Results:
 
     @cached_property
     def labels(self) -> dict[str, dict[str, str]]:
-        """By the name of a parameter without its component, what stands for its values, as JSON, in names.
+        """The labels of a parameter's values, given as JSON, by the parameter's name without its component.
 
         Labels are decoration: a run whose experiment cannot be read has none.
         """

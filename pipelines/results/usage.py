@@ -21,7 +21,7 @@ def usage_rows(results: Results) -> list[Row]:
 
 
 def usage_of(rows: list[Row], config_id: str | None) -> list[Row]:
-    """What one configuration needed, by stage, quota pool and model; none of a run of an earlier version."""
+    """The usage of one configuration, by stage, quota pool and model; empty for a run of an earlier version."""
     return [
         {name: row[name] for name in _SERVICE} | {name: value for name, value in of.items() if name != "config_id"}
         for row in rows

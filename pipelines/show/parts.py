@@ -44,7 +44,7 @@ def has_doubt(results: Results) -> bool:
 
 
 def mark(results: Results, mean: ConfigurationMetric) -> str:
-    """What stands behind a mean that looks at more documents than `top_k` leaves; "" behind others."""
+    """The mark behind a mean that looks at more documents than `top_k` leaves; "" behind others."""
     return "†" if (mean.config_id, mean.metric) in results.cut_short else ""
 
 
@@ -95,7 +95,7 @@ class Slices:
 
     @property
     def too_many(self) -> str:
-        """Where to look instead, if these are more than fit into a table; else ""."""
+        """A pointer to another place if these are more than fit into a table; else ""."""
         if len(self.names) <= _MOST_SLICES:
             return ""
         return f"{self.attribute} has {len(self.names):,} values; see the table configuration_metrics"

@@ -1,4 +1,4 @@
-"""Where text is shown: in a narrow terminal tables leave columns out and sentences wrap; in a pipe all is whole."""
+"""The screen: in a narrow terminal tables leave columns out and sentences wrap; a pipe gets everything whole."""
 
 import re
 import shutil

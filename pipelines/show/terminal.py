@@ -81,7 +81,7 @@ def _notes(results: Results) -> Iterator[str]:
 
 
 def _tables(results: Results, rows: Sequence[dict[str, Any]]) -> Iterator[Table]:
-    """What there is to say about queries without a value, and about ties, each where there is something to say."""
+    """Notes on queries without a value and on ties, if there are any."""
     means = {row["name"]: overall(results, row["config_id"]) for row in rows}
     if words := left_out(results):
         yield _by_metric(results, "queries left out", {row["name"]: words[row["config_id"]] for row in rows})

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
-ALLOWED = {"deploy": 0, "docs": 1, "pipelines": 80, "rankbeam": 1, "tests": 1, "transforms": 230}
+ALLOWED = {"deploy": 0, "docs": 1, "pipelines": 35, "rankbeam": 0, "tests": 1, "transforms": 48}
 """The most findings of a folder. Lower a number when a folder has fewer; never raise one."""
 
 EXCEPTIONS: frozenset[tuple[str, str]] = frozenset(
@@ -47,7 +47,7 @@ _VERB = re.compile(
     r"should|needs?|takes?|gives?|names?|use|uses|set|sets|holds?|exists?|lacks?|fails?|write|writes|put|puts|run|runs|"
     r"reads?|contains?|begins?|ends?|means?|makes?|comes?|goes|says?|belongs?|differs?|remove|add|choose|install|try|wait|"
     r"see|know|knows|leave|leaves|left|keeps?|stops?|starts?|allows?|wants?|got|get|cut|"
-    r"no|not|without|unknown|invalid|missing|too|only|\w+ed|\w+n't)\b",
+    r"no|not|without|occurs?|agree|answers?|at most|unknown|invalid|missing|too|only|\w+ed|\w+n't)\b",
     re.I,
 )
 

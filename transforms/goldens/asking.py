@@ -1,4 +1,4 @@
-"""How the writing and the checking model are asked: a step becomes a call, and a reply what was said."""
+"""Questions to the writing and the checking model: a step becomes a call, and its reply a parsed form."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -58,7 +58,7 @@ class Asking:
         return replace(self.model(step).call(prompt), keeps_malformed=True)
 
     def read(self, call: Call, reply: Reply) -> Reading:
-        """What was said, checked against what was asked."""
+        """The reply, checked against the question."""
         prompt = Prompt.parse(call.payload)
         model = self.model(prompt.step).read(reply.answer)
         if isinstance(model, Embedding):

@@ -51,7 +51,7 @@ class GradePassages:
         return Pooled(item.item_id, tuple(grades), tuple(spent))
 
     def read(self, call: Call, reply: Reply) -> Reading:
-        """What the model says."""
+        """The model's reply."""
         return self.asking.read(call, reply)
 
     def calls(self, item: GradingPool) -> range:

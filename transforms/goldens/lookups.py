@@ -1,4 +1,4 @@
-"""What services are called for, besides writing and checking: embeddings of texts, and rankings for questions."""
+"""Calls besides writing and checking: embeddings of texts, and rankings for questions."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ class Sought:
 
 @dataclass(frozen=True)
 class Rankings:
-    """What services find for a question."""
+    """The rankings of services for a question."""
 
     item_id: str
     doc_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Where the documents of a benchmark are: in files, in a corpus of RAG Engine, or in Vertex AI Search."""
+"""The documents of a benchmark: in files, in a corpus of RAG Engine, or in Vertex AI Search."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -204,7 +204,7 @@ def _unread(place: str, names: Iterable[str], texts: Iterable[str], advice: str)
 
 @contextmanager
 def _refused(place: str) -> Iterator[None]:
-    """Errors of the service as those of the input that it stands for."""
+    """Errors of the service, raised as errors of the input that it replaces."""
     try:
         yield
     except CallError as error:

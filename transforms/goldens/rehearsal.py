@@ -1,4 +1,4 @@
-"""Which calls the tasks of a round take, learned by going through their steps with answers that are known or imagined.
+"""Forecast of a round's calls: its tasks go through their steps with answers that are known or imagined.
 
 No call is made. What the ledger has is known; the rest is imagined so that every candidate passes all checks.
 """

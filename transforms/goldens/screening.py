@@ -1,4 +1,4 @@
-"""What of the written items stays: no near-duplicates, no more than the plan wants, nothing answered elsewhere."""
+"""Selection of written items: no near-duplicates, no more than the plan asks for, nothing answered elsewhere."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from rankbeam.transforms.records.goldens.types import UNANSWERABLE
 
 @dataclass(frozen=True)
 class Likeness:
-    """Which questions are near-duplicates: those of like wording, and of like embeddings where there are some."""
+    """The near-duplicate questions: those with similar wording, or with similar embeddings where these exist."""
 
     vectors: Vectors = field(default_factory=dict)
     least_cosine: float = 1.0

@@ -32,7 +32,7 @@ class Search:
 
     @classmethod
     def of(cls, path: str, passages: Sequence[Span], language: str, retrievers: Opened) -> "Search":
-        """The search through passages that stand in a file."""
+        """The search through the passages of a file."""
         index = Bm25(**words_of(language)).open(path)
         return cls(index, {span.id: span for span in passages}, retrievers)
 
@@ -41,7 +41,7 @@ class Search:
         return self._ranked(self.index, question)
 
     def found(self, item: Made, depth: int, services: Mapping[str, Sequence[str]], order: Sequence[str]) -> "Found":
-        """What the search finds for an accepted question."""
+        """The results of the search for an accepted question."""
         best = self.best(item.question)
         pooled = interleaved([self._of(name, item.question, best, services) for name in order], depth)
         others = tuple(span for span in pooled if span.doc_id not in item.doc_ids)
@@ -77,7 +77,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Found:
-    """What the search finds for an accepted question."""
+    """The results of the search for an accepted question."""
 
     rank: int | None
     pool: GradingPool

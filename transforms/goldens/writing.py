@@ -96,7 +96,7 @@ class WriteItems:
         return tuple(results)
 
     def read(self, call: Call, reply: Reply) -> Reading:
-        """What a model says."""
+        """A model's reply."""
         return self.asking.read(call, reply)
 
     def calls(self, item: WritingTask) -> range:
@@ -198,7 +198,7 @@ class _Writing:
             raise _Rejected(Reason.LEAK, f"{self.known['common_run']} words in a row are those of the text")
 
     def _quotes(self, facts: Facts, draft: DraftQuestion) -> dict[str, str]:
-        """What the answer may rest on: quotes, or the whole text where nothing should answer."""
+        """The evidence for an answer: quotes, or the whole text if nothing in it should answer."""
         if self._is_unanswerable:
             return self._texts()
         return {str(number): facts.facts[used].quote for number, used in enumerate(draft.facts)}

@@ -1,4 +1,4 @@
-"""How a model is asked to answer a query from the contexts of a configuration."""
+"""Prompts that ask a model to answer a query from the contexts of a configuration."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ _STATUSES = {FailureKind.BLOCKED: AnswerStatus.BLOCKED, FailureKind.TRUNCATED: A
 
 @dataclass(frozen=True)
 class Answering:
-    """How the answers of a configuration are made."""
+    """The generator of a configuration's answers."""
 
     model: Model
     generation: Generation
@@ -74,7 +74,7 @@ class Answering:
         return call.service == self.model.name and Prompt.parse(call.payload).step == STEP
 
     def read(self, reply: Reply) -> "AnswerText":
-        """What the model says."""
+        """The model's reply."""
         given = self.model.read(reply.answer)
         if not isinstance(given, Completion):
             raise CallError(FailureKind.INVALID, f"{self.model.name} embeds texts, and answers no query")
@@ -83,7 +83,7 @@ class Answering:
 
 @dataclass(frozen=True)
 class AnswerText:
-    """What a model answered."""
+    """A model's answer."""
 
     text: str
     model_version: str

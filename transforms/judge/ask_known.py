@@ -58,7 +58,7 @@ class AskKnown:
         return [self.judge.model.name]
 
     def items(self) -> list[KnownItem]:
-        """What is asked."""
+        """The question."""
         return [item for step in self.judged_steps for item in known_items_of(step)]
 
     def tasks(self, texts: int) -> Iterator[TaskBatch]:
@@ -76,7 +76,7 @@ class AskKnown:
         return Evaluated("", None, (), (), (judgement,))
 
     def read(self, call: Call, reply: Reply) -> JudgeReply:
-        """What the judge says."""
+        """The judge's verdict."""
         return self.judge.read(call, reply)
 
     def calls(self, item: KnownItem) -> range:  # noqa: ARG002  the Protocol's

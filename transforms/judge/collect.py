@@ -52,7 +52,7 @@ def tasks_of(element: Bucketed, configurations: tuple[int, ...]) -> Iterator[Tas
 
 
 def given_answers(element: Bucketed, work: EvaluateAnswers, configurations: tuple[int, ...]) -> Iterator[CallAnswer]:
-    """What comes of the queries of a bucket where no model is called."""
+    """The results of a bucket's queries where no model is called."""
     bucket, items = element
     for item in items_in(items):
         subjects = (Subject(PANEL, item.query_id, bucket, configurations),)

@@ -34,7 +34,7 @@ class JudgedDefinition:
         undefined: the reasons for an undefined value.
         lowest: the lowest value that a query can have: the bound of a query whose judge failed.
         highest: the highest value that a query can have.
-        note: how other tools define the name, where they differ.
+        note: the definition of other tools, where it differs.
     """
 
     kernel: Callable[..., Value]
@@ -65,7 +65,7 @@ class JudgedDefinition:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """What the metric needs besides a judge."""
+        """The inputs that the metric needs besides a judge."""
         return frozenset().union(*(of.needs for of in self.inputs.values()))
 
     @property
@@ -230,7 +230,7 @@ def definition_named(name: str) -> JudgedDefinition:
     """The definition of a metric, loaded if it is one of another package.
 
     Raises:
-        InputError: what the package registers is not a definition.
+        InputError: the package registers something that is not a definition.
     """
     if name in JUDGED:
         return JUDGED[name]

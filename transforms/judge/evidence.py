@@ -13,7 +13,7 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.steps import JudgedCase, JudgedInput, JudgeQuestion, JudgeReplies
 
 Replies = Mapping[JudgeQuestion, Any]
-"""What a step read, or the CallError of a question that failed."""
+"""The parsed reply of a step, or the CallError of a question that failed."""
 
 
 class Evidence:

@@ -97,7 +97,7 @@ def is_near_chance(step: str, share: float, low: float) -> bool:
 
 
 def drift_p_value(items: Iterable[KnownItem], before: Mapping[str, str], now: Mapping[str, str]) -> float:
-    """How likely a judge that has not changed differs as much: McNemar's test over items answered both times."""
+    """The p-value that the judge has not changed, by McNemar's test over items answered both times."""
     both = [
         (before[item.id] == item.expected, now[item.id] == item.expected)
         for item in items

@@ -35,13 +35,13 @@ class PlanKnown(beam.PTransform):
 
 
 def texts_in(element: Bucketed) -> int:
-    """How many contexts and answers there are to judge among the items of a bucket, at most."""
+    """The most contexts and answers to judge among the items of a bucket."""
     _, items = element
     return sum(pc.sum(pc.list_value_length(items[name])).as_py() or 0 for name in ("passages", "systems"))
 
 
 class Measured(NamedTuple):
-    """What `MeasureJudge` returns."""
+    """The outputs of `MeasureJudge`."""
 
     rows: beam.PCollection[pa.Table]
     """Of `answer_tables.JUDGE_QUALITY`, without the common columns."""
@@ -73,7 +73,7 @@ class MeasureJudge(beam.PTransform):
 
 
 def quality_of(answer: CallAnswer) -> Quality:
-    """What the judgements of one answered task say."""
+    """The rows of one answered task's judgements."""
     return Quality.of(answer.value)
 
 

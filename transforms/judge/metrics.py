@@ -210,7 +210,7 @@ ContextRecall(ragas)']
 
 
 def parse_all(names: Iterable[str]) -> list[Metric | JudgedMetric]:
-    """Read names of metrics without repetitions; one of trec_eval's names may stand for several metrics.
+    """Read names of metrics without repetitions; one of trec_eval's names may mean several metrics.
 
     >>> [str(metric) for metric in parse_all(["P.5,10", "Faithfulness", "P@5", "context_recall@3"])]
     ['P@5', 'P@10', 'Faithfulness', 'ContextRecall@3']

@@ -17,7 +17,7 @@ class Model:
 
     @property
     def label(self) -> str:
-        """How tables name it: the service's model, or for one in this process what it is."""
+        """The name in tables: the service's model, or a description of one in this process."""
         offline = self.parameters.offline
         return self.parameters.model if offline is None else f"{self.kind}: {offline}"
 
@@ -26,5 +26,5 @@ class Model:
         return Call(self.name, self.parameters.key(self.kind, prompt), prompt.payload(), step=prompt.step)
 
     def read(self, answer: str) -> Completion | Embedding:
-        """What the model says."""
+        """The model's reply."""
         return self.parameters.read(answer)

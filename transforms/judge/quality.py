@@ -1,4 +1,4 @@
-"""How good a judge is, counted by step: a state that merges in any order to the same numbers.
+"""The quality of a judge by step: counts that merge in any order to the same numbers.
 
 An item is a question about one query. Some are asked several times, to show how far the judge repeats itself; known
 items are counted apart.
@@ -20,7 +20,7 @@ from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 @dataclass(frozen=True)
 class StepQuality:
-    """What is known of the judge in one step."""
+    """The quality of the judge in one step."""
 
     items: int = 0
     failed: int = 0
@@ -53,14 +53,14 @@ class StepQuality:
 
 @dataclass(frozen=True)
 class Quality:
-    """What is known of the judge, by step."""
+    """The quality of the judge, by step."""
 
     steps: Mapping[str, StepQuality] = field(default_factory=dict)
     doubtful_references: int = 0
 
     @classmethod
     def of(cls, evaluated: Evaluated) -> "Quality":
-        """What the judgements of one query say, or those of known items."""
+        """The counts from the judgements of one query, or of known items."""
         items: defaultdict[tuple[str, Any, Any], list[Judgement]] = defaultdict(list)
         steps: defaultdict[str, StepQuality] = defaultdict(StepQuality)
         for judgement in evaluated.judgements:
@@ -96,7 +96,7 @@ def _of_known(judgement: Judgement) -> StepQuality:
 
 
 def _of_item(judgements: Sequence[Judgement]) -> StepQuality:
-    """What all judgements of one item say."""
+    """The counts from all judgements of one item."""
     versions = Counter(judgement.model_version for judgement in judgements if judgement.model_version)
     of_claims = [judgement.said or () for judgement in judgements if judgement.step == ClaimsStep.name]
     claims: list[Claim] = [claim for of_claim in of_claims for claim in of_claim]

@@ -1,4 +1,4 @@
-"""What users should know of a judge, from its rows of the table `judge_quality`."""
+"""Warnings about a judge, from its rows of the table `judge_quality`."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -116,7 +116,7 @@ def _mean(position: int, metric: str, some: Sequence[float | Undefined | CallErr
 
 
 def _lacking(definition: JudgedDefinition, system: System, gold: Gold) -> Undefined | None:
-    """Why a metric has no value before anything is judged."""
+    """The reason why a metric has no value, known before anything is judged."""
     if Need.CONTEXTS in definition.needs and not system.has_contexts:
         return Undefined.CONTEXTS_NOT_GIVEN
     if Need.REFERENCE not in definition.needs:

@@ -83,7 +83,7 @@ class EvaluateAnswers:
         return Evaluated(item.query_id, item.gold.reference, rows, values, tuple(judgements), compared)
 
     def read(self, call: Call, reply: Reply) -> Any:
-        """What a model says."""
+        """A model's reply."""
         for answering in self.answering.values():
             if answering.is_asked_by(call):
                 return answering.read(reply)
@@ -91,7 +91,7 @@ class EvaluateAnswers:
         return self.judge.read(call, reply)
 
     def calls(self, item: Item) -> range:
-        """How many calls an item takes: the least, and one more than the most."""
+        """The range of an item's calls: the minimum, and the maximum plus one."""
         ends = sorted(rehearsed(self.steps(item), claims) for claims in (0, 1))
         return range(ends[0], ends[1] + 1)
 
@@ -171,7 +171,7 @@ def judgement_of(
     is_repeat: bool = False,
     known: KnownAnswer | None = None,
 ) -> Judgement:
-    """What became of a question."""
+    """The outcome of a question."""
     failed = isinstance(outcome, CallError)
     return Judgement(
         question.step,

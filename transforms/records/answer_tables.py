@@ -114,7 +114,7 @@ TEXTS = pa.schema([*COMMON, required("text_hash", pa.string()), required("text",
 """One row a text that answers, claims and verdicts refer to; `text_hash` is its SHA-256."""
 
 VERSION = pa.struct([required("model_version", pa.string()), required("judgements", pa.int64())])
-"""How many judgements a version of the model made."""
+"""The number of judgements by a version of the model."""
 
 GROUP = pa.struct([required("name", pa.string()), required("correct", pa.int64()), required("count", pa.int64())])
 """Known items of one class, or with one tag, and how many of them the judge got right."""
@@ -162,7 +162,7 @@ are those of answered judgements, repeats included and known items left out, whi
 """
 
 CELL = pa.struct([required("first", pa.string()), required("second", pa.string()), required("items", pa.int64())])
-"""How many items one decided so and the other so."""
+"""The number of items by the decisions of both."""
 
 AGREEMENT = pa.schema(
     [

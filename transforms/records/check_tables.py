@@ -22,7 +22,7 @@ GATES = pa.schema(
 )
 """One row a check of one of the experiment's gates, which is at `position` there, for a configuration and slice.
 
-`value` is what is held against the limit, `at_least` or `at_most`. `found` is null where there is none, and `reason`
+`value` is compared with the limit, `at_least` or `at_most`. `found` is null if there is no value, and `reason`
 says why; such a gate is missed. `margin` is how far it is on the good side of the limit. The failure rate is of no
 metric, and a gate that is about no configuration there is has no `config_id`.
 """

@@ -15,7 +15,7 @@ def chunk_id(doc_id: str, start: int, end: int) -> str:
 
 
 def parse_chunk_id(name: str) -> tuple[str, int, int] | None:
-    """The document's id, the start and the end that a chunk's id gives; None where it is no chunk's id.
+    """The document's id, start and end in a chunk's id; None for any other id.
 
     >>> parse_chunk_id("c#3#0-120"), parse_chunk_id("c#3")
     (('c#3', 0, 120), None)

@@ -1,4 +1,4 @@
-"""What every table that is written begins with."""
+"""The first columns of every table."""
 
 import pyarrow as pa
 

@@ -41,7 +41,7 @@ def history_of(attributes: Mapping[str, str]) -> list[Message]:
 
 
 def problem_of(attributes: Mapping[str, Any]) -> str | None:
-    """What is wrong with the conversation of a query; None if it has none.
+    """The defect of a query's conversation, or None.
 
     >>> problem_of({"history": [{"role": "user", "text": "Hi"}], "turn": 3})
     'is turn 3, and its history has 1 message of the user instead of 2: a turn is missing'

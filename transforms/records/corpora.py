@@ -41,7 +41,7 @@ class DocumentsFingerprint:
 
 
 def corpus_identity(specification: Mapping[str, Any], documents: DocumentsFingerprint) -> str:
-    """What identifies a corpus: its specification and its documents, never the name of a resource."""
+    """The identity of a corpus: its specification and its documents, never the name of a resource."""
     return content_key({"stage": "corpus", "specification": dict(specification), "documents": str(documents)})
 
 

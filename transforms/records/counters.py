@@ -11,7 +11,7 @@ NAMESPACE = "rankbeam"
 
 
 class Counter(StrEnum):
-    """What is counted."""
+    """The counters of a run."""
 
     JUDGED_QUERIES = "judged_queries"
     ROWS_READ = "rows_read"

@@ -1,4 +1,4 @@
-"""What is known of a dataset after all of it has been read: counts, warnings, fingerprint."""
+"""Summary of a dataset after all of it has been read: counts, warnings, fingerprint."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields
@@ -15,7 +15,7 @@ _MUCH = 0.2  # of the queries, about one document
 
 @dataclass(frozen=True)
 class References:
-    """Where reference answers stand."""
+    """The source of reference answers."""
 
     attribute: str = ""
     path: str | None = None  # None for an attribute
@@ -116,7 +116,7 @@ class DatasetSummary:
             raise InputError(problem, path=qrels_path)
 
     def warnings(self) -> Iterator[str]:
-        """What a user should know, with counts."""
+        """The warnings for the user, with counts."""
         if self.unknown:
             what = _count(self.unknown, "judged query", "judged queries")
             yield f"{what} not among the queries, left out: {_quoted(self.unknown_ids)}"

@@ -1,4 +1,4 @@
-"""What a retriever that answers in process searches."""
+"""The documents that a retriever in this process searches."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ class Embeddings(Protocol):
 
 @dataclass(frozen=True)
 class Judgements:
-    """Where it stands which documents are relevant."""
+    """The source of the relevant documents' ids."""
 
     qrels: str
     queries: str | None = None  # path of the queries that are asked; None if these are the judged ones

@@ -30,7 +30,7 @@ class InputError(RankbeamError):
     """Input that cannot be used. The message names the file, the line where there is one, and what to do.
 
     Attributes:
-        problem: what is wrong, and what to do.
+        problem: description of the mistake, and the way out.
         path: the file.
         line: the line of the file, from 1.
     """
@@ -63,11 +63,11 @@ class CallError(RankbeamError):
     """A call failed. If a retriever in this process raises it, it is final; a remote call may be retried.
 
     Attributes:
-        kind: of the failure.
-        message: of the service, in one line.
-        attempts: how many were made.
+        kind: kind of the failure.
+        message: the service's message, in one line.
+        attempts: number of attempts.
         retry_after_s: the wait that the service requested before a retry; None where it requested none.
-        tokens: that the failed attempt used.
+        tokens: tokens of the failed attempt.
         stops_pool: whether no call of this quota pool can succeed soon, because a daily budget is used up.
         changes_form: whether the connection makes its next attempt in a form that the service may take: it is made
             without a pause, and this one does not count towards the limit of attempts.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class FailureKind(StrEnum):
-    """Why a call has no result.
+    """The reason why a call has no result.
 
     BLOCKED: a model or its safety filter refused to answer. TRUNCATED: the answer reached its limit of tokens.
     OVER_BUDGET: the call was not made, because it might have cost more than the rest of the budget.
@@ -39,11 +39,11 @@ class Failure:
     """One call that failed after all its retries.
 
     Attributes:
-        stage: that made the call, such as "retrieve".
-        kind: of the failure.
-        query_id: of the call's query.
-        attempts: how many were made.
-        message: of the service.
+        stage: stage that made the call, such as "retrieve".
+        kind: kind of the failure.
+        query_id: id of the call's query.
+        attempts: number of attempts.
+        message: the service's message.
         only_thresholds: whether the call has an answer after all, which only configurations with a distance threshold
             cannot use.
     """
@@ -57,13 +57,13 @@ class Failure:
 
 
 class FailedCall(NamedTuple):
-    """What a warning says of a failure.
+    """The text of a warning about a failure.
 
     Attributes:
-        kind: of the failure.
-        attempts: how many were made.
-        message: of the service.
-        query_id: of the call's query.
+        kind: kind of the failure.
+        attempts: number of attempts.
+        message: the service's message.
+        query_id: id of the call's query.
         metric: the judged metric that has no value for the query; None where the query has no answer.
     """
 

@@ -62,7 +62,7 @@ def malformed(message: str) -> CallError:
 
 
 def place_of(quote: str, text: str) -> tuple[int, int] | None:
-    """Where a quote stands in a text, whatever white space is between its words; None where it does not.
+    """The span of a quote in a text, whatever white space is between its words; None if the text lacks it.
 
     >>> place_of("pay an  invoice", "Owners pay an\\ninvoice.")
     (7, 21)

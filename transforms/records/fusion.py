@@ -5,14 +5,14 @@ from enum import StrEnum
 
 
 class FusionMethod(StrEnum):
-    """How several rankings are combined into one."""
+    """The way of combining several rankings into one."""
 
     RRF = "rrf"
     WEIGHTED = "weighted"
 
 
 class Normalisation(StrEnum):
-    """How scores are made comparable between rankings."""
+    """The normalization of scores, which makes rankings comparable."""
 
     MIN_MAX = "min_max"
     Z_SCORE = "z_score"
@@ -33,7 +33,7 @@ class FusionPart:
 
 @dataclass(frozen=True)
 class FusionPlan:
-    """How a ranking is made from others."""
+    """The recipe of a fused ranking."""
 
     parts: tuple[FusionPart, ...]  # the rankings that are combined, at least two
     method: FusionMethod = FusionMethod.RRF

@@ -1,11 +1,11 @@
-"""How the answers of a configuration are made, and how answers are judged, as the stages see it."""
+"""The settings of generation and judging, as the stages see them."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Generation:
-    """How a model answers a query from the first contexts of a ranking."""
+    """The settings of a model that answers a query from the first contexts of a ranking."""
 
     service: str
     template: str
@@ -21,7 +21,7 @@ class Generation:
 
 @dataclass(frozen=True)
 class Judging:
-    """How answers and contexts are judged."""
+    """The settings of the judge."""
 
     service: str
     embeddings: str | None = None

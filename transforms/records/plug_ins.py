@@ -1,4 +1,4 @@
-"""What other packages register: their entry points, and the objects of these."""
+"""Plug-ins of other packages: their entry points, and the objects that these name."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -28,9 +28,9 @@ def loaded(group: str, name: str, kind: str) -> Any:
     """The object of an entry point.
 
     Args:
-        group: of the entry point.
-        name: of the entry point.
-        kind: what it registers, for messages.
+        group: group of the entry point.
+        name: name of the entry point.
+        kind: kind of object that it registers, for messages.
 
     Raises:
         InputError: it cannot be imported.

@@ -9,7 +9,7 @@ class Query:
 
     Attributes:
         query_id: its identifier.
-        text: of the query.
+        text: text of the query.
     """
 
     query_id: str
@@ -23,7 +23,7 @@ class Ranking:
     Attributes:
         doc_ids: identifiers; a document may have several ranks, one for each chunk.
         scores: the retriever's scores, one per result; the ranking is the order of `doc_ids`, not of the scores.
-        texts: of the results; empty where the retriever gives none.
+        texts: texts of the results; empty if the retriever returns none.
     """
 
     doc_ids: tuple[str, ...]

@@ -52,7 +52,7 @@ class Race:
                 before = look
 
     def described(self, queries: int, cells: int) -> str:
-        """What the race may save of a sweep, for people.
+        """The share of a sweep that the race may save, in words.
 
         >>> Race("AP", 0.05, (50, 100, 500)).described(200, 36)
         'race by AP: drops configurations after 50, 100 of 200 queries, so 27% to 100% of the calls above are made'

@@ -53,7 +53,7 @@ class Reply:
     Attributes:
         answer: JSON that the service's `read` understands, without secrets.
         tokens: tokens of the attempt; zero where the service does not charge by the token.
-        parts: where one request makes several calls, the reply to each of them; their tokens add up to these.
+        parts: replies to the calls that share one request; their tokens add up to these.
     """
 
     answer: str

@@ -87,7 +87,7 @@ RANKINGS = pa.schema(
         pa.field("documents", pa.list_(DOCUMENT), nullable=False),
     ]
 )
-"""One row a configuration and query; the documents stand in rank order."""
+"""One row a configuration and query; the documents are in rank order."""
 
 QUERY_METRICS = pa.schema(
     [
@@ -255,7 +255,7 @@ USAGE_OF_CONFIGURATION = pa.struct(
         pa.field("cost", pa.float64()),
     ]
 )
-"""What one configuration needed of a quota pool; `shared_calls` other configurations needed as well."""
+"""The use of a quota pool by one configuration; other configurations needed `shared_calls` of the calls as well."""
 
 USAGE = pa.schema(
     [

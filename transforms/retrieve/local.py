@@ -43,7 +43,7 @@ batches.register()
 
 
 class RetrievedLocally(NamedTuple):
-    """What `RetrieveRankings` returns."""
+    """The outputs of `RetrieveRankings`."""
 
     rankings: beam.PCollection[SourceRows]
     """Per bucket and source a batch of `columns.RETRIEVED`."""
@@ -184,7 +184,7 @@ def batch_of(rankings: Sequence[tuple[str, Ranking]], top_k: int | None) -> pa.R
 
 
 def cannot_be_cut(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
-    """Why a distance threshold cannot be applied to an answer; None where it can, or no configuration has one."""
+    """The reason why a distance threshold cannot be applied to an answer, or None."""
     is_cut = any(
         configuration.source == source and configuration.distance is not None
         for configuration in evaluation.configurations

@@ -51,7 +51,7 @@ def tasks_of(
 
 
 class CollectedRankings(NamedTuple):
-    """What `CollectRankings` returns."""
+    """The outputs of `CollectRankings`."""
 
     rankings: beam.PCollection[SourceRows]
     """Per bucket and source batches of `columns.RETRIEVED`."""
@@ -186,7 +186,7 @@ class CollectRecalledFn(beam.DoFn):
         return is_cut and flat.field("score").null_count > 0
 
     def _batches(self, source: int) -> Iterator[SourceRows]:
-        """What waits, as one batch a bucket."""
+        """The rows that wait, as one batch a bucket."""
         waiting = self._waiting.pop(source)
         buckets = np.concatenate([of_rows for of_rows, _ in waiting])
         rows = pa.concat_batches([batch for _, batch in waiting])
@@ -196,7 +196,7 @@ class CollectRecalledFn(beam.DoFn):
 
 
 def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
-    """Why an answer cannot be scored; None when it can."""
+    """The reason why an answer cannot be scored, or None."""
     source_evaluation = evaluation.sources[source]
     doc_ids = ranking.doc_ids[: source_evaluation.top_k]
     if source_evaluation.refuse_repeats and len(set(doc_ids)) < len(doc_ids):

@@ -185,7 +185,7 @@ def _read(name: str, places: Mapping[str, Iterable[str]]) -> pa.Table:
 
 
 def _statuses(paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
-    """What became of the answers of every configuration."""
+    """The outcomes of the answers of every configuration."""
     for path in paths:
         with parquet.open_file(path) as file:
             yield from file.iter_batches(columns=["config_id", "status"])

@@ -70,7 +70,7 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether only probes may begin."""
+        """True while only probes may begin."""
         return self._opened is not None
 
     def notify(self) -> None:
@@ -211,7 +211,7 @@ class StepBreaker:
 
     @property
     def is_open(self) -> bool:
-        """Whether only probes may begin."""
+        """True while only probes may begin."""
         return self.service.is_open or self.answers.is_open
 
     def notify(self) -> None:

@@ -163,7 +163,7 @@ class PoolCalls:
             else:
                 self._fail(flight, CallError(error.kind, error.message, attempts.made, tokens=attempts.tokens))
         except Stopped:
-            """What waits behind it stops as well."""
+            """The calls that wait behind it stop as well."""
         finally:
             if attempts.made:
                 self._sums.add(flight.call.service, flight.positions(), attempts)
@@ -278,7 +278,7 @@ class PoolCalls:
         return self._services[call.service].most_tokens(call.payload)
 
     def _most_tokens(self, call: Call, attempts: Attempts) -> Tokens:
-        """What the next attempt may take; not worked out where it makes no difference."""
+        """Most tokens of the next attempt; not computed where it makes no difference."""
         if self._quota.tokens_per_minute is None and not self._budget.is_limited:
             return NO_TOKENS
         most = self._services[call.service].most_tokens(call.payload)

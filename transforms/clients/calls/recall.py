@@ -76,7 +76,7 @@ class Recall:
             yield from (row.as_py() for row in tasks)
 
     def rejected(self) -> bytes | None:
-        """Take the row of a task whose answer could not be used; None where there is none just now."""
+        """Take the row of a task whose answer could not be used; None if no such task waits now."""
         return self._rejected.popleft() if self._rejected else None
 
     def read(self) -> Recalled | None:

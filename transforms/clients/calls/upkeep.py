@@ -29,7 +29,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 @dataclass(frozen=True)
 class UpkeepHooks:
-    """What upkeep does to its lane.
+    """The effects of upkeep on its lane.
 
     Attributes:
         look: looks up answers of other runs; returns whether calls are left to make.

@@ -118,7 +118,7 @@ class Ledger:
         stops.request(self.folder, self.owner.run_id, self.owner.started)
 
     def is_stop_requested(self) -> bool:
-        """Whether the lanes of the run are to begin no further call; not, where the ledger cannot be read now."""
+        """True if the lanes of the run shall begin no further call; False while the ledger cannot be read."""
         try:
             return stops.is_requested(self.folder, self.owner.run_id, self.owner.started)
         except InputError:  # the next heartbeat reports it

@@ -47,7 +47,7 @@ class Lookup:
         return self._index
 
     def place(self, key: str, reach: Reach | None) -> IndexPlace | None:
-        """The position of the newest answer whose reach covers the requested one; None where there is none."""
+        """The position of the newest answer whose reach covers the requested one, or None."""
         return next((place for place in self._index.places(key, reach) if place not in self._unusable), None)
 
     def read(self, reaches: Mapping[str, Reach | None]) -> Iterator[LedgerEntry]:

@@ -28,7 +28,7 @@ _PART_BYTES = 2 * TIERS[-1]
 _LEFT_BEHIND_S = 86_400.0
 
 Merge = Generator[None, None, StoredFile | None]
-"""A merge that proceeds step by step, and returns the new part; None where there is none."""
+"""A merge that proceeds step by step, and returns the new part, or None."""
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ def stored_in(rows: pa.Table, checked: Sequence[str]) -> list[StoredRow | None]:
 
 
 def entry_of(stored: StoredRow | None) -> LedgerEntry | None:
-    """The entry of a row; None where it is damaged, or its answer is no JSON."""
+    """The entry of a row; None if it is damaged, or its answer is not JSON."""
     if stored is None:
         return None
     key, results, distance, attempts, seconds, moment, answer = stored.base

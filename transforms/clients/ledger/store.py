@@ -46,7 +46,7 @@ def probe(folder: str) -> None:
 def parts_in(folder: str) -> list[StoredFile]:
     """The parts of a ledger, sorted; none where there is no folder.
 
-    A local folder is no snapshot while it is listed: a merge may add the new part behind the reader and remove the old
+    The listing of a local folder is not atomic: a merge may add the new part behind the reader and remove the old
     ones before it. So it is listed until two listings in a row are equal.
     """
     listed = _parts(folder)

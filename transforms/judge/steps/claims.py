@@ -60,7 +60,7 @@ class ClaimsStep(JudgeStep):
         return claims
 
     def known_class(self, reply: Sequence[Claim]) -> str:
-        """How many claims there are."""
+        """The number of claims."""
         return how_many(reply)
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:  # noqa: ARG002

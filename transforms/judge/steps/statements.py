@@ -59,7 +59,7 @@ class StatementsStep(JudgeStep):
         return claims
 
     def known_class(self, reply: Sequence[str]) -> str:
-        """How many statements there are."""
+        """The number of statements."""
         return how_many(reply)
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:  # noqa: ARG002

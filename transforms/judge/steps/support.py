@@ -35,7 +35,7 @@ Texts = tuple[str, ...]
 
 
 class SupportVerdict(StrEnum):
-    """What a text says of a claim."""
+    """The verdict of a text on a claim."""
 
     SUPPORTED = "supported"
     CONTRADICTED = "contradicted"

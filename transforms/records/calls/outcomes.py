@@ -12,7 +12,7 @@ from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 OVER_BUDGET = "max_cost: "
-"""What the warning of a run begins with that did not make all its calls, because of what they cost."""
+"""Prefix of the warning of a run that stopped making calls because of their cost."""
 
 
 def over_budget(pools: Sequence[str], calls: int) -> str:
@@ -58,7 +58,7 @@ class FailedTask:
 
 @dataclass(frozen=True)
 class Usage:
-    """How a stage used a quota pool."""
+    """The use of a quota pool by a stage."""
 
     pool: str
     calls: int

@@ -42,7 +42,7 @@ class ImportQuota:
     Attributes:
         concurrent_calls: imports that may run at once.
         embeddings_per_minute: requests for embeddings of all imports with one model together.
-        price_per_million: of a million tokens that are embedded; None where it is not given.
+        price_per_million: price of a million embedded tokens; None if it is not given.
         give_up_after_s: time without progress after which an import is no longer waited for.
     """
 
@@ -92,7 +92,7 @@ class Quota:
 
     @property
     def has_price(self) -> bool:
-        """Whether what calls cost is known."""
+        """True if the cost of calls is known."""
         return self.price_per_1000 is not None or self.prices is not None
 
     @property

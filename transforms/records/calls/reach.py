@@ -1,11 +1,11 @@
-"""How far into a ranking a call goes."""
+"""The depth of a call into a ranking."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Reach:
-    """How far into a ranking a call goes. An answer of a longer reach also answers calls of a shorter one."""
+    """The depth of a call into a ranking. An answer of a longer reach also answers calls of a shorter one."""
 
     results: int
     distance: float | None = None  # results at this distance or farther are not wanted; None if all are wanted

@@ -68,7 +68,7 @@ class Work(Protocol[Item]):
         ...
 
     def calls(self, item: Item) -> range:
-        """How many calls a task makes: the minimum, and the maximum plus one."""
+        """The range of a task's calls: the minimum, and the maximum plus one."""
         ...
 
 
@@ -86,7 +86,7 @@ class OneCall(Protocol):
 
     @property
     def reach(self) -> Reach | None:
-        """How far into a ranking the call goes; None where an answer is whole."""
+        """The depth into a ranking; None if an answer is always whole."""
         ...
 
     def recall(self, answers: Sequence[bytes]) -> pa.Array:

@@ -1,4 +1,4 @@
-"""How a step is asked: templates that ship as package data, one file a step and version."""
+"""Templates of prompts, shipped as package data: one file for each step and version."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ _FOLDER = "prompts"
 
 @dataclass(frozen=True)
 class Template:
-    """How one step is asked."""
+    """The prompt's template of one step."""
 
     step: str
     text: str

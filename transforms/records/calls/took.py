@@ -1,4 +1,4 @@
-"""What calls took that were made: their number, tokens and durations, to be added up over workers."""
+"""Usage of calls that were made: their number, tokens and durations, to be added up over workers."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -10,7 +10,7 @@ from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 @dataclass(frozen=True)
 class Took:
-    """What the calls of one quota pool and model took, those that the ledger answered left out."""
+    """Usage of one quota pool and model, without the calls that the ledger answered."""
 
     position: int | None = None  # None for all calls
     calls: int = 0
@@ -34,7 +34,7 @@ class Took:
 
 
 def summed(took: Iterable[Took]) -> tuple[Took, ...]:
-    """What calls took, once for each position."""
+    """The usage of calls, once for each position."""
     by_position: dict[int | None, Took] = {}
     for item in took:
         by_position[item.position] = by_position[item.position] + item if item.position in by_position else item
@@ -42,7 +42,7 @@ def summed(took: Iterable[Took]) -> tuple[Took, ...]:
 
 
 def took_of(took: Iterable[Took], needed_by: Mapping[int, Collection[int]]) -> dict[int, Took]:
-    """What calls took that each configuration needed, by its position."""
+    """The usage of the calls that each configuration needed, by its position."""
     of: dict[int, Took] = {}
     for item in took:
         users = () if item.position is None else needed_by.get(item.position, ())

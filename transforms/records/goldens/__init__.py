@@ -1,1 +1,1 @@
-"""What a generated benchmark consists of: spans, facts, questions, evidence, votes."""
+"""The parts of a generated benchmark: spans, facts, questions, evidence, votes."""

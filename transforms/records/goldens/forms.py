@@ -1,7 +1,7 @@
-"""What the steps of writing and checking answer: JSON schemas, and the strict reading of what came back.
+"""Replies of the steps of writing and checking: JSON schemas, and strict parsers.
 
     step            values of its prompt                         reads as
-    facts           texts {number: text}                         Facts: those whose quote stands in its text
+    facts           texts {number: text}                         Facts: those whose quote is in its text
     distill         facts, sentences {number: text}              numbers of sentences
     question        facts {number: text}, type, profile          Draft
     unanswerable    facts, profile                               Draft without nuggets and facts
@@ -11,7 +11,7 @@
     derive          question, quotes                             Derived
     closed_book     question                                     text
 
-What breaks a rule is `MALFORMED`, with a message that a repair quotes. A quote that does not stand in its text is no
+A reply that breaks a rule is `MALFORMED`, with a message that a repair quotes. A quote that is not in its text is no
 such break: the fact is dropped and counted, so that a model that makes facts up is seen.
 """
 
@@ -37,7 +37,7 @@ CRITERIA: Mapping[str, str] = MappingProxyType(
         "harmless": "question and answer are harmless",
     }
 )  # fmt: skip
-"""What the checks ask about a question and its answer."""
+"""The criteria by which the checks decide about a question and its answer."""
 CRITICS: Mapping[str, str] = MappingProxyType(
     {
         "analyst": "an analyst, who looks for errors of fact and for what does not follow from the quotes",
@@ -78,7 +78,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Facts:
-    """The facts of some texts, and how many had a quote that does not stand in its text."""
+    """The facts of some texts, and the number of those dropped because their quote is not in the text."""
 
     facts: tuple[Fact, ...]
     dropped: int
@@ -164,7 +164,7 @@ class _ClosedBook(Form):
 
 
 def read(step: str, values: Mapping[str, Any], answer: str) -> Any:
-    """What an answer to a step says.
+    """The parsed answer to a step.
 
     >>> read("closed_book", {}, '{"answer": "I do not know."}')
     'I do not know.'

@@ -8,7 +8,7 @@ from rankbeam.transforms.records.goldens.sources import Profile
 
 
 class State(StrEnum):
-    """What became of a candidate.
+    """The outcome of a candidate.
 
     FAILED: a call failed that may succeed later; the next run tries again.
     """
@@ -76,7 +76,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Made:
-    """What became of one candidate once models had written and checked it."""
+    """One candidate after models have written and checked it."""
 
     item_id: str
     type: str
@@ -133,7 +133,7 @@ class Pooled:
 
 
 class ReviewDecision(StrEnum):
-    """What a person decides about an item. An edit is accepted with the reviewer's wording."""
+    """A person's decision about an item. An edit is accepted with the reviewer's wording."""
 
     ACCEPT = "accept"
     REJECT = "reject"

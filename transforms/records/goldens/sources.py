@@ -1,4 +1,4 @@
-"""Where a question comes from: spans of documents, and what is to be asked about them."""
+"""The source of a question: spans of documents, and the kind of question to ask about them."""
 
 import hashlib
 from collections.abc import Sequence

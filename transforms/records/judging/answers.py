@@ -16,7 +16,7 @@ _CITATION = re.compile(r"\[(\d{1,4}(?:\s*[,;]\s*\d{1,4})*)\]")
 
 
 class AnswerStatus(StrEnum):
-    """What became of a question to a model."""
+    """The outcome of a question to a model."""
 
     OK = "ok"
     REFUSED = "refused"
@@ -28,7 +28,7 @@ class AnswerStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """What one configuration answers to one query."""
+    """The answer of one configuration to one query."""
 
     status: AnswerStatus
     text: str | None = None
@@ -48,7 +48,7 @@ class Answer:
 
     @property
     def invented(self) -> int:
-        """How many contexts the text refers to that do not exist."""
+        """The number of contexts that the text cites and that do not exist."""
         return invented_citations(self.text or "", len(self.contexts))
 
 
@@ -62,7 +62,7 @@ def estimated_tokens(text: str) -> int:
 
 
 def fitting(contexts: Sequence[Passage], most_tokens: int | None) -> int:
-    """How many of the first contexts are together no longer than a limit; no context is cut.
+    """The number of first contexts that are together no longer than a limit; no context is cut.
 
     >>> long, short = Passage("a", "x" * 400), Passage("b", "x" * 40)
     >>> fitting([long, short], 110), fitting([long, short], 109), fitting([long, short], 50), fitting([long], None)
@@ -90,7 +90,7 @@ def citations(text: str, count: int) -> tuple[int, ...]:
 
 
 def invented_citations(text: str, count: int) -> int:
-    """How many numbers an answer cites that no context has, each once; a number of four digits is a year, not one.
+    """The number of different citations without a context; a number of four digits is a year, not a citation.
 
     >>> invented_citations("Ask the owner [2], who may [1, 7]; see [0] and [7]. Since [2019].", 3)
     2

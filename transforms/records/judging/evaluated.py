@@ -1,4 +1,4 @@
-"""What comes of answering one query and judging the answers: values, and everything that they rest on."""
+"""The results of answering one query and judging the answers: values, and everything that they rest on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Value:
 
 @dataclass(frozen=True)
 class KnownAnswer:
-    """What is known of a question to the judge beforehand."""
+    """The expected verdict on a question to the judge."""
 
     id: str
     expected: str
@@ -40,7 +40,7 @@ class KnownAnswer:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What became of one question to the judge."""
+    """The outcome of one question to the judge."""
 
     step: str
     key: str
@@ -65,7 +65,7 @@ class LabelledVerdict:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """What comes of one item."""
+    """The results of one item."""
 
     query_id: str
     reference: str | None

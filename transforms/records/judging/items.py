@@ -55,7 +55,7 @@ _LETTERS = 4 << 20
 
 @dataclass(frozen=True)
 class Gold:
-    """What a dataset knows of the answer to a query."""
+    """The dataset's reference for the answer to a query."""
 
     reference: str | None = None
     answerable: bool | None = None  # None if nothing says so
@@ -67,7 +67,7 @@ NO_GOLD = Gold()
 
 @dataclass(frozen=True)
 class System:
-    """What one configuration has for one query."""
+    """The contexts and answers of one configuration for one query."""
 
     configuration: int
     passages: tuple[int, ...]
@@ -80,7 +80,7 @@ class System:
 
 @dataclass(frozen=True)
 class Item:
-    """What one query's answers and judgements are made from."""
+    """The inputs of one query's answers and judgements."""
 
     query_id: str
     text: str

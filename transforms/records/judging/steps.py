@@ -26,7 +26,7 @@ Share = Callable[[str, str], float]
 
 
 class Need(StrEnum):
-    """What a metric may need besides a judge."""
+    """The inputs that a metric may need besides a judge."""
 
     ANSWER = "answer"
     CONTEXTS = "contexts"
@@ -53,7 +53,7 @@ class JudgeQuestion(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgedCase:
-    """What is judged: one query under one configuration.
+    """The subject of judging: one query under one configuration.
 
     Attributes:
         query: text of the query.
@@ -136,7 +136,7 @@ class JudgeVerdict:
 
 @dataclass(frozen=True)
 class Imagined:
-    """What `plan` assumes about a reply that it cannot know.
+    """The assumptions of `plan` about a reply that it cannot know.
 
     Attributes:
         key: content key of the call.
@@ -189,7 +189,7 @@ class JudgeStep:
         """The JSON schema of the reply; by default that of `form`.
 
         Args:
-            values: of the prompt's variables.
+            values: values of the prompt's variables.
         """
         return schema_of(self._form())
 
@@ -197,8 +197,8 @@ class JudgeStep:
         """The reply as a value, by default an instance of `form`; it has to be picklable.
 
         Args:
-            values: of the prompt's variables.
-            text: of the model.
+            values: values of the prompt's variables.
+            text: the model's text.
 
         Raises:
             CallError: the text breaks a rule of the step (`MALFORMED`); a repair quotes the message.
@@ -229,7 +229,7 @@ class JudgeStep:
         """The reply of the offline judge `lexical`, as JSON values; None if it has none.
 
         Args:
-            values: of the prompt's variables.
+            values: values of the prompt's variables.
             share: the share of the words of one text in another.
         """
         return None

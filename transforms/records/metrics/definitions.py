@@ -36,7 +36,7 @@ class MetricDefinition:
         highest: the highest value that a query can have, the lowest is 0; None if there is no bound.
         chunks: every retrieved chunk counts, not the best one of each document.
         summed: the value of a configuration is the sum over queries, not the mean.
-        ties: how documents with equal scores affect it; None if that is unknown. `ties: true` then reports 0 and
+        ties: effect of documents with equal scores; None if that is unknown. `ties: true` then reports 0 and
             `highest` as the bounds of queries with tied judged documents.
     """
 
@@ -138,7 +138,7 @@ def definition_named(name: str) -> MetricDefinition:
     """The definition of a metric, loaded if it is one of another package.
 
     Raises:
-        InputError: what the package registers is not a definition, or has options that cannot be written in a name.
+        InputError: the package registers no definition, or one with options that cannot be written in a name.
     """
     if name in _BUILT_IN:
         return _BUILT_IN[name]

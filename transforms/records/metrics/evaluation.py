@@ -1,4 +1,4 @@
-"""What a pipeline is asked to do, as plain values: the stages read these and never the command line."""
+"""The settings of a pipeline as plain values: the stages read these and never the command line."""
 
 import json
 import math
@@ -53,7 +53,7 @@ class Configuration:
     last: int | None = None
 
     def asked(self, order: HashArray) -> BoolArray:
-        """Which queries it is asked.
+        """The queries that it is asked, as a mask.
 
         Args:
             order: uint64[n], their places.
@@ -64,7 +64,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Statistics:
-    """How intervals and comparisons are made."""
+    """The settings of intervals and comparisons."""
 
     replicates: int = 1000
     confidence: float = 0.95
@@ -157,7 +157,7 @@ class Evaluation:
         return {metric: positions for metric, positions in short.items() if positions}
 
     def warnings(self) -> Iterator[str]:
-        """What users should know before anything is asked."""
+        """Warnings for users before anything is asked."""
         yield from self.notes
         metrics: dict[tuple[int, ...], list[str]] = {}
         for metric, positions in self.cut_short().items():
@@ -199,7 +199,7 @@ class Evaluation:
         return max(distances, key=lambda i: distances[i] or 0.0)
 
     def parts(self, position: int) -> tuple[int, ...]:
-        """Positions of the configurations that are asked for what one is fused of; none where it is no fusion."""
+        """Positions of the configurations that a fusion combines; empty for any other configuration."""
         return tuple(dict.fromkeys(self.owner(source) for source in self._fused(position)))
 
     def _uses(self, position: int, source: int) -> bool:

@@ -14,7 +14,7 @@ from rankbeam.transforms.records.metrics.names import Metric
 
 
 class View(Enum):
-    """What a metric is computed from."""
+    """The input of a metric."""
 
     EVIDENCE = "credited evidence, at the rank of its chunk"
     PLACES = "credited evidence, at places that an ideal ranking also has"
@@ -35,7 +35,7 @@ DEFAULT_METRICS = ("nDCG@10", "R@10", "SpanRecall@2000t", "SpanPrecision@2000t",
 
 
 def not_defined(metric: Metric, unit: str) -> str | None:
-    """Why a metric cannot be computed with judgements of a unit; None where it can.
+    """The reason why a metric cannot be computed with judgements of a unit, or None.
 
     >>> from rankbeam.transforms.records.metrics.names import parse_metric
     >>> not_defined(parse_metric("SpanIoU@5"), "document"), not_defined(parse_metric("R@5"), "span")

@@ -27,7 +27,7 @@ def tie_bounds(
         metrics: m metrics.
         documents: n rankings with distinct documents, not cut, with their ties.
         chunks: the same rankings with every chunk counted; needed by metrics of chunks.
-        top_k: where the rankings are cut; None for nowhere.
+        top_k: cut-off of the rankings, or None.
 
     Returns:
         float64[2, n, m]; `MetricDefinition.ties` says which are exact.

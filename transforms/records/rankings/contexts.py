@@ -28,7 +28,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Given:
-    """What was given to rankbeam of one system's answer to one query."""
+    """The parts of one system's answer to one query that rankbeam was given."""
 
     answer: str | None = None  # the answer; None if none was given
     problem: str | None = None

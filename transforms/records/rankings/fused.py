@@ -24,7 +24,7 @@ class Answers:
 
     Attributes:
         source: the source.
-        name: of the source in messages.
+        name: name of the source in messages.
         query_ids: Arrow strings [n].
         retrieved: its rows.
         failed: bool[n], the query has no answer, because a call failed.
@@ -41,7 +41,7 @@ class Answers:
     unranked: BoolArray
 
     def failed_at(self, distance: float | None) -> BoolArray:
-        """Which queries have no answer under a distance threshold; None is no threshold."""
+        """A mask of the queries without an answer under a distance threshold, which None leaves out."""
         return self.failed if distance is None else self.failed | self.uncut
 
     def nearer_than(self, distance: float | None) -> Retrieved:
@@ -133,7 +133,7 @@ def fuse(plan: FusionPlan, parts: Sequence[Answers], failed: BoolArray, name: st
         plan: the rule.
         parts: the answers of its sources, in the plan's order.
         failed: bool[n], queries for which a part has no ranking; they get none from the other parts.
-        name: of the fusion in messages.
+        name: name of the fusion in messages.
 
     Returns:
         The documents of all parts: by fused score, ties by document id descending; each with the text of the first

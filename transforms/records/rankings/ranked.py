@@ -52,7 +52,7 @@ class RankedSource:
             retrieved: its rows.
             query_ids: Arrow strings [n], of the judged queries.
             pool: the judgements.
-            source: of the rows. Rows from a file are ordered by score; rows of an answer keep the service's order.
+            source: source of the rows. Rows of a file are ordered by score; rows of an answer keep their order.
             dialect: the tool whose rules apply. If it also orders answers by score, an answer in which a document has
                 no score still keeps the service's order.
             ties: whether to find the ranks that ties allow.
@@ -98,7 +98,7 @@ class RankedSource:
 
         Args:
             pool: the judgements.
-            top_k: where they are cut; None for nowhere.
+            top_k: cut-off, or None.
             row_grade: float64[m], the grade of each row, NaN for none; None for that of its judgement.
         """
         ranked, retrieved = self.ranked.upto(top_k), self.retrieved

@@ -109,5 +109,5 @@ class RankedSpans:
 
 
 def without_place(doc_ids: pa.StringArray) -> BoolArray:
-    """Which ids of results say nothing of a span."""
+    """The ids of results that name no span."""
     return np.array([parse_chunk_id(name) is None for name in doc_ids.to_pylist()], bool)

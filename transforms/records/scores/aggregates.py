@@ -105,7 +105,7 @@ class RunAggregate:
         )
 
     def by_slice(self) -> Iterator[tuple[str, "RunAggregate"]]:
-        """The state of each slice, by its name; that of all queries has what is no part of a slice.
+        """The state of each slice, by its name; that of all queries also counts queries outside slices.
 
         Merged again they are the state itself.
         """

@@ -60,7 +60,7 @@ class LabelledMoments:
         )
 
     def estimate(self, lowest: float, highest: float) -> PpiEstimate | None:
-        """The estimate of the mean; None for too few labels, and where the labelled queries are no random sample.
+        """The estimate of the mean; None for too few labels, or if the labelled queries are not a random sample.
 
         Of a configuration that was not drawn, only answers that equal those of others are labelled.
         """

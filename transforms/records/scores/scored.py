@@ -53,7 +53,7 @@ class ScoredPanel:
         unjudged_bounds: float64[2, n, m], the lowest and the highest value by assumptions about unjudged documents; NaN
             for metrics without such bounds. None where none were computed.
         reasons: reasons for missing values, n texts or nulls; None where no reason is known.
-        judged: float64[n], the judge's values where `values` are human ones; NaN where there is none. None for other
+        judged: float64[n], the judge's values if `values` are human ones, NaN if missing. None for other
             metrics.
     """
 

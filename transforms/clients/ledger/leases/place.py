@@ -17,7 +17,7 @@ class LeasePlace(Protocol):
     """
 
     def read(self, name: str) -> ReadFile | None:
-        """A file; None where there is none."""
+        """A file, or None."""
         ...
 
     def create(self, name: str, content: bytes) -> bool:
