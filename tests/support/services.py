@@ -134,10 +134,10 @@ def make(
     tasks: Iterable[Task], service: Echo, folder: Path, quota: Quota = FAST, clock: VirtualClock | None = None
 ) -> list[CallAnswer | FailedTask]:
     """The outcomes of tasks in one lane."""
-    return run_lanes({"echo": service}, [list(tasks)], folder, quota, clock)[0]
+    return run_all({"echo": service}, [list(tasks)], folder, quota, clock)[0]
 
 
-def run_lanes(
+def run_all(
     services: Mapping[str, Echo],
     lanes: list[list[Task]],
     folder: Path,

@@ -8,20 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from support.services import (
-    FAST,
-    Echo,
-    Script,
-    WorkerGone,
-    failing,
-    feed,
-    make,
-    run_lanes,
-    stage,
-    subjects,
-    taking,
-    task,
-)
+from support.services import FAST, Echo, Script, WorkerGone, failing, feed, make, run_all, stage, subjects, taking, task
 
 from rankbeam.transforms.clients.calls import fanout
 from rankbeam.transforms.clients.calls.admission import Stopped
@@ -121,7 +108,7 @@ def test_calls_attempts_and_failures_are_counted(tmp_path: Path) -> None:
             raise CallError(FailureKind.INVALID if question == "bad" else FailureKind.UNAVAILABLE, "no")
         return None
 
-    _, fan_out = run_lanes({"echo": Echo(script)}, [[task("good"), task("again"), task("bad")]], tmp_path)
+    _, fan_out = run_all({"echo": Echo(script)}, [[task("good"), task("again"), task("bad")]], tmp_path)
     assert {counter: number for (counter, _), number in fan_out.totals().items() if number} == {
         Counter.CALLS_PLANNED: 3,
         Counter.CALLS_MADE: 5,
@@ -132,7 +119,7 @@ def test_calls_attempts_and_failures_are_counted(tmp_path: Path) -> None:
 
 
 def test_counts_are_reported_once(tmp_path: Path) -> None:
-    _, fan_out = run_lanes({"echo": Echo()}, [[task("a"), task("b")]], tmp_path)
+    _, fan_out = run_all({"echo": Echo()}, [[task("a"), task("b")]], tmp_path)
     assert fan_out.counted() == {
         (counter, "pool"): 2 for counter in (Counter.CALLS_PLANNED, Counter.CALLS_MADE, Counter.CALLS_DONE)
     }
@@ -204,7 +191,7 @@ def test_a_second_run_makes_no_call(tmp_path: Path) -> None:
     calls = [task(f"q{i}") for i in range(50)]
     first, second = Echo(), Echo()
     answers = make(calls, first, tmp_path)
-    again, fan_out = run_lanes({"echo": second}, [calls], tmp_path)
+    again, fan_out = run_all({"echo": second}, [calls], tmp_path)
     assert not second.begun
     assert {answer.subjects: answer for answer in again} == {answer.subjects: answer for answer in answers}
     assert fan_out.totals()[Counter.LEDGER_HITS, "pool"] == 50
@@ -255,11 +242,9 @@ def test_two_readers_of_one_answer_fail_and_succeed_apart(tmp_path: Path) -> Non
         raise CallError(FailureKind.MALFORMED, "nothing there")
 
     services = {"good": Echo(), "bad": Echo(reader=refuse)}
-    outcomes, _ = run_lanes(services, [[task("q", "good", service="good"), task("q", "bad", service="bad")]], tmp_path)
-    assert {name: type(outcome) for outcome in outcomes for name in subjects(outcome)} == {
-        "good": CallAnswer,
-        "bad": FailedTask,
-    }
+    outcomes, _ = run_all(services, [[task("q", "good", service="good"), task("q", "bad", service="bad")]], tmp_path)
+    types = {name: type(outcome) for outcome in outcomes for name in subjects(outcome)}
+    assert types == {"good": CallAnswer, "bad": FailedTask}
     assert len(services["good"].begun) + len(services["bad"].begun) == 1
 
 
@@ -294,7 +279,7 @@ def test_retries_spend_quota(tmp_path: Path) -> None:
 def test_lanes_of_one_bundle_are_at_work_at_once_and_keep_one_quota(clock: VirtualClock, tmp_path: Path) -> None:
     service = Echo(taking(0.5))
     lanes = [[task(f"{lane} {i}") for i in range(20)] for lane in range(4)]
-    outcomes, fan_out = run_lanes({"echo": service}, lanes, tmp_path, Quota(requests_per_minute=40 * 60), clock)
+    outcomes, fan_out = run_all({"echo": service}, lanes, tmp_path, Quota(requests_per_minute=40 * 60), clock)
     begun = sorted(at for _, at in service.begun)
     assert len(outcomes) == 80
     assert all(later - earlier >= 1.0 for earlier, later in zip(begun, begun[40:], strict=False))
@@ -305,7 +290,7 @@ def test_lanes_of_one_bundle_are_at_work_at_once_and_keep_one_quota(clock: Virtu
 def test_lanes_share_what_may_be_in_flight(tmp_path: Path) -> None:
     service = Echo(taking(0.05))
     lanes = [[task(f"{lane} {i}") for i in range(20)] for lane in range(3)]
-    run_lanes({"echo": service}, lanes, tmp_path, Quota(requests_per_minute=60_000, concurrent_calls=7))
+    run_all({"echo": service}, lanes, tmp_path, Quota(requests_per_minute=60_000, concurrent_calls=7))
     assert service.most_open == 7
 
 
@@ -318,7 +303,7 @@ def test_a_lane_that_fails_stops_the_others(tmp_path: Path) -> None:
     service = Echo(script)
     lanes = [[task("bug")], [task(f"q{i}") for i in range(10_000)]]
     with pytest.raises(WorkerGone):
-        run_lanes({"echo": service}, lanes, tmp_path, Quota(requests_per_minute=100 * 60))
+        run_all({"echo": service}, lanes, tmp_path, Quota(requests_per_minute=100 * 60))
     assert len(service.begun) < 200
 
 
@@ -372,14 +357,14 @@ def test_each_warning_of_a_connection_is_reported_once(tmp_path: Path) -> None:
     class Warned(Echo):
         warnings = ("an old version", "slow", "an old version")
 
-    _, fan_out = run_lanes(
+    _, fan_out = run_all(
         {"one": Warned(), "other": Warned()}, [[task("a", service="one"), task("b", service="other")]], tmp_path
     )
     assert fan_out.warnings() == ["an old version", "slow"]
 
 
 def test_waiting_for_the_pace_is_counted(tmp_path: Path) -> None:
-    _, fan_out = run_lanes(
+    _, fan_out = run_all(
         {"echo": Echo()}, [[task(f"q{i}") for i in range(31)]], tmp_path, Quota(requests_per_minute=600)
     )
     assert fan_out.totals()[Counter.THROTTLED_S, "pool"] == 3  # 30 pauses of 0.1 s, and 15 ms after each full second

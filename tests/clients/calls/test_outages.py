@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.campaigns import in_campaigns
-from support.services import Echo, Script, failing, make, run_lanes, taking, task
+from support.services import Echo, Script, failing, make, run_all, taking, task
 
 from rankbeam.transforms.clients.ledger import clear
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -120,7 +120,7 @@ def test_a_quota_that_is_used_up_ends_the_calls_of_every_service_of_its_pool(tmp
 
     services = {"one": Echo(script), "other": Echo()}
     tasks = [task(f"{name} {i}", service=name) for i in range(20) for name in services]
-    outcomes, _ = run_lanes(services, [tasks], tmp_path, Quota(requests_per_minute=60_000, concurrent_calls=1))
+    outcomes, _ = run_all(services, [tasks], tmp_path, Quota(requests_per_minute=60_000, concurrent_calls=1))
     assert [len(service.begun) for service in services.values()] == [3, 2]
     assert Tally((failure.kind, failure.attempts, failure.message) for failure in failures(outcomes)) == {
         (FailureKind.QUOTA, 1, "per day"): 1,
@@ -172,7 +172,7 @@ def test_answers_that_are_slower_than_refusals_do_not_count_as_missing(tmp_path:
 def test_a_service_that_is_down_keeps_no_other_one_of_its_pool_from_being_asked(tmp_path: Path) -> None:
     services = {"up": Echo(), "down": Echo(failing(FailureKind.UNAVAILABLE, times=99))}
     tasks = [task(f"{name} {i}", service=name) for i in range(300) for name in services]
-    outcomes, _ = run_lanes(services, [tasks], tmp_path, QUOTA)
+    outcomes, _ = run_all(services, [tasks], tmp_path, QUOTA)
     assert len(services["up"].begun) == 300
     assert len(failures(outcomes)) == 300
     assert len(services["down"].begun) <= MOST

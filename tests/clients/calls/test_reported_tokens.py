@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.services import FAST, Echo, run_lanes, task
+from support.services import FAST, Echo, run_all, task
 
 from rankbeam.transforms.records.calls.outcomes import FailedTask
 from rankbeam.transforms.records.reply import Reply, Tokens
@@ -36,7 +36,7 @@ IMPOSSIBLE: dict[str, Any] = {
 def test_tokens_that_no_call_can_use_count_as_the_most_that_it_may(name: str, tmp_path: Path) -> None:
     service = Reporting()
     service.tokens = IMPOSSIBLE[name]
-    outcomes, fan_out = run_lanes({"echo": service}, [[task("a"), task("b")]], tmp_path, FAST)
+    outcomes, fan_out = run_all({"echo": service}, [[task("a"), task("b")]], tmp_path, FAST)
     assert not any(isinstance(outcome, FailedTask) for outcome in outcomes)
     (usage,) = fan_out.usage()
     assert usage.tokens == Tokens(14, 0, 6)

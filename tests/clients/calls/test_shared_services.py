@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.services import Echo, Script, failing, run_lanes, task
+from support.services import Echo, Script, failing, run_all, task
 
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -46,7 +46,7 @@ def clock() -> Iterator[VirtualClock]:
 def outcomes_of(
     service: Echo, lanes: list[list[Task]], folder: Path, clock: VirtualClock
 ) -> list[CallAnswer | FailedTask]:
-    return run_lanes({"echo": service}, lanes, folder, QUOTA, clock)[0]
+    return run_all({"echo": service}, lanes, folder, QUOTA, clock)[0]
 
 
 @pytest.mark.campaign

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.services import Echo, Script, run_lanes, task
+from support.services import Echo, Script, run_all, task
 
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.ledger import clear
@@ -39,7 +39,7 @@ def _fails(raises: Callable[[], object], *questions: str) -> Script:
 
 
 def _outcomes(service: Echo, folder: Path) -> tuple[dict[str, CallAnswer | FailedTask], FanOut]:
-    outcomes, fan_out = run_lanes({"echo": service}, [[task(f"q{i}") for i in range(30)]], folder, QUOTA)
+    outcomes, fan_out = run_all({"echo": service}, [[task(f"q{i}") for i in range(30)]], folder, QUOTA)
     of = {
         (outcome.subjects[0] if isinstance(outcome, CallAnswer) else outcome.subject).query_id: outcome
         for outcome in outcomes
