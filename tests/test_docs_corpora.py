@@ -9,7 +9,7 @@ import pytest
 from support.cli import rankbeam
 from support.data import REPOSITORY
 
-from rankbeam.transforms.clients.public.kept import FOLDER
+from rankbeam.transforms.clients.public import FOLDER
 from rankbeam.transforms.kernels.chunks import CHUNKERS
 
 GUIDE = (REPOSITORY / "docs" / "corpora.md").read_text(encoding="utf-8")

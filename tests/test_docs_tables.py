@@ -6,7 +6,7 @@ import pytest
 from support.documents import page
 
 from rankbeam.transforms.clients.models.base import MODELS
-from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.clients.parameters import registered
 from rankbeam.transforms.judge.definitions import JUDGED
 from rankbeam.transforms.judge.metrics import parse_judged
 from rankbeam.transforms.records import tables

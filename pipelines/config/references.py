@@ -8,8 +8,7 @@ from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.transforms.clients.models.base import MODELS
-from rankbeam.transforms.clients.parameters import Parameters
-from rankbeam.transforms.clients.registry import Kind
+from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.clients.secret_names import names_secret
 from rankbeam.transforms.clients.secrets import FORMS, REFERENCE, is_secret, variable

@@ -24,7 +24,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.results import Problem
 from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments, read_documents
 from rankbeam.transforms.clients.corpora.rag_engine.uses import Needless, Uses
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
-from rankbeam.transforms.clients.formats.lacking import hashed, lacking
+from rankbeam.transforms.clients.formats.overlap import hashed, lacking
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.records.corpora import BuiltCorpus
 from rankbeam.transforms.records.errors import CallError, InputError, RankbeamError

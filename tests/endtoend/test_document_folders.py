@@ -9,7 +9,7 @@ from support.emulators import Cloud
 
 from rankbeam.transforms.clients.formats.documents.extract import extract
 from rankbeam.transforms.clients.formats.documents.files import FolderSource
-from rankbeam.transforms.clients.public.kept import FOLDER
+from rankbeam.transforms.clients.public import FOLDER
 from rankbeam.transforms.clients.storage import files
 
 pytest_plugins = ["support.emulators.fixtures"]

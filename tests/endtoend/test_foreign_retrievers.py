@@ -12,7 +12,7 @@ from support.runs import query_values
 from support.standins import serve
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.clients.parameters import registered
 
 QUERIES = 30
 PLUGIN = """

@@ -25,7 +25,7 @@ from support.standins import Standin, serve
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.options import pipeline_options, refuse_unknown
-from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.clients.parameters import registered
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 

@@ -14,7 +14,6 @@ from support.runs import run_experiment, without_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run import buckets
 from rankbeam.transforms.clients.formats import pieces
-from rankbeam.transforms.clients.storage import ranges
 
 QUERIES, DEPTH = 60, 10
 ROWS = [
@@ -103,8 +102,8 @@ def test_what_score_reads_while_it_starts_is_not_read_again_in_pieces(
         begun.append(path)
         yield from in_pieces(path, begin, end)
 
-    in_pieces = ranges.read_blocks
-    monkeypatch.setattr(ranges, "read_blocks", read_blocks)
+    in_pieces = pieces.read_blocks
+    monkeypatch.setattr(pieces, "read_blocks", read_blocks)
     assert rankbeam("score", str(qrels), str(run), "--format", "csv").stdout == counted
     assert begun == []
     monkeypatch.setattr(buckets, "_LARGE_BYTES", 1 << 30)

@@ -10,7 +10,7 @@ from support.inputs import trec_qrels, write
 from support.runs import run_experiment
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.clients.parameters import registered
 
 QUERIES = [f"q{number:02}" for number in range(24)]
 LANGUAGES = {query: "fr" if number < 4 else ("de", "en")[number % 2] for number, query in enumerate(QUERIES)}

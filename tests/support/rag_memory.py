@@ -8,8 +8,7 @@ from typing import Any
 
 from support.standins.rag_state import Behaviour, Operation, RagState, Refused
 
-from rankbeam.transforms.clients.corpora.rag_engine.answers import ANSWERS
-from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import ANSWERS, DataApi
 from rankbeam.transforms.clients.google.errors import kind_of
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.errors import CallError

@@ -1,10 +1,21 @@
-"""Parameters of a component of an experiment: what its YAML may say, and what of it identifies a configuration."""
+"""Parameters of a component of an experiment: what its YAML may say, and what of it identifies a configuration.
+
+Types of components are registered by entry point group.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Self, get_args
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from typing import Any, ClassVar, Generic, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
+
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.plug_ins import loaded, registered
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+Base = TypeVar("Base")
 
 
 class Parameters(BaseModel):
@@ -76,3 +87,32 @@ def _kinds(annotation: Any) -> Iterator[Any]:
     yield annotation
     for part in get_args(annotation):
         yield from _kinds(part)
+
+
+@dataclass(frozen=True)
+class Kind(Generic[Base]):
+    """A kind of component, of which any installed package can register types."""
+
+    name: str  # such as "retriever", for messages
+    group: str
+    base: type[Base]
+    methods: tuple[str, ...] = ()
+
+    @property
+    def types(self) -> Mapping[str, EntryPoint]:
+        """The entry point of every type that is installed, by type."""
+        return registered(self.group)
+
+    def load(self, name: str) -> type[Base]:
+        """The class of a type."""
+        if name not in self.types:
+            hint = did_you_mean(name, self.types) if self.types else f"no type of {self.name} is installed"
+            raise InputError(f"unknown {self.name} type {name!r}; {hint}")
+        model = loaded(self.group, name, f"{self.name} type")
+        if not (isinstance(model, type) and issubclass(model, self.base)):
+            problem = f"{self.types[name].value} is not a subclass of {self.base.__name__}"
+            raise InputError(f"{self.name} type {name!r}: {problem}")
+        lacking = [method for method in self.methods if getattr(model, method) is getattr(self.base, method)]
+        if lacking:
+            raise InputError(f"{self.name} type {name!r}: {self.types[name].value} does not define {lacking[0]}()")
+        return model

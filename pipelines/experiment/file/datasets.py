@@ -14,8 +14,7 @@ from rankbeam.transforms.clients.formats.cases.roles import REFERENCE
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.survey import survey_of
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
-from rankbeam.transforms.clients.public import beir, irds
-from rankbeam.transforms.clients.public.kept import PublicCollection
+from rankbeam.transforms.clients.public import PublicCollection, fetch_beir, fetch_irds
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError, InputErrors
@@ -43,8 +42,8 @@ def with_public_files(located: Located, problems: list[InputError]) -> Located:
 
 def _fetched(key: str, dataset: dict[str, Any], experiment: dict[str, Any]) -> PublicCollection:
     if key == "beir":
-        return beir.fetch(dataset[key], str(dataset.get("split", _DEFAULT_SPLIT)))
-    return irds.fetch(dataset[key], with_corpus="corpus" not in dataset and _reads_documents(experiment))
+        return fetch_beir(dataset[key], str(dataset.get("split", _DEFAULT_SPLIT)))
+    return fetch_irds(dataset[key], with_corpus="corpus" not in dataset and _reads_documents(experiment))
 
 
 def _reads_documents(experiment: dict[str, Any]) -> bool:

@@ -20,8 +20,7 @@ from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, QuotaModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
-from rankbeam.transforms.clients.parameters import Parameters
-from rankbeam.transforms.clients.registry import Kind
+from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters
 from rankbeam.transforms.clients.retrievers.replay import Replay

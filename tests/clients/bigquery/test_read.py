@@ -16,7 +16,7 @@ from support.emulators import Cloud
 from support.inputs import write_table
 from support.readers import read_corpus
 
-from rankbeam.transforms.clients.bigquery import read, read_tables
+from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.locations import Location
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, pinned, shown
 from rankbeam.transforms.clients.formats import tables
@@ -270,7 +270,7 @@ def test_a_query_that_another_worker_began_is_waited_for(scripted: Scripted) -> 
     dry = {**begun, "statistics": {"query": {"statementType": "SELECT"}}}
     rows_ = {"jobComplete": True, "totalRows": "0", "schema": {"fields": []}, "jobReference": begun["jobReference"]}
     scripted.answers += [(200, dry), (409, "Already Exists: Job"), (200, begun), (200, rows_), (200, rows_)]
-    assert read_tables.stored(source, []).resource == "projects/p/datasets/_d/tables/anon"
+    assert read.stored(source, []).resource == "projects/p/datasets/_d/tables/anon"
     requests = [(method, path.partition("?")[2]) for method, path in scripted.request_log[:3]]
     assert requests[:2] == [("POST", "prettyPrint=false")] * 2
     assert "location=EU" in requests[2][1]

@@ -15,9 +15,9 @@ from support.rag_memory import MemoryApi, answered, state
 from support.standins.rag_state import Behaviour, RagState
 
 from rankbeam.transforms.clients.corpora.rag_engine.about import RUN, About
-from rankbeam.transforms.clients.corpora.rag_engine.answers import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, holder_of, user_of
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filling, ImportFiles, Track, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.operations import STUCK_S, awaited
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus

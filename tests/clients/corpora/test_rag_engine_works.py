@@ -12,9 +12,9 @@ from support.rag_memory import MemoryApi, state, unavailable
 from support.standins.rag_state import RagState
 
 from rankbeam.transforms.clients.corpora.rag_engine.about import About, about
-from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import Listed
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedFolder

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from rankbeam.transforms.clients.models.keys import resolved
+from rankbeam.transforms.clients.models.remote import resolved
 
 
 @pytest.mark.parametrize(("key", "shown"), [("EMPTY", "an EMPTY kind of k"), ("k", "an EMPTY kind of k")])

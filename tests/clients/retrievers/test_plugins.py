@@ -175,7 +175,7 @@ def test_parameters_of_a_plugin_are_checked(tmp_path: Path, install: Install) ->
 @pytest.mark.parametrize("code", ["class Echo: ...", "def Echo(): ...", "Echo = 1"])
 def test_what_is_no_retriever_parameters_is_refused(install: Install, code: str) -> None:
     install("Echo", code)
-    with pytest.raises(InputError, match=r"'echo': plugin_\w+:Echo is no RetrieverParameters"):
+    with pytest.raises(InputError, match=r"'echo': plugin_\w+:Echo is not a subclass of RetrieverParameters"):
         RETRIEVERS.load("echo")
 
 

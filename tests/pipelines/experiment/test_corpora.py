@@ -10,7 +10,7 @@ from support.inputs import json_texts, write
 
 from rankbeam.pipelines.plan.plan import plan_of
 from rankbeam.transforms.clients.corpora.chunks import Chunks
-from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.clients.parameters import registered
 
 LOCAL = "corpora: {local: {type: chunks}}\n"
 BM25 = "retriever: {type: bm25, corpus: local}"

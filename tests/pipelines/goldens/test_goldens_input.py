@@ -8,7 +8,7 @@ from support.cli import rankbeam
 from support.goldens import corpus, documents, goldens_file, lines
 from support.inputs import write
 
-from rankbeam.transforms.clients.public.kept import FOLDER
+from rankbeam.transforms.clients.public import FOLDER
 
 
 def refused(path: str) -> str:

@@ -10,7 +10,7 @@ from support.runs import run_experiment
 from rankbeam.pipelines import report
 from rankbeam.pipelines.report import coverage
 from rankbeam.pipelines.report.study import Study
-from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.clients.parameters import registered
 
 
 def test_failures_stand_with_the_calls_and_with_the_fusion(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

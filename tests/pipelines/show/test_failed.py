@@ -14,7 +14,7 @@ from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.exports import as_markdown
-from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.clients.parameters import registered
 
 FAILED = {"c": ranks(-1), "d": ranks(-2)}
 RUNS = {

@@ -1,19 +1,27 @@
-"""Read tables through the BigQuery Storage API: Arrow, selected columns, in streams that are read in parallel.
+"""Read tables of BigQuery: their metadata, and their rows through the Storage API, in parallel streams.
 
-A stream can be read again from its start, also by another worker, during the six hours of its session. All streams of a
-session show the table as it was when the session was opened.
+A query's rows are in a table that BigQuery keeps for a day. Views and external tables cannot be read as tables are: a
+query of the selected columns is run instead. A stream can be read again from its start, also by another worker, during
+the six hours of its session. All streams of a session show the table as it was when the session was opened.
 """
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.transforms.clients.bigquery.read_source import TableSource
-from rankbeam.transforms.clients.bigquery.read_tables import credentials, refusals, stored
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble, translated
+from rankbeam.transforms.clients.bigquery.names import TableName
+from rankbeam.transforms.clients.bigquery.read_source import Scalar, TableSource
+from rankbeam.transforms.clients.bigquery.session import IMPATIENT, PATIENCE, Patience
+from rankbeam.transforms.clients.storage.gcs import SIGN_IN
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
 
 EMULATOR = "RANKBEAM_BIGQUERY_STORAGE_EMULATOR_HOST"
 """An environment variable with host:port of a server to read instead of BigQuery, without TLS; for tests."""
@@ -21,6 +29,190 @@ EMULATOR = "RANKBEAM_BIGQUERY_STORAGE_EMULATOR_HOST"
 _MOST_STREAMS = 256
 """The most streams of a session; BigQuery makes fewer for a small table."""
 _MESSAGE_BYTES = 128 << 20
+
+
+_STORED = ("TABLE", "SNAPSHOT", "CLONE")
+_AROUND = re.compile(r"^(?:GET|POST) \S*: |(?:; reason: .*)? Location: \S+ Job ID: .*$")
+"""Text that the client adds to BigQuery's message: the request, and the job."""
+_TIMEOUT_S = 60.0
+_MOST_LISTED = 1000
+_LARGEST_RESULT = 8 << 30
+"""The largest estimate of a query's result, which is taken to be as large as the data that it reads."""
+_LABELS = {"tool": "rankbeam"}
+_TYPES = {bool: "BOOL", int: "INT64", float: "FLOAT64", str: "STRING"}
+_READ_ROLES = "roles/bigquery.dataViewer on the data and roles/bigquery.readSessionUser on the project that pays"
+_QUERY_ROLES = "roles/bigquery.jobUser on the project, and " + _READ_ROLES
+
+
+@dataclass(frozen=True)
+class Description:
+    """The metadata of a source."""
+
+    columns: tuple[str, ...]  # names of the columns, in order
+    stored_bytes: int
+    modified: float  # when it was last changed, in seconds since 1970; 0 for a query
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """A table that can be read."""
+
+    resource: str
+    project: str
+
+
+def describe(source: TableSource) -> Description:
+    """Look up the columns and the size; no query is run."""
+    with refusals(source):
+        if source.table is None:
+            job = _dry_run(source, source.query)
+            return Description(tuple(field.name for field in job.schema or ()), _result_bytes(job), 0.0)
+        table = _table(source, IMPATIENT)
+        is_stored = table.table_type in _STORED
+        size = table.num_bytes or 0 if is_stored else _result_bytes(_dry_run(source, _select(source, ())))
+        modified = table.modified.timestamp() if table.modified else 0.0
+        return Description(tuple(field.name for field in table.schema), size, modified)
+
+
+def stored(source: TableSource, columns: Sequence[str]) -> StoredTable:
+    """The table that holds the rows of a source; a query is run, or waited for if another worker began it."""
+    with refusals(source):
+        if source.table is None:
+            return _result(source, source.query, _dry_run(source, source.query).location)
+        table = _table(source, PATIENCE)
+        if table.table_type in _STORED:
+            return StoredTable(table.reference.to_bqstorage(), _client(source).project)
+        return _result(source, _select(source, columns), table.location)
+
+
+def credentials() -> Any:
+    """Google's default credentials."""
+    return _sign_in()[0]
+
+
+@contextmanager
+def refusals(source: TableSource) -> Iterator[None]:
+    """Translate errors of Google's clients into errors that say what to do."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # `translated` raises again what is not Google's
+        refusal = error if isinstance(error, BigQueryError) else translated(error)
+        problem = f"{refusal.trouble.value}: {_AROUND.sub('', refusal.message)}{_advice(refusal.trouble, source)}"
+        raise InputError(problem, path=str(source)) from error
+
+
+def _advice(trouble: Trouble, source: TableSource) -> str:
+    if trouble is Trouble.PERMISSION:
+        return f"; needed are {_READ_ROLES if source.table else _QUERY_ROLES}"
+    if trouble is Trouble.MISSING:
+        return _near(source)
+    if trouble is Trouble.CREDENTIALS:
+        return f"; {SIGN_IN}"
+    return "; is there a network?" if trouble is Trouble.PASSING else ""
+
+
+def _near(source: TableSource) -> str:
+    """Tables of the same dataset with similar names, if the dataset can be listed."""
+    if source.table is None:
+        return ""
+    name = TableName.parse(source.table)
+    dataset, client = str(name.dataset), _client(source)
+    try:
+        there = IMPATIENT.call(lambda: list(client.list_tables(dataset, max_results=_MOST_LISTED, retry=None)))
+    except BigQueryError:
+        return ""
+    return f"; {did_you_mean(name.table, [table.table_id for table in there])}" if there else ""
+
+
+def _select(source: TableSource, columns: Sequence[str]) -> str:
+    """A query of a view; it contains only checked names."""
+    names = ", ".join(f"`{name}`" for name in columns) if columns else "*"
+    return f"SELECT {names} FROM {TableName.parse(source.table or '').quoted}"  # noqa: S608  as said
+
+
+def _table(source: TableSource, patience: Patience) -> Any:
+    name, client = str(TableName.parse(source.table or "")), _client(source)
+    return patience.call(lambda: client.get_table(name, retry=None, timeout=_TIMEOUT_S))
+
+
+def _result(source: TableSource, query: str, location: str | None) -> StoredTable:
+    """The table that holds the result of a query; the query runs where its tables are."""
+    from google.cloud import bigquery
+
+    client = _client(source)
+    config = bigquery.QueryJobConfig(query_parameters=_parameters(source), labels=_LABELS)
+    what = {"job_config": config, "location": location, "retry": None, "job_retry": None, "timeout": _TIMEOUT_S}
+    try:
+        job = PATIENCE.call(lambda: client.query(query, job_id=source.job_id, **what))
+    except BigQueryError as error:
+        if error.trouble is not Trouble.EXISTS:
+            raise
+        job = _begun(client, source, location)  # by another worker, or by an earlier attempt of this one
+    job.result(page_size=1)
+    return StoredTable(job.destination.to_bqstorage(), client.project)
+
+
+def _begun(client: Any, source: TableSource, location: str | None) -> Any:
+    return PATIENCE.call(lambda: client.get_job(source.job_id, location=location, retry=None, timeout=_TIMEOUT_S))
+
+
+def _dry_run(source: TableSource, query: str) -> Any:
+    """The dry run of a query."""
+    from google.cloud import bigquery
+
+    parameters = _parameters(source)
+    config = bigquery.QueryJobConfig(dry_run=True, use_query_cache=False, query_parameters=parameters, labels=_LABELS)
+    client = _client(source)
+    what = {"job_config": config, "retry": None, "timeout": _TIMEOUT_S}
+    job = IMPATIENT.call(lambda: client.query(query, **what))
+    if job.statement_type not in (None, "SELECT"):
+        raise InputError(f"the query is a {job.statement_type}; only SELECT can be read", path=str(source))
+    return job
+
+
+def _result_bytes(job: Any) -> int:
+    return min(job.total_bytes_processed or 0, _LARGEST_RESULT)
+
+
+def _parameters(source: TableSource) -> list[Any]:
+    from google.cloud import bigquery
+
+    def typed(name: str, value: Scalar | list[Scalar]) -> Any:
+        if isinstance(value, list):
+            return bigquery.ArrayQueryParameter(name, _TYPES[type(value[0])], value)
+        return bigquery.ScalarQueryParameter(name, _TYPES[type(value)], value)
+
+    return [typed(name, value) for name, value in source.parameters.items()]
+
+
+def _client(source: TableSource) -> Any:
+    from google.cloud import bigquery
+
+    credentials, own = _sign_in()
+    project = source.project or own or TableName.parse(source.table or "").dataset.project
+    return bigquery.Client(project=project, credentials=credentials)
+
+
+def _sign_in() -> tuple[Any, str | None]:
+    credentials = _sign_in_once(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"))
+    if isinstance(credentials, str):
+        raise BigQueryError(Trouble.CREDENTIALS, credentials)
+    return credentials
+
+
+@cache
+def _sign_in_once(_file: str | None) -> tuple[Any, str | None] | str:
+    """The credentials and their project, or the error; cached, as the search may take seconds."""
+    import google.auth
+    from google.auth.exceptions import GoogleAuthError
+
+    try:
+        credentials: tuple[Any, str | None] = google.auth.default(["https://www.googleapis.com/auth/cloud-platform"])
+    except GoogleAuthError as error:
+        return str(error)
+    return credentials
 
 
 def streams(source: TableSource, columns: Sequence[str]) -> list[TableSource]:
@@ -32,7 +224,7 @@ def streams(source: TableSource, columns: Sequence[str]) -> list[TableSource]:
 def batches(source: TableSource, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Read a stream, or all rows in one."""
     names = [source.stream] if source.stream is not None else _open(source, columns, 1)
-    with refusals(source), _client() as client:
+    with refusals(source), _storage_client() as client:
         for name in filter(None, names):
             schema = None
             for message in client.read_rows(name):
@@ -56,7 +248,7 @@ def _open(source: TableSource, columns: Sequence[str], most: int) -> list[str]:
             ),
         ),
     )
-    with refusals(source), _client() as client:
+    with refusals(source), _storage_client() as client:
         session = client.create_read_session(
             parent=f"projects/{table.project}", read_session=request, max_stream_count=most
         )
@@ -64,7 +256,7 @@ def _open(source: TableSource, columns: Sequence[str], most: int) -> list[str]:
 
 
 @contextmanager
-def _client() -> Iterator[Any]:
+def _storage_client() -> Iterator[Any]:
     import grpc
     from google.cloud.bigquery_storage_v1 import BigQueryReadClient
     from google.cloud.bigquery_storage_v1.services.big_query_read.transports import BigQueryReadGrpcTransport

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
-from rankbeam.transforms.clients.bigquery import read, read_tables
+from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.names import SCHEME, DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import Scalar, TableSource
 from rankbeam.transforms.records import tables
@@ -40,7 +40,7 @@ def place_of(dataset: DatasetName) -> str:
 def finished_runs(dataset: DatasetName) -> list[StoredRun]:
     """The runs of a dataset, in no order."""
     with _refusals(dataset, "runs"):  # its error names the existing tables
-        read_tables.describe(TableSource(table=str(dataset.table("runs")), project=dataset.project))
+        read.describe(TableSource(table=str(dataset.table("runs")), project=dataset.project))
     rows = [
         row for batch in _rows(dataset, "runs", ["run_id", "experiment", "started_at"]) for row in batch.to_pylist()
     ]
@@ -86,7 +86,7 @@ def _absent(dataset: DatasetName, name: str, schema: pa.Schema) -> set[str]:
     """The nullable columns that a table of an older release lacks."""
     if all(not field.nullable for field in schema):
         return set()
-    there = read_tables.describe(TableSource(table=str(dataset.table(name)), project=dataset.project)).columns
+    there = read.describe(TableSource(table=str(dataset.table(name)), project=dataset.project)).columns
     known = {column.lower() for column in there}  # as BigQuery compares names
     return {field.name for field in schema if field.nullable and field.name not in known}
 

@@ -8,8 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from rankbeam.transforms.clients.parameters import Parameters
-from rankbeam.transforms.clients.registry import Kind
+from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.records.chunking import Chunker
 from rankbeam.transforms.records.corpora import Searched
 

@@ -1,30 +1,36 @@
-"""Check that judgements and another file share queries and documents: without shared ids every score would be 0.
+"""Check that judgements share queries and documents with other files: without shared ids every score would be 0.
 
-The check holds a hash (8 bytes) of each id in the judgements. It reads the other file until it meets one judged query
-and one judged document. Usually that is in the first block; the whole file is read only if there is none.
+Ids are compared by their hashes, 8 bytes each. `disjoint` reads the other file until it meets one judged query and one
+judged document, usually in the first block. `lacking` reads a corpus to its end: no retriever finds the relevant
+documents that it lacks, so recall has a limit below 1.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from itertools import islice
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.bigquery import read
-from rankbeam.transforms.clients.bigquery.read_source import TableSource
+from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
 from rankbeam.transforms.clients.formats import named, rows, sources, tables, texts
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
+from rankbeam.transforms.records.documents import Judgements
 from rankbeam.transforms.records.errors import InputError
 
 QUERY, DOCUMENT = "query", "document"
 _COLUMNS = {QUERY: "query_id", DOCUMENT: "doc_id"}
 _KINDS = {"run": (QUERY, DOCUMENT), "corpus": (DOCUMENT,)}
 _BATCH_ROWS = 1_000
+_EXAMPLES = 3
+_NONE: HashArray = np.empty(0, np.uint64)
 
 Ids = Mapping[str, StringArray]
 """Ids of queries, of documents, or of both."""
@@ -40,7 +46,7 @@ class _Judged:
     def has_any(self, kind: str, ids: StringArray) -> bool:
         """Return whether any of the ids is judged."""
         known, hashes = self.hashes[kind], hashing.hash_strings(ids)
-        return bool((known[np.searchsorted(known, hashes).clip(max=len(known) - 1)] == hashes).any())
+        return bool(_among(hashes, known).any())
 
 
 def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
@@ -123,3 +129,55 @@ def _columns(path: str, role: str) -> Iterator[pa.Array]:
         entries = texts.read_entries(path, role)
         while part := [entry.id for entry in islice(entries, _BATCH_ROWS)]:
             yield pa.array(part, pa.string())
+
+
+def hashed(doc_ids: StringArray) -> HashArray:
+    """Hashes of the ids of a corpus, as `lacking` takes them."""
+    return np.unique(hashing.hash_strings(doc_ids))
+
+
+def lacking(judgements: Judgements | None, corpus: HashArray) -> Iterator[str]:
+    """A warning that names some of the relevant documents that a corpus lacks; nothing where it has them all.
+
+    Judgements in BigQuery are not read again for this.
+    """
+    if judgements is None or is_table(judgements.qrels):
+        return
+    queries = _query_hashes(judgements.queries)
+    relevant, missing, examples = _NONE, _NONE, set[str]()
+    for doc_ids in _relevant(judgements.qrels, queries):
+        hashes = hashing.hash_strings(doc_ids)
+        is_missing = ~_among(hashes, corpus)
+        relevant, missing = np.union1d(relevant, hashes), np.union1d(missing, hashes[is_missing])
+        examples = set(sorted({*examples, *doc_ids.filter(pa.array(is_missing)).to_pylist()})[:_EXAMPLES])
+    if len(missing):
+        some = ", ".join(map(repr, sorted(examples)))
+        yield (
+            f"{len(missing):,} of {len(relevant):,} documents that are judged relevant are not in the corpus, such as "
+            f"{some}: no retriever finds them, which limits recall"
+        )
+
+
+def _relevant(qrels: str, queries: HashArray | None) -> Iterator[StringArray]:
+    """The documents that judgements of queries that are asked call relevant."""
+    for path in sources.expand(qrels):
+        for batch in rows.read_qrels(path):
+            is_relevant = pc.greater(batch["grade"], 0.0)
+            if queries is not None:
+                is_relevant = pc.and_(is_relevant, pa.array(_among(hashing.hash_strings(batch["query_id"]), queries)))
+            yield batch["doc_id"].filter(is_relevant)
+
+
+def _query_hashes(queries: str | None) -> HashArray | None:
+    """The hashes of the queries to ask; None for the judged ones, and for a table of BigQuery."""
+    if queries is None or is_table(queries):
+        return None
+    parts = (hashed(batch["query_id"]) for path in sources.expand(queries) for batch in texts.read_queries(path))
+    return reduce(np.union1d, parts, _NONE)
+
+
+def _among(hashes: HashArray, known: HashArray) -> np.ndarray:
+    """Return for each hash whether it is among some sorted ones."""
+    if not len(known):
+        return np.zeros(len(hashes), bool)
+    return np.asarray(known[np.searchsorted(known, hashes).clip(max=len(known) - 1)] == hashes)

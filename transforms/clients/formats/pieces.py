@@ -2,18 +2,20 @@
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.formats import pieces
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.recognise import WHOLE, recognise
-from rankbeam.transforms.clients.storage import files, matching, ranges
+from rankbeam.transforms.clients.storage import files, gcs, matching
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 
 PIECE_BYTES = 64 << 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
 
 
@@ -30,7 +32,7 @@ class Piece(NamedTuple):
         if not self.begin:
             return 0
         if not self.is_parquet:
-            return ranges.lines_before(self.path, self.begin)
+            return pieces.lines_before(self.path, self.begin)
         with open_file(self.path) as file:
             return sum(file.metadata.row_group(group).num_rows for group in range(self.begin))
 
@@ -82,3 +84,55 @@ def _groups(path: str) -> Iterator[Piece]:
 
 PieceReader = Callable[[Piece], Iterator[pa.RecordBatch]]
 """Yields the rows of a piece, with their lines in it."""
+
+
+def read_blocks(path: str, begin: int, end: int, block_bytes: int = files.BLOCK_BYTES) -> Iterator[bytes]:
+    """Read the lines whose first byte lies in a range of an uncompressed file, in blocks of whole lines.
+
+    The ranges [0, a), [a, b), [b, size) have every line once, whatever their borders.
+    """
+    try:
+        with files.open_raw(path) as handle:
+            yield from _lines_from(path, handle, begin, end, block_bytes)
+    except gcs.errors(path) as error:
+        raise InputError(f"reading failed: {gcs.explained(error, path)}", path=path) from error
+
+
+def lines_before(path: str, position: int, block_bytes: int = files.BLOCK_BYTES) -> int:
+    """Number of lines of an uncompressed file that begin before a position, without the one that begins there."""
+    lines, left = 0, position
+    with files.open_raw(path) as handle:
+        while left > 0 and (block := handle.read(min(left, block_bytes))):
+            lines, left, last = lines + block.count(b"\n"), left - len(block), block[-1:]
+    return lines + (position > 0 and last != b"\n")
+
+
+def _lines_from(path: str, handle: BinaryIO, begin: int, end: int, block_bytes: int) -> Iterator[bytes]:
+    at = max(0, begin - 1)  # a line begins at `begin` where the byte before it ends another
+    handle.seek(at)
+    is_inside, rest = begin == 0, b""
+    while block := handle.read(block_bytes):
+        at += len(block)
+        rest += block
+        if not is_inside:
+            if not (first := rest.find(b"\n") + 1):
+                rest = b""
+                continue
+            is_inside, rest = True, rest[first:]
+        start = at - len(rest)  # of `rest`, where a line begins
+        if start >= end:
+            return
+        last = rest.find(b"\n", end - 1 - start) if at >= end else -1
+        if last >= 0:
+            yield _unmarked(rest[: last + 1], start)
+            return
+        if whole := rest.rfind(b"\n") + 1:
+            yield _unmarked(rest[:whole], start)
+            rest = rest[whole:]
+        files.refuse_endless(path, [rest])
+    if rest and is_inside and at - len(rest) < end:
+        yield _unmarked(rest, at - len(rest))
+
+
+def _unmarked(block: bytes, start: int) -> bytes:
+    return block.removeprefix(_BYTE_ORDER_MARK) if start == 0 else block

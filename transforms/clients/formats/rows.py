@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.formats import ids, lines, named, nested, parquet, separated, tables, utf8
+from rankbeam.transforms.clients.formats import ids, lines, named, nested, parquet, pieces, separated, tables, utf8
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.pieces import Piece, located
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.formats.sources import shown
-from rankbeam.transforms.clients.storage import files, ranges
+from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.workers import ahead
 from rankbeam.transforms.kernels import hashing, text
 from rankbeam.transforms.kernels.arrays import BoolArray
@@ -103,7 +103,7 @@ def _read(path: str, kind: _Kind, form: Format, piece: Piece | None) -> Iterator
         if piece is None or piece.end is None:
             blocks, is_begin = files.read_blocks(path), True
         else:
-            blocks, is_begin = ranges.read_blocks(path, piece.begin, piece.end), piece.begin == 0
+            blocks, is_begin = pieces.read_blocks(path, piece.begin, piece.end), piece.begin == 0
         if form is Format.MS_MARCO_RUN:
             yield from _ranked(path, _read_text(path, _MS_MARCO, blocks, is_begin=is_begin))
         else:

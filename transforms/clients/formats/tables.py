@@ -21,10 +21,10 @@ _TEXTS_MORE = ("title", "metadata")
 
 def check(path: str, role: str) -> None:
     """Refuse a table that does not fit its role, without reading its rows."""
-    from rankbeam.transforms.clients.bigquery import read_tables
+    from rankbeam.transforms.clients.bigquery import read
 
     source = TableSource.parse(path)
-    _named(source, read_tables.describe(source).columns, role)
+    _named(source, read.describe(source).columns, role)
 
 
 def streams(path: str, role: str) -> Iterator[str]:
@@ -56,9 +56,9 @@ def named_batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Ite
 
 def column(source: TableSource, role: str, name: str) -> str:
     """The table's own name of a column; `name` is one of `named.COLUMN_NAMES[role]`."""
-    from rankbeam.transforms.clients.bigquery import read_tables
+    from rankbeam.transforms.clients.bigquery import read
 
-    return _named(source, read_tables.describe(source).columns, role)[name]
+    return _named(source, read.describe(source).columns, role)[name]
 
 
 def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
@@ -73,9 +73,9 @@ def plain(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 def _selected(source: TableSource, role: str) -> list[str]:
     """The columns to read; an empty list, for texts, means all: their other columns are attributes."""
-    from rankbeam.transforms.clients.bigquery import read_tables
+    from rankbeam.transforms.clients.bigquery import read
 
-    columns = read_tables.describe(source).columns
+    columns = read.describe(source).columns
     names = _named(source, columns, role) | named.optional_columns(columns, role, any_case=True)
     return [] if named.COLUMN_NAMES[role] is named.TEXTS else list(names.values())
 

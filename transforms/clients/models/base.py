@@ -15,8 +15,7 @@ from pydantic import FiniteFloat, TypeAdapter, model_validator
 
 from rankbeam.transforms.clients.calls.answers import parsed
 from rankbeam.transforms.clients.calls.services import Connection
-from rankbeam.transforms.clients.parameters import Parameters
-from rankbeam.transforms.clients.registry import Kind
+from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.content_keys import content_key

@@ -14,13 +14,12 @@ from rankbeam.transforms.clients.google.addresses import address_of
 from rankbeam.transforms.clients.google.channels import default_credentials
 from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
-from rankbeam.transforms.clients.models.charges import ReportedUsage
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_errors import message_of, translated
-from rankbeam.transforms.clients.models.keys import resolved
 from rankbeam.transforms.clients.models.model_connection import ModelConnection, texts_of
 from rankbeam.transforms.clients.models.refusals import RequestPart
-from rankbeam.transforms.clients.models.replies import reply_of, unreadable
+from rankbeam.transforms.clients.models.remote import resolved
+from rankbeam.transforms.clients.models.replies import ReportedUsage, reply_of, unreadable
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, Unreachable
 from rankbeam.transforms.records.failures import FailureKind

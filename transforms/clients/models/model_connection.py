@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 
 from rankbeam.transforms.clients.models.attempts import ModelAttempts, ModelRequest
 from rankbeam.transforms.clients.models.base import embedded_text, prompts_of
-from rankbeam.transforms.clients.models.charges import Charges
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.models.refusals import Refusals, RequestPart, without_bounds
-from rankbeam.transforms.clients.models.replies import Vectors
+from rankbeam.transforms.clients.models.replies import Charges, Vectors
 from rankbeam.transforms.clients.secrets import Secrets
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.reply import Reply

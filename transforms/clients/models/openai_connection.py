@@ -13,12 +13,11 @@ import httpx
 from rankbeam.transforms.clients.http.transport import Clients, error_of, kind_of_status, received, retry_after_s
 from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
-from rankbeam.transforms.clients.models.charges import ReportedUsage
-from rankbeam.transforms.clients.models.keys import resolved
 from rankbeam.transforms.clients.models.model_connection import ModelConnection, texts_of
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.models.refusals import RequestPart
-from rankbeam.transforms.clients.models.replies import MOST_BYTES, found_among, object_of, reply_of
+from rankbeam.transforms.clients.models.remote import resolved
+from rankbeam.transforms.clients.models.replies import MOST_BYTES, ReportedUsage, found_among, object_of, reply_of
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind

@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import ClassVar, Protocol, Self
 
-from rankbeam.transforms.clients.parameters import Parameters
-from rankbeam.transforms.clients.registry import Kind
+from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.records.corpora import Searched
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.queries import Query, Ranking

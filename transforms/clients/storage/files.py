@@ -146,7 +146,7 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
         problem = f"the gzip file is cut short or damaged ({error}); copy it again"
         raise InputError(problem, path=path, line=lines + 1) from error
     except gcs.errors(path) as error:
-        raise InputError(f"cannot be read on: {gcs.explained(error, path)}", path=path) from error
+        raise InputError(f"reading failed: {gcs.explained(error, path)}", path=path) from error
     if any(rest):
         yield b"".join(rest)
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from rankbeam.transforms.clients.retrievers.applications.adapters import adapted
-from rankbeam.transforms.clients.retrievers.applications.callables import plain
+from rankbeam.transforms.clients.retrievers.applications.callables import adapted, plain
 
 Q, A, TEXT = "Who must pay?", "Owners pay.", "Owners pay the invoices."
 EXPECTED = {"answer": A, "contexts": [{"doc_id": "owners", "text": TEXT}]}

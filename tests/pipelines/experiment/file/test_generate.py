@@ -10,7 +10,7 @@ from support.inputs import write
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import parse_experiment
-from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.clients.parameters import registered
 from rankbeam.transforms.records.calls.quota import Prices
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.generation import Judging

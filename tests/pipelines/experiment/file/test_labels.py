@@ -10,7 +10,7 @@ from support.pages import Page
 from rankbeam.pipelines.report.parameters import parameters
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.find import find_run
-from rankbeam.transforms.clients.registry import registered
+from rankbeam.transforms.clients.parameters import registered
 
 LONG = "projects/my-project/locations/us-central1/ragCorpora/{}"
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import Listed
 
 _PREFIX = "rankbeam/v1/"
 _DISPLAY_NAME = re.compile(r"rankbeam/v1/(?P<hash>[0-9a-f]{16})")

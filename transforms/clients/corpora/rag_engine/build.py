@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from rankbeam.transforms.clients.corpora.rag_engine.about import RUN, About, expiry
-from rankbeam.transforms.clients.corpora.rag_engine.answers import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, has_ended, holder_of, is_claim, user_of
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus

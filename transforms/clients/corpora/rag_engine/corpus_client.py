@@ -10,9 +10,8 @@ from typing import Any
 from rankbeam.transforms.clients.calls.alone import Alone
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
-from rankbeam.transforms.clients.corpora.rag_engine.answers import ListedFile, Operation, Started
 from rankbeam.transforms.clients.corpora.rag_engine.claims import EndUse, RegisterUse
-from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi, ListedFile, Operation, Started
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, FindLacking, ImportFiles, Track
 from rankbeam.transforms.clients.corpora.rag_engine.work import (
     CreateCorpus,

@@ -13,8 +13,8 @@ from itertools import chain
 from typing import Any
 
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
-from rankbeam.transforms.clients.corpora.rag_engine.answers import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimed, is_claim
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.operations import (
     STUCK_S,
     awaited,

@@ -7,8 +7,7 @@ from typing import Any
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
 from rankbeam.transforms.clients.corpora.lists import all_pages
-from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed, ListedFile, Operation
-from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, Listed, ListedFile, Operation
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.pause import pause
 from rankbeam.transforms.records.calls.steps import Steps, accepted

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from rankbeam.transforms.clients.corpora.rag_engine.about import About, about
-from rankbeam.transforms.clients.corpora.rag_engine.answers import Listed, ListedFile, Operation
-from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi, Listed, ListedFile, Operation
 from rankbeam.transforms.clients.corpora.rag_engine.operations import (
     awaited,
     listed_corpora,

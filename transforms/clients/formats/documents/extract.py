@@ -27,7 +27,7 @@ from rankbeam.transforms.clients.formats.documents.files import (
     refuse_unreadable,
     versions,
 )
-from rankbeam.transforms.clients.public.kept import filling, kept_in
+from rankbeam.transforms.clients.public import filling, kept_in
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 

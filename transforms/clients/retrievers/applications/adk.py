@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 
 from pydantic import JsonValue, model_validator
 
-from rankbeam.transforms.clients.calls.services import Connection, connected
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records.conversations import HISTORY, USER, Message
 from rankbeam.transforms.records.reply import Tokens
@@ -61,10 +60,6 @@ class AdkApplication(HttpApplication):
         is_user = message["role"] == USER
         author, role = ("user", "user") if is_user else (self.agent or self.app, "model")
         return {"author": author, "content": {"role": role, "parts": [{"text": message["text"]}]}}
-
-    async def connect(self) -> Connection:
-        """Resolve the secrets and create the connection."""
-        return await connected("rankbeam.transforms.clients.retrievers.applications.adk_connection", self)
 
     def _text(self, reply: Any) -> Any:
         """The texts of the last event that has any: the agent's final answer."""

@@ -2,13 +2,16 @@
 
 import asyncio
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
 from rankbeam.transforms.clients.http.transport import MOST_BYTES, received
+from rankbeam.transforms.clients.retrievers.applications.adk import AdkApplication
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.http_connection import HttpConnection
 from rankbeam.transforms.clients.retrievers.http_connection import connect as connect_http
@@ -23,7 +26,8 @@ _MOST_BYTES_OF_AN_ERROR = 64 * 2**10
 async def connect(parameters: HttpApplication) -> "ApplicationConnection":
     """Resolve the secrets and create the connection."""
     opened = await connect_http(parameters)
-    return ApplicationConnection(parameters, opened.secrets, opened.values, opened.clients)
+    kind = AdkConnection if isinstance(parameters, AdkApplication) else ApplicationConnection
+    return kind(parameters, opened.secrets, opened.values, opened.clients)
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,38 @@ class ApplicationConnection(HttpConnection):
         if not history or not isinstance(parameters, HttpApplication) or not request.content:
             return request
         body = parameters.with_history(json.loads(request.content), history)
-        headers = {name: value for name, value in request.headers.items() if name.lower() != "content-length"}
+        headers = _without_length(request.headers)
         return client.build_request(
             request.method, request.url, headers=headers, content=json.dumps(body, ensure_ascii=False).encode()
         )
+
+
+@dataclass(frozen=True)
+class AdkConnection(ApplicationConnection):
+    """An open client of ADK's API server: a session is created, the agent runs, and the session is deleted."""
+
+    async def _body(self, client: httpx.AsyncClient, request: httpx.Request) -> bytes:
+        message = json.loads(request.content)
+        session = f"rankbeam-{secrets.token_hex(8)}"
+        names = (message["appName"], message["userId"], session)
+        base = str(request.url).removesuffix("/run")
+        place = f"{base}/apps/{{}}/users/{{}}/sessions/{{}}".format(*(quote(name, safe="") for name in names))
+        headers = _without_length(request.headers)
+        events = message.pop(HISTORY, None)
+        created = place if events is None else place.rpartition("/")[0]  # only this one takes events
+        initial = {} if events is None else {"sessionId": session, "events": events}
+        await super()._body(client, client.build_request("POST", created, headers=headers, json=initial))
+        try:
+            content = json.dumps({**message, "sessionId": session}).encode()
+            run = client.build_request("POST", request.url, headers=headers, content=content)
+            return await super()._body(client, run)
+        finally:
+            deleted = client.build_request("DELETE", place, headers=headers)
+            await (await client.send(deleted, stream=True)).aclose()
+
+
+def _without_length(headers: httpx.Headers) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() != "content-length"}
 
 
 def _event(data: str) -> Any:

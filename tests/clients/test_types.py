@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from support.inputs import write
 
-from rankbeam.transforms.clients.parameters import Parameters
-from rankbeam.transforms.clients.registry import Kind, registered
+from rankbeam.transforms.clients.parameters import Kind, Parameters, registered
 from rankbeam.transforms.records.errors import InputError
 
 CODE = """
@@ -52,7 +51,7 @@ def test_a_kind_has_the_types_of_its_own_group() -> None:
     [
         ("stem", "unknown engine type 'stem'; did you mean 'steam'?"),
         ("round", "unknown engine type 'round'; valid are: absent, other, steam"),
-        ("other", "engine type 'other': engines_of_a_plugin:Other is no Parameters"),
+        ("other", "engine type 'other': engines_of_a_plugin:Other is not a subclass of Parameters"),
         ("absent", "engine type 'absent' cannot be imported: module 'engines_of_a_plugin' has no attribute 'Absent'"),
     ],
 )

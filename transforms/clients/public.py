@@ -1,0 +1,172 @@
+"""Public collections by name: BEIR's, from the archives that its authors publish or a mirror, and those of ir_datasets.
+
+They are written once into a folder of files that every runner can read, which exists whole or not at all.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rankbeam.transforms.clients.extras import IR_DATASETS, missing
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+FOLDER = "RANKBEAM_COLLECTIONS"
+"""The environment variable that names the folder."""
+
+
+@dataclass(frozen=True)
+class PublicCollection:
+    """The files of a collection, as an experiment names them."""
+
+    queries: str
+    qrels: str
+    corpus: str | None
+
+
+def kept_in(*names: str) -> Path:
+    """The folder of a collection; it need not exist."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get(FOLDER) or Path(cache, "rankbeam", "collections"), *names)
+
+
+@contextmanager
+def filling(folder: Path, what: str) -> Iterator[Path]:
+    """A new folder that takes its place when the block has ended without an error."""
+    print(f"fetching {what} into {folder} (once)", file=sys.stderr, flush=True)  # noqa: T201  it may take minutes
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetching-") as temporary:
+            part = Path(temporary, "part")
+            part.mkdir()
+            yield part
+            try:
+                part.rename(folder)
+            except OSError:
+                if not folder.is_dir():  # else another process has filled it meanwhile
+                    raise
+    except OSError as error:
+        raise InputError(f"{what} cannot be kept in {folder} ({error}); {FOLDER} names another folder") from error
+
+
+MIRROR = "RANKBEAM_BEIR_URL"
+"""The environment variable that names another place of the archives."""
+PUBLISHED = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
+NAMES = (
+    "arguana", "climate-fever", "cqadupstack", "dbpedia-entity", "fever", "fiqa", "germanquad", "hotpotqa", "mmarco",
+    "mrtydi", "msmarco", "msmarco-v2", "nfcorpus", "nq", "nq-train", "quora", "scidocs", "scifact", "trec-covid",
+    "trec-covid-beir", "trec-covid-v2", "vihealthqa", "webis-touche2020",
+)  # fmt: skip
+_WAIT_S = 30.0
+
+
+def fetch_beir(name: str, split: str) -> PublicCollection:
+    """The files of a collection, fetched where they are not kept yet."""
+    archive, _, part = name.partition("/")
+    whole = kept_in("beir", archive)
+    if not whole.is_dir():
+        if archive not in NAMES:
+            raise InputError(f"BEIR has no collection {archive!r}; {did_you_mean(archive, NAMES)}")
+        _download(archive, whole)
+    folder = whole / part if part else whole
+    if not (folder / "corpus.jsonl").is_file():
+        parts = sorted(path.name for path in whole.iterdir() if path.is_dir() and path.name != "qrels")
+        raise InputError(f"{folder} has no corpus.jsonl; name a part of it, as {archive}/NAME: {', '.join(parts)}")
+    splits = sorted(path.stem for path in (folder / "qrels").glob("*.tsv"))
+    if split not in splits:
+        raise InputError(f"BEIR's {name} has no split {split!r}; it has: {', '.join(splits)}")
+    qrels = str(folder / "qrels" / f"{split}.tsv")
+    return PublicCollection(str(folder / "queries.jsonl"), qrels, str(folder / "corpus.jsonl"))
+
+
+def _download(name: str, folder: Path) -> None:
+    import httpx  # which imports rich: slow, and few experiments name a collection
+
+    url = f"{(os.environ.get(MIRROR) or PUBLISHED).rstrip('/')}/{name}.zip"
+    with filling(folder, f"BEIR's {name}") as part:
+        archive = part / "archive.zip"
+        try:
+            with archive.open("wb") as file, httpx.stream("GET", url, timeout=_WAIT_S, follow_redirects=True) as reply:
+                reply.raise_for_status()
+                for block in reply.iter_bytes():
+                    file.write(block)
+            with zipfile.ZipFile(archive) as packed:
+                packed.extractall(part)
+        except (httpx.HTTPError, zipfile.BadZipFile) as error:
+            advice = f"unpack the archive to {folder} yourself, or name a mirror in {MIRROR}"
+            raise InputError(f"{url} cannot be fetched ({str(error) or type(error).__name__}); {advice}") from error
+        archive.unlink()
+        inner = part / name
+        for path in list(inner.iterdir()) if inner.is_dir() else []:
+            path.rename(part / path.name)
+        if not any(part.rglob("corpus.jsonl")):
+            raise InputError(f"{url} holds no BEIR collection; {FOLDER} names the folder of those that are kept")
+
+
+_TITLES = ("title", "headline")
+
+
+def fetch_irds(name: str, *, with_corpus: bool) -> PublicCollection:
+    """The files of a collection, written where they are not kept yet."""
+    folder = kept_in("ir_datasets", *name.split("/"))
+    files = {part: folder / part for part in ("judged", "documents")}
+    if not files["judged"].is_dir():
+        _write(name, files["judged"], judged=True)
+    if with_corpus and not files["documents"].is_dir():
+        _write(name, files["documents"], judged=False)
+    corpus = str(files["documents"] / "corpus.jsonl") if with_corpus else None
+    return PublicCollection(str(files["judged"] / "queries.jsonl"), str(files["judged"] / "qrels"), corpus)
+
+
+def _write(name: str, folder: Path, *, judged: bool) -> None:
+    dataset = _loaded(name)
+    missing = [
+        part for part in (("queries", "qrels") if judged else ("docs",)) if not getattr(dataset, f"has_{part}")()
+    ]
+    if missing:
+        raise InputError(f"ir_datasets' {name} has no {' and no '.join(missing)}; a longer name, such as …/test, may")
+    with filling(folder, f"{'queries and judgements' if judged else 'documents'} of ir_datasets' {name}") as part:
+        try:
+            if judged:
+                _lines(part / "queries.jsonl", map(_query, dataset.queries_iter()))
+                _lines(part / "qrels", (f"{q.query_id} 0 {q.doc_id} {q.relevance}" for q in dataset.qrels_iter()))
+            else:
+                _lines(part / "corpus.jsonl", map(_document, dataset.docs_iter()))
+        except (RuntimeError, OSError) as error:
+            reason = str(error.args[0] if error.args else error)
+            raise InputError(f"ir_datasets cannot fetch {name} ({reason}); it needs a network once") from error
+
+
+def _loaded(name: str) -> Any:
+    if (problem := missing("ir_datasets", IR_DATASETS, f"the collection {name!r}")) is not None:
+        raise InputError(problem)
+    import ir_datasets
+
+    try:
+        return ir_datasets.load(name)
+    except KeyError as error:
+        raise InputError(f"ir_datasets has no collection {name!r}; https://ir-datasets.com lists them") from error
+
+
+def _query(query: Any) -> str:
+    return json.dumps({"_id": query.query_id, "text": query.default_text()}, ensure_ascii=False)
+
+
+def _document(document: Any) -> str:
+    """A document as BEIR has it: the title apart, and no text twice."""
+    title = next((getattr(document, name) for name in _TITLES if getattr(document, name, None)), "")
+    text = document.default_text()
+    body = text.removeprefix(title).lstrip() if title else text
+    return json.dumps({"_id": document.doc_id, "title": title, "text": body}, ensure_ascii=False)
+
+
+def _lines(path: Path, lines: Iterable[str] | Iterator[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
