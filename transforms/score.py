@@ -13,7 +13,7 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.formats.sources import repeated_at
+from rankbeam.transforms.clients.formats.places import repeated_at
 from rankbeam.transforms.clients.retrievers import run_file
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, VALUES

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from rankbeam.transforms.clients.formats import ids, sources, texts
 from rankbeam.transforms.clients.formats.documents.extract import extract
 from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, READERS, FolderSource, holds_documents
-from rankbeam.transforms.clients.formats.sources import Place, repeated_at
+from rankbeam.transforms.clients.formats.places import Place, repeated_at
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
 

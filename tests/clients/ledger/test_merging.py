@@ -196,6 +196,7 @@ def test_a_process_that_is_killed_while_it_merges_loses_nothing(tmp_path: Path) 
             last = int(line)
             if last == 50:  # whatever it does then
                 process.send_signal(signal.SIGKILL)
+    process.wait()  # its lease is free once all its files are closed
     assert last >= 50
     assert keys_found(str(tmp_path), last + 1) == keys(last + 1)
     compact(str(tmp_path))

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from rankbeam.transforms.clients.formats import json_lines, sources
-from rankbeam.transforms.clients.formats.sources import repeated_at
+from rankbeam.transforms.clients.formats.places import repeated_at
 from rankbeam.transforms.clients.formats.values import json_id
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns

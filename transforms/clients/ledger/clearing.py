@@ -50,10 +50,10 @@ def _cleared(folder: str, part: StoredFile, limit: datetime | None) -> tuple[int
         return (1, answers, part.bytes) if (limit is None or answers) and store.delete(part.path) else (0, 0, 0)
     if not answers:
         return 0, 0, 0
-    path = store.put(folder, keep.finish())
+    smaller = store.put(folder, keep.finish())
     if store.delete(part.path):
-        return 1, answers, part.bytes - path.bytes
-    store.delete(path.path)  # merged meanwhile, with the rows to remove
+        return 1, answers, part.bytes - smaller.bytes
+    store.delete(smaller.path)  # merged meanwhile, with the rows to remove
     return 0, 0, 0
 
 

@@ -106,13 +106,13 @@ def merge(folder: str, chosen: Sequence[StoredFile]) -> Merge:
         copied.append(part)
     if len(copied) < 2:
         return None
-    path = store.put(folder, encoder.finish())
+    merged = store.put(folder, encoder.finish())
     yield
     if {part.path for part in copied} <= {part.path for part in store.parts_in(folder)}:
         for part in copied:
             store.delete(part.path)
-        return path
-    store.delete(path.path)
+        return merged
+    store.delete(merged.path)
     return None
 
 

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from rankbeam.transforms.clients.formats import sources
-from rankbeam.transforms.clients.formats.sources import Place, repeated_at
+from rankbeam.transforms.clients.formats.places import Place, repeated_at
 from rankbeam.transforms.clients.formats.texts import TextEntry, read_entries
 from rankbeam.transforms.records.corpora import DocumentsFingerprint, document_of, file_name
 from rankbeam.transforms.records.errors import InputError
