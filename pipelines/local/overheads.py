@@ -1,4 +1,4 @@
-"""Beam without three things that make short runs slow, for which it has no options.
+"""Beam without things that make short runs slow or that notebooks cannot do, for which it has no options.
 
 It looks at the signature of every method of a DoFn, again for each of a dozen questions: a quarter of a small run. Here
 it remembers what it saw of a function and of a class of DoFns, as long as these live.
@@ -7,6 +7,9 @@ At the end of each bundle its worker waits for the thread that samples what it d
 
 It imports Google's clients and its runner for Dataflow wherever they are installed: a third of the second that its
 import takes.
+
+In IPython it puts the number of the cell before the names of steps. For that it imports its interactive runner, which
+fails without pandas and with pandas 3, and otherwise loads jQuery into the notebook from a server.
 """
 
 import gc
@@ -21,6 +24,7 @@ from weakref import WeakKeyDictionary
 
 _MODULE = "apache_beam.runners.common"  # with what it imports, it asks all of these questions
 _SAMPLED_MS = 5
+_INTERACTIVE = "is_in_ipython"
 _OPTIONAL = ("google.api_core", "google.auth", "google.cloud")
 """Beam catches that they cannot be imported, because its extra for Google Cloud need not be installed."""
 _TRIED = "2.77."
@@ -50,11 +54,35 @@ def import_beam_alone() -> None:
 @contextmanager
 def avoided() -> Iterator[None]:
     """Let Beam's local runner do the work of the block without what can be avoided then."""
-    from apache_beam.runners.worker import statesampler
-
     if ends_with_its_command:
         gc.freeze()  # later collections do not look through two thousand modules
     remember_signatures()
+    with _not_interactive(), _sampled_often():
+        yield
+
+
+@contextmanager
+def _not_interactive() -> Iterator[None]:
+    """Have Beam treat IPython as any other Python."""
+    from apache_beam import pipeline
+    from apache_beam.utils import interactive_utils
+
+    usual = [(module, getattr(module, _INTERACTIVE, None)) for module in (interactive_utils, pipeline)]
+    for module, function in usual:
+        if function is not None:
+            setattr(module, _INTERACTIVE, lambda: False)
+    try:
+        yield
+    finally:
+        for module, function in usual:
+            if function is not None:
+                setattr(module, _INTERACTIVE, function)
+
+
+@contextmanager
+def _sampled_often() -> Iterator[None]:
+    from apache_beam.runners.worker import statesampler
+
     begin = statesampler.StateSampler.__init__
     usual = begin.__defaults__
     if usual == (getattr(statesampler, "DEFAULT_SAMPLING_PERIOD_MS", None),):
