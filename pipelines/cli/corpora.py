@@ -97,18 +97,16 @@ def delete(
         left: list[str] = []
         by_place = {one: one.corpora() for one in corpora.places(place, api_endpoint)}
         if names:
-            corpora.named(
-                [corpora_there for by_name in by_place.values() for corpora_there in by_name], names
-            )  # all are there
-        for one, by_name in by_place.items():
-            chosen = _chosen(by_name, names, unused_by, expired=expired)
+            corpora.named([corpus for existing in by_place.values() for corpus in existing], names)  # all are there
+        for one, existing in by_place.items():
+            chosen = _chosen(existing, names, unused_by, expired=expired)
             for corpus in chosen:
                 click.echo(corpora.line(corpus))
             if not chosen:
                 click.echo(f"nothing to delete in {one.api.location}")
                 continue
             if not keep_staged:
-                click.echo(corpora.staged_line(one, chosen, by_name))
+                click.echo(corpora.staged_line(one, chosen, existing))
             if not dry_run and (yes or _is_confirmed(len(chosen))):
                 left += corpora.delete(one, chosen, click.echo, keep_documents=keep_staged)
         if left:

@@ -96,7 +96,7 @@ class Experiment:
     def remote(self) -> dict[int, RemoteRetriever]:
         """The retrievers that are asked through the network, by source."""
         remote = ((source, item.retriever.remote) for source, item in enumerate(self.sources))
-        return {source: kind for source, kind in remote if kind is not None}
+        return {source: parameters for source, parameters in remote if parameters is not None}
 
     @property
     def served(self) -> tuple[Corpus, ...]:

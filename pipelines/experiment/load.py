@@ -102,10 +102,9 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     used = called_services(expanded.configurations, judging) | embedders
     corpus_quotas = corpus_quotas_of(located, model.quotas, problems)
     of_calls = {name: quota for name, quota in model.quotas.items() if name not in CORPUS_POOLS}
-    retrieving, applications = (
-        [entry.retriever for entry in entries] for entries in (expanded.cells, expanded.sources)
-    )
-    pools = pools_of(located, of_calls, retrieving, applications, services, used, problems)
+    retrieving = [cell.retriever for cell in expanded.cells]
+    of_sources = [source.retriever for source in expanded.sources]
+    pools = pools_of(located, of_calls, retrieving, of_sources, services, used, problems)
     problems += above_window(located, pools, expanded.configurations, judging)
     if model.max_cost is not None:
         problems += unpriced(located, pools, services)

@@ -152,9 +152,8 @@ def located_gates(located: Located, known: KnownNames) -> tuple[Gate, ...]:
         problems += [problem_of(located, GatesModel, dict(detail)) for detail in error.errors()]
         model = salvage(GatesModel, located.value)
     entries = located.value["gates"]
-    aligned = isinstance(entries, list) and len(model.gates) == len(
-        entries
-    )  # without a mapping there are no gates to read
+    # Without a mapping there are no gates to read.
+    aligned = isinstance(entries, list) and len(model.gates) == len(entries)
     gates = gates_of(located, model.gates if aligned else [], known, problems)
     if problems:
         raise InputErrors(sorted(problems, key=lambda problem: problem.line or 0))

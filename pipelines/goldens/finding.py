@@ -53,10 +53,10 @@ class Finding:
         if self.goldens.duplicates is None:
             return {}, {}
         embed = self.goldens.duplicates.embed.as_role(Role.SIMILARITY)
-        questions = [new_items.question for new_items in items]
+        questions = [item.question for item in items]
         missing = self._embedded(embed, questions, number)
-        store = KeptEmbeddings(embed, self.goldens.ledger).vectors(questions)
-        vectors = {text: vector for text, vector in zip(questions, store, strict=True) if vector is not None}
+        stored = KeptEmbeddings(embed, self.goldens.ledger).vectors(questions)
+        vectors = {text: vector for text, vector in zip(questions, stored, strict=True) if vector is not None}
         return vectors, _of_items(items, missing)
 
     def found(self, items: Sequence[Made], number: int) -> tuple[list[Found], dict[str, Missing]]:
@@ -66,24 +66,24 @@ class Finding:
         pool = self.goldens.pool
         failed: dict[str, Missing] = {}
         for embed in pool.embedders:
-            missing = self._embedded(embed.as_role(Role.QUERY), [new_items.question for new_items in items], number)
+            missing = self._embedded(embed.as_role(Role.QUERY), [item.question for item in items], number)
             failed |= _of_items(items, missing)
         rankings = self._rankings(items, number)
         failed |= {name: ranked.missing for name, ranked in rankings.items() if ranked.missing is not None}
         names = [retriever.name for retriever in pool.retrievers]
         searches = [
-            self._search.found(new_items, pool.documents, rankings[new_items.item_id].doc_ids, names)
-            for new_items in items
-            if new_items.item_id not in failed
+            self._search.found(item, pool.documents, rankings[item.item_id].doc_ids, names)
+            for item in items
+            if item.item_id not in failed
         ]
         return searches, failed
 
     def _rankings(self, items: Sequence[Made], number: int) -> Mapping[str, Rankings]:
         """By item, what retrievers that are services find."""
         if not self.goldens.pool.services:
-            return {new_items.item_id: Rankings(new_items.item_id) for new_items in items}
-        tasks = [(new_items.item_id, Sought(new_items.item_id, new_items.question)) for new_items in items]
-        rankings = {by_item.item_id: by_item for by_item in self.do(self.goldens.searching(), tasks, number, Rankings)}
+            return {item.item_id: Rankings(item.item_id) for item in items}
+        tasks = [(item.item_id, Sought(item.item_id, item.question)) for item in items]
+        rankings = {one.item_id: one for one in self.do(self.goldens.searching(), tasks, number, Rankings)}
         for retriever in self.goldens.pool.services:
             unknown = {
                 name

@@ -48,9 +48,7 @@ def make(goldens: Goldens, plan: GoldensPlan, options: PipelineOptions) -> Outco
     _write_documents(folder, plan)
     now = datetime.now(UTC)
     owner = Owner(f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", now.isoformat())
-    progress = Making(
-        goldens, plan, options, owner, lambda progress_made: _write(folder, goldens, plan, progress_made)
-    ).run()
+    progress = Making(goldens, plan, options, owner, lambda rounds: _write(folder, goldens, plan, rounds)).run()
     _write(folder, goldens, plan, progress)
     folder.publish()
     lacking = sum(shortfall["missing"] for shortfall in shortfalls(plan, progress))

@@ -53,17 +53,17 @@ def quotes_of(item: Golden) -> list[str]:
 
 
 def _row(item: Golden, reviews: Mapping[str, Review]) -> dict[str, str]:
-    item_made = item.made
-    review = reviews.get(item_made.item_id)
-    votes = [f"{vote.critic or vote.criterion}: {vote.verdict}" for vote in item_made.votes if vote.step in _SHOWN]
+    candidate = item.made
+    review = reviews.get(candidate.item_id)
+    votes = [f"{vote.critic or vote.criterion}: {vote.verdict}" for vote in candidate.votes if vote.step in _SHOWN]
     values = (
-        item_made.item_id,
+        candidate.item_id,
         "" if review is None else str(review.decision),
-        item_made.question,
-        item_made.answer,
+        candidate.question,
+        candidate.answer,
         "\n".join(quotes_of(item)),
-        " ".join(item_made.doc_ids),
-        item_made.type,
+        " ".join(candidate.doc_ids),
+        candidate.type,
         item.split,
         item.difficulty,
         "; ".join(votes),

@@ -60,15 +60,15 @@ class Asking:
     def read(self, call: Call, reply: Reply) -> Reading:
         """The reply, checked against the question."""
         prompt = Prompt.parse(call.payload)
-        model = self.model(prompt.step).read(reply.answer)
-        if isinstance(model, Embedding):
+        completion = self.model(prompt.step).read(reply.answer)
+        if isinstance(completion, Embedding):
             raise CallError(FailureKind.INVALID, f"{call.service} embeds texts, and writes none")
         judged = step_named(prompt.step) if prompt.step in JUDGED else None
         read = partial(forms.read, prompt.step) if judged is None else judged.read
-        value = read(prompt.values, model.text)
+        value = read(prompt.values, completion.text)
         tokens = reply.tokens
         numbers = (tokens.input, tokens.cached, tokens.output)
-        return Reading(value, Asked(prompt.step, call.service, model.model_version, call.key or "", *numbers))
+        return Reading(value, Asked(prompt.step, call.service, completion.model_version, call.key or "", *numbers))
 
 
 def prompt_names() -> dict[str, str]:

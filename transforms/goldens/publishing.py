@@ -42,22 +42,22 @@ def _edited(item: Made, review: Review) -> Made:
 
 def query(item: Golden, reviews: Mapping[str, Review]) -> Row:
     """A line of `queries.jsonl`."""
-    item_made = item.made
-    profile = {f"profile_{_NOT_WORD.sub('_', name).lower()}": value for name, value in item_made.profile}
+    candidate = item.made
+    profile = {f"profile_{_NOT_WORD.sub('_', name).lower()}": value for name, value in candidate.profile}
     metadata = {
-        "answer": item_made.answer,
-        "answerable": item_made.type != UNANSWERABLE,
-        "type": item_made.type,
-        "topic": f"{item_made.topic:02}",
+        "answer": candidate.answer,
+        "answerable": candidate.type != UNANSWERABLE,
+        "type": candidate.type,
+        "topic": f"{candidate.topic:02}",
         "difficulty": item.difficulty,
         "bm25_rank": item.rank,
         **profile,
         "flags": " ".join(item.flags),
-        "reviewed": item_made.item_id in reviews,
+        "reviewed": candidate.item_id in reviews,
         "split": item.split,
-        SOURCE_DOCUMENT: item_made.source_document,
+        SOURCE_DOCUMENT: candidate.source_document,
     }
-    return {"_id": item_made.item_id, "text": item_made.question, "metadata": metadata}
+    return {"_id": candidate.item_id, "text": candidate.question, "metadata": metadata}
 
 
 def sliced_query(item: Golden, reviews: Mapping[str, Review]) -> Row:
@@ -72,17 +72,17 @@ def judgements(item: Golden) -> Iterator[tuple[str, str, int, str]]:
 
     A passage that is related and holds no answer (grade 1) is judged, and not relevant.
     """
-    item_made = item.made
-    if item_made.type == UNANSWERABLE:
+    candidate = item.made
+    if candidate.type == UNANSWERABLE:
         return
-    for doc_id in item_made.doc_ids:
-        yield item_made.item_id, doc_id, HIGHEST_GRADE, EVIDENCE
+    for doc_id in candidate.doc_ids:
+        yield candidate.item_id, doc_id, HIGHEST_GRADE, EVIDENCE
     best: dict[str, int] = {}
     for one in item.grades:
-        if one.grade is not None and one.doc_id not in item_made.doc_ids:
+        if one.grade is not None and one.doc_id not in candidate.doc_ids:
             best[one.doc_id] = max(best.get(one.doc_id, 0), one.grade)
     for doc_id, grade in sorted(best.items()):
-        yield item_made.item_id, doc_id, grade if grade >= USEFUL_GRADE else 0, POOLED
+        yield candidate.item_id, doc_id, grade if grade >= USEFUL_GRADE else 0, POOLED
 
 
 def evidence(item: Golden) -> Iterator[Row]:
@@ -93,20 +93,20 @@ def evidence(item: Golden) -> Iterator[Row]:
 
 def reference(item: Golden) -> Row:
     """A line of `nuggets.jsonl`, which `dataset.answers` reads."""
-    item_made = item.made
-    nuggets = {"nuggets": [asdict(nugget) for nugget in item_made.nuggets]} if item_made.nuggets else {}
-    answerable = item_made.type != UNANSWERABLE
-    answer = {"answer": item_made.answer} if answerable else {}
-    return {"query_id": item_made.item_id, **answer, "answerable": answerable, **nuggets}
+    candidate = item.made
+    nuggets = {"nuggets": [asdict(nugget) for nugget in candidate.nuggets]} if candidate.nuggets else {}
+    answerable = candidate.type != UNANSWERABLE
+    answer = {"answer": candidate.answer} if answerable else {}
+    return {"query_id": candidate.item_id, **answer, "answerable": answerable, **nuggets}
 
 
 def provenance(item: Golden, prompts: Mapping[str, str]) -> Row:
     """A line of `provenance.jsonl`: everything that an item rests on, besides tokens, which depend on retries."""
-    item_made = item.made
+    candidate = item.made
     return {
-        "query_id": item_made.item_id,
-        "round": item_made.round,
-        "spans": item_made.spans,
+        "query_id": candidate.item_id,
+        "round": candidate.round,
+        "spans": candidate.spans,
         "calls": [
             {
                 "step": one.step,
@@ -115,14 +115,14 @@ def provenance(item: Golden, prompts: Mapping[str, str]) -> Row:
                 "prompt": prompts.get(one.step),
                 "content_key": one.key,
             }
-            for one in item_made.asked
+            for one in candidate.asked
         ],
-        "votes": [asdict(vote) for vote in item_made.votes],
-        "agreement": item_made.agreement,
-        "closed_book": item_made.closed_book,
-        "common_run": item_made.common_run,
-        "overlap": item_made.overlap,
-        "dropped_quotes": item_made.dropped_quotes,
+        "votes": [asdict(vote) for vote in candidate.votes],
+        "agreement": candidate.agreement,
+        "closed_book": candidate.closed_book,
+        "common_run": candidate.common_run,
+        "overlap": candidate.overlap,
+        "dropped_quotes": candidate.dropped_quotes,
         "pool": [asdict(one) for one in item.grades],
     }
 

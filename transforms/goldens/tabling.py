@@ -30,24 +30,24 @@ def files_of(
 
 
 def _item(item: Golden, reviews: Mapping[str, Review]) -> Row:
-    item_made = item.made
-    answerable = item_made.type != UNANSWERABLE
+    candidate = item.made
+    answerable = candidate.type != UNANSWERABLE
     return {
-        "query_id": item_made.item_id,
-        "question": item_made.question,
-        "answer": item_made.answer if answerable else None,
+        "query_id": candidate.item_id,
+        "question": candidate.question,
+        "answer": candidate.answer if answerable else None,
         "answerable": answerable,
-        "type": item_made.type,
-        "topic": f"{item_made.topic:02}",
+        "type": candidate.type,
+        "topic": f"{candidate.topic:02}",
         "split": item.split,
         "difficulty": item.difficulty or None,
         "bm25_rank": item.rank,
-        "agreement": item_made.agreement,
-        "closed_book": item_made.closed_book,
-        "reviewed": item_made.item_id in reviews,
-        "profile": [{"name": name, "value": value} for name, value in item_made.profile],
+        "agreement": candidate.agreement,
+        "closed_book": candidate.closed_book,
+        "reviewed": candidate.item_id in reviews,
+        "profile": [{"name": name, "value": value} for name, value in candidate.profile],
         "flags": list(item.flags),
-        "spans": list(item_made.spans),
+        "spans": list(candidate.spans),
     }
 
 

@@ -137,7 +137,7 @@ def by_documents(searched: Mapping[int, Documents]) -> Iterator[list[int]]:
     """The sources that search documents cut alike, and so may have an index in common."""
     cuts = {source: (index.path, index.chunking) for source, index in searched.items()}
     for cut in dict.fromkeys(cuts.values()):
-        yield [source for source, key in cuts.items() if key == cut]
+        yield [source for source, other in cuts.items() if other == cut]
 
 
 def for_each_source(element: Bucketed, sources: list[int], shares: int) -> Iterator[tuple[Share, Bucketed]]:

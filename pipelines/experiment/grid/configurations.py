@@ -52,19 +52,19 @@ def expand(
     check_names(located, all_cells, problems)
     groups: dict[str, list[Cell]] = {}
     asked_by_cell = [cell.asked for cell in all_cells]
-    for cell, applications in zip(all_cells, asked_by_cell, strict=True):
-        groups.setdefault(applications, []).append(cell)
-    primary = {applications: max(group, key=lambda cell: cell.width) for applications, group in groups.items()}
-    positions = {applications: position for position, applications in enumerate(groups)}
+    for cell, source_key in zip(all_cells, asked_by_cell, strict=True):
+        groups.setdefault(source_key, []).append(cell)
+    primary = {source_key: max(group, key=lambda cell: cell.width) for source_key, group in groups.items()}
+    positions = {source_key: position for position, source_key in enumerate(groups)}
     return Expanded(
         cells=tuple(all_cells),
         configurations=tuple(
-            _configuration(cell, positions[applications], primary[applications])
-            for cell, applications in zip(all_cells, asked_by_cell, strict=True)
+            _configuration(cell, positions[source_key], primary[source_key])
+            for cell, source_key in zip(all_cells, asked_by_cell, strict=True)
         ),
         sources=tuple(
-            PlannedSource(_source(group, positions, unit), primary[applications].retriever)
-            for applications, group in groups.items()
+            PlannedSource(_source(group, positions, unit), primary[source_key].retriever)
+            for source_key, group in groups.items()
         ),
     )
 

@@ -32,28 +32,28 @@ def files_of(chosen: Chosen, path: str) -> dict[str, str]:
 
 
 def _case(item: Golden, chosen: Chosen) -> dict[str, Any]:
-    item_made = item.made
-    answer = {"finalResponse": {"role": "model", "parts": [{"text": item_made.answer}]}}
+    candidate = item.made
+    answer = {"finalResponse": {"role": "model", "parts": [{"text": candidate.answer}]}}
     invocation = {
-        "invocationId": f"{item_made.item_id}-1",
-        "userContent": {"role": "user", "parts": [{"text": item_made.question}]},
+        "invocationId": f"{candidate.item_id}-1",
+        "userContent": {"role": "user", "parts": [{"text": candidate.question}]},
         **answer,
         "intermediateData": {"toolUses": [], "toolResponses": [], "intermediateResponses": []},
         "creationTimestamp": _NO_TIME,
     }
     rubrics = [
         {
-            "rubricId": f"{item_made.item_id}-{number}",
+            "rubricId": f"{candidate.item_id}-{number}",
             "rubricContent": {"textProperty": f"The answer says: {nugget.text}"},
             "type": "FINAL_RESPONSE_QUALITY",
         }
-        for number, nugget in enumerate(item_made.nuggets)
+        for number, nugget in enumerate(candidate.nuggets)
         if nugget.vital
     ]
     return {
-        "evalId": item_made.item_id,
+        "evalId": candidate.item_id,
         "conversation": [invocation],
         **({"rubrics": rubrics} if rubrics else {}),
         "creationTimestamp": _NO_TIME,
-        "rankbeam": {**query(item, chosen.reviews)["metadata"], "doc_ids": list(item_made.doc_ids)},
+        "rankbeam": {**query(item, chosen.reviews)["metadata"], "doc_ids": list(candidate.doc_ids)},
     }

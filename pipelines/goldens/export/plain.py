@@ -83,13 +83,13 @@ def table(chosen: Chosen, path: str) -> dict[str, str]:
 
 
 def _cells(item: Golden, chosen: Chosen) -> list[str]:
-    item_made = item.made
-    answerable, is_reviewed = item_made.type != UNANSWERABLE, item_made.item_id in chosen.reviews
+    candidate = item.made
+    answerable, is_reviewed = candidate.type != UNANSWERABLE, candidate.item_id in chosen.reviews
     words = ["true" if flag else "false" for flag in (answerable, is_reviewed)]
-    quotes = "\n".join(piece.quote for piece in item_made.evidence)
-    doc_ids = " ".join(item_made.doc_ids)
-    about = (item_made.type, item.split, item.difficulty)
-    return [item_made.item_id, item_made.question, item_made.answer, words[0], *about, doc_ids, quotes, words[1]]
+    quotes = "\n".join(piece.quote for piece in candidate.evidence)
+    doc_ids = " ".join(candidate.doc_ids)
+    about = (candidate.type, item.split, item.difficulty)
+    return [candidate.item_id, candidate.question, candidate.answer, words[0], *about, doc_ids, quotes, words[1]]
 
 
 def _lines(rows: Iterable[Mapping[str, Any]]) -> str:

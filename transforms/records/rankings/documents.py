@@ -21,10 +21,10 @@ def is_even(ranking: Ranking, top_k: int | None = None) -> bool:
 
 def documents_of(rankings: Sequence[Ranking | None], top_k: int | None = None) -> pa.ListArray:
     """Rankings as an array; a score that is not a number is null, and so is a ranking that is None."""
-    doc_ids_of = [ranking or _NONE for ranking in rankings]
-    lengths = [len(ranking.doc_ids[:top_k]) for ranking in doc_ids_of]
+    filled = [ranking or _NONE for ranking in rankings]
+    lengths = [len(ranking.doc_ids[:top_k]) for ranking in filled]
     ids, scores, texts = list[str](), list[float](), list[str | None]()
-    for ranking, length in zip(doc_ids_of, lengths, strict=True):
+    for ranking, length in zip(filled, lengths, strict=True):
         ids += ranking.doc_ids[:top_k]
         scores += ranking.scores[:top_k]
         texts += ranking.texts[:top_k] or (None,) * length

@@ -203,12 +203,12 @@ def _ranked(contenders: Sequence[Contender], is_resampled: bool, evaluation: Eva
     """The rows of one metric over one slice, with the columns of `OfMany`."""
     by_dialect: defaultdict[object, dict[int, Contender]] = defaultdict(dict)
     contenders = [contender._replace(row=_out_of_race(contender.row, evaluation)) for contender in contenders]
-    for place, (number, configuration) in enumerate(zip(contenders, evaluation.configurations, strict=True)):
+    for place, (contender, configuration) in enumerate(zip(contenders, evaluation.configurations, strict=True)):
         in_race = configuration.dropped_at is None
-        is_enough = number.row.slice == ALL or number.estimate.count >= evaluation.statistics.min_slice
+        is_enough = contender.row.slice == ALL or contender.estimate.count >= evaluation.statistics.min_slice
         if is_resampled and in_race and is_enough:
             # Values by the rules of different tools are not comparable.
-            by_dialect[configuration.dialect][place] = number
+            by_dialect[configuration.dialect][place] = contender
     rows = [contender.row for contender in contenders]
     for group in by_dialect.values():
         for place, row in zip(group, _rank_distinct([*group.values()], evaluation.statistics.confidence), strict=True):
