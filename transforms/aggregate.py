@@ -5,10 +5,9 @@ scored queries ─► state of each slice ─► merge by slice ─► estimates
 A state may be megabytes. Slices are merged apart, by several workers, and only estimates come together.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Generic, TypeVar
 
 import apache_beam as beam
 
@@ -16,6 +15,7 @@ from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats import overlap
 from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
 from rankbeam.transforms.kernels.statistics.ppi import FEW_LABELS, LEAST_LABELS
+from rankbeam.transforms.merge import MergeFn
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.scores.aggregates import UNMET, RunAggregate
@@ -24,7 +24,6 @@ from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.scored import ScoredPartition
 from rankbeam.transforms.records.slices import ALL
 
-State = TypeVar("State", RunAggregate, RunEstimates, ClusterTotals)
 SliceAggregate = tuple[str, RunAggregate]
 """The name of a slice, and its state."""
 PartOfClusters = tuple[tuple[str, int], ClusterTotals]
@@ -82,33 +81,6 @@ def estimates_of(element: SliceAggregate, evaluation: Evaluation) -> RunEstimate
     estimates = RunEstimates.of(element[1], evaluation)
     count(Counter.COMPARISONS, sum(map(len, estimates.differences.values())))
     return estimates
-
-
-class MergeFn(beam.CombineFn, Generic[State]):
-    """Forwards to a value that merges."""
-
-    def __init__(self, kind: type[State]) -> None:
-        self._kind: type[State] = kind
-
-    def create_accumulator(self) -> State:
-        """The neutral value."""
-        zero: State = self._kind()
-        return zero
-
-    def add_input(self, accumulator: State, element: State) -> State:
-        """Merge one value."""
-        return accumulator.merge(element)
-
-    def merge_accumulators(self, accumulators: Iterable[State]) -> State:
-        """Merge several values."""
-        merged: State = self._kind()
-        for accumulator in accumulators:
-            merged = merged.merge(accumulator)
-        return merged
-
-    def extract_output(self, accumulator: State) -> State:
-        """The value itself."""
-        return accumulator
 
 
 def warnings_of(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:

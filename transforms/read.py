@@ -23,6 +23,7 @@ from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.clients.workers import Workers
+from rankbeam.transforms.merge import MergeFn
 from rankbeam.transforms.read_files import ReadFiles
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.cluster_summary import ClusterSummary
@@ -70,7 +71,7 @@ class ReadDataset(beam.PTransform):
         )
         summary = (
             joined.summary
-            | "Summarise" >> beam.CombineGlobally(MergeSummariesFn()).without_defaults()
+            | "Summarise" >> beam.CombineGlobally(MergeFn(DatasetSummary)).without_defaults()
             | "Check"
             >> beam.Map(
                 checked,
@@ -151,29 +152,6 @@ class JudgeQueriesFn(beam.DoFn):
         yield beam.pvalue.TaggedOutput("summary", summary)
         if judged.num_rows:
             yield bucket, judged
-
-
-class MergeSummariesFn(beam.CombineFn):
-    """Forwards to `DatasetSummary`."""
-
-    def create_accumulator(self) -> DatasetSummary:
-        """Nothing read."""
-        return DatasetSummary()
-
-    def add_input(self, accumulator: DatasetSummary, element: DatasetSummary) -> DatasetSummary:
-        """Merge one part."""
-        return accumulator.merge(element)
-
-    def merge_accumulators(self, accumulators: Iterable[DatasetSummary]) -> DatasetSummary:
-        """Merge several."""
-        merged = DatasetSummary()
-        for accumulator in accumulators:
-            merged = merged.merge(accumulator)
-        return merged
-
-    def extract_output(self, accumulator: DatasetSummary) -> DatasetSummary:
-        """The summary itself."""
-        return accumulator
 
 
 def checked(

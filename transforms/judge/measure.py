@@ -1,6 +1,5 @@
 """Measure the judge of a run: count what it judged, and hold known items against their answers."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from rankbeam.transforms.judge.ask_known import AskKnown
 from rankbeam.transforms.judge.quality import Quality
 from rankbeam.transforms.judge.quality_rows import QualityRows
 from rankbeam.transforms.judge.quality_warnings import notes_of, warnings_of
+from rankbeam.transforms.merge import MergeFn
 from rankbeam.transforms.records.calls.outcomes import CallAnswer
 
 
@@ -62,7 +62,7 @@ class MeasureJudge(beam.PTransform):
         quality = (
             answers
             | "CountJudgements" >> beam.Map(quality_of).with_output_types(Quality)
-            | "Merge" >> beam.CombineGlobally(MergeQualityFn())
+            | "Merge" >> beam.CombineGlobally(MergeFn(Quality))
         )
         rows = quality | "Rows" >> beam.Map(table_of, self.rows, self.ask, self.ledger)
         warnings = (
@@ -81,26 +81,3 @@ def table_of(quality: Quality, rows: QualityRows, ask: AskKnown | None, ledger: 
     """Rows of `answer_tables.JUDGE_QUALITY`, where known items are held against those of an earlier week, too."""
     has_known = any(step.known for step in quality.steps.values())
     return rows.table(quality, ask.earlier(ledger) if has_known and ask is not None else {})
-
-
-class MergeQualityFn(beam.CombineFn):
-    """Forwards to `Quality`."""
-
-    def create_accumulator(self) -> Quality:
-        """The state of no judgement."""
-        return Quality()
-
-    def add_input(self, accumulator: Quality, element: Quality) -> Quality:
-        """Merge one state."""
-        return accumulator.merge(element)
-
-    def merge_accumulators(self, accumulators: Iterable[Quality]) -> Quality:
-        """Merge several states."""
-        merged = Quality()
-        for accumulator in accumulators:
-            merged = merged.merge(accumulator)
-        return merged
-
-    def extract_output(self, accumulator: Quality) -> Quality:
-        """The state itself."""
-        return accumulator

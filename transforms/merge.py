@@ -1,0 +1,41 @@
+"""Combine values that merge in any order."""
+
+from collections.abc import Iterable
+from typing import Generic, Protocol, Self, TypeVar
+
+import apache_beam as beam
+
+
+class Mergeable(Protocol):
+    """A value with a neutral one, `Mergeable()`, and a commutative, associative `merge`."""
+
+    def merge(self, other: Self, /) -> Self: ...
+
+
+Merged = TypeVar("Merged", bound=Mergeable)
+
+
+class MergeFn(beam.CombineFn, Generic[Merged]):
+    """Merges all values of a type."""
+
+    def __init__(self, kind: type[Merged]) -> None:
+        self._kind = kind
+
+    def create_accumulator(self) -> Merged:
+        """The neutral value."""
+        return self._kind()
+
+    def add_input(self, accumulator: Merged, element: Merged) -> Merged:
+        """Merge one value."""
+        return accumulator.merge(element)
+
+    def merge_accumulators(self, accumulators: Iterable[Merged]) -> Merged:
+        """Merge several values."""
+        merged = self._kind()
+        for accumulator in accumulators:
+            merged = merged.merge(accumulator)
+        return merged
+
+    def extract_output(self, accumulator: Merged) -> Merged:
+        """The value itself."""
+        return accumulator
