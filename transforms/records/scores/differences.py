@@ -13,27 +13,7 @@ from rankbeam.transforms.kernels.statistics.randomisation import Blocks
 from rankbeam.transforms.records.metrics.evaluation import Statistics
 from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.means import or_null
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One metric of one configuration against another over one slice: a row of `comparisons`."""
-
-    difference: float | None
-    ci_low: float | None
-    ci_high: float | None
-    std_error: float | None
-    p_value: float | None
-    t_p_value: float | None
-    effect_size: float | None
-    detectable: float | None
-    queries: int
-    unpaired: int
-    wins: int
-    ties: int
-    losses: int
-    p_method: str | None
-    clusters: float | None = None
+from rankbeam.transforms.records.scores.rows import Difference
 
 
 @dataclass(frozen=True)

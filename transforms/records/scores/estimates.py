@@ -101,7 +101,9 @@ def _differences_of(
             labelled, confidence = aggregate.labelled[one, other, number, name], statistics.confidence
             summaries = [difference_with_labels(summaries[0], labelled, panel.ranges[0], confidence)]
         for metric, summary in zip(panel.metrics, summaries, strict=True):
-            rows[str(metric)] = Comparison(ours, theirs, name, str(metric), **vars(summary))
+            rows[str(metric)] = Comparison(
+                config_id=ours, baseline=theirs, slice=name, metric=str(metric), **vars(summary)
+            )
     return tuple(rows[metric] for metric in map(str, evaluation.metrics) if metric in rows)
 
 

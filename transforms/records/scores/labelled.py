@@ -12,8 +12,8 @@ from rankbeam.transforms.kernels.statistics.intervals import student_t_tail
 from rankbeam.transforms.kernels.statistics.moments import Moments
 from rankbeam.transforms.kernels.statistics.ppi import LEAST_LABELS, LabelledSample, PpiEstimate, Spread
 from rankbeam.transforms.records.metrics.panels import Range
-from rankbeam.transforms.records.scores.differences import Difference
 from rankbeam.transforms.records.scores.means import MetricSummary, or_null
+from rankbeam.transforms.records.scores.rows import Difference
 
 MOST_IN_PART = 0.1
 """Share of the queries with labels whose labels may lack an item for a configuration."""

@@ -120,13 +120,9 @@ def significance_level(confidence: float) -> float:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """One metric of one configuration against another over one slice, as `tables.COMPARISONS` describes it."""
+class Difference:
+    """One metric of one configuration against another over one slice: the statistics of a `Comparison`."""
 
-    config_id: str
-    baseline: str
-    slice: str
-    metric: str
     difference: float | None
     ci_low: float | None
     ci_high: float | None
@@ -140,10 +136,20 @@ class Comparison:
     wins: int
     ties: int
     losses: int
+    p_method: str | None
+    clusters: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Difference):
+    """A difference with its names and corrected p-values, as `tables.COMPARISONS` describes it."""
+
+    config_id: str
+    baseline: str
+    slice: str
+    metric: str
     p_adjusted: float | None = None
     q_value: float | None = None
-    p_method: str | None = None
-    clusters: float | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Comparison":
