@@ -55,6 +55,7 @@ class ReadDataset(beam.PTransform):
     references: References | None = None
     everyone: bool = False
     spans: bool = False
+    subtopics: bool = False
     cluster: str | None = None  # the attribute of clusters; None for none
     quoted: str | None = None  # the corpus whose text the evidence quotes; None if there is none to compare it with
 
@@ -90,9 +91,10 @@ class ReadDataset(beam.PTransform):
 
     def _files(self) -> Iterator[tuple[str, "ReadFiles"]]:
         if self.qrels is not None:
-            role = "evidence" if self.spans else "qrels"
-            in_pieces = None if self.spans else rows.read_qrels_piece
-            yield "qrels", ReadFiles(self.qrels, role, self.read_judgements, columns.QRELS, self.buckets, in_pieces)
+            role = "evidence" if self.spans else "subtopic_qrels" if self.subtopics else "qrels"
+            schema = columns.SUBTOPIC_QRELS if self.subtopics else columns.QRELS
+            in_pieces = rows.read_qrels_piece if role == "qrels" else None
+            yield "qrels", ReadFiles(self.qrels, role, self.read_judgements, schema, self.buckets, in_pieces)
         if self.queries is not None:
             yield "queries", ReadFiles(self.queries, "queries", texts.read_queries, columns.QUERIES, self.buckets)
         if self.references is not None and self.references.path is not None:
@@ -102,7 +104,7 @@ class ReadDataset(beam.PTransform):
     @property
     def read_judgements(self) -> Callable[[str], Iterator[pa.RecordBatch]]:
         """The reader of one file of judgements."""
-        return read_evidence if self.spans else rows.read_qrels
+        return read_evidence if self.spans else rows.read_subtopic_qrels if self.subtopics else rows.read_qrels
 
     @staticmethod
     def _named(path: str | None) -> str | None:
@@ -138,7 +140,11 @@ class JudgeQueriesFn(beam.DoFn):
         dataset = self._dataset
         try:
             queries, summary = judge(
-                parts.get("queries"), parts.get("qrels", ()), dataset.highest, everyone=dataset.everyone
+                parts.get("queries"),
+                parts.get("qrels", ()),
+                dataset.highest,
+                everyone=dataset.everyone,
+                subtopics=dataset.subtopics,
             )
             if dataset.references is not None:
                 queries, summary = referenced(dataset.references, queries, parts, summary)

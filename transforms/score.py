@@ -18,8 +18,8 @@ from rankbeam.transforms.clients.retrievers import run_file
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, VALUES
 from rankbeam.transforms.clients.workers import Workers
-from rankbeam.transforms.kernels.arrays import BoolArray
-from rankbeam.transforms.kernels.ranking.pools import Pool
+from rankbeam.transforms.kernels.arrays import BoolArray, IntArray
+from rankbeam.transforms.kernels.ranking.pools import Pool, Subtopics
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary
@@ -158,7 +158,19 @@ def pool_of(queries: pa.RecordBatch) -> Pool:
     flat = lists.flatten()
     lengths = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
     place = np.repeat(np.arange(queries.num_rows), lengths)
-    return Pool(queries.num_rows, place, flat.field("doc_id"), flat.field("grade").to_numpy())
+    grade = flat.field("grade").to_numpy()
+    return Pool(queries.num_rows, place, flat.field("doc_id"), grade, _subtopics_of(queries, lengths))
+
+
+def _subtopics_of(queries: pa.RecordBatch, judgements: IntArray) -> Subtopics | None:
+    if columns.SUBTOPICS.name not in queries.schema.names:
+        return None
+    lists = queries[columns.SUBTOPICS.name]
+    pairs = lists.flatten()
+    query = np.repeat(np.arange(queries.num_rows), lists.value_lengths().to_numpy().astype(np.int64))
+    begins = np.cumsum(judgements) - judgements
+    place = pairs.field("judgement").to_numpy().astype(np.int64)
+    return Subtopics(queries.num_rows, begins[query] + place, query, pairs.field("subtopic").to_numpy().astype(int))
 
 
 def _unplaced(answers: Sequence[Answers]) -> Iterator[tuple[int, Counts]]:

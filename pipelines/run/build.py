@@ -242,6 +242,7 @@ def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Dataset:
         experiment.references,
         everyone=bool(experiment.judged),
         spans=experiment.evaluation.spans,
+        subtopics=experiment.evaluation.subtopics,
         cluster=experiment.evaluation.statistics.cluster,
         quoted=experiment.corpus,
     )

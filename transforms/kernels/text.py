@@ -116,6 +116,7 @@ class LineLayout:
         tabs: True where single tabs separate the fields, False where runs of blanks and tabs do.
         rank: the position of a further column that holds a number in every valid row; None if no column does. It is
             parsed only as a check: an additional word earlier on the line puts something else there.
+        subtopic: the position of a further column that is kept as text; None if no column is. `parse_rows` knows none.
     """
 
     positions: tuple[int, int, int]
@@ -123,11 +124,12 @@ class LineLayout:
     at_most: int | None
     tabs: bool = False
     rank: int | None = None
+    subtopic: int | None = None
 
     def split(self, block: bytes) -> Fields:
-        """The fields at `positions` of all lines, valid or not, followed by the rank where the layout has one."""
-        rank = [] if self.rank is None else [self.rank]
-        return (split_tabs if self.tabs else split_blanks)(block, [*self.positions, *rank])
+        """The fields at `positions` of all lines, valid or not, followed by the rank or subtopic of the layout."""
+        further = [position for position in (self.rank, self.subtopic) if position is not None]
+        return (split_tabs if self.tabs else split_blanks)(block, [*self.positions, *further])
 
 
 def parse_rows(block: bytes, layout: LineLayout) -> tuple[StringArray, StringArray, pa.DoubleArray] | None:
@@ -148,6 +150,8 @@ def parse_rows(block: bytes, layout: LineLayout) -> tuple[StringArray, StringArr
     [['q1', 'q1'], ['d2', 'd1'], [0.5, 0.25]]
     >>> parse_rows(b"q1 Q0 d2 1 0.5 run\\n\\n", run)
     """
+    if layout.subtopic is not None:
+        return None
     if layout.tabs:
         block = block.replace(b"\r\n", b"\n") if b"\r" in block else block
         return None if b"\r" in block else _parse_csv(block, layout, "\t")

@@ -10,6 +10,9 @@ QUERIES = pa.schema([("query_id", pa.string()), ("text", pa.string()), ("attribu
 QRELS = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("grade", pa.float64())])
 """One row per judgement."""
 
+SUBTOPIC_QRELS = QRELS.append(pa.field("subtopic", pa.string()))
+"""One row per judgement of a document for a subtopic of a query."""
+
 RUN = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("score", pa.float64())])
 """One row per retrieved document of a run file; the score gives the order."""
 
@@ -58,6 +61,12 @@ JUDGED_QUERIES = pa.schema(
 """One row per query that is evaluated, sorted by id, with its pool; the text is null where no queries were given.
 
 Judgements are null for a query without any, which is evaluated because a metric is judged.
+"""
+
+SUBTOPICS = pa.field("subtopics", pa.list_(pa.struct([("judgement", pa.int32()), ("subtopic", pa.int32())])))
+"""A further column of `JUDGED_QUERIES` where a metric needs subtopics: those that the documents are relevant to.
+
+The judgement is a position in the list of judgements; subtopics are numbered from 0 in every query.
 """
 
 REFERENCE = pa.struct(

@@ -45,6 +45,7 @@ class DatasetSummary:
     texts_hash: int = 0
     references_hash: int = 0
     highest_grade: float = 0.0
+    subtopics: int = 0  # of the query that has most of them; 0 if they are not read
     clusters: ClusterSummary = field(default_factory=ClusterSummary)
 
     def merge(self, other: "DatasetSummary") -> "DatasetSummary":
@@ -56,7 +57,7 @@ class DatasetSummary:
                 merged[field_.name] = tuple(sorted({*a, *b})[:_EXAMPLES])
             elif field_.name == "attributes":
                 merged[field_.name] = tuple(sorted({*a, *b}))
-            elif field_.name == "highest_grade":
+            elif field_.name in ("highest_grade", "subtopics"):
                 merged[field_.name] = max(a, b)
             elif field_.name == "clusters":
                 merged[field_.name] = a.merge(b)
@@ -114,6 +115,9 @@ class DatasetSummary:
                 f"judges none of the queries in {queries_path}: it has ids such as {qrels}, they such as {queries}"
             )
             raise InputError(problem, path=qrels_path)
+        if self.subtopics == 1:
+            problem = "names one subtopic for each query, so metrics of subtopics say nothing; leave them out"
+            raise InputError(problem, path=qrels_path)
 
     def warnings(self) -> Iterator[str]:
         """The warnings for the user, with counts."""
@@ -148,7 +152,7 @@ class DatasetSummary:
     def as_json(self) -> dict[str, Any]:
         """The counts, for the `runs` table."""
         unused = () if self.referenced else ("referenced", "without_reference")
-        hidden = ("also_asked", "irrelevant", "clusters", "highest_grade", *unused)
+        hidden = ("also_asked", "irrelevant", "clusters", "highest_grade", "subtopics", *unused)
         shown = {name: value for name, value in asdict(self).items() if name not in hidden}
         return {name: value for name, value in shown.items() if not name.endswith(("_ids", "_hash"))}
 

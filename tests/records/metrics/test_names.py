@@ -11,14 +11,14 @@ from support.campaigns import examples
 from support.strategies import metrics
 
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.definitions import ALIASES, METRICS, SPAN_METRICS
+from rankbeam.transforms.records.metrics.definitions import ALIASES, METRICS, SPAN_METRICS, SUBTOPIC_METRICS
 from rankbeam.transforms.records.metrics.names import Metric, parse_metric
 from rankbeam.transforms.records.metrics.other_tools import FOREIGN, SAME, plain
 from rankbeam.transforms.records.metrics.values import metric_values
 
 NAMES = (*METRICS, *ALIASES)
 ONE_SPELLING = {
-    name.lower(): name for name in [*ALIASES, *METRICS, *SPAN_METRICS]
+    name.lower(): name for name in [*ALIASES, *METRICS, *SPAN_METRICS, *SUBTOPIC_METRICS]
 }.values()  # ours, where two differ in case
 
 

@@ -5,7 +5,7 @@ import pytest
 from rankbeam.transforms.judge.metrics import OTHER_TOOLS, base_names, parse_all
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics import other_tools
-from rankbeam.transforms.records.metrics.definitions import ALIASES, METRICS, SPAN_METRICS
+from rankbeam.transforms.records.metrics.definitions import ALIASES, METRICS, SPAN_METRICS, SUBTOPIC_METRICS
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.metrics.other_tools import FOREIGN, SAME, plain
 
@@ -64,13 +64,13 @@ def test_a_metric_that_is_not_here_is_named_with_the_nearest(name: str) -> None:
     with pytest.raises(InputError) as refused:
         parse_all([f"{name}@10"])
     assert str(refused.value) == f"metric {name!r} is not here: it is {what}; the nearest one is {nearest}"
-    ours = [*METRICS, *SPAN_METRICS, *base_names()]
+    ours = [*METRICS, *SPAN_METRICS, *SUBTOPIC_METRICS, *base_names()]
     assert nearest.partition("(")[0] in ours
-    assert parse_all([nearest if nearest.partition("(")[0] not in ("Rcap", "Success") else f"{nearest}@10"])
+    assert parse_all([nearest if nearest.partition("(")[0] not in ("Rcap", "Success", "ERR_IA") else f"{nearest}@10"])
 
 
 def test_no_name_means_two_things() -> None:
-    ours = {plain(name) for name in (*METRICS, *SPAN_METRICS, *ALIASES)}
+    ours = {plain(name) for name in (*METRICS, *SPAN_METRICS, *SUBTOPIC_METRICS, *ALIASES)}
     judged = {plain(name) for name in (*base_names(), *OTHER_TOOLS)}
     same, foreign = {plain(name) for name in SAME}, {plain(name) for name in FOREIGN}
     assert not same & foreign

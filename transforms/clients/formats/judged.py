@@ -19,6 +19,8 @@ from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 
+_ADVICE = "keep one, or, if TREC's second column names subtopics, add a metric of subtopics such as alpha_nDCG@20"
+
 Reader = Callable[[str], Iterator[pa.RecordBatch]]
 """Yields the rows of one file of judgements."""
 
@@ -29,9 +31,11 @@ def judge(
     highest: tuple[float, str] = (math.inf, ""),
     *,
     everyone: bool = False,
+    subtopics: bool = False,
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
-    """Join the queries and the judgements of one bucket."""
-    judgements = pa.Table.from_batches(qrels, columns.QRELS).combine_chunks()
+    """Join the queries and the judgements of one bucket; with subtopics, a document has the highest of its grades."""
+    schema = columns.SUBTOPIC_QRELS if subtopics else columns.QRELS
+    judgements = pa.Table.from_batches(qrels, schema).combine_chunks()
     table = pa.Table.from_batches(queries or [], columns.QUERIES).combine_chunks()
     judged_ids = pc.unique(judgements["query_id"])
     if queries is None:
@@ -47,6 +51,9 @@ def judge(
     unknown = pc.unique(judgements["query_id"].filter(positions.is_null()))
     known_judgements = judgements.append_column("position", positions).filter(positions.is_valid())
     judgements, repeated = _without_repeats(known_judgements)
+    by_subtopic = judgements
+    if subtopics:
+        judgements = _by_document(judgements)
     position = judgements["position"].to_numpy().astype(np.int64)
     order = order_by_id(position, _flat(judgements["doc_id"]))
     position, in_order = position[order], pa.array(order)
@@ -62,6 +69,8 @@ def judge(
     joined = pa.RecordBatch.from_arrays(
         [*(_flat(known[name]) for name in columns.QUERIES.names), lists], schema=columns.JUDGED_QUERIES
     )
+    if subtopics:
+        joined = joined.append_column(columns.SUBTOPICS, _subtopics(by_subtopic, position, doc_id, len(ids)))
     unjudged = table["query_id"].filter(pc.invert(pc.is_in(table["query_id"], value_set=judged_ids)))
     is_judged = np.asarray(lists.is_valid())
     has_relevant = np.zeros(len(ids), bool)
@@ -84,7 +93,9 @@ def judge(
         attributes=_attribute_names(known["attributes"]),
         highest_grade=float(grade.to_numpy().max(initial=0.0)),
         also_asked=lists.null_count,
-        qrels_hash=_sum(hashing.combine(query_hash[position], hashing.hash_strings(doc_id), grade_bits)),
+        qrels_hash=_sum(hashing.combine(query_hash[position], hashing.hash_strings(doc_id), grade_bits))
+        + (_hash_of_subtopics(by_subtopic) if subtopics else 0),
+        subtopics=_most_subtopics(by_subtopic) if subtopics else 0,
         texts_hash=_sum(hashing.combine(query_hash, hashing.hash_strings(_flat(pc.fill_null(known["text"], ""))))),
     )
     return joined, summary
@@ -93,9 +104,9 @@ def judge(
 class Conflict(Exception):
     """Contradictory input; `located` reads the files again to find the lines."""
 
-    def __init__(self, query_id: str, doc_id: str | None) -> None:
-        super().__init__(query_id, doc_id)
-        self.query_id, self.doc_id = query_id, doc_id
+    def __init__(self, query_id: str, doc_id: str | None, subtopic: str | None = None) -> None:
+        super().__init__(query_id, doc_id, subtopic)
+        self.query_id, self.doc_id, self.subtopic = query_id, doc_id, subtopic
 
     def located(self, queries: str | None, qrels: str, reader: Reader = rows.read_qrels) -> InputError:
         """The error to report."""
@@ -104,8 +115,12 @@ class Conflict(Exception):
             assert queries is not None  # noqa: S101  only a file of queries can repeat one
             problem = f"query {query} is given more than once; ids must differ"
             return _at_last(problem, queries, texts.read_queries, {"query_id": self.query_id})
-        problem = f"document {shortened(repr(self.doc_id))} has two grades for query {query}; keep one"
-        return _at_last(problem, qrels, reader, {"query_id": self.query_id, "doc_id": self.doc_id})
+        values = {"query_id": self.query_id, "doc_id": self.doc_id}
+        of_subtopic, advice = "", _ADVICE if reader is rows.read_qrels else "keep one"
+        if self.subtopic is not None:
+            values, of_subtopic = {**values, "subtopic": self.subtopic}, f" and subtopic {shortened(self.subtopic)!r}"
+        problem = f"document {shortened(repr(self.doc_id))} has two grades for query {query}{of_subtopic}"
+        return _at_last(f"{problem}; {advice}", qrels, reader, values)
 
 
 class TooHigh(Conflict):
@@ -154,16 +169,80 @@ def _refuse_repeated_queries(queries: pa.Table) -> None:
 
 def _without_repeats(judgements: pa.Table) -> tuple[pa.Table, int]:
     """The judgements without repeated ones, and the number of those."""
-    position = judgements["position"].to_numpy().astype(np.int64)
-    is_repeated = repeats(position, _flat(judgements["doc_id"]))
+    position, documents = judgements["position"].to_numpy().astype(np.int64), _judged_things(judgements)
+    is_repeated = repeats(position, documents)
     if not is_repeated.any():
         return judgements, 0
-    grades = judgements.group_by(["query_id", "doc_id"]).aggregate([("grade", "min"), ("grade", "max")])
+    by = [name for name in judgements.column_names if name not in ("grade", "position")]
+    grades = judgements.group_by(by).aggregate([("grade", "min"), ("grade", "max")])
     contradicting = grades.filter(pc.not_equal(grades["grade_min"], grades["grade_max"]))
     if contradicting.num_rows:
-        first = contradicting.sort_by([("query_id", "ascending"), ("doc_id", "ascending")]).slice(0, 1).to_pylist()[0]
-        raise Conflict(first["query_id"], first["doc_id"])
+        first = contradicting.sort_by([(name, "ascending") for name in by]).slice(0, 1).to_pylist()[0]
+        raise Conflict(first["query_id"], first["doc_id"], first.get("subtopic"))
     return judgements.filter(pa.array(~is_repeated)), int(is_repeated.sum())
+
+
+def _judged_things(judgements: pa.Table) -> pa.Array:
+    """The document that each row judges, with its subtopic where there is one."""
+    documents = _flat(judgements["doc_id"])
+    if "subtopic" not in judgements.column_names:
+        return documents
+    return pc.binary_join_element_wise(_flat(judgements["subtopic"]), documents, "\n")  # which no id holds
+
+
+def _by_document(judgements: pa.Table) -> pa.Table:
+    """The judgements of documents for subtopics as judgements of documents, with the highest grade of each."""
+    grouped = judgements.group_by(["query_id", "doc_id", "position"]).aggregate([("grade", "max")])
+    return grouped.rename_columns(["query_id", "doc_id", "position", "grade"]).combine_chunks()
+
+
+def _subtopics(judgements: pa.Table, position: IntArray, doc_id: pa.Array, queries: int) -> pa.ListArray:
+    """For each query the pairs of a judgement and a subtopic that its document is relevant to.
+
+    Args:
+        judgements: those of documents for subtopics.
+        position: int64[p], the query of each judgement of a document, ascending.
+        doc_id: Arrow strings [p].
+        queries: n.
+    """
+    relevant = judgements.filter(pc.greater(judgements["grade"], 0.0))
+    query = relevant["position"].to_numpy().astype(np.int64)
+    row = pc.index_in(_keys(query, _flat(relevant["doc_id"])), _keys(position, doc_id)).to_numpy().astype(np.int64)
+    subtopic = _numbered(query, _flat(relevant["subtopic"]))
+    order = np.lexsort((subtopic, row))
+    place = row[order] - offsets_of(position, queries)[query[order]]
+    arrays = [pa.array(place, pa.int32()), pa.array(subtopic[order], pa.int32())]
+    structs = pa.StructArray.from_arrays(arrays, fields=list(columns.SUBTOPICS.type.value_type))
+    return pa.ListArray.from_arrays(pa.array(offsets_of(query[order], queries), pa.int32()), structs)
+
+
+def _keys(query: IntArray, doc_id: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise(pc.cast(pa.array(query), pa.string()), doc_id, "\n")
+
+
+def _numbered(query: IntArray, subtopic: pa.Array) -> IntArray:
+    """Numbers from 0 in every query for its subtopics; those that are numbers keep their order."""
+    names = np.array(subtopic.to_pylist(), object).astype(str)
+    order = np.lexsort((names, np.char.str_len(names), query)) if len(names) else np.zeros(0, np.int64)
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = (names[order][1:] != names[order][:-1]) | (np.diff(query[order]) != 0)
+    running = np.cumsum(is_new) - 1
+    first = np.searchsorted(query[order], query[order])
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = running - running[first]
+    return numbers
+
+
+def _most_subtopics(judgements: pa.Table) -> int:
+    """The number of different subtopics of the query that has most of them."""
+    numbers = judgements.group_by("query_id").aggregate([("subtopic", "count_distinct")])
+    return int(pc.max(numbers["subtopic_count_distinct"]).as_py() or 0)
+
+
+def _hash_of_subtopics(judgements: pa.Table) -> int:
+    query, documents = _flat(judgements["query_id"]), _judged_things(judgements)
+    bits = _flat(judgements["grade"]).to_numpy().view(np.uint64)
+    return _sum(hashing.combine(hashing.hash_strings(query), hashing.hash_strings(documents), bits))
 
 
 def _attribute_names(attributes: pa.ChunkedArray) -> tuple[str, ...]:

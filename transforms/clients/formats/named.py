@@ -15,6 +15,7 @@ QUERY_NAMES = ("query_id", "query-id", "q_id", "qid", "query")
 # PyTerrier's tables have both `docno`, the id, and `docid`, the position in its index.
 DOC_NAMES = ("doc_id", "corpus-id", "corpus_id", "docno", "docid", "document_id")
 GRADE_NAMES = ("grade", "relevance", "rel", "score", "label")
+SUBTOPIC_NAMES = ("subtopic", "subtopic_id", "iteration", "intent")
 SCORE_NAMES = ("score",)
 ID_NAMES = ("_id", "id", "query_id", "qid", "doc_id", "docno", "docid")
 TEXT_NAMES = ("text", "query", "question", "contents", "body")
@@ -28,6 +29,12 @@ ColumnNames = Mapping[str, Sequence[str]]
 TEXTS: ColumnNames = {"id": ID_NAMES, "text": TEXT_NAMES}
 COLUMN_NAMES: Mapping[str, ColumnNames] = {
     "qrels": {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "grade": GRADE_NAMES},
+    "subtopic_qrels": {
+        "query_id": QUERY_NAMES,
+        "doc_id": DOC_NAMES,
+        "grade": GRADE_NAMES,
+        "subtopic": SUBTOPIC_NAMES,
+    },
     "run": {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "score": SCORE_NAMES},
     "queries": TEXTS,
     "corpus": TEXTS,

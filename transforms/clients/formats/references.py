@@ -143,7 +143,7 @@ def _joined(
     lacking = queries["query_id"].filter(reference.is_null())
     ids = hashing.hash_strings(queries["query_id"].filter(reference.is_valid()))
     texts = pa.array([repr(sorted(entry.items())) for entry in reference.drop_null().to_pylist()], pa.string())
-    joined = pa.RecordBatch.from_arrays([*queries.columns, reference], schema=columns.REFERENCED_QUERIES)
+    joined = queries.append_column(columns.REFERENCED_QUERIES.field("reference"), reference)
     return joined, replace(
         summary,
         referenced=len(ids),

@@ -36,8 +36,11 @@ _RUN = _Kind("run", columns.RUN, "score", text.LineLayout((0, 2, 4), at_least=5,
 _TREC_QRELS = _Kind("qrels", columns.QRELS, "grade", text.LineLayout((0, 2, 3), at_least=4, at_most=4))
 _BEIR_QRELS = _Kind("qrels", columns.QRELS, "grade", text.LineLayout((0, 1, 2), at_least=3, at_most=3, tabs=True))
 _SOURCED_QRELS = _Kind("qrels", columns.QRELS, "grade", text.LineLayout((0, 1, 2), at_least=4, at_most=4, tabs=True))
+_SUBTOPIC_LINES = text.LineLayout((0, 2, 3), at_least=4, at_most=4, subtopic=1)
+_SUBTOPIC_QRELS = _Kind("subtopic_qrels", columns.SUBTOPIC_QRELS, "grade", _SUBTOPIC_LINES)
 _MS_MARCO = _Kind("run", columns.RUN, "score", text.LineLayout((0, 1, 2), at_least=3, at_most=3, tabs=True))
 _SCORES = "a run of three columns has ranks, scores need TREC's six"
+_WITH_SUBTOPICS = (Format.TREC_QRELS, Format.SEPARATED, Format.PARQUET, Format.BIGQUERY)
 _QRELS = {Format.BEIR_QRELS: _BEIR_QRELS, Format.SOURCED_QRELS: _SOURCED_QRELS}
 
 
@@ -47,6 +50,15 @@ def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
     A thread reads ahead while a batch is used.
     """
     return ahead(_qrels(path))
+
+
+def read_subtopic_qrels(path: str) -> Iterator[pa.RecordBatch]:
+    """Read judgements by subtopic: TREC's second column, or a column of CSV, Parquet or a table of BigQuery."""
+    form = recognise(path, "qrels")
+    if form not in _WITH_SUBTOPICS:
+        problem = f"holds {form} without subtopics; metrics of subtopics need TREC's four columns"
+        raise InputError(f"{problem} (query subtopic document grade), or a column named subtopic", path=shown(path))
+    return ahead(_read(path, _SUBTOPIC_QRELS, form, None))
 
 
 def read_run(path: str) -> Iterator[pa.RecordBatch]:
@@ -184,14 +196,15 @@ class _Rows:
             self._refuse(fields.count > at_most, f"has more than {at_most} columns")
         for column in fields.columns:
             utf8.refuse_wrong(self._path, self._line, column)
-        query, doc, words, *ranks = fields.columns
-        for column in ranks:
+        query, doc, words, *further = fields.columns
+        for column in further if self._kind.layout.rank is not None else ():
             self._numbers(column, "rank", "; an id in a TREC run holds no blanks (in Parquet it may)")
         values = self._numbers(words, self._kind.number)
         for name, array in (("query id", query), ("document id", doc)):
             for bad, fault in ids.faults(array):
                 self._refuse(bad, f"the {name} {fault}")
-        return pa.RecordBatch.from_arrays([query, doc, values, self._line], schema=columns.with_line(self._kind.schema))
+        arrays = [query, doc, values, *further][: len(self._kind.schema)]
+        return pa.RecordBatch.from_arrays([*arrays, self._line], schema=columns.with_line(self._kind.schema))
 
     def _numbers(self, words: pa.Array, name: str, advice: str = "") -> pa.Array:
         try:

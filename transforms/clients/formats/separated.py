@@ -43,7 +43,7 @@ def header(line: str, role: str) -> list[str] | None:
 def batches(path: str, role: str) -> Iterator[tuple[Mapping[str, str], Iterator[pa.RecordBatch]]]:
     """The wanted columns of a file, by our names, and its rows as texts."""
     first = files.read_head(path).decode("utf-8", "replace").split("\n", 1)[0].rstrip("\r")
-    columns = header(first, role)
+    columns = header(first, "qrels" if role == "subtopic_qrels" else role)
     if columns is None:
         raise InputError(f"has no header with the columns of {role}", path=path, line=1)
     names = named.find_columns(path, columns, named.COLUMN_NAMES[role])

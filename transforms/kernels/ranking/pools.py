@@ -3,7 +3,7 @@
 The join compares hashes first, and then the ids of rows whose hashes match, so it is exact.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,63 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, HashArray, IntArray, StringArray, offsets_of
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Subtopics:
+    """The subtopics of the judged documents of n queries: one pair for each that a document is relevant to.
+
+    Attributes:
+        queries: n.
+        judgement: int64[s], the row of the pool of each pair, ascending.
+        query: int64[s], position of the query of each pair, ascending.
+        subtopic: int64[s], a number for the subtopic, from 0 in every query.
+    """
+
+    queries: int
+    judgement: IntArray
+    query: IntArray
+    subtopic: IntArray
+    _ideal: dict[tuple[float, int], FloatArray] = field(default_factory=dict, compare=False)
+
+    @property
+    def number(self) -> IntArray:
+        """int64[n]: the subtopics of each query that some document is relevant to."""
+        pairs = np.unique(np.stack([self.query, self.subtopic]), axis=1)
+        return np.bincount(pairs[0], minlength=self.queries)
+
+    def ideal(self, alpha: float, depth: int) -> FloatArray:
+        """float64[n, depth]: the gain at each rank of an ideal ranking, which is found greedily, as in ndeval.
+
+        The best ranking is NP-hard to find. Among documents of equal gain the one with the largest id comes first.
+        """
+        if (alpha, depth) not in self._ideal:
+            gains = np.zeros((self.queries, depth))
+            ends = offsets_of(self.query, self.queries)
+            for place in np.unique(self.query).tolist():
+                own = slice(ends[place], ends[place + 1])
+                greedy = _greedy(self.judgement[own], self.subtopic[own], alpha, depth)
+                gains[place, : len(greedy)] = greedy
+            self._ideal[alpha, depth] = gains
+        return self._ideal[alpha, depth]
+
+
+def _greedy(document: IntArray, subtopic: IntArray, alpha: float, depth: int) -> list[float]:
+    """The gains of one query's documents, each time of the document that gains most, the last one among equals."""
+    rows = np.unique(document, return_inverse=True)[1]
+    is_about = np.zeros((int(rows.max()) + 1, int(subtopic.max()) + 1))
+    is_about[rows, subtopic] = 1.0
+    is_about = is_about[::-1]
+    value, gains = np.ones(is_about.shape[1]), list[float]()
+    for _ in range(min(depth, len(is_about))):
+        gain = np.add.accumulate(is_about * value, axis=1)[:, -1]
+        best = int(np.argmax(gain >= gain.max() * (1.0 - _ROUNDING)))  # the first one of equal gain
+        gains.append(float(gain[best]))
+        value = np.where(is_about[best] > 0, value * (1.0 - alpha), value)
+        is_about = np.delete(is_about, best, axis=0)
+    return gains
 
 
 @dataclass(frozen=True)
@@ -23,12 +80,14 @@ class Pool:
         query: int64[p], position of the query of each judgement, ascending.
         doc_id: Arrow strings [p]; no document stands twice in one query.
         grade: float64[p]; below 0 means "in the pool, not judged" (as in infAP's sampled pools).
+        subtopics: those that the documents are relevant to; None where no metric needs them.
     """
 
     queries: int
     query: IntArray
     doc_id: StringArray
     grade: FloatArray
+    subtopics: Subtopics | None = None
 
     @cached_property
     def by_grade(self) -> IntArray:

@@ -17,7 +17,7 @@ from rankbeam.transforms.kernels.arrays import (
     position_in_group,
 )
 from rankbeam.transforms.kernels.ranking.orders import tie_groups
-from rankbeam.transforms.kernels.ranking.pools import Pool, keys
+from rankbeam.transforms.kernels.ranking.pools import Pool, Subtopics, keys
 
 _ROWS_AT_ONCE = 1 << 13
 
@@ -112,6 +112,8 @@ class Assessment:
         pool_query, pool_grade: int64[p], float64[p].
         hit_first, hit_last: int64[h], the first and the last rank that the hit could have if documents of equal score
             were ordered otherwise; both are its rank where nothing is tied. None unless ties were requested.
+        hit_judgement: int64[h], the row of the pool of each hit; None without subtopics.
+        subtopics: the subtopics of the pool; None where no metric needs them.
     """
 
     retrieved: IntArray
@@ -123,6 +125,8 @@ class Assessment:
     pool_grade: FloatArray
     hit_first: IntArray | None = None
     hit_last: IntArray | None = None
+    hit_judgement: IntArray | None = None
+    subtopics: Subtopics | None = None
 
     @property
     def queries(self) -> int:
@@ -143,6 +147,7 @@ class Assessment:
             hit_repeated=self.hit_repeated[within],
             hit_first=None,
             hit_last=None,
+            hit_judgement=None if self.hit_judgement is None else self.hit_judgement[within],
         )
 
     def judged_only(self) -> "Assessment":
@@ -157,6 +162,8 @@ class Assessment:
             hit_repeated=self.hit_repeated[judged],
             pool_query=self.pool_query,
             pool_grade=self.pool_grade,
+            hit_judgement=None if self.hit_judgement is None else self.hit_judgement[judged],
+            subtopics=self.subtopics,
         )
 
 
@@ -242,4 +249,6 @@ def assess(ranked: Ranked, judgement: IntArray, pool: Pool) -> Assessment:
         pool_grade=pool.grade[pool.by_grade],
         hit_first=first,
         hit_last=last,
+        hit_judgement=None if pool.subtopics is None else judged_by[hit],
+        subtopics=pool.subtopics,
     )

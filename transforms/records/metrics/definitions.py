@@ -15,7 +15,7 @@ import numpy as np
 
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking import metrics as kernels
-from rankbeam.transforms.kernels.ranking import spans
+from rankbeam.transforms.kernels.ranking import spans, subtopics
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.kernels.ranking.ties import CHUNKS, SAMPLE, Ties
 from rankbeam.transforms.records.errors import InputError
@@ -36,6 +36,7 @@ class MetricDefinition:
         highest: the highest value that a query can have, the lowest is 0; None if there is no bound.
         chunks: every retrieved chunk counts, not the best one of each document.
         summed: the value of a configuration is the sum over queries, not the mean.
+        subtopics: the judgements are read with their subtopics.
         ties: effect of documents with equal scores; None if that is unknown. `ties: true` then reports 0 and
             `highest` as the bounds of queries with tied judged documents.
     """
@@ -44,6 +45,7 @@ class MetricDefinition:
     highest: float | None = 1.0
     chunks: bool = False
     summed: bool = False
+    subtopics: bool = False
     ties: Ties | None = None
 
     @cached_property
@@ -109,7 +111,18 @@ SPAN_METRICS: Mapping[str, MetricDefinition] = MappingProxyType(
 )
 """Metrics of chunks and evidence spans, by name: their kernels take a `SpanAssessment`."""
 
-_BUILT_IN: Mapping[str, MetricDefinition] = {**METRICS, **SPAN_METRICS}
+SUBTOPIC_METRICS: Mapping[str, MetricDefinition] = MappingProxyType(
+    {
+        "alpha_nDCG": _Definition(subtopics.alpha_ndcg, highest=None, subtopics=True),
+        "alpha_DCG": _Definition(subtopics.alpha_dcg, subtopics=True),
+        "ERR_IA": _Definition(subtopics.err_ia, subtopics=True),
+        "nERR_IA": _Definition(subtopics.nerr_ia, highest=None, subtopics=True),
+        "StRecall": _Definition(subtopics.subtopic_recall, subtopics=True),
+    }
+)
+"""Metrics of documents that are judged by subtopic, by name."""
+
+_BUILT_IN: Mapping[str, MetricDefinition] = {**METRICS, **SPAN_METRICS, **SUBTOPIC_METRICS}
 ALIASES: Mapping[str, str] = MappingProxyType(
     {"MRR": "RR", "MAP": "AP", "Recall": "R", "Precision": "P", "Hit": "Success", "RPrec": "Rprec", "BPref": "Bpref"}
 )

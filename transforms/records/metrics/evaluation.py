@@ -146,6 +146,11 @@ class Evaluation:
         cluster = self.statistics.cluster
         return tuple(dict.fromkeys([*of_slices, *([] if cluster is None else [cluster])]))
 
+    @property
+    def subtopics(self) -> bool:
+        """True if a metric needs the subtopics of judgements."""
+        return any(metric.definition.subtopics for metric in self.retrieval)
+
     def cut_short(self) -> dict[Metric, tuple[int, ...]]:
         """The metrics that look at more documents than `top_k` leaves, with the positions of these configurations."""
         short = {

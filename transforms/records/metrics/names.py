@@ -1,7 +1,7 @@
 """Metric names, as ir_measures writes them: `nDCG@10`, `P(rel=2)@5`, `nDCG(gain=exp)@10`, `SpanRecall@2000t`.
 
 A metric's identity is its canonical name: aliases are resolved, options have one order, and options at
-their default are left out. `METRICS` and `SPAN_METRICS` list every metric with its formula (a kernel).
+their default are left out. `definitions` lists every metric with its formula (a kernel).
 """
 
 import math
@@ -194,7 +194,14 @@ def _parse_option(text: str, name: str, option: str, written: str) -> Option:
 
 _HIGHEST_OPTION = 1e15
 # A document of grade 0 is not relevant, but "any judged document" is rel=0.
-_RANGES = {"rel": (0.0, 1e9), "p": (0.0, 1.0), "recall": (0.0, 1.0), "beta": (0.0, 1e9), "max_rel": (1.0, 60.0)}
+_RANGES = {
+    "rel": (0.0, 1e9),
+    "p": (0.0, 1.0),
+    "recall": (0.0, 1.0),
+    "beta": (0.0, 1e9),
+    "alpha": (0.0, 1.0),
+    "max_rel": (1.0, 60.0),
+}
 
 
 def _parse_bool(text: str, option: str, written: str) -> bool:

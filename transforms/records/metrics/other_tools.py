@@ -31,6 +31,7 @@ SAME: Mapping[str, str] = MappingProxyType(
         "mean_average_precision": "AP",
         "average_precision": "AP",
         "f1_score": "F1",
+        "subtopic_recall": "StRecall",
     }
 )
 """Names that mean a metric of ours."""
@@ -47,12 +48,8 @@ FOREIGN: Mapping[str, tuple[str, str]] = MappingProxyType(
         "relative_P": ("a metric of trec_eval", "Rcap"),
         "utility": ("a metric of trec_eval", "SetF"),
         "relstring": ("a text of trec_eval", "Success"),
-        "alpha_nDCG": ("a metric of subtopics", "AllGroups"),
-        "alpha_DCG": ("a metric of subtopics", "AllGroups"),
-        "StRecall": ("a metric of subtopics", "AllGroups"),
-        "NRBP": ("a metric of subtopics", "RBP"),
+        "NRBP": ("a metric of subtopics", "ERR_IA"),
         "nERR": ("a metric of ir_measures", "ERR"),
-        "ERR_IA": ("a metric of subtopics", "ERR"),
         "INST": ("a metric of ir_measures", "RBP"),
         "INSQ": ("a metric of ir_measures", "RBP"),
         "BPM": ("a metric of ir_measures", "RBP"),
