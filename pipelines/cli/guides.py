@@ -20,6 +20,7 @@ GUIDES: Mapping[str, str] = {
     "log": "gates",
     "monitor": "trust",
     "plan": "services",
+    "rbo": "statistics",
     "report": "report",
     "runs": "tables",
     "schema": "experiment",

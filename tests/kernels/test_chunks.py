@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.kernels.chunks import CHUNKERS, By, Span, chunk_spans, words
+from rankbeam.transforms.kernels.chunks import CHUNKERS, By, Span, chunk_spans, sections, words
 from rankbeam.transforms.kernels.sentences import sentences
 
 WORDS = st.sampled_from(
@@ -229,3 +229,19 @@ def test_longer_units_are_split_at_the_boundaries_of_smaller_ones() -> None:
 def test_an_overlap_that_leaves_no_progress_is_refused() -> None:
     with pytest.raises(ValueError, match="an overlap of 4 is not less than a size of 4"):
         chunk_spans("a", "words", 4, 4)
+
+
+@pytest.mark.parametrize(
+    ("code", "sections_there"),
+    [
+        ("```\n# a\n~~~\n# b\n```\n", 1),
+        ("~~~\n# a\n```\n# b\n~~~\n", 1),
+        ("````md\n```\n# a\n```\n# b\n````\n", 1),
+        ("```python\n# a\n```bash\n# b\n```\n", 1),
+        ("``` not `code`\n# a\n", 2),
+        ("```\n# a\n", 1),
+        ("```\n# a\n```\n# b\n", 2),
+    ],
+)
+def test_only_its_own_fence_ends_code(code: str, sections_there: int) -> None:
+    assert len(sections(f"# Title\n{code}")) == sections_there

@@ -28,7 +28,7 @@ _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
 _LINE = re.compile(r"[^\n]*\n?")
 _HEADING = re.compile(r"#{1,6}(\s|$)")
 _UNDERLINE = re.compile(r"(=+|-{3,})\s*$")
-_FENCE = re.compile(r"\s*(```|~~~)")
+_FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})")
 
 CODE_POINTS_PER_TOKEN = 4
 """A token is taken to have four code points, the average of English text in the vocabularies of language models."""
@@ -142,20 +142,31 @@ def _split(text: str, span: Span, size: int, finer: Sequence[Callable[[str], lis
 
 
 def _heading_starts(text: str) -> Iterator[int]:
-    previous, is_code = None, False
+    previous, fence = None, ""
     for match in _LINE.finditer(text):
         line = match[0]
-        if _FENCE.match(line):
-            is_code = not is_code
-            previous = None
-        elif not is_code and _HEADING.match(line):
+        if fence:
+            fence = "" if _closes(line, fence) else fence
+        elif opened := _FENCE.match(line):
+            previous, fence = None, opened[1]
+        elif _HEADING.match(line):
             yield match.start()
             previous = None
-        elif not is_code and previous is not None and _UNDERLINE.match(line):
+        elif previous is not None and _UNDERLINE.match(line):
             yield previous
             previous = None
         else:
             previous = match.start() if line.strip() else None
+
+
+def _closes(line: str, fence: str) -> bool:
+    """Return whether a line ends the code that a fence opened: with as many of its characters, and nothing else.
+
+    >>> _closes("````\\n", "```"), _closes("~~~", "```"), _closes("```python", "```")
+    (True, False, False)
+    """
+    marker = line.strip()
+    return len(marker) >= len(fence) and not marker.strip(fence[0])
 
 
 def _short_words(text: str, longest: int) -> list[Span]:

@@ -1,0 +1,184 @@
+"""Compare the rankings of run files with each other, without judgements."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.pipelines.show.screen import WHOLE, Screen
+from rankbeam.pipelines.show.tabular import Table
+from rankbeam.transforms.clients.formats import rows, sources
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.transforms.kernels.ranking.orders import order_by_score
+from rankbeam.transforms.kernels.ranking.rankings import Ranked
+from rankbeam.transforms.kernels.ranking.similarity import rank_biased_overlap
+from rankbeam.transforms.kernels.statistics.intervals import student_interval
+from rankbeam.transforms.records.errors import InputError
+
+_MOST_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class RunOverlap:
+    """Rank-biased overlap of two runs.
+
+    Attributes:
+        run, baseline: paths.
+        values: by query that both runs have, the lowest first.
+        only_run, only_baseline: numbers of queries that one run alone has; they are left out.
+    """
+
+    run: str
+    baseline: str
+    values: dict[str, float]
+    only_run: int
+    only_baseline: int
+
+    @property
+    def mean(self) -> float:
+        """Mean over the queries that both runs have."""
+        return float(np.mean(list(self.values.values())))
+
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """Student's interval of the mean, with 95% confidence, from 0 to 1; None, None for one query."""
+        count = len(self.values)
+        if count < 2:
+            return None, None
+        error = float(np.std(list(self.values.values()), ddof=1)) / count**0.5
+        low, high = student_interval(self.mean, error, count)
+        return max(0.0, low), min(1.0, high)
+
+
+@dataclass(frozen=True)
+class Overlaps:
+    """Rank-biased overlap of some runs with the first one."""
+
+    p: float
+    runs: Sequence[RunOverlap] = field(default_factory=tuple)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Queries that were left out."""
+        return [
+            f"left out queries that one run lacks: {overlap.only_run:,} of {overlap.run}, "
+            f"{overlap.only_baseline:,} of {overlap.baseline}"
+            for overlap in self.runs
+            if overlap.only_run or overlap.only_baseline
+        ]
+
+    def as_text(self, screen: Screen = WHOLE) -> str:
+        """For people: a row for each run, then the queries that differ most."""
+        means = [
+            [overlap.run, f"{overlap.mean:.4f}", _written(overlap.interval), f"{len(overlap.values):,}"]
+            for overlap in self.runs
+        ]
+        title = f"RBO(p={self.p:g}) with {self.runs[0].baseline}"
+        parts = [screen.table(Table(["run", title, "95% interval", "queries"], means))]
+        for overlap in self.runs:
+            lowest = [[query, f"{value:.4f}"] for query, value in list(overlap.values.items())[:_MOST_SHOWN]]
+            parts.append(screen.table(Table([f"{overlap.run}: queries that differ most", "RBO"], lowest)))
+        return "\n\n".join(parts)
+
+    def as_json(self) -> str:
+        """Every value."""
+        return json.dumps(
+            [
+                {
+                    "run": overlap.run,
+                    "baseline": overlap.baseline,
+                    "p": self.p,
+                    "mean": overlap.mean,
+                    "interval": overlap.interval,
+                    "queries": len(overlap.values),
+                    "only_run": overlap.only_run,
+                    "only_baseline": overlap.only_baseline,
+                    "values": overlap.values,
+                }
+                for overlap in self.runs
+            ],
+            indent=2,
+            ensure_ascii=False,
+        )
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The ranked documents of a run.
+
+    Attributes:
+        queries: ids, sorted.
+        query: int64[m], position of the query of each document.
+        doc_id: Arrow strings [m].
+        rank: int64[m].
+    """
+
+    queries: pa.Array
+    query: IntArray
+    doc_id: pa.Array
+    rank: IntArray
+
+    @classmethod
+    def read(cls, path: str) -> "_Run":
+        batches = [batch for name in sources.expand(path) for batch in rows.read_run(name)]
+        table = pa.Table.from_batches(batches).combine_chunks()
+        names = pc.unique(table["query_id"])
+        queries = names.take(pc.sort_indices(names))
+        query = pc.index_in(table["query_id"], value_set=queries).to_numpy().astype(np.int64)
+        doc_id = table["doc_id"].combine_chunks()
+        doc_id = doc_id.chunk(0) if isinstance(doc_id, pa.ChunkedArray) else doc_id
+        order = order_by_score(query, table["score"].to_numpy(), doc_id)
+        ranked = Ranked.of(order, query, doc_id, len(queries)).collapsed(len(queries))
+        return cls(queries, ranked.query, doc_id.take(pa.array(ranked.row)), ranked.rank)
+
+    def upto(self, depth: int | None) -> "_Run":
+        within = np.flatnonzero(self.rank <= (depth or self.rank.max(initial=0)))
+        return _Run(self.queries, self.query[within], self.doc_id.take(pa.array(within)), self.rank[within])
+
+    def of(self, queries: pa.Array) -> tuple[pa.Table, IntArray]:
+        """The documents of some queries by the position of their query there, and the length of each ranking."""
+        position = pc.index_in(self.queries.take(pa.array(self.query)), value_set=queries)
+        table = pa.table({"query": position, "doc_id": self.doc_id, "rank": self.rank}).filter(position.is_valid())
+        return table, np.bincount(table["query"].to_numpy(), minlength=len(queries))
+
+
+def overlaps_of(paths: Sequence[str], p: float, depth: int | None) -> Overlaps:
+    """Rank-biased overlap of runs with the first of them; a document that stands twice has its better rank."""
+    names = [PurePosixPath(path).name for path in paths]
+    shown = names if len(set(names)) == len(names) else list(paths)
+    baseline, *others = (_Run.read(path).upto(depth) for path in paths)
+    overlaps = [_overlap(run, baseline, shown[place], shown[0], p) for place, run in enumerate(others, start=1)]
+    return Overlaps(p, overlaps)
+
+
+def _overlap(run: _Run, baseline: _Run, name: str, baseline_name: str, p: float) -> RunOverlap:
+    both = run.queries.filter(pc.is_in(run.queries, value_set=baseline.queries))
+    if not len(both):
+        own, other = run.queries[0].as_py(), baseline.queries[0].as_py()
+        raise InputError(f"shares no query with {baseline_name}: {own!r} here, {other!r} there", path=name)
+    values = _values(run, baseline, both, p)
+    order = np.argsort(values, kind="stable")
+    ids = both.take(pa.array(order)).to_pylist()
+    return RunOverlap(
+        name,
+        baseline_name,
+        dict(zip(ids, values[order].tolist(), strict=True)),
+        len(run.queries) - len(both),
+        len(baseline.queries) - len(both),
+    )
+
+
+def _values(run: _Run, baseline: _Run, queries: pa.Array, p: float) -> FloatArray:
+    (first, lengths), (second, other_lengths) = run.of(queries), baseline.of(queries)
+    shared = first.join(second, ["query", "doc_id"], join_type="inner", right_suffix="_there")
+    query, rank, rank_there = (shared[column].to_numpy().astype(np.int64) for column in ("query", "rank", "rank_there"))
+    return rank_biased_overlap(query, rank, rank_there, lengths, other_lengths, p)
+
+
+def _written(interval: tuple[float | None, float | None]) -> str:
+    low, high = interval
+    return "–" if low is None or high is None else f"{low:.4f} to {high:.4f}"
