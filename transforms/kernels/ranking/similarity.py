@@ -11,8 +11,8 @@ def rank_biased_overlap(
     """Extrapolated rank-biased overlap of two rankings of each query, from 0 to 1.
 
     The overlap of two prefixes of length d counts with p^d / d. The documents beyond the ends of the rankings are
-    assumed to overlap as those before do (Webber, Moffat and Zobel, TOIS 28(4), 2010, equation 32). Where one ranking is
-    empty, the value is 0; where both are, it is 1.
+    assumed to overlap as those before do (Webber, Moffat and Zobel, TOIS 28(4), 2010, equation 32). The value is 0 where
+    one ranking is empty, and 1 where both are.
 
     Args:
         query: int64[m], position of the query of each document that both rankings have.
