@@ -11,8 +11,7 @@ def rank_biased_overlap(
     """Extrapolated rank-biased overlap of two rankings of each query, from 0 to 1.
 
     The overlap of two prefixes of length d counts with p^d / d. The documents beyond the ends of the rankings are
-    assumed to overlap as those before do (Webber, Moffat and Zobel, TOIS 28(4), 2010, equation 32). The value is 0 where
-    one ranking is empty, and 1 where both are.
+    assumed to overlap as those before do (Webber, Moffat and Zobel, TOIS 28(4), 2010, equation 32).
 
     Args:
         query: int64[m], position of the query of each document that both rankings have.
@@ -23,7 +22,7 @@ def rank_biased_overlap(
         p: weight of the next rank, above 0 and below 1. With .9, the first ten ranks have 86% of the weight.
 
     Returns:
-        float64[n].
+        float64[n]: 0 where one ranking is empty, and 1 where both are.
 
     >>> both = np.zeros(2, int)
     >>> rank_biased_overlap(both, np.array([1, 2]), np.array([2, 1]), np.array([2]), np.array([2])).round(4).tolist()
