@@ -3,7 +3,7 @@
 import click
 
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide
-from rankbeam.pipelines.local.messages import MISSED, leave, messages, say
+from rankbeam.pipelines.local.messages import MISSED, leave, messages, say, warn
 
 _EXPERIMENT_HELP = "Use the gates of this file: an experiment, or a file of gates alone. By default the run's own."
 _BASELINE_HELP = "Differences are from the configurations of the same names in a run of this folder."
@@ -57,6 +57,7 @@ def gate(
         from rankbeam.pipelines.gates import checks as gate_checks
         from rankbeam.pipelines.gates import show as gate_show
         from rankbeam.pipelines.gates.gates import located_gates, name_of, read_gates
+        from rankbeam.pipelines.results.judged_alike import judge_differences
         from rankbeam.pipelines.show.screen import Screen
         from rankbeam.transforms.clients.storage import files
 
@@ -81,6 +82,8 @@ def gate(
             say(f"differences are from {other.named}, in {other.output}")
             if shared := shared_queries(run, other):
                 say(shared.sentence)
+            for sentence in judge_differences(run, other, (gate.metric for gate in gates if gate.is_difference)):
+                warn(sentence)
         if not all(check.is_met for check in checks):
             leave(gate_show.summary(checks), MISSED)
         say(gate_show.summary(checks))

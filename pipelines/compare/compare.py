@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from rankbeam.pipelines.compare.scores import Member, partitions_of
 from rankbeam.pipelines.compare.shared import Shared, shared_queries
 from rankbeam.pipelines.results.find import find_baseline, find_run
+from rankbeam.pipelines.results.judged_alike import judge_differences
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
@@ -61,6 +62,8 @@ class Compared:
         """Warnings about the comparison."""
         if self.shared:
             yield self.shared.sentence
+        if self.other is not None:
+            yield from judge_differences(self.run, self.other, (side.row.metric for side in self.rows))
         if self.left_out:
             yield f"only one of the runs has {', '.join(self.left_out)}; left out"
         if self.too_small:

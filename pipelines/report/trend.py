@@ -1,11 +1,13 @@
 """The trend: the means of the latest runs of one experiment over one dataset, in one output folder."""
 
+from itertools import pairwise
 from typing import Any
 
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.lines import Curve, LinePlot, line_plot
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.find import finished_runs
+from rankbeam.pipelines.results.judged_alike import judge_differences
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.records.errors import InputError
@@ -30,6 +32,15 @@ def changes(study: Study, metric: str) -> list[str]:
         f"{names[row['config_id']]}: {_change(row)} since the baseline run {row['baseline_run']}"
         for row in study.monitor
         if row["metric"] == metric and row["config_id"] in names
+    ]
+
+
+def judged_otherwise(study: Study, metric: str) -> list[str]:
+    """The runs before which the judge was asked in other words, or its model changed, a sentence for each."""
+    return [
+        f"{run.run_id}: {sentence}"
+        for before, run in pairwise(_runs(study.results))
+        for sentence in judge_differences(run, before, [metric])
     ]
 
 

@@ -71,6 +71,29 @@ def test_a_criterion_is_a_metric_and_only_what_is_asked_differently_is_paid_agai
     assert hashes[0]["criterion:Current"] == hashes[1]["criterion:Current"] != hashes[0]["criterion:Tone"]
 
 
+def test_a_reworded_criterion_is_marked_wherever_runs_are_compared(tmp_path: Path, server: Standin) -> None:
+    evaluated(tmp_path, server, "r1", CRITERIA, "Tone", "Current")
+    evaluated(tmp_path, server, "r2", CRITERIA | {"Tone": {"question": "Is it rude?"}}, "Tone", "Current")
+    evaluated(tmp_path, server, "r3", CRITERIA | {"Tone": {"question": "Is it rude?"}}, "Tone", "Current")
+    out, mark = str(tmp_path / "out"), "the judge was asked in other words"
+    gates = tmp_path / "gates.yaml"
+    gates.write_text("gates: [{metric: Criterion(Tone), value: difference, at_least: -1.0}]\n")
+    for before, run, is_marked in (("r1", "r2", True), ("r2", "r3", False)):
+        runs = ("--run-id", run, "--baseline-run-id", before)
+        compared = rankbeam("compare", out, *runs)
+        gated = rankbeam("gate", out, *runs, "--experiment", str(gates))
+        monitored = rankbeam("monitor", out, *runs)
+        for done in (compared, gated, monitored):
+            assert done.status == 0, done.stderr
+            assert ("Criterion(Tone) is not quite comparable with run r1" in done.stderr) == is_marked, done.stderr
+            assert (mark in done.stderr) == is_marked
+            assert "Current" not in done.stderr
+    page = tmp_path / "report.html"
+    assert rankbeam("report", out, "--run-id", "r3", "--output", str(page)).status == 0
+    assert page.read_text().count(mark) == 1
+    assert "<li>r2: Criterion(Tone) is not quite comparable with run r1" in page.read_text()
+
+
 def test_results_are_read_without_the_experiment(tmp_path: Path, server: Standin) -> None:
     evaluated(tmp_path, server, "r1", CRITERIA, "Tone", "Current")
     out = str(tmp_path / "out")

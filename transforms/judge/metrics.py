@@ -15,7 +15,7 @@ from rankbeam.transforms.judge.definitions import JudgedDefinition, definition_n
 from rankbeam.transforms.kernels.judged import Value
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.judging.criteria import CRITERION, Criterion
+from rankbeam.transforms.records.judging.criteria import CRITERION, Criterion, step_named
 from rankbeam.transforms.records.judging.steps import GROUP as JUDGED_GROUP
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.definitions import GROUP, metric_names
@@ -92,6 +92,17 @@ class JudgedMetric:
     def is_criterion(self) -> bool:
         """True for a criterion of the user's own."""
         return self.name.startswith(f"{CRITERION}(")
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The judge's steps, by the names that tables have for them.
+
+        >>> parse_judged("ContextRelevance@5").steps, parse_judged("Criterion(Tone)").steps
+        (('grade',), ('criterion:Tone',))
+        """
+        if self.is_criterion:
+            return (step_named(self.name.partition("(")[2].removesuffix(")")),)
+        return self.definition.steps
 
     def shown(self, judge: str | None = None, embeddings: str | None = None) -> "JudgedMetric":
         """The same metric with the names of judge and embedding model, where its definition has such steps.

@@ -36,7 +36,12 @@ class Criterion:
     @property
     def step(self) -> str:
         """Name of its judgements in tables."""
-        return f"criterion:{self.name}"
+        return step_named(self.name)
+
+
+def step_named(name: str) -> str:
+    """Name of the judgements of a criterion in tables."""
+    return f"criterion:{name}"
 
 
 def levels_of(scale: str | Mapping[str, float]) -> tuple[tuple[str, float], ...]:

@@ -1,0 +1,42 @@
+"""Differences between the judges of two runs: verdicts by another wording or model version are not alike."""
+
+from collections.abc import Iterable, Iterator
+
+from rankbeam.pipelines.results.run import Results
+
+_DIFFERENCES = {
+    "prompt_hash": "the judge was asked in other words (another question, scale, examples or version of the prompt)",
+    "model_version": "the judge's model has another version",
+}
+
+
+def judge_differences(run: Results, other: Results, metrics: Iterable[str]) -> Iterator[str]:
+    """Sentences that name the metrics of both runs whose verdicts come from another wording or another model version.
+
+    Runs that do not say what their judge was asked are left out.
+    """
+    if not run.judge_quality or not other.judge_quality:
+        return
+    names = list(dict.fromkeys(metrics))
+    for column, sentence in _DIFFERENCES.items():
+        ours, theirs = _by_step(run, column), _by_step(other, column)
+        steps = {step for step in ours.keys() & theirs.keys() if ours[step] != theirs[step]}
+        if differing := [name for name in names if steps & _steps(name)]:
+            verb = "is" if len(differing) == 1 else "are"
+            yield f"{', '.join(differing)} {verb} not quite comparable with {other.named}: {sentence}"
+
+
+def _steps(name: str) -> set[str]:
+    """The steps that a judged metric rests on, as `judge_quality` names them; none of another metric."""
+    from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all  # few runs have a judge
+
+    judged = (metric for metric in parse_all([name]) if isinstance(metric, JudgedMetric))
+    return {step for metric in judged for step in metric.steps}
+
+
+def _by_step(run: Results, column: str) -> dict[str, set[str]]:
+    """The values of a column by step, without steps where one is unknown."""
+    values: dict[str, set[str | None]] = {}
+    for row in run.judge_quality:
+        values.setdefault(row["step"], set()).add(row[column])
+    return {step: {value for value in own if value} for step, own in values.items() if None not in own}
