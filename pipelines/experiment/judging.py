@@ -11,7 +11,7 @@ from rankbeam.pipelines.experiment.needs import AnyMetric
 from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
-from rankbeam.transforms.judge.templates import templates
+from rankbeam.transforms.judge.templates import VERSIONS, templates
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.generation import Judging
 from rankbeam.transforms.records.judging.criteria import Criterion, criteria_in, spelled
@@ -27,11 +27,18 @@ def judging_of(
     """Settings of the judge; None without a judge."""
     if model is None or not model.service:  # a judge without a valid name of a service is reported
         return None
-    prompts = None if model.prompts is None else files.below(folder, model.prompts)
+    is_version = model.prompts is None or model.prompts in VERSIONS
+    prompts = model.prompts if is_version else files.below(folder, model.prompts or "")
+    examples = None if model.examples is None else files.below(folder, model.examples)
     try:
         templates(prompts)
     except InputError as error:
         problems.append(located.error(("judge", "prompts"), str(error)))
+    else:
+        try:
+            templates(prompts, examples)
+        except InputError as error:
+            problems.append(located.error(("judge", "examples"), str(error)))
     labels = None if model.labels is None else files.below(folder, model.labels)
     if labels is not None:
         try:
@@ -46,6 +53,7 @@ def judging_of(
         samples=model.samples,
         repeat_share=model.repeat_share,
         prompts=prompts,
+        examples=examples,
         max_output_tokens=model.max_output_tokens,
         strict_version=model.strict_version,
         labels=labels,

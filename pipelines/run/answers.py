@@ -130,7 +130,7 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
         return EvaluateAnswers(answering, None, metrics)
     embedder = None if judging.embeddings is None else _model(services[judging.embeddings])
     judge = _model(services[judging.service])
-    prompts = dict(templates(judging.prompts))
+    prompts = dict(templates(judging.prompts, judging.examples))
     criteria = [metric.criterion for metric in experiment.judged if metric.criterion is not None]
     prompts |= {criterion.step: template_of(criterion, prompts[CriterionStep.name]) for criterion in criteria}
     asking = Judge(judge, prompts, embedder, judging.max_output_tokens)

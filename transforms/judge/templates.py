@@ -1,15 +1,20 @@
-"""The judge's prompts: package data, one file a step and version, or a user's own folder with the same names."""
+"""The judge's prompts and their examples: package data, one file a step and version, or folders of the user's own."""
 
+import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.judge.steps import STEPS, step_named, steps
+from rankbeam.transforms.judge.steps.criterion import CriterionStep
 from rankbeam.transforms.records.calls.prompt import FENCE, check_template
 from rankbeam.transforms.records.calls.template import Template, newest
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -18,26 +23,118 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """By step of rankbeam, the values of its prompt."""
 
 
+VERSIONS: Mapping[str, int] = MappingProxyType({"v1": 1, "v2": 2})
+"""The versions of the shipped prompts, by name."""
+
+_NO_EXAMPLES = frozenset({CriterionStep.name})  # each criterion has its own
+_SEPARATOR = "\n---\n"
+_REPLY = "reply"
+_STEPS = files("rankbeam.transforms.judge.steps")
+
+
 @cache
-def shipped() -> Mapping[str, Template]:
-    """By step, the newest template that ships with rankbeam."""
-    return newest("rankbeam.transforms.judge.steps", _schema)
+def shipped(version: int = 1) -> Mapping[str, Template]:
+    """By step, the template that ships with rankbeam; from version 2 on with examples, where there are some."""
+    known = newest("rankbeam.transforms.judge.steps", _schema, version)
+    return known if version == 1 else {**known, **_with_examples(known, str(_STEPS / "examples"))}
 
 
-def templates(folder: str | None = None) -> Mapping[str, Template]:
-    """By step, its template: from a user's folder where it has one, and else the shipped one."""
+def templates(prompts: str | None = None, examples: str | None = None) -> Mapping[str, Template]:
+    """By step, its template.
+
+    Args:
+        prompts: a version of the shipped ones, the first by default, or a user's folder whose templates replace them.
+        examples: folder of right replies, `STEP.jsonl`, that the judge is shown instead of the shipped ones.
+    """
+    known = {**shipped(VERSIONS.get(prompts or "", 1)), **_plugged_in()}
+    if prompts is not None and prompts not in VERSIONS:
+        known |= _own(prompts, known)
+    if examples is None:
+        return MappingProxyType(known)
+    plain = newest("rankbeam.transforms.judge.steps", _schema, VERSIONS.get(prompts or "", 1))
+    replaced = {step: template for step, template in plain.items() if known[step].name == template.name}
+    own = _with_examples({**known, **replaced}, examples)
+    if not own:
+        raise InputError("holds no examples; name the files after steps, such as support.jsonl", path=examples)
+    return MappingProxyType({**known, **own})
+
+
+def _own(folder: str, known: Mapping[str, Template]) -> Mapping[str, Template]:
     own: dict[str, Template] = {}
-    known = {**shipped(), **_plugged_in()}
-    for path in sorted(Path(folder).glob("*.txt")) if folder is not None else ():
+    for path in sorted(Path(folder).glob("*.txt")):
         step = path.name.partition(".")[0]
         if step not in known:
             raise InputError(f"no step of the judge is called {step!r}; {did_you_mean(step, known)}", path=str(path))
         if step in own:
             raise InputError(f"a second template of {step}, besides {own[step].name}; keep one", path=str(path))
         own[step] = _checked(Template(step, path.read_text(encoding="utf-8"), path.name, _schema), str(path))
-    if folder is not None and not own:
-        raise InputError("holds no template; name them after steps, such as support.txt", path=folder)
-    return MappingProxyType({**known, **own})
+    if not own:
+        problem = "holds no template; name them after steps, such as support.txt, or write a version"
+        raise InputError(f"{problem}: {', '.join(VERSIONS)}", path=folder)
+    return own
+
+
+def _with_examples(known: Mapping[str, Template], folder: str) -> Mapping[str, Template]:
+    """The templates of the steps that a folder has examples of, with these behind the instructions."""
+    steps_known = known.keys() - _NO_EXAMPLES
+    shown = {}
+    for path in sorted(Path(folder).glob("*.jsonl")):
+        if path.stem in _NO_EXAMPLES:
+            raise InputError("a criterion names its examples itself: judge.criteria.NAME.examples", path=str(path))
+        if path.stem not in steps_known:
+            hint = did_you_mean(path.stem, steps_known)
+            raise InputError(f"no step of the judge is called {path.stem!r}; {hint}", path=str(path))
+        template = known[path.stem]
+        instructions, separator, data = template.text.partition(_SEPARATOR)
+        examples = _examples(template.step, str(path)).replace("{", "{{")
+        shown[path.stem] = replace(template, text=f"{instructions.rstrip()}\n\n{examples}{separator}{data}")
+    return shown
+
+
+def _examples(name: str, path: str) -> str:
+    """The examples of one step, as the judge reads them.
+
+    Raises:
+        InputError: a line has other keys than the step's variables and `reply`, or a reply that the step cannot read.
+    """
+    step, shown = step_named(name), []
+    for line, text in json_lines.numbered(path):
+        row = json_lines.parsed(path, line, text)
+        if not isinstance(row, dict) or row.keys() != {*step.variables, _REPLY}:
+            raise InputError(f"expected an object with {', '.join((*step.variables, _REPLY))}", path=path, line=line)
+        if problem := _misshapen(row, step.items):
+            raise InputError(problem, path=path, line=line)
+        reply = json.dumps(row[_REPLY], ensure_ascii=False)
+        numbered = {str(number): item for number, item in enumerate(row[step.items])} if step.items else {}
+        values = {variable: row[variable] for variable in step.variables}
+        values |= {step.items: row[step.items] if step.lists_items else numbered} if step.items else {}
+        try:
+            step.read(values, reply)
+        except CallError as error:
+            raise InputError(f"the reply cannot be read: {error}", path=path, line=line) from error
+        first = 1 if step.lists_items else 0
+        texts = (f"{variable}: {_shown(row[variable], first)}" for variable in step.variables)
+        shown.append("\n".join((*texts, f"{_REPLY}: {reply}")))
+    if not shown:
+        raise InputError("holds no example", path=path)
+    return "\n\n".join(("Examples of right replies to other texts:", *shown))
+
+
+def _misshapen(row: Mapping[str, Any], items: str | None) -> str | None:
+    """The problem of the texts of an example, if there is one."""
+    for name, value in row.items():
+        is_list = isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
+        if name == items and not is_list:
+            return f"{name} is not a list of texts"
+        if name not in (items, _REPLY) and not isinstance(value, str):
+            return f"{name} is not a text"
+    return None
+
+
+def _shown(value: str | list[str], first: int) -> str:
+    if isinstance(value, str):
+        return value
+    return "\n".join(("", *(f"[{number}] {item}" for number, item in enumerate(value, start=first))))
 
 
 def _plugged_in() -> Mapping[str, Template]:

@@ -52,7 +52,10 @@ class JudgeModel(Section):
         embeddings: name of the embedding model, for metrics based on similarity.
         samples: number of verdicts for each item.
         repeat_share: share of items that are judged three times, to measure how consistent verdicts are.
-        prompts: folder of prompts that replace rankbeam's own.
+        prompts: version of rankbeam's prompts, `v1` (the default) or `v2`, or a folder of prompts that replace them.
+            `v2` is in plainer English, names the language of the reply, ignores citation marks and Markdown, and has
+            examples. A verdict by another version is another question, which is paid anew.
+        examples: folder of right replies that the judge is shown, `STEP.jsonl`, instead of those of `v2`.
         max_output_tokens: maximum tokens in the reply to one call, whether it holds one verdict or several.
         strict_version: if true, a run whose verdicts come from more than one version of the model ends with status 3;
             otherwise it only warns.
@@ -66,6 +69,7 @@ class JudgeModel(Section):
     samples: Samples = 1
     repeat_share: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
     prompts: Word | None = None
+    examples: Word | None = None
     max_output_tokens: Count = 4096
     strict_version: bool = False
     labels: Word | None = None

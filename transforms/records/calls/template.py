@@ -36,12 +36,12 @@ class Template:
         return Prompt(self.step, values, system, user, self.schema(self.step, values), **settings)
 
 
-def newest(package: str, schema: Schema) -> Mapping[str, Template]:
-    """By step, the newest template that a package ships in its folder `prompts`."""
+def newest(package: str, schema: Schema, most: int = 1) -> Mapping[str, Template]:
+    """By step, the newest template that a package ships in its folder `prompts`, up to a version."""
     latest: dict[str, tuple[int, Template]] = {}
     for file in files(package).joinpath(_FOLDER).iterdir():
         if (match := _NAME.fullmatch(file.name)) is not None:
             step, version = match["step"], int(match["version"])
-            if version > latest.get(step, (0, None))[0]:
+            if latest.get(step, (0, None))[0] < version <= most:
                 latest[step] = version, Template(step, file.read_text(encoding="utf-8"), file.name, schema)
     return MappingProxyType({step: template for step, (_, template) in sorted(latest.items())})

@@ -1,0 +1,80 @@
+"""`judge: {prompts: v1 | v2, examples: FOLDER}`: what is asked anew, what is paid once, and how runs are marked."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.answering import model, write_experiment
+from support.cli import rankbeam
+from support.inputs import write
+from support.standins import Standin, serve
+
+from rankbeam.pipelines.results.run import Results
+
+EXAMPLE = {"query": "Who?", "context": "Ada did.", "reply": {"reason": "r", "intent": 3, "trust": 3, "grade": 3}}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
+    with serve("openai") as server:
+        yield server
+
+
+def calls_of(folder: Path, server: Standin, run_id: str, **judge: Any) -> int:
+    before = server.stats().calls
+    path = write_experiment(
+        folder, model(server, "openai"), {}, judge={"service": "m", **judge},
+        metrics=["ContextRelevance@2", "Faithfulness"],
+    )  # fmt: skip
+    done = rankbeam("evaluate", path, "--run-id", run_id)
+    assert done.status == 0, done.stderr
+    return server.stats().calls - before
+
+
+def test_each_version_is_paid_once_and_runs_of_different_ones_are_marked(tmp_path: Path, server: Standin) -> None:
+    write(tmp_path / "examples" / "grade.jsonl", json.dumps(EXAMPLE) + "\n")
+    assert calls_of(tmp_path, server, "r1") > 0
+    assert calls_of(tmp_path, server, "r2", prompts="v1") == 0
+    assert calls_of(tmp_path, server, "r3", prompts="v2") > 0
+    assert calls_of(tmp_path, server, "r4", prompts="v2") == calls_of(tmp_path, server, "r5", prompts="v1") == 0
+    graded = calls_of(tmp_path, server, "r6", prompts="v2", examples="examples")
+    steps = {row["step"]: row["prompt_hash"] for row in quality(tmp_path, "r4")}
+    with_examples = {row["step"]: row["prompt_hash"] for row in quality(tmp_path, "r6")}
+    assert {step for step in steps if steps[step] != with_examples[step]} == {"grade"}
+    assert graded > 0
+    out = str(tmp_path / "out")
+    versions = rankbeam("compare", out, "--run-id", "r3", "--baseline-run-id", "r1")
+    alike = rankbeam("compare", out, "--run-id", "r4", "--baseline-run-id", "r3")
+    examples = rankbeam("compare", out, "--run-id", "r6", "--baseline-run-id", "r4")
+    assert "ContextRelevance@2, Faithfulness are not quite comparable with run r1" in versions.stderr
+    assert "comparable" not in alike.stderr
+    assert "ContextRelevance@2 is not quite comparable with run r4" in examples.stderr
+
+
+def quality(folder: Path, run_id: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = Results(str(folder / "out"), run_id).table("judge_quality").to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("judge", "problem"),
+    [
+        (
+            {"prompts": "v3"},
+            "holds no template; name them after steps, such as support.txt, or write a version: v1",
+        ),
+        ({"examples": "nowhere"}, "holds no examples"),
+    ],
+)
+def test_what_is_neither_a_version_nor_a_folder_is_refused(
+    tmp_path: Path, server: Standin, judge: dict[str, Any], problem: str
+) -> None:
+    path = write_experiment(
+        tmp_path, model(server, "openai"), {}, judge={"service": "m", **judge}, metrics=["Faithfulness"]
+    )
+    done = rankbeam("validate", path)
+    assert done.status == 2
+    assert problem in done.stderr
+    assert f"judge.{next(iter(judge))}" in done.stderr
