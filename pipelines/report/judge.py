@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.results.decisions import judge_decisions
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.slices import ALL
 
@@ -23,6 +24,7 @@ class JudgeSection:
     offline: list[str]
     agreement: list[Row]
     labelled: list[Row]
+    decisions: list[Row]
 
 
 def judge(study: Study) -> JudgeSection | None:
@@ -37,9 +39,8 @@ def judge(study: Study) -> JudgeSection | None:
     named = {*(row["model"] for row in answers), *(row["judge"] for row in steps)}
     offline = sorted(name for name in named if name and "no language model" in name)
     agreement = _table(study, "agreement", None)
-    return JudgeSection(
-        statuses, _by_configuration(study, answers, statuses), steps, offline, agreement, _labelled(study)
-    )
+    answered = _by_configuration(study, answers, statuses)
+    return JudgeSection(statuses, answered, steps, offline, agreement, _labelled(study), _decisions(study))
 
 
 def _labelled(study: Study) -> list[Row]:
@@ -48,6 +49,14 @@ def _labelled(study: Study) -> list[Row]:
     names = dict(zip(study.ids, study.names, strict=True))
     return [
         {**vars(row), "name": names[row.config_id]} for row in rows if row is not None and row.judge_power is not None
+    ]
+
+
+def _decisions(study: Study) -> list[Row]:
+    """Rows that compare decisions by the judge alone with those by labels and judge."""
+    return [
+        {**vars(one), **vars(one.agreement), "share": one.agreement.share, "warning": one.warning}
+        for one in judge_decisions(study.results)
     ]
 
 

@@ -76,6 +76,10 @@ def _notes(results: Results) -> Iterator[str]:
         yield "\n".join(offline)
     if results.cut_short:
         yield CUT_SHORT
+    if any("labels=" in name for name in results.metrics):
+        from rankbeam.pipelines.results.decisions import judge_decisions  # few runs have labels
+
+        yield from (decisions.warning for decisions in judge_decisions(results) if decisions.warning)
     if sentences := best_by(results, results.metrics[0]):
         yield printable(sentences)
 

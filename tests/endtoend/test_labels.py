@@ -9,6 +9,7 @@ from support.cli import rankbeam
 from support.inputs import write
 from support.labelled import by_words, decided, tasks
 
+from rankbeam.pipelines.results.decisions import judge_decisions
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.statistics.ppi import LabelledSample, estimate
@@ -143,6 +144,21 @@ def test_the_report_shows_agreement_and_what_the_judge_is_worth(out: Path) -> No
     page = (out / "report.html").read_text("utf-8")
     assert "Agreement on labelled items" in page
     assert "Means by labels and judge together" in page
+    assert "does the judge alone decide" in page
+
+
+def test_decisions_of_the_judge_stand_beside_those_with_labels(out: Path) -> None:
+    run = find_run(str(out))
+    (decisions,) = (one for one in judge_decisions(run) if one.metric == JUDGED)
+    tested: dict[str, dict[str, float]] = {}
+    for row in run.comparisons:
+        if row.slice == ALL and row.metric in (RELEVANCE, JUDGED) and row.p_value is not None:
+            is_significant = (row.p_value if row.p_adjusted is None else row.p_adjusted) <= 0.05
+            tested.setdefault(row.config_id, {})[row.metric] = np.sign(row.difference) * is_significant
+    pairs = [signs for signs in tested.values() if len(signs) == 2]
+    assert decisions.agreement.pairs == len(pairs) > 0
+    assert decisions.agreement.equal == sum(signs[RELEVANCE] == signs[JUDGED] for signs in pairs)
+    assert decisions.tau_b is None  # three configurations
 
 
 @pytest.mark.parametrize(

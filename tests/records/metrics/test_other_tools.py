@@ -19,6 +19,7 @@ from rankbeam.transforms.records.metrics.other_tools import FOREIGN, SAME, plain
         ("Accuracy_at_1", "Success@1"),
         ("hits", "NumRelRet"),
         ("R_cap@100", "Rcap@100"),
+        ("recall_cap@100", "Rcap@100"),
         ("r-precision", "Rprec"),
         ("RPrecision", "Rprec"),
         ("NDCG_cut_10", "nDCG@10"),

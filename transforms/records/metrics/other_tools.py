@@ -31,6 +31,7 @@ SAME: Mapping[str, str] = MappingProxyType(
         "mean_average_precision": "AP",
         "average_precision": "AP",
         "f1_score": "F1",
+        "recall_cap": "Rcap",  # BEIR
         "subtopic_recall": "StRecall",
     }
 )
@@ -56,7 +57,6 @@ FOREIGN: Mapping[str, tuple[str, str]] = MappingProxyType(
         "SDCG": ("a metric of ir_measures", "nDCG"),
         "Compat": ("a metric of ir_measures", "RBP"),
         "Accuracy_pairs": ("a metric of ir_measures", "Bpref"),
-        "recall_cap": ("a metric of BEIR", "Rcap"),
         "hole": ("BEIR's share of documents without a judgement, which is 1 - Judged", "Judged"),
         "groundedness": ("a metric of Vertex AI", "Faithfulness"),
         "response_relevancy": ("a metric of ragas", "AnswerRelevance(ragas)"),

@@ -1,0 +1,86 @@
+"""Compare decisions about pairs of configurations by the judge alone with those by labels and judge together."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
+from rankbeam.transforms.kernels.statistics.raters import (
+    DecisionAgreement,
+    decision_agreement,
+    kendall_tau_b,
+    tau_ap,
+)
+from rankbeam.transforms.records.scores.rows import Comparison, Verdict
+from rankbeam.transforms.records.slices import ALL
+
+_FEWEST_FOR_TAU = 5
+_SIGNS = {Verdict.BETTER: 1, Verdict.WORSE: -1, Verdict.UNDECIDED: 0, Verdict.EQUAL: 0}
+
+
+@dataclass(frozen=True)
+class JudgeDecisions:
+    """Agreement of the decisions by a judged metric with those by its form with labels.
+
+    Attributes:
+        metric: name of the judged metric.
+        agreement: pairs of configurations by their decisions: better, worse, or not significant.
+        tau_b: Kendall's coefficient of the two rankings of configurations; None for fewer than five.
+        tau_ap: the same with more weight on the best configurations.
+    """
+
+    metric: str
+    agreement: DecisionAgreement
+    tau_b: float | None = None
+    tau_ap: float | None = None
+
+    @property
+    def warning(self) -> str:
+        """That the judge contradicts people; "" where it never does."""
+        if not self.agreement.opposite:
+            return ""
+        pairs = f"{self.agreement.opposite} of {self.agreement.pairs} pairs of configurations"
+        return f"{self.metric}: in {pairs} the judge finds a significant difference, and people find the opposite one"
+
+
+def judge_decisions(results: Results) -> list[JudgeDecisions]:
+    """The decisions of every metric that a run has with labels and without."""
+    decisions = []
+    for name in results.metrics:
+        for metric in parse_all([name]) if "labels=" in name else ():
+            judged = str(replace(metric, labels=False)) if isinstance(metric, JudgedMetric) else name
+            if judged in results.metrics and judged != name:
+                decisions.append(_decisions(results, judged, name))
+    return decisions
+
+
+def _decisions(results: Results, judged: str, labelled: str) -> JudgeDecisions:
+    confidence = results.run["statistics"]["confidence"]
+    agreement = agreement_of(results.comparisons, judged, labelled, confidence)
+    means = [
+        [results.means[row["config_id"], ALL, name].mean for name in (labelled, judged)]
+        for row in results.configurations
+    ]
+    known = [(human, judge) for human, judge in means if human is not None and judge is not None]
+    if len(known) < _FEWEST_FOR_TAU:
+        return JudgeDecisions(judged, agreement)
+    by_people, by_judge = zip(*known, strict=True)
+    return JudgeDecisions(judged, agreement, kendall_tau_b(by_people, by_judge), tau_ap(by_people, by_judge))
+
+
+def agreement_of(comparisons: Sequence[Comparison], judged: str, labelled: str, confidence: float) -> DecisionAgreement:
+    """The agreement on the pairs that both metrics could be tested for, over all queries."""
+    by_judge, by_people = (dict(_signs(comparisons, name, confidence)) for name in (judged, labelled))
+    pairs = [pair for pair in by_people if pair in by_judge]
+    return decision_agreement(_of(by_people, pairs), _of(by_judge, pairs))
+
+
+def _signs(comparisons: Sequence[Comparison], metric: str, confidence: float) -> Iterator[tuple[tuple[str, str], int]]:
+    for row in comparisons:
+        verdict = row.verdict(confidence)
+        if (row.metric, row.slice) == (metric, ALL) and verdict in _SIGNS:
+            yield (row.config_id, row.baseline), _SIGNS[verdict]
+
+
+def _of(signs: Mapping[tuple[str, str], int], pairs: Sequence[tuple[str, str]]) -> list[int]:
+    return [signs[pair] for pair in pairs]
