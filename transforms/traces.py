@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -20,6 +21,7 @@ from rankbeam.transforms.kernels.hashing import hash_string
 batches.register()
 
 TRACES, TURNS, DUPLICATES = "traces", "turns", "spans that occur twice"
+SELF = "documents that equal their question, left out (--drop-self)"
 FAILED, OUTSIDE, CUT = "without an answer", "not drawn", "with truncated documents, whose contexts are not given"
 """Names of counts, besides those of `Skipped`."""
 REDACTED = "[redacted]"
@@ -37,11 +39,13 @@ class Choice:
         sample: most turns, chosen by a hash of the trace's id; None for all.
         per_day: the sample is of each day (UTC).
         redact: patterns whose matches are replaced in all texts.
+        drop_self: documents that equal their question, but for case and signs, are left out.
     """
 
     sample: int | None = None
     per_day: bool = False
     redact: tuple[str, ...] = ()
+    drop_self: bool = False
 
     def chosen(self, turns: Iterable[Turn]) -> list[Turn]:
         """The sample of some turns, by time; equal for any order, and a sample of samples is the sample of all."""
@@ -59,10 +63,22 @@ class Choice:
         contexts = None if turn.contexts is None else tuple((name, hide(text)) for name, text in turn.contexts)
         return replace(turn, question=hide(turn.question) or "", answer=hide(turn.answer), contexts=contexts)
 
+    def without_self(self, turn: Turn) -> Turn:
+        """The turn without the documents that are its question: a corpus may hold the questions of the past."""
+        question = _words(turn.question) if self.drop_self else []
+        if not question or turn.contexts is None:
+            return turn
+        contexts = tuple((name, text) for name, text in turn.contexts if text is None or _words(text) != question)
+        return replace(turn, contexts=contexts)
+
     def _drawn(self, group: Sequence[Turn]) -> Sequence[Turn]:
         if self.sample is None:
             return group
         return nsmallest(self.sample, group, key=lambda turn: (hash_string(turn.trace_id), turn.trace_id))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())
 
 
 def day_of(turn: Turn) -> str:
@@ -155,7 +171,8 @@ def write_turns(
         else:
             counts[DUPLICATES] += turn.duplicates
             counts[CUT] += turn.is_cut
-            turns.append(turn)
+            turns.append(choice.without_self(turn))
+            counts[SELF] += len(turn.contexts or ()) - len(turns[-1].contexts or ())
     sample = [choice.hidden(turn) for turn in choice.chosen(turns)]
     lines = "".join(json.dumps(asdict(turn), ensure_ascii=False) + "\n" for turn in sample)
     files.write(part_path(folder, bucket), lines.encode("utf-8", "replace"))

@@ -10,6 +10,7 @@ from rankbeam.pipelines.local.messages import messages
 _SERVICE_HELP = "The judge: a type, or '{type: gemini, model: …, …}'. lexical compares words, offline."
 _QUESTION_HELP = "Path of the question in inputs that are JSON, such as question or messages[-1].content."
 _ANSWER_HELP = "Path of the answer in outputs that are JSON."
+_SELF_HELP = "Leave out retrieved documents that equal their question, where the corpus holds past questions."
 _CONFIGURATION_HELP = "Attribute that names the system that answered."
 
 
@@ -22,6 +23,7 @@ _CONFIGURATION_HELP = "Attribute that names the system that answered."
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Keep N traces, chosen by a hash of their ids.")
 @click.option("--per-day", is_flag=True, help="Keep --sample N traces of each day.")
 @click.option("--redact", metavar="REGEX", multiple=True, help="Replace matches in all texts before they are stored.")
+@click.option("--drop-self", is_flag=True, help=_SELF_HELP)
 @click.option("--service", metavar="TYPE", default="lexical", show_default=True, help=_SERVICE_HELP)
 def traces(
     source: str,
@@ -32,6 +34,7 @@ def traces(
     sample: int | None,
     per_day: bool,
     redact: tuple[str, ...],
+    drop_self: bool,
     service: str,
 ) -> None:
     """Make a dataset of the traces in FILE: questions of users, contexts and answers.
@@ -68,6 +71,7 @@ def traces(
                 raise InputError(f"{option} {error}") from error
         naming = Naming(question, answer, configuration)
         judge = service_of(service, list(MODELS.types))
-        collected = collect(source, output, naming, Choice(sample, per_day, redact), judge)
+        choice = Choice(sample, per_day, redact, drop_self)
+        collected = collect(source, output, naming, choice, judge)
         click.echo(collected.as_text())
         click.echo(f"next: rankbeam evaluate {output.rstrip('/')}/experiment.yaml")

@@ -23,6 +23,7 @@ from rankbeam.transforms.traces import (
     DUPLICATES,
     FAILED,
     OUTSIDE,
+    SELF,
     TRACES,
     TURNS,
     Choice,
@@ -55,7 +56,7 @@ class Collected:
         """The counts in one line each."""
         turns = self.counts.get(TURNS, 0)
         parts = [f"{turns:,} of {self.counts.get(TRACES, 0):,} traces are questions with what became of them"]
-        known = (FAILED, OUTSIDE, DUPLICATES, CUT, *(reason.value for reason in Skipped))
+        known = (FAILED, OUTSIDE, DUPLICATES, CUT, SELF, *(reason.value for reason in Skipped))
         parts += [f"  {self.counts[name]:,} {name}" for name in known if self.counts.get(name)]
         return "\n".join(parts)
 

@@ -72,6 +72,21 @@ def test_a_sample_is_the_same_each_time_and_texts_are_redacted(tmp_path: Path) -
     assert (len(drawn[0]), len(drawn[2])) == (5, 10)
 
 
+def test_documents_that_are_the_question_are_left_out_and_counted(tmp_path: Path) -> None:
+    rows = [one for number in range(3) for one in trace(number)]
+    texts = ["who pays invoice 1 — ANN@x.org", "Who pays invoice 1", "Owners pay."]
+    documents = [{"document.id": str(place), "document.content": text} for place, text in enumerate(texts)]
+    rows[3] = span(f"{1:032x}", 1, 0, {"openinference.span.kind": "RETRIEVER", "retrieval.documents": documents})
+    source = written(tmp_path, "spans.jsonl", [otlp(*rows)])
+    for options, left in (([], ["0", "1", "2"]), (["--drop-self"], ["1", "2"])):
+        out = tmp_path / f"out{len(options)}"
+        done = rankbeam("traces", source, "--output", str(out), *options)
+        assert done.status == 0, done.stderr
+        assert ("1 documents that equal their question, left out (--drop-self)" in done.stdout) == bool(options)
+        answers = {answer["query_id"]: answer for answer in read(out / "answers.jsonl")}
+        assert [document["doc_id"] for document in answers[f"{1:032x}"]["contexts"]] == left
+
+
 def test_a_sample_of_samples_is_the_sample_of_all() -> None:
     turns = [Turn(f"t{number}", "s", number * DAY / 4, "q", None, None, 1.0) for number in range(50)]
     for choice in (Choice(7), Choice(3, per_day=True), Choice()):

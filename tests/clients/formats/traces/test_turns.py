@@ -53,6 +53,20 @@ def test_messages_in_log_events_and_under_older_names() -> None:
     assert known(logs, otlp(root, chat, last)).answer == "New."
 
 
+def test_tokens_of_nested_inferences_count_once() -> None:
+    tokens = {"gen_ai.operation.name": "chat", "gen_ai.usage.input_tokens": 5, "gen_ai.usage.output_tokens": 2}
+    root = span("t", 0, 0, {"input.value": "Who?"})
+    outer = span("t", 1, 0, tokens)
+    step = span("t", 2, 0, {}) | {"parentSpanId": "t-1"}
+    inner = span("t", 3, 0, tokens) | {"parentSpanId": "t-2"}
+    second = span("t", 4, 0, tokens)
+    assert known(otlp(root, outer, step, inner, second)).tokens == {"input": 10, "output": 4}
+    without = span("t", 1, 0, {"gen_ai.operation.name": "chat", "gen_ai.usage.output_tokens": 2})
+    assert known(otlp(root, without, step, inner, second)).tokens == {"input": 10, "output": 4}
+    circle = span("t", 1, 0, {}) | {"parentSpanId": "t-3"}
+    assert known(otlp(root, circle, step, inner)).tokens == {"input": 5, "output": 2}
+
+
 def test_a_trace_of_langfuse() -> None:
     trace = {
         "id": "t", "timestamp": "2025-11-24T16:00:00.000Z", "input": "Who?", "output": "Ann.", "sessionId": "s",

@@ -98,7 +98,7 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
         _word(merged, "gen_ai.conversation.id", "session.id"),
         _word([root, *merged], naming.configuration),
         _word(reversed(merged), "gen_ai.response.model", "llm.model_name", "gen_ai.request.model"),
-        {name: sum(_number(span, *keys) for span in inferences) for name, keys in _TOKENS.items()},
+        {name: _total(merged, inferences, keys) for name, keys in _TOKENS.items()},
         duplicates,
         cut,
     )
@@ -108,6 +108,20 @@ _TOKENS = {
     "input": ("gen_ai.usage.input_tokens", "llm.token_count.prompt", "gen_ai.usage.prompt_tokens"),
     "output": ("gen_ai.usage.output_tokens", "llm.token_count.completion", "gen_ai.usage.completion_tokens"),
 }
+
+
+def _total(spans: Sequence[Span], inferences: Sequence[Span], names: Sequence[str]) -> int:
+    """The tokens of all inferences; one inside another that states tokens, too, is part of them."""
+    numbers = {span.span_id: _number(span, *names) for span in inferences}
+    parents = {span.span_id: span.parent_id or "" for span in spans}
+    return sum(number for name, number in numbers.items() if not any(map(numbers.get, _ancestors(name, parents))))
+
+
+def _ancestors(name: str, parents: Mapping[str, str]) -> Iterator[str]:
+    seen = {name}
+    while (name := parents.get(name, "")) and name not in seen:
+        seen.add(name)
+        yield name
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
