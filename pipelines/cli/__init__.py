@@ -2,6 +2,7 @@
 
 from rankbeam.pipelines.cli import (
     cancel,
+    clicks,
     compare,
     corpora,
     execute,
@@ -28,6 +29,7 @@ from rankbeam.pipelines.cli.group import main
 
 __all__ = [
     "cancel",
+    "clicks",
     "compare",
     "corpora",
     "execute",

@@ -6,6 +6,7 @@ DOCUMENTATION = "https://github.com/rankbeam/rankbeam/blob/main/docs"
 
 GUIDES: Mapping[str, str] = {
     "cancel": "cloud",
+    "clicks": "formats",
     "compare": "statistics",
     "corpora": "corpora",
     "evaluate": "start",

@@ -35,6 +35,12 @@ COLUMN_NAMES: Mapping[str, ColumnNames] = {
         "grade": GRADE_NAMES,
         "subtopic": SUBTOPIC_NAMES,
     },
+    "clicks": {
+        "query_id": QUERY_NAMES,
+        "doc_id": DOC_NAMES,
+        "clicks": ("clicks",),
+        "impressions": ("impressions", "views"),
+    },
     "run": {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "score": SCORE_NAMES},
     "queries": TEXTS,
     "corpus": TEXTS,

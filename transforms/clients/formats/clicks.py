@@ -1,0 +1,92 @@
+"""Clicks of users as judgements: the share of impressions that were clicked becomes a grade, by stated thresholds."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.formats import named, parquet, separated, sources, tables
+from rankbeam.transforms.clients.formats.sources import shown
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.kernels.arrays import BoolArray
+from rankbeam.transforms.records.columns import with_line
+from rankbeam.transforms.records.errors import InputError
+
+ROLE = "clicks"
+COUNTS = pa.schema(
+    [("query_id", pa.string()), ("doc_id", pa.string()), ("clicks", pa.int64()), ("impressions", pa.int64())]
+)
+HEADER = "query-id\tcorpus-id\tscore\n"
+_PARQUET_MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True)
+class ClickGrades:
+    """Judgements made of clicks.
+
+    Attributes:
+        judgements: table of `query_id`, `doc_id` and `grade` (int64), by query and document.
+        too_few: pairs of query and document with fewer impressions than needed, which are left out.
+        by_grade: number of judgements of each grade, from 0.
+    """
+
+    judgements: pa.Table
+    too_few: int
+    by_grade: tuple[int, ...]
+
+    def lines(self) -> Iterator[str]:
+        """The judgements as BEIR's file, line by line."""
+        yield HEADER
+        columns = (self.judgements[name].to_pylist() for name in ("query_id", "doc_id", "grade"))
+        yield from (f"{query}\t{doc}\t{grade}\n" for query, doc, grade in zip(*columns, strict=True))
+
+
+def grades_of(pattern: str, thresholds: Sequence[float], least: int) -> ClickGrades:
+    """Grade every pair of query and document by its share of clicks.
+
+    Args:
+        pattern: CSV or Parquet files, or a table of BigQuery; rows of one pair are added up.
+        thresholds: lowest share of each grade from 1 on, ascending.
+        least: impressions that a pair needs.
+
+    Raises:
+        InputError: a row has more clicks than impressions or a negative number, or no pair has enough impressions.
+    """
+    batches = [batch for path in sources.expand(pattern) for batch in _checked(path)]
+    rows = pa.Table.from_batches(batches, with_line(COUNTS))
+    sums = rows.group_by(["query_id", "doc_id"]).aggregate([("clicks", "sum"), ("impressions", "sum")])
+    sums = sums.sort_by([("query_id", "ascending"), ("doc_id", "ascending")])
+    enough = sums.filter(pc.greater_equal(sums["impressions_sum"], least))
+    if not enough.num_rows:
+        raise InputError(f"no query and document has {least:,} impressions", path=shown(pattern))
+    shares = enough["clicks_sum"].to_numpy() / enough["impressions_sum"].to_numpy()
+    grade = np.array([bisect_right(thresholds, share) for share in shares.tolist()], np.int64)
+    judgements = pa.table({"query_id": enough["query_id"], "doc_id": enough["doc_id"], "grade": grade})
+    by_grade = tuple(np.bincount(grade, minlength=len(thresholds) + 1).tolist())
+    return ClickGrades(judgements, sums.num_rows - enough.num_rows, by_grade)
+
+
+def _checked(path: str) -> Iterator[pa.RecordBatch]:
+    for batch in _read(path):
+        clicks, impressions = (batch[name].to_numpy() for name in ("clicks", "impressions"))
+        _refuse(path, batch, clicks < 0, "has a negative number of clicks")
+        _refuse(path, batch, clicks > impressions, "has more clicks than impressions")
+        yield batch
+
+
+def _read(path: str) -> Iterator[pa.RecordBatch]:
+    schema = with_line(COUNTS)
+    if is_table(path):
+        return tables.read_rows(path, ROLE, schema)
+    if files.read_head(path).startswith(_PARQUET_MAGIC):
+        return parquet.read(path, named.COLUMN_NAMES[ROLE], schema)
+    return separated.read(path, ROLE, schema)
+
+
+def _refuse(path: str, batch: pa.RecordBatch, is_wrong: BoolArray, problem: str) -> None:
+    if is_wrong.any():
+        raise InputError(problem, path=shown(path), line=batch["line"][int(np.argmax(is_wrong))].as_py())
