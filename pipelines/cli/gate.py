@@ -57,7 +57,7 @@ def gate(
         from rankbeam.pipelines.gates import checks as gate_checks
         from rankbeam.pipelines.gates import show as gate_show
         from rankbeam.pipelines.gates.gates import located_gates, name_of, read_gates
-        from rankbeam.pipelines.results.judged_alike import judge_differences
+        from rankbeam.pipelines.results.judge_differences import judge_differences
         from rankbeam.pipelines.show.screen import Screen
         from rankbeam.transforms.clients.storage import files
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from rankbeam.pipelines.compare.scores import Member, partitions_of
 from rankbeam.pipelines.compare.shared import Shared, shared_queries
 from rankbeam.pipelines.results.find import find_baseline, find_run
-from rankbeam.pipelines.results.judged_alike import judge_differences
+from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from rankbeam.pipelines.compare.compare import ComparisonQuestion, compare
 from rankbeam.pipelines.results.find import finished_runs
-from rankbeam.pipelines.results.judged_alike import judge_differences
+from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.statistics.intervals import student_t_quantile
 from rankbeam.transforms.kernels.statistics.monitoring import QUARTER, running_sequences
@@ -94,13 +94,11 @@ def monitored(run: Results, baseline_run_id: str | None = None, alpha: float | N
     if run.execution == baseline.execution or not nights:
         return Monitored(run, baseline, (), ())
     if run.run["dataset_fingerprint"] == baseline.run["dataset_fingerprint"]:
-        return Monitored(
-            run, baseline, tuple(_fixed(run, baseline)), (*_unseen(run), *_judged_otherwise(run, baseline))
-        )
+        return Monitored(run, baseline, tuple(_fixed(run, baseline)), (*_unseen(run), *_judge_changes(run, baseline)))
     level = alpha or settings.get("alpha", ALPHA)
     counted, repeated = _new_samples(nights, baseline)
     changes = tuple(_fresh(run, baseline, counted, repeated, level))
-    doubts = (*_doubts(run, counted, changes), *_judged_otherwise(run, baseline))
+    doubts = (*_doubts(run, counted, changes), *_judge_changes(run, baseline))
     return Monitored(run, baseline, changes, doubts)
 
 
@@ -219,7 +217,7 @@ def _unseen(run: Results) -> Iterator[str]:
         yield "every answer came from the ledger, so changes of services are invisible; set fresh: daily"
 
 
-def _judged_otherwise(run: Results, baseline: Results) -> Iterator[str]:
+def _judge_changes(run: Results, baseline: Results) -> Iterator[str]:
     return judge_differences(run, baseline, _shared(run, baseline))
 
 

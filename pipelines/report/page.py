@@ -21,7 +21,7 @@ from rankbeam.pipelines.report.parameters import heat_maps, parameters
 from rankbeam.pipelines.report.precision_recall import precision_recall
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.sweeps import sweeps
-from rankbeam.pipelines.report.trend import changes, judged_otherwise, trend
+from rankbeam.pipelines.report.trend import changes, judge_changes, trend
 from rankbeam.pipelines.report.usage import used
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import seconds
@@ -51,7 +51,7 @@ def render(results: Results, against: Against | None = None) -> str:
             "comparisons": compare.comparisons(study, metric),
             "trend": trend(study, metric),
             "changes": changes(study, metric),
-            "judged_otherwise": judged_otherwise(study, metric),
+            "judge_changes": judge_changes(study, metric),
             "maps": heat_maps(study, metric, swept_parameters),
             "plots": [drawn for sweep in swept if (drawn := plots.plot(study, sweep, metric)) is not None],
             "slices": coverage.slice_tables(study, metric),

@@ -7,7 +7,7 @@ from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.lines import Curve, LinePlot, line_plot
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.find import finished_runs
-from rankbeam.pipelines.results.judged_alike import judge_differences
+from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.records.errors import InputError
@@ -35,8 +35,8 @@ def changes(study: Study, metric: str) -> list[str]:
     ]
 
 
-def judged_otherwise(study: Study, metric: str) -> list[str]:
-    """The runs before which the judge was asked in other words, or its model changed, a sentence for each."""
+def judge_changes(study: Study, metric: str) -> list[str]:
+    """Changes of the judge from run to run: its prompts or the version of its model, a sentence for each."""
     return [
         f"{run.run_id}: {sentence}"
         for before, run in pairwise(_runs(study.results))

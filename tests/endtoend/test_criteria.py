@@ -75,7 +75,7 @@ def test_a_reworded_criterion_is_marked_wherever_runs_are_compared(tmp_path: Pat
     evaluated(tmp_path, server, "r1", CRITERIA, "Tone", "Current")
     evaluated(tmp_path, server, "r2", CRITERIA | {"Tone": {"question": "Is it rude?"}}, "Tone", "Current")
     evaluated(tmp_path, server, "r3", CRITERIA | {"Tone": {"question": "Is it rude?"}}, "Tone", "Current")
-    out, mark = str(tmp_path / "out"), "the judge was asked in other words"
+    out, mark = str(tmp_path / "out"), "the prompts of the judge differ"
     gates = tmp_path / "gates.yaml"
     gates.write_text("gates: [{metric: Criterion(Tone), value: difference, at_least: -1.0}]\n")
     for before, run, is_marked in (("r1", "r2", True), ("r2", "r3", False)):

@@ -1,19 +1,19 @@
-"""Differences between the judges of two runs: verdicts by another wording or model version are not alike."""
+"""Differences between the judges of two runs: verdicts by other prompts or versions of a model do not compare."""
 
 from collections.abc import Iterable, Iterator
 
 from rankbeam.pipelines.results.run import Results
 
 _DIFFERENCES = {
-    "prompt_hash": "the judge was asked in other words (another question, scale, examples or version of the prompt)",
-    "model_version": "the judge's model has another version",
+    "prompt_hash": "the prompts of the judge differ (question, scale, examples or version)",
+    "model_version": "the versions of the judge's model differ",
 }
 
 
 def judge_differences(run: Results, other: Results, metrics: Iterable[str]) -> Iterator[str]:
-    """Sentences that name the metrics of both runs whose verdicts come from another wording or another model version.
+    """Sentences that name the metrics whose verdicts come from other prompts, or another version of the model.
 
-    Runs that do not say what their judge was asked are left out.
+    Nothing is said of runs whose tables lack the prompts.
     """
     if not run.judge_quality or not other.judge_quality:
         return
