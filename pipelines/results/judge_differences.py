@@ -13,7 +13,7 @@ _DIFFERENCES = {
 def judge_differences(run: Results, other: Results, metrics: Iterable[str]) -> Iterator[str]:
     """Sentences that name the metrics whose verdicts come from other prompts, or another version of the model.
 
-    Nothing is said of runs whose tables lack the prompts.
+    A run whose tables lack the prompts is left out.
     """
     if not run.judge_quality or not other.judge_quality:
         return

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.answering import model, write_experiment
 from support.cli import rankbeam
@@ -51,6 +53,24 @@ def test_each_version_is_paid_once_and_runs_of_different_ones_are_marked(tmp_pat
     assert "ContextRelevance@2, Faithfulness are not quite comparable with run r1" in versions.stderr
     assert "comparable" not in alike.stderr
     assert "ContextRelevance@2 is not quite comparable with run r4" in examples.stderr
+
+
+def test_another_version_of_the_model_is_marked(tmp_path: Path, server: Standin) -> None:
+    for run_id in ("r1", "r2"):
+        calls_of(tmp_path, server, run_id)
+    files = (tmp_path / "out").rglob("*.parquet")
+    (path,) = (path for path in files if "judge_quality" in str(path) and "r2" in path.relative_to(tmp_path).as_posix())
+    table = pq.read_table(path)
+    place = table.schema.get_field_index("model_version")
+    versions = [
+        f"{version}-new" if step == "grade" else version
+        for step, version in zip(table["step"].to_pylist(), table["model_version"].to_pylist(), strict=True)
+    ]
+    pq.write_table(table.set_column(place, table.schema.field(place), pa.array(versions, pa.string())), path)
+    compared = rankbeam("compare", str(tmp_path / "out"), "--run-id", "r2", "--baseline-run-id", "r1")
+    assert "ContextRelevance@2 is not quite comparable with run r1" in compared.stderr
+    assert "the versions of the judge's model differ" in compared.stderr
+    assert "Faithfulness" not in compared.stderr
 
 
 def quality(folder: Path, run_id: str) -> list[dict[str, Any]]:
