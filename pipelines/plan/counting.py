@@ -6,11 +6,13 @@ items ─► steps taken with ledger answers and imagined ones: fewest calls, mo
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown
 from rankbeam.transforms.judge.rehearsal import LEAST, MOST, Guess, Recall, imagined_text, items_of, rehearsed_together
+from rankbeam.transforms.judge.steps.criterion import CriterionStep, instructions_of
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
@@ -30,6 +32,9 @@ KNOWN = "known items"
 
 Unknown = Mapping[int, tuple[int, int]]
 """Source and number of contexts of each configuration whose ranking may be unknown so far."""
+
+Criteria = Mapping[tuple[str, str, str], str]
+"""The name of each criterion's step in tables, by what its prompt says to judge."""
 
 
 class Step(NamedTuple):
@@ -96,6 +101,7 @@ class KnownAnswers:
         self._lookup, self._work = lookup, work
         self._outcomes: dict[str, Any] = {}
         self._looked: set[str] = set()
+        self._criteria = _criteria(work)
         self.seen: dict[Step, StepTotals] = {}
 
     def recall(self, calls: Sequence[Call]) -> Mapping[str, Any]:
@@ -109,7 +115,7 @@ class KnownAnswers:
                 continue  # the run calls again
             self._outcomes[entry.key] = outcome
             if entry.tokens.total:
-                step, size = measured(new[entry.key], MOST, is_known=True)
+                step, size = measured(new[entry.key], MOST, self._criteria, is_known=True)
                 self.seen[step] = self.seen.get(step, NOT_SEEN).plus(StepTotals(1, size.characters, entry.tokens))
         return self._outcomes
 
@@ -145,7 +151,7 @@ def _number(key: str) -> int:
 
 def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unknown: Unknown) -> CallCounts:
     counts, known = CallCounts(), KnownAnswers(lookup, work)
-    texts, most_tokens = [], _most_tokens(work)
+    texts, most_tokens, criteria = [], _most_tokens(work), _criteria(work)
     for call in _distinct(work, [with_imagined(item, _ONE_CLAIM, unknown) for item in items], _ONE_CLAIM, known.recall):
         if call.key not in known.recall(()):
             counts.largest[call.service] = max(most_tokens(call), counts.largest.get(call.service, 0))
@@ -153,12 +159,12 @@ def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unkno
         imagined = [with_imagined(item, guess, unknown) for item in items]
         texts.append(sum(len(item.passages) + len(item.systems) for item in imagined))
         for call in _distinct(work, imagined, guess, known.recall):
-            step, size = measured(call, guess, is_known=call.key in known.recall(()))
+            step, size = measured(call, guess, criteria, is_known=call.key in known.recall(()))
             sizes[step][_number(call.key or "0")] = size
         if guess is MOST:
             for alone in _alone(work):
                 for call in _distinct(alone, imagined, guess, known.recall):
-                    counts.apart[Step(call.service, Prompt.parse(call.payload).step)] += 1
+                    counts.apart[_step(call, Prompt.parse(call.payload), criteria)] += 1
     counts.texts = (min(texts), max(texts))
     counts.seen = known.seen
     counts.unknown = sum(_is_unknown(item, unknown) for item in items)
@@ -230,14 +236,28 @@ def _is_unknown(item: Item, unknown: Unknown) -> bool:
     return any(system.failed and system.configuration in unknown for system in item.systems)
 
 
-def measured(call: Call, guess: Guess, *, is_known: bool) -> tuple[Step, CallSize]:
-    """The step of a call, and its size."""
+def _criteria(work: EvaluateAnswers) -> Criteria:
+    criteria = (metric.criterion for metrics in work.metrics.values() for metric in metrics)
+    return {instructions_of(criterion): criterion.step for criterion in criteria if criterion is not None}
+
+
+def _step(call: Call, prompt: Prompt, criteria: Criteria) -> Step:
+    if prompt.step != CriterionStep.name:
+        return Step(call.service, prompt.step)
+    values = (prompt.values["criterion"], prompt.values["verdicts"], prompt.values["examples"])
+    return Step(call.service, criteria.get(values, prompt.step))
+
+
+def measured(
+    call: Call, guess: Guess, criteria: Criteria = MappingProxyType({}), *, is_known: bool
+) -> tuple[Step, CallSize]:
+    """The step of a call, that of a criterion by its name, and its size."""
     prompt = Prompt.parse(call.payload)
     rendered = prompt.rendered()
     step = step_of(prompt.step)
     embeds = step is not None and step.embeds
     characters = len(prompt.values["text"]) if embeds else len(rendered.system) + len(rendered.user)
-    return Step(call.service, prompt.step), CallSize(is_known, characters, _output(prompt, guess))
+    return _step(call, prompt, criteria), CallSize(is_known, characters, _output(prompt, guess))
 
 
 def _output(prompt: Prompt, guess: Guess) -> float:

@@ -1,5 +1,7 @@
 """Criteria of the user's own from the YAML to tables, gates and comparisons; what is bought once and what again."""
 
+import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,26 @@ def test_a_criterion_is_a_metric_and_only_what_is_asked_differently_is_paid_agai
     hashes = [{row["step"]: row["prompt_hash"] for row in rows} for rows in tables]
     assert hashes[0]["criterion:Tone"] != hashes[1]["criterion:Tone"]
     assert hashes[0]["criterion:Current"] == hashes[1]["criterion:Current"] != hashes[0]["criterion:Tone"]
+
+
+def test_the_plan_counts_the_calls_of_each_criterion(tmp_path: Path, server: Standin) -> None:
+    path = write_experiment(
+        tmp_path, model(server, "openai"), {}, judge={"service": "m", "criteria": CRITERIA, "repeat_share": 0.0},
+        metrics=["Tone", "Current@1", "Current"],
+    )  # fmt: skip
+
+    def steps(key: str) -> dict[str, int]:
+        done = rankbeam("plan", path, "--format", "json")
+        assert done.status == 0, done.stderr
+        (pool,) = json.loads(done.stdout)["models"]
+        return {step["step"]: int(step[key][1] if key == "calls" else step[key]) for step in pool["steps"]}
+
+    before = steps("calls")
+    assert set(before) == {"answer", "criterion:Tone", "criterion:Current"}
+    assert rankbeam("evaluate", path, "--run-id", "r").status == 0
+    verdicts = Counter(row["step"] for row in Results(str(tmp_path / "out"), "r").table("verdicts").to_pylist())
+    assert {step: before[step] for step in verdicts} == verdicts
+    assert steps("ledger_hits") == steps("calls") == before
 
 
 def test_a_reworded_criterion_is_marked_wherever_runs_are_compared(tmp_path: Path, server: Standin) -> None:

@@ -81,16 +81,17 @@ def _question(criterion: Criterion, case: JudgedCase, context: str | None) -> Ju
     if "contexts" in criterion.about:
         texts += [{"id": f"context {rank}", "text": text} for rank, text in enumerate(case.contexts, start=1)]
     judged = next((of_case[part] for part in ("context", "answer", "reference") if part in criterion.about), None)
-    return JudgeQuestion(criterion.step, (judged or case.query, *_instructions(criterion), json.dumps(texts)))
+    return JudgeQuestion(criterion.step, (judged or case.query, *instructions_of(criterion), json.dumps(texts)))
 
 
-def _instructions(criterion: Criterion) -> tuple[str, str, str]:
+def instructions_of(criterion: Criterion) -> tuple[str, str, str]:
+    """The values of the prompt that say what to judge: criterion, verdicts and examples."""
     return criterion.question, _BETWEEN.join(word for word, _ in criterion.levels), criterion.examples
 
 
 def template_of(criterion: Criterion, template: Template) -> Template:
     """The template with the criterion's own words, whose hash tells criteria apart in tables; it is never filled in."""
-    return replace(template, text="\n".join((template.text, *_instructions(criterion), *criterion.about)))
+    return replace(template, text="\n".join((template.text, *instructions_of(criterion), *criterion.about)))
 
 
 class CriterionStep(JudgeStep):
