@@ -3,7 +3,7 @@
 Tables of BigQuery are left to the run: reading them here would be paid for.
 """
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place
@@ -20,6 +20,7 @@ from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.judging.criteria import Criterion, statements_of
 from rankbeam.transforms.records.slices import attributes_of
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -84,6 +85,27 @@ def attributes_in(queries: str | None, names: Set[str]) -> set[str] | None:
             if names <= known:
                 return known
     return known
+
+
+def wrong_rubrics(located: Located, criteria: Iterable[Criterion], queries: str | None) -> Iterator[InputError]:
+    """Wrong rubrics: an attribute that no query has, or a value that is not a list of statements."""
+    named = {criterion.rubrics: criterion.name for criterion in criteria if criterion.rubrics is not None}
+    if not named or queries is None or is_table(queries):
+        return
+    known: set[str] = set()
+    for path in sources.expand(queries):
+        for entry in texts.read_entries(path, "queries"):
+            known |= entry.attributes.keys()
+            for attribute in named.keys() & entry.attributes.keys():
+                try:
+                    statements_of(entry.attributes[attribute])
+                except ValueError as error:
+                    yield InputError(f"{attribute} {error}", path=path, line=entry.line)
+                    return
+    for attribute in named.keys() - known:
+        hint = did_you_mean(attribute, known) if known else "they have no attributes"
+        place = ("judge", "criteria", named[attribute], "rubrics", "attribute")
+        yield located.error(place, f"no query has the attribute {attribute!r}; {hint}")
 
 
 def missing_inputs(located: Located, model: ExperimentModel, sources: Sequence[PlannedSource]) -> Iterator[InputError]:

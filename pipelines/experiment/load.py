@@ -124,6 +124,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         )
         if model.dataset.conversations:
             unusable += dataset_checks.requests_without_history(located, expanded.sources, queries)
+        unusable += dataset_checks.wrong_rubrics(located, criteria.values(), queries)
         answers = None if model.dataset.answers is None else model.dataset.answers.attribute
         unusable += dataset_checks.unknown_attributes(
             located, model.slices, model.statistics.cluster, expanded.templates, queries, answers

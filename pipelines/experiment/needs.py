@@ -9,6 +9,7 @@ from rankbeam.pipelines.experiment.grid.components import ANSWERS
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.people import problem_of_labels
+from rankbeam.transforms.judge.steps.criterion import ALL
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
@@ -35,6 +36,9 @@ def unmet(
         if Need.SAMPLES in metric.definition.needs and not _sampled(cells):
             problem = "compares several answers of one model; ask for them: generate: {samples: 3}"
             yield located.error(("metrics", position), f"{metric} {problem}")
+        if metric.criterion is not None and metric.criterion.pairs is not None:
+            for problem in _of_pairs(model, metric.criterion.pairs, cells):
+                yield located.error(("metrics", position), f"{metric} {problem}")
     if judged and dataset.get("queries") is None:
         yield located.error(("dataset", "queries"), "is missing; the judge reads the queries")
     if judged or any(cell.generator is not None for cell in cells):
@@ -55,6 +59,18 @@ def _answering(located: Located) -> bool:
 def _sampled(cells: Sequence[Cell]) -> bool:
     """Return whether a configuration asks its model more than once."""
     return any(cell.generator is not None and cell.generator.parameters.samples > 1 for cell in cells)
+
+
+def _of_pairs(model: ExperimentModel, pairs: str, cells: Sequence[Cell]) -> Iterator[str]:
+    """Problems of a criterion that compares answers, to be printed after the metric's name."""
+    answered = [cell.name for cell in cells if cell.generator is not None or cell.retriever.role == ANSWERS]
+    baseline = model.baseline or next((cell.name for cell in cells), None)
+    if len(answered) < 2:
+        yield "compares answers of several configurations, and there are not two that have answers"
+    elif pairs != ALL and baseline not in answered:
+        yield f"compares with the baseline, and {baseline!r} has no answers; name another under baseline:"
+    if model.race is not None:
+        yield "compares configurations with each other, and a race drops some; take one of them out"
 
 
 def _of_rankings(located: Located, dataset: Mapping[str, object], metrics: Sequence[Metric]) -> Iterator[InputError]:

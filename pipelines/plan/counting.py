@@ -33,8 +33,8 @@ KNOWN = "known items"
 Unknown = Mapping[int, tuple[int, int]]
 """Source and number of contexts of each configuration whose ranking may be unknown so far."""
 
-Criteria = Mapping[tuple[str, str, str], str]
-"""The name of each criterion's step in tables, by what its prompt says to judge."""
+Criteria = Mapping[tuple[tuple[str, str, str], frozenset[str]], str]
+"""The name of each criterion's step in tables, by its instructions and the names of its texts."""
 
 
 class Step(NamedTuple):
@@ -238,14 +238,16 @@ def _is_unknown(item: Item, unknown: Unknown) -> bool:
 
 def _criteria(work: EvaluateAnswers) -> Criteria:
     criteria = (metric.criterion for metrics in work.metrics.values() for metric in metrics)
-    return {instructions_of(criterion): criterion.step for criterion in criteria if criterion is not None}
+    return {(instructions_of(one), frozenset(one.texts)): one.step for one in criteria if one is not None}
 
 
 def _step(call: Call, prompt: Prompt, criteria: Criteria) -> Step:
     if prompt.step != CriterionStep.name:
         return Step(call.service, prompt.step)
-    values = (prompt.values["criterion"], prompt.values["verdicts"], prompt.values["examples"])
-    return Step(call.service, criteria.get(values, prompt.step))
+    values = prompt.values
+    texts = frozenset("contexts" if text["id"].startswith("context ") else text["id"] for text in values["texts"])
+    instructions = (values["criterion"], values["verdicts"], values["examples"])
+    return Step(call.service, criteria.get((instructions, texts), prompt.step))
 
 
 def measured(

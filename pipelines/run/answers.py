@@ -135,7 +135,8 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
     prompts |= {criterion.step: template_of(criterion, prompts[CriterionStep.name]) for criterion in criteria}
     asking = Judge(judge, prompts, embedder, judging.max_output_tokens)
     labels = NO_LABELS if judging.labels is None else read_labels(judging.labels)
-    return EvaluateAnswers(answering, asking, metrics, judging.samples, judging.repeat_share, labels)
+    baseline = experiment.evaluation.baseline
+    return EvaluateAnswers(answering, asking, metrics, judging.samples, judging.repeat_share, labels, baseline)
 
 
 def contexts_wanted(work: EvaluateAnswers) -> dict[int, int | None]:

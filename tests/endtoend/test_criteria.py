@@ -11,6 +11,7 @@ from support.cli import rankbeam
 from support.standins import Standin, serve
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.labels import text_hash
 
 CRITERIA: dict[str, Any] = {
     "Tone": {"question": "Is it polite?"},
@@ -40,6 +41,13 @@ def evaluated(folder: Path, server: Standin, run_id: str, criteria: dict[str, An
 def values(folder: Path, run_id: str, metric: str) -> dict[str, float]:
     rows = Results(str(folder / "out"), run_id).table("query_metrics").to_pylist()
     return {row["query_id"]: value["value"] for row in rows for value in row["metrics"] if value["metric"] == metric}
+
+
+def steps_planned(path: str, key: str) -> dict[str, int]:
+    done = rankbeam("plan", path, "--format", "json")
+    assert done.status == 0, done.stderr
+    (pool,) = json.loads(done.stdout)["models"]
+    return {step["step"]: int(step[key][1] if key == "calls" else step[key]) for step in pool["steps"]}
 
 
 def test_a_criterion_is_a_metric_and_only_what_is_asked_differently_is_paid_again(
@@ -78,19 +86,73 @@ def test_the_plan_counts_the_calls_of_each_criterion(tmp_path: Path, server: Sta
         tmp_path, model(server, "openai"), {}, judge={"service": "m", "criteria": CRITERIA, "repeat_share": 0.0},
         metrics=["Tone", "Current@1", "Current"],
     )  # fmt: skip
-
-    def steps(key: str) -> dict[str, int]:
-        done = rankbeam("plan", path, "--format", "json")
-        assert done.status == 0, done.stderr
-        (pool,) = json.loads(done.stdout)["models"]
-        return {step["step"]: int(step[key][1] if key == "calls" else step[key]) for step in pool["steps"]}
-
-    before = steps("calls")
+    before = steps_planned(path, "calls")
     assert set(before) == {"answer", "criterion:Tone", "criterion:Current"}
     assert rankbeam("evaluate", path, "--run-id", "r").status == 0
     verdicts = Counter(row["step"] for row in Results(str(tmp_path / "out"), "r").table("verdicts").to_pylist())
     assert {step: before[step] for step in verdicts} == verdicts
-    assert steps("ledger_hits") == steps("calls") == before
+    assert steps_planned(path, "ledger_hits") == steps_planned(path, "calls") == before
+
+
+def test_rubrics_and_pairs_from_the_plan_to_wins_and_losses(tmp_path: Path, server: Standin) -> None:
+    answered = {"service": "m", "contexts": 3}
+    criteria = {
+        "Complies": {"rubrics": {"attribute": "rubrics"}, "about": ["answer"]},
+        "Preference": {"question": "Which answer is better?", "pairs": "baseline"},
+        "Best": {"question": "Which answer is better?", "about": ["answer"], "pairs": "all"},
+    }
+    path = write_experiment(
+        tmp_path, model(server, "openai"), {}, baseline="one",
+        judge={"service": "m", "criteria": criteria, "repeat_share": 0},
+        configurations=[
+            {"name": name, "retriever": {"type": "bm25"}, "top_k": 5, "generate": answered | {"contexts": contexts}}
+            for name, contexts in (("one", 1), ("two", 2), ("three", 3))
+        ],
+        metrics=list(criteria),
+    )  # fmt: skip
+    queries = tmp_path / "queries.jsonl"
+    rows = [json.loads(line) for line in queries.read_text().splitlines()]
+    statements = {row["_id"]: [f"It names {number}." for number in range(place % 4)] for place, row in enumerate(rows)}
+    for row in rows:
+        row["rubrics"] = statements[row["_id"]]
+    queries.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    before = steps_planned(path, "calls")
+    done = rankbeam("evaluate", path, "--run-id", "r")
+    assert done.status == 0, done.stderr
+    results = Results(str(tmp_path / "out"), "r")
+    verdicts = results.table("verdicts").to_pylist()
+    bought = Counter(row["step"] for row in verdicts)
+    assert {step: bought[step] for step in before if step != "answer"} == {
+        step: count for step, count in before.items() if step != "answer"
+    }
+    paid = server.stats().calls
+    assert rankbeam("evaluate", path, "--run-id", "again").status == 0
+    assert server.stats().calls == paid
+
+    names = {row["config_id"]: row["name"] for row in results.configurations}
+    values = {
+        (names[row["config_id"]], value["metric"], row["query_id"]): (value["value"], value["reason"])
+        for row in results.table("query_metrics").to_pylist()
+        for value in row["metrics"]
+    }
+    for (_, metric, query), (value, reason) in values.items():
+        if metric == "Criterion(Complies)":
+            assert (value is None, reason) == ((True, "no_rubrics") if not statements[query] else (False, None))
+        elif metric == "Criterion(Preference)":
+            assert value in (-1.0, 0.0, 1.0)
+        else:
+            assert value in (-1.0, -0.5, 0.0, 0.5, 1.0)
+    assert {values["one", "Criterion(Preference)", query][0] for query in statements} == {0.0}
+    for row in results.table("comparisons").to_pylist():
+        if row["metric"] == "Criterion(Preference)":
+            signs = [values[names[row["config_id"]], row["metric"], query][0] for query in statements]
+            counts = [signs.count(sign) for sign in (1.0, 0.0, -1.0)]
+            assert [row["wins"], row["ties"], row["losses"]] == counts
+            assert row["difference"] == pytest.approx((counts[0] - counts[2]) / len(signs))
+    judged = {row["left_hash"] for row in verdicts if row["step"] == "criterion:Complies"}
+    assert judged == {text_hash(text) for texts in statements.values() for text in texts}
+    assert "the verdict changed with the order of the answers in" in done.stderr
 
 
 def test_a_reworded_criterion_is_marked_wherever_runs_are_compared(tmp_path: Path, server: Standin) -> None:

@@ -1,7 +1,7 @@
 """Criteria of the user's own: scales, names, and the value of every query, whatever is absent."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -15,6 +15,7 @@ from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_judged
 from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.quality import Quality, StepQuality
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.judge.work import EvaluateAnswers
@@ -22,13 +23,15 @@ from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.generation import Generation
-from rankbeam.transforms.records.judging.criteria import PARTS, Criterion, levels_of
+from rankbeam.transforms.records.judging.criteria import PARTS, PREFERENCES, Criterion, levels_of, statements_of
+from rankbeam.transforms.records.judging.evaluated import Evaluated
 from rankbeam.transforms.records.judging.items import Gold, Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import Reply
 
 READER, JUDGE = Model("reader", "extractive", Extractive()), Model("judge", "lexical", Lexical())
 ANSWER = "Owners pay [1]."
+ABOUT_PAIRS = (("query", "answer"), ("answer",), ("reference", "answer", "query"))
 SCALES = ("0..3", "1..2", {"yes": 1, "no": 0}, {"good": 1.0, "fair": 0.25, "bad": 0.0, "awful": 0.0})
 
 
@@ -78,6 +81,20 @@ def test_what_is_no_scale_is_refused(scale: Any, problem: str) -> None:
         levels_of(scale)
 
 
+@pytest.mark.parametrize("text", ["[1, 2]", '{"a": "b"}', '["a", ["b"]]', "[a", "{a"])
+def test_what_is_no_list_of_statements_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="list of strings"):
+        statements_of(text)
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="[{"))))
+def test_statements_are_read_from_a_list_and_from_lines(statements: list[str]) -> None:
+    clean = [statement for statement in dict.fromkeys(map(str.strip, statements)) if statement]
+    assert list(statements_of(json.dumps(statements))) == clean
+    single = [statement for statement in clean if len(statement.splitlines()) == 1]
+    assert list(statements_of("\n".join(single))) == single
+
+
 @pytest.mark.parametrize("name", ["Criterion", "Criterion(a b)", "Criterion(Tone,Ads)", "Criterion()"])
 def test_a_metric_names_one_criterion(name: str) -> None:
     with pytest.raises(InputError, match="name of one criterion"):
@@ -103,7 +120,9 @@ def outcome(call: Call) -> Reply:
     return Reply(Stored(json.dumps({"reason": "r", "verdict": verdict}), STOP, model_version="m").written())
 
 
-def expected(criterion: Criterion, contexts: list[str], reference: str | None, cutoff: int | None) -> float | str:
+def expected(
+    criterion: Criterion, contexts: list[str], reference: str | None, cutoff: int | None, rubrics: list[str] | None
+) -> float | str:
     """Plain Python of a criterion's value."""
     about, shown = criterion.about, contexts[:cutoff]
     if "reference" in about and reference is None:
@@ -112,14 +131,18 @@ def expected(criterion: Criterion, contexts: list[str], reference: str | None, c
         return "no_answer"
     if not shown and ("context" in about or "contexts" in about):
         return "no_contexts"
+    if criterion.rubrics and not rubrics:
+        return "no_rubrics"
     values = []
-    for context in shown if "context" in about else [""]:
-        texts = {"query": "who?", "answer": ANSWER, "reference": reference or "", "context": context}
-        parts = [(part, texts[part]) for part in about if part != "contexts"]
-        if "contexts" in about:
-            parts += [(f"context {rank}", text) for rank, text in enumerate(shown, start=1)]
-        words = [word for word, _ in criterion.levels]
-        values.append(dict(criterion.levels)[verdict_on(criterion.question, words, parts)])
+    for statement in rubrics if criterion.rubrics else [""]:
+        for context in shown if "context" in about else [""]:
+            texts = {"query": "who?", "answer": ANSWER, "reference": reference or "", "context": context}
+            parts = [("statement", statement)] if criterion.rubrics else []
+            parts += [(part, texts[part]) for part in about if part != "contexts"]
+            if "contexts" in about:
+                parts += [(f"context {rank}", text) for rank, text in enumerate(shown, start=1)]
+            words = [word for word, _ in criterion.levels]
+            values.append(dict(criterion.levels)[verdict_on(criterion.question, words, parts)])
     return sum(values) / len(values)
 
 
@@ -130,11 +153,19 @@ def test_every_value_is_that_of_plain_python_whatever_is_absent(data: st.DataObj
         st.lists(parts.filter(lambda about: not {"context", "contexts"} <= set(about)), min_size=1, max_size=3)
     )
     criteria = [
-        Criterion(f"C{number}", f"question {number}?", tuple(about), levels_of(data.draw(st.sampled_from(SCALES))))
+        Criterion(
+            f"C{number}",
+            f"question {number}?",
+            tuple(about),
+            levels_of(data.draw(st.sampled_from(SCALES))),
+            rubrics=data.draw(st.sampled_from([None, "rules"])),
+        )
         for number, about in enumerate(abouts)
     ]
     contexts = [f"context text {number}" for number in range(data.draw(st.integers(0, 3)))]
     reference = data.draw(st.sampled_from([None, "Owners pay."]))
+    rubrics = data.draw(st.sampled_from([None, [], ["It is short."], ["It is short.", "It names a payer."]]))
+    attributes = {"other": "x"} if rubrics is None else {"rules": json.dumps(rubrics)}
     metrics = []
     for criterion in criteria:
         metric = JudgedMetric(f"Criterion({criterion.name})", criterion=criterion)
@@ -143,19 +174,70 @@ def test_every_value_is_that_of_plain_python_whatever_is_absent(data: st.DataObj
         cutoff = data.draw(st.sampled_from([None, 1, 2])) if takes_cutoff else None
         metrics.append(JudgedMetric(metric.name, cutoff, criterion=criterion))
     passages = tuple(Passage(f"d{number}", text) for number, text in enumerate(contexts))
-    item = Item("q", "who?", {}, passages, (System(0, tuple(range(len(contexts)))),), Gold(reference))
+    item = Item("q", "who?", attributes, passages, (System(0, tuple(range(len(contexts)))),), Gold(reference))
     generation = Generation("reader", "{query} {contexts}", contexts=5)
     work = EvaluateAnswers({0: Answering(READER, generation)}, Judge(JUDGE, shipped()), {0: tuple(metrics)})
     values = {value.metric: value.reason if value.value is None else value.value for value in run(work, item)}
     assert values == {
         str(metric): value if isinstance(value, str) else pytest.approx(value)
         for metric in metrics
-        for value in [expected(metric.criterion, contexts, reference, metric.cutoff)]
+        for value in [expected(metric.criterion, contexts, reference, metric.cutoff, rubrics)]
     }
 
 
+@given(st.data())
+def test_pairs_are_compared_in_both_orders_and_only_a_verdict_of_both_counts(data: st.DataObject) -> None:
+    answer = st.sampled_from(["Owners pay.", "Tenants pay.", "Nobody pays.", None, "failed"])
+    answers = data.draw(st.lists(answer, min_size=1, max_size=4))
+    kind, about = data.draw(st.sampled_from(["baseline", "all"])), data.draw(st.sampled_from(ABOUT_PAIRS))
+    baseline = data.draw(st.integers(0, len(answers) - 1))
+    reference = data.draw(st.sampled_from([None, "Owners pay."]))
+    criterion = Criterion("Better", "which?", about, PREFERENCES, pairs=kind)
+    systems = [
+        System(place, (), answer=None if answer == "failed" else answer, problem="lost" if answer == "failed" else None)
+        for place, answer in enumerate(answers)
+    ]
+    metric = JudgedMetric("Criterion(Better)", criterion=criterion)
+    generation = Generation("reader", "{query} {contexts}", contexts=5)
+    work = EvaluateAnswers(
+        dict.fromkeys(range(len(answers)), Answering(READER, generation)), Judge(JUDGE, shipped()),
+        dict.fromkeys(range(len(answers)), (metric,)), baseline=baseline,
+    )  # fmt: skip
+    evaluated = evaluated_of(work, Item("q", "who?", {}, (), tuple(systems), Gold(reference)))
+
+    def preferred(first: str, second: str) -> float:
+        texts = {"query": "who?", "reference": reference or "", "answer 1": first, "answer 2": second}
+        words = [word for word, _ in PREFERENCES]
+        return dict(PREFERENCES)[verdict_on("which?", words, [(name, texts[name]) for name in criterion.texts])]
+
+    changed = set()
+    for place, answer in enumerate(answers):
+        (value,) = [value for value in evaluated.values if value.configuration == place]
+        others = [baseline] if kind == "baseline" else [other for other in range(len(answers)) if other != place]
+        rivals = [answers[other] for other in others]
+        if "reference" in about and reference is None:
+            assert value.reason == "no_reference"
+        elif answer == "failed" or (answer is not None and "failed" in rivals):
+            assert value.error is not None
+        elif answer is None or None in rivals or not rivals:
+            assert (value.value, value.reason) == (None, "no_answer")
+        else:
+            both = [(rival, preferred(answer, str(rival)), preferred(str(rival), answer)) for rival in rivals]
+            counted = [one if one == -other and rival != answer else 0.0 for rival, one, other in both]
+            assert value.value == pytest.approx(sum(counted) / len(counted))
+            changed |= {frozenset((answer, rival)) for rival, one, other in both if rival != answer and one != -other}
+    counts = Quality.of(evaluated).steps.get("criterion:Better", StepQuality())
+    assert counts.changed == len(changed) <= counts.pairs
+    assert counts.items == 2 * counts.pairs
+
+
 def run(work: EvaluateAnswers, item: Item) -> Any:
-    """The values of an item; the number of calls is one that was foreseen."""
+    """The values of an item."""
+    return evaluated_of(work, item).values
+
+
+def evaluated_of(work: EvaluateAnswers, item: Item) -> Evaluated:
+    """The results of an item; the number of calls is one that was foreseen."""
     keys: set[str | None] = set()
     steps = work.steps(item)
     try:
@@ -165,4 +247,4 @@ def run(work: EvaluateAnswers, item: Item) -> Any:
             calls = steps.send([work.read(call, outcome(call)) for call in calls])
     except StopIteration as end:
         assert len(keys) in work.calls(item)
-        return end.value.values
+        return cast(Evaluated, end.value)

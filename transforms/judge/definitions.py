@@ -124,14 +124,15 @@ class CriterionDefinition(JudgedDefinition):
         """The value of one query; contexts are cut here."""
         ((name, of),) = self.inputs.items()
         levels = arguments[name]
-        return self.kernel(levels[:cutoff] if of.per_context and not isinstance(levels, Undefined) else levels)
+        return self.kernel(levels[..., :cutoff] if of.per_context and not isinstance(levels, Undefined) else levels)
 
 
 @cache
 def definition_of(criterion: Criterion | None) -> JudgedDefinition:
     """The definition of a criterion's metric."""
-    reasons = (Undefined.NO_ANSWER, Undefined.NO_CONTEXTS, Undefined.NO_REFERENCE)
-    return CriterionDefinition(kernels.criterion_value, reasons, criterion=criterion)
+    reasons = (Undefined.NO_ANSWER, Undefined.NO_CONTEXTS, Undefined.NO_REFERENCE, Undefined.NO_RUBRICS)
+    lowest = -1.0 if criterion is not None and criterion.pairs else 0.0
+    return CriterionDefinition(kernels.criterion_value, reasons, lowest, criterion=criterion)
 
 
 _U = Undefined

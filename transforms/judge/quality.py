@@ -12,6 +12,7 @@ from typing import Any
 
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import Claim, ClaimsStep
+from rankbeam.transforms.judge.steps.criterion import CriterionStep, in_both_orders
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.kernels.statistics.agreement import pair_agreement, value_variance
 from rankbeam.transforms.records.judging.evaluated import Evaluated, Judgement
@@ -33,6 +34,8 @@ class StepQuality:
     known: Mapping[str, str | None] = field(default_factory=dict)
     claims: int = 0
     unplaced: int = 0
+    pairs: int = 0  # of answers that were compared in both orders
+    changed: int = 0  # of them, those whose verdict changed with the order
 
     def merge(self, other: "StepQuality") -> "StepQuality":
         """Both together."""
@@ -48,6 +51,8 @@ class StepQuality:
             {**self.known, **other.known},
             self.claims + other.claims,
             self.unplaced + other.unplaced,
+            self.pairs + other.pairs,
+            self.changed + other.changed,
         )
 
 
@@ -70,6 +75,9 @@ class Quality:
                 items[judgement.step, judgement.texts, judgement.items].append(judgement)
         for (step, _, _), judgements in items.items():
             steps[step] = steps[step].merge(_of_item(judgements))
+        for step in [step for step in steps if step.startswith(f"{CriterionStep.name}:")]:
+            pairs, changed = in_both_orders(one for one in evaluated.judgements if one.step == step)
+            steps[step] = replace(steps[step], pairs=pairs, changed=changed)
         is_doubtful = any(value.reason == Undefined.REFERENCE_REFUSES for value in evaluated.values)
         return cls(dict(steps), int(is_doubtful))
 

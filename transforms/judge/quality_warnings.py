@@ -57,6 +57,10 @@ def notes_of(quality: Quality) -> Iterator[str]:
     if claims.unplaced:
         what = f"{claims.unplaced:,} of {claims.claims:,} claims quote words that are not in their text"
         yield f"{what}; they count, and have no place in it"
+    for step, counted in sorted(quality.steps.items()):
+        if counted.changed:
+            what = f"{step}: the verdict changed with the order of the answers in {counted.changed:,} of"
+            yield f"{what} {counted.pairs:,} pairs; these count as ties"
 
 
 def mixed_versions(rows: Sequence[Row]) -> str:

@@ -184,7 +184,7 @@ def _verdicts(judgement: Judgement) -> Iterator[tuple[str | None, Row]]:
         yield None, {"verdict": step.known_class(judgement.said), "grade": None, "reason": None}
         return
     verdicts = step.verdicts(judgement.said)
-    items = [None] * len(verdicts) if step.items is None else judgement.items
+    items = judgement.items or [None] * len(verdicts)
     for item, one in zip(items, verdicts, strict=True):
         yield item, {"verdict": one.verdict, "grade": one.grade, "reason": one.reason}
 

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rankbeam.transforms.judge.definitions import JudgedDefinition
 from rankbeam.transforms.judge.evidence import Evidence, Replies
@@ -42,7 +42,11 @@ class Unit:
 
 
 def units_of(
-    item: Item, system: System, metrics: Sequence[JudgedMetric], answers: Mapping[int, Sequence[Answer]]
+    item: Item,
+    system: System,
+    metrics: Sequence[JudgedMetric],
+    answers: Mapping[int, Sequence[Answer]],
+    baseline: int = 0,
 ) -> Iterator[Unit]:
     """The units of one configuration: metrics of answers apart from those of contexts alone, by their cutoff.
 
@@ -67,9 +71,16 @@ def units_of(
             continue
         for sample, answer in enumerate(answers_of or ()):
             wrong = problem or _no_answer(answer)
+            rivals = _rivals(answers, sample)
             cited = tuple(place for place in answer.cited if place < len(texts))
-            case = JudgedCase(
-                item.text, texts, answer.text, cited, answer.invented, item.gold, _others(answers_of or (), sample)
+            case = replace(
+                _case(item, texts),
+                answer=answer.text,
+                cited=cited,
+                invented=answer.invented,
+                others=_others(answers_of or (), sample),
+                baseline=rivals.get(baseline),
+                rivals=tuple(rival for other, rival in rivals.items() if other != position),
             )
             yield Unit(position, tuple(some), case, wrong)
 
@@ -102,7 +113,13 @@ def _others(answers: Sequence[Answer], sample: int) -> tuple[str, ...]:
 
 
 def _case(item: Item, contexts: tuple[str, ...] = ()) -> JudgedCase:
-    return JudgedCase(item.text, contexts, gold=item.gold)
+    return JudgedCase(item.text, contexts, gold=item.gold, attributes=item.attributes)
+
+
+def _rivals(answers: Mapping[int, Sequence[Answer]], sample: int) -> Mapping[int, str | CallError | None]:
+    """The answers of all configurations, of the same sample where they have as many."""
+    rivals = {position: some[min(sample, len(some) - 1)] for position, some in answers.items()}
+    return {position: _no_answer(answer) or answer.text for position, answer in rivals.items()}
 
 
 def _mean(position: int, metric: str, some: Sequence[float | Undefined | CallError]) -> Value:

@@ -46,6 +46,7 @@ class EvaluateAnswers:
     samples: int = 1
     repeat_share: float = 0.0
     labels: Labels = NO_LABELS
+    baseline: int = 0
 
     @property
     def stage(self) -> str:
@@ -67,7 +68,7 @@ class EvaluateAnswers:
         units = [
             unit
             for evaluated in judged
-            for unit in units_of(item, evaluated, self.metrics[evaluated.configuration], answers)
+            for unit in units_of(item, evaluated, self.metrics[evaluated.configuration], answers, self.baseline)
         ]
         judgements: list[Judgement] = []
         replies: SampleReplies = {sample: {} for sample in range(self.samples)}

@@ -49,6 +49,7 @@ class Undefined(StrEnum):
     CONTEXTS_NOT_GIVEN = "contexts_not_given"
     ONE_SAMPLE = "one_sample"
     NO_ANSWER = "no_answer"
+    NO_RUBRICS = "no_rubrics"
 
 
 Value: TypeAlias = float | Undefined
@@ -248,15 +249,16 @@ def context_relevance(grades: IntArray) -> Value:
 
 
 def criterion_value(levels: FloatArray | Undefined) -> Value:
-    """The mean value of the verdicts on a criterion: one, or one for each context.
+    """The mean value of the verdicts on a criterion.
 
     Args:
-        levels: float[verdicts], each from 0 to 1, or the reason why there is none.
+        levels: float[statements, contexts], with an axis of 1 where there are none; or float[pairs], each from -1 to 1;
+            or the reason why there is no verdict.
 
-    >>> criterion_value(np.array([1.0, 0.5])), criterion_value(Undefined.NO_ANSWER)
+    >>> criterion_value(np.array([[1.0, 0.5]])), criterion_value(Undefined.NO_ANSWER)
     (0.75, <Undefined.NO_ANSWER: 'no_answer'>)
     """
-    return levels if isinstance(levels, Undefined) else math.fsum(levels) / len(levels)
+    return levels if isinstance(levels, Undefined) else math.fsum(levels.flat) / levels.size
 
 
 def answer_relevance(relevance: int) -> Value:

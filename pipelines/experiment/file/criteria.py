@@ -13,13 +13,24 @@ from rankbeam.transforms.clients.formats.values import as_text
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.judging.criteria import Criterion, criteria_in, levels_of
+from rankbeam.transforms.records.judging.criteria import PREFERENCES, Criterion, criteria_in, levels_of
 from rankbeam.transforms.records.metrics.definitions import metric_names
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 Part = Literal["query", "answer", "reference", "context", "contexts"]
 _TEXT_FILE = ".txt"
+_STATEMENT = "Is the statement true of the other texts? Judge it by these texts alone, word by word."
+
+
+class RubricsModel(Section):
+    """Statements of each query under `rubrics:`.
+
+    Attributes:
+        attribute: attribute of the queries that holds the statements, a list of strings or one a line.
+    """
+
+    attribute: Word
 
 
 class CriterionModel(Section):
@@ -33,12 +44,18 @@ class CriterionModel(Section):
         scale: verdicts to choose from: a range of grades such as `0..3`, whose value is the share of the way to the
             highest, or a mapping of each verdict to its value from 0 to 1.
         examples: JSON lines with right verdicts that the judge is shown: the texts of `about`, `verdict` and `reason`.
+        rubrics: statements of each query that are judged one by one, `{attribute: NAME}`; the value is the share that
+            holds.
+        pairs: compares each answer, in both orders, with that of the baseline (`baseline`) or of every configuration
+            (`all`).
     """
 
-    question: Word
+    question: Word | None = None
     about: Annotated[list[Part], Field(min_length=1)] = Field(default=["query", "answer"])
     scale: str | dict[str, float] = Field(default={"yes": 1.0, "no": 0.0})
     examples: Word | None = None
+    rubrics: RubricsModel | None = None
+    pairs: Literal["baseline", "all"] | None = None
 
     @field_validator("scale", mode="before")
     @classmethod
@@ -54,8 +71,8 @@ def criteria_of(
     """The valid criteria of an experiment, by name."""
     criteria: dict[str, Criterion] = {}
     for name, model in models.items():
-        place = ("judge", "criteria", name)
-        if not (model.question and model.about):
+        place, stated = ("judge", "criteria", name), located.value["judge"]["criteria"][name]
+        if not model.about or ("question" in stated and not model.question):
             continue  # reported already
         if not name.isidentifier() or not name[0].isupper():
             problems.append(located.error(place, "is not a name; begin with a capital letter, such as Tone"))
@@ -63,26 +80,38 @@ def criteria_of(
             problems.append(located.error(place, "differs from another criterion in its case alone; rename one"))
         elif is_judged(name) or name.lower() in {known.lower() for known in metric_names()}:
             problems.append(located.error(place, f"is the name of another metric; choose one that is not {name}"))
+        elif contradictions := list(_contradictions(model, stated)):
+            problems += [located.error((*place, key), problem) for key, problem in contradictions]
         else:
+            key = "scale"
             try:
-                levels = levels_of(model.scale)
-            except ValueError as error:
-                problems.append(located.error((*place, "scale"), str(error)))
-                continue
-            if len(set(model.about)) < len(model.about) or {"context", "contexts"} <= set(model.about):
-                problems.append(located.error((*place, "about"), "names a text twice; keep one of them"))
-                continue
-            try:
-                question = _question(model.question, folder)
-            except InputError as error:
-                problems.append(located.error((*place, "question"), str(error)))
-                continue
-            criterion = Criterion(name, question, tuple(model.about), levels)
-            try:
+                levels = PREFERENCES if model.pairs else levels_of(model.scale)
+                key = "question"
+                question = _STATEMENT if model.question is None else _question(model.question, folder)
+                rubrics = None if model.rubrics is None else model.rubrics.attribute
+                criterion = Criterion(name, question, tuple(model.about), levels, rubrics=rubrics, pairs=model.pairs)
+                key = "examples"
                 criteria[name] = replace(criterion, examples=_examples(model.examples, folder, criterion))
-            except InputError as error:
-                problems.append(located.error((*place, "examples"), str(error)))
+            except (InputError, ValueError) as error:
+                problems.append(located.error((*place, key), str(error)))
     return criteria
+
+
+def _contradictions(model: CriterionModel, stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Keys of a criterion that do not go together, each with the problem."""
+    about = set(model.about)
+    if "question" not in stated and "rubrics" not in stated:
+        yield "question", "is missing"
+    if len(about) < len(model.about) or {"context", "contexts"} <= about:
+        yield "about", "names a text twice; keep one of them"
+    if "pairs" not in stated:
+        return
+    if "rubrics" in stated:
+        yield "pairs", "compares answers, and rubrics judge each alone; take one of them out"
+    if "scale" in stated:
+        yield "scale", f"would not be used: the verdicts of pairs are {', '.join(word for word, _ in PREFERENCES)}"
+    if "answer" not in about or about & {"context", "contexts"}:
+        yield "about", "names other texts than pairs are judged by: query, answer, reference"
 
 
 def _examples(named: str | None, folder: str, criterion: Criterion) -> str:
@@ -98,15 +127,15 @@ def _examples(named: str | None, folder: str, criterion: Criterion) -> str:
     for line, text in json_lines.numbered(path):
         row = json_lines.parsed(path, line, text)
         stated = row if isinstance(row, dict) else {}
-        if stated.keys() != {*criterion.about, "verdict", "reason"}:
-            keys = ", ".join((*criterion.about, "verdict", "reason"))
+        if stated.keys() != {*criterion.texts, "verdict", "reason"}:
+            keys = ", ".join((*criterion.texts, "verdict", "reason"))
             raise InputError(f"expected an object with {keys}", path=path, line=line)
         if (verdict := as_text(stated["verdict"])) not in verdicts:
             hint = did_you_mean(verdict, verdicts)
             raise InputError(f"verdict {verdict!r} is not on the scale; {hint}", path=path, line=line)
         contexts = stated.get("contexts", [])
         numbered = [(f"context {rank}", entry) for rank, entry in enumerate(contexts, start=1)]
-        shown = [*((part, stated[part]) for part in criterion.about if part != "contexts"), *numbered]
+        shown = [*((part, stated[part]) for part in criterion.texts if part != "contexts"), *numbered]
         if not isinstance(contexts, list) or not all(isinstance(entry, str) for _, entry in shown):
             raise InputError("texts are strings, and contexts are a list of strings", path=path, line=line)
         lines = [*(f"({part}) {entry}" for part, entry in shown), f"reason: {stated['reason']}", f"verdict: {verdict}"]

@@ -1,5 +1,6 @@
 """Criteria in an experiment file: what they mean, and every mistake with its line."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,83 @@ def test_examples_are_part_of_the_prompt(folder: Path) -> None:
     assert tone.examples == ""
     expected = "(query) who?\n(context) Ann, in 2019.\nreason: an old year\nverdict: 1\n"
     assert current.examples == f"\nExamples of right verdicts on other texts:\n\n{expected}"
+
+
+RUBRICS = TEXT.replace('Tone: {question: "Is it polite?"}', "Tone: {rubrics: {attribute: rules}, about: [answer]}")
+TWO = TEXT.replace("race: {metric: Tone}\n", "").replace(
+    "configurations:\n",
+    """\
+configurations:
+  - {name: short, retriever: {type: bm25}, top_k: 1, generate: {service: reader}}
+""",
+)
+PAIRS = TWO.replace('polite?"}', 'polite?", pairs: baseline}')
+
+
+def test_rubrics_are_an_attribute_of_queries(folder: Path) -> None:
+    for rules in (["It is short."], "It is short.\nIt is polite."):
+        write(folder / "queries.jsonl", json.dumps({"_id": "q1", "text": "a", "rules": rules}) + "\n")
+        tone, *_ = parsed(folder, RUBRICS).judged
+        assert tone.criterion is not None
+        assert tone.criterion.rubrics == "rules"
+        assert tone.criterion.texts == ("statement", "answer")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "problem"),
+    [
+        ({"rules": [1]}, "queries.jsonl:1: rules is not a list of strings"),
+        ({"rules": {"a": "b"}}, "queries.jsonl:1: rules is not a list of strings"),
+        ({"rule": ["It is short."]}, "9: judge.criteria.Tone.rubrics.attribute: no query has the attribute 'rules'"),
+        ({}, "they have no attributes"),
+    ],
+)
+def test_queries_without_statements_are_refused(folder: Path, attributes: dict[str, object], problem: str) -> None:
+    write(folder / "queries.jsonl", json.dumps({"_id": "q1", "text": "a", **attributes}) + "\n")
+    with pytest.raises(InputError) as caught:
+        parsed(folder, RUBRICS)
+    assert problem in str(caught.value)
+
+
+def test_pairs_have_verdicts_and_examples_of_their_own(folder: Path) -> None:
+    lines = '{"query": "who?", "answer 1": "Ann.", "answer 2": "Not Bob.", "verdict": "answer 1", "reason": "clear"}\n'
+    write(folder / "examples.jsonl", lines)
+    tone, *_ = parsed(folder, PAIRS.replace("pairs: baseline", "pairs: baseline, examples: examples.jsonl")).judged
+    assert tone.criterion is not None
+    assert tone.criterion.levels == (("answer 1", 1.0), ("tie", 0.0), ("answer 2", -1.0))
+    assert "(answer 1) Ann.\n(answer 2) Not Bob.\nreason: clear\nverdict: answer 1\n" in tone.criterion.examples
+    assert (tone.lowest, tone.highest) == (-1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("pairs: baseline", "pairs: others", "10: judge.criteria.Tone.pairs: "),
+        (
+            "pairs: baseline",
+            "pairs: all, scale: 0..3",
+            "10: judge.criteria.Tone.scale: would not be used: the verdicts",
+        ),
+        (
+            "pairs: baseline",
+            "pairs: all, about: [query]",
+            "10: judge.criteria.Tone.about: names other texts than pairs",
+        ),
+        ("pairs: baseline", "pairs: all, about: [answer, context]", "10: judge.criteria.Tone.about: names other texts"),
+        ("pairs: baseline", "pairs: all, rubrics: {attribute: a}", "10: judge.criteria.Tone.pairs: compares answers"),
+        ("gates:", "race: {metric: Tone}\ngates:", "and a race drops some; take one of them out"),
+        ("top_k: 1, generate: {service: reader}", "top_k: 1", "there are not two that have answers"),
+        (
+            "configurations:",
+            "configurations:\n  - {name: found, retriever: {type: bm25}, top_k: 9}",
+            "compares with the baseline, and 'found' has no answers; name another under baseline:",
+        ),
+    ],
+)
+def test_mistakes_in_pairs_name_their_line(folder: Path, old: str, new: str, problem: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parsed(folder, PAIRS.replace(old, new, 1))
+    assert problem in str(caught.value)
 
 
 @pytest.mark.parametrize(

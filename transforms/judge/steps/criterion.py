@@ -1,7 +1,7 @@
 """`criterion`: a verdict on an aspect that the user names, about the texts that the user chooses."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -12,8 +12,11 @@ import numpy as np
 from rankbeam.transforms.judge.steps.reading import offline_reason
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.records.calls.template import Template
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.forms import TEXT, Form, malformed, object_of, parsed
-from rankbeam.transforms.records.judging.criteria import Criterion
+from rankbeam.transforms.records.judging.criteria import ANSWERS, PREFERENCES, STATEMENT, Criterion, statements_of
+from rankbeam.transforms.records.judging.evaluated import Judgement
 from rankbeam.transforms.records.judging.steps import (
     LONGEST_REASON,
     Imagined,
@@ -29,6 +32,8 @@ from rankbeam.transforms.records.judging.steps import (
 from rankbeam.transforms.records.suggestions import shortened
 
 _BETWEEN = " | "
+ALL = "all"
+"""The word for comparing the answers of all configurations."""
 _NEEDS = {
     "answer": Need.ANSWER,
     "reference": Need.REFERENCE,
@@ -52,7 +57,7 @@ class _Chosen(Form):
 
 
 def input_of(criterion: Criterion) -> JudgedInput:
-    """The argument that a criterion's metric needs: float[contexts] or float[1], values of the verdicts."""
+    """The argument that a criterion's metric needs: float[statements, contexts] or float[pairs], verdicts' values."""
     return JudgedInput(
         partial(_values, criterion),
         (criterion.step,),
@@ -63,25 +68,84 @@ def input_of(criterion: Criterion) -> JudgedInput:
 
 
 def _values(criterion: Criterion, case: JudgedCase) -> Inquiry:
-    """Return float[contexts], float[1], or the reason why there is nothing to judge."""
+    """Return the argument, or the reason why there is nothing to judge."""
     if "answer" in criterion.about and case.answer is None:
         return Undefined.NO_ANSWER
     if not case.contexts and {"context", "contexts"} & set(criterion.about):
         return Undefined.NO_CONTEXTS
-    judged_alone = case.contexts if "context" in criterion.about else (None,)
-    questions = [_question(criterion, case, context) for context in judged_alone]
-    replies = yield questions
+    if criterion.pairs is not None:
+        return (yield from _preferences(criterion, case))
+    statements = (None,) if criterion.rubrics is None else _statements(case, criterion.rubrics)
+    if not statements:
+        return Undefined.NO_RUBRICS
+    shown_alone = case.contexts if "context" in criterion.about else (None,)
+    questions = [
+        [_question(criterion, case, context, statement) for context in shown_alone] for statement in statements
+    ]
+    replies = yield [question for of_statement in questions for question in of_statement]
     values = {"": 0.0, **dict(criterion.levels)}  # `plan` imagines no verdict
-    return np.array([values[replies[question].verdict] for question in questions], float)
+    return np.array([[values[replies[question].verdict] for question in row] for row in questions], float)
 
 
-def _question(criterion: Criterion, case: JudgedCase, context: str | None) -> JudgeQuestion:
+def _statements(case: JudgedCase, attribute: str) -> tuple[str, ...]:
+    try:
+        return statements_of(case.attributes.get(attribute, ""))
+    except ValueError as error:
+        raise CallError(FailureKind.INVALID, f"not judged: the attribute {attribute!r} {error}", 0) from error
+
+
+def _preferences(criterion: Criterion, case: JudgedCase) -> Inquiry:
+    """Return float[pairs], from -1, where another answer is better in both orders, to 1, where this one is."""
+    rivals = case.rivals if criterion.pairs == ALL else (case.baseline,)
+    if failed := next((rival for rival in rivals if isinstance(rival, CallError)), None):
+        raise failed
+    if None in rivals or not rivals:
+        return Undefined.NO_ANSWER
+    questions = [
+        None if rival == case.answer else (_compared(criterion, case, *pair), _compared(criterion, case, *pair[::-1]))
+        for rival in rivals
+        for pair in [(str(case.answer), str(rival))]
+    ]
+    replies = yield [question for pair in questions if pair is not None for question in pair]
+    values, signs = {"": 0.0, **dict(PREFERENCES)}, []
+    for pair in questions:
+        one, other = (0.0, 0.0) if pair is None else (values[replies[question].verdict] for question in pair)
+        signs.append(one if one == -other else 0.0)
+    return np.array(signs)
+
+
+def _question(criterion: Criterion, case: JudgedCase, context: str | None, statement: str | None) -> JudgeQuestion:
     of_case = {"query": case.query, "answer": case.answer, "reference": case.gold.reference, "context": context}
-    texts = [{"id": part, "text": of_case[part] or ""} for part in criterion.about if part != "contexts"]
+    texts = [] if statement is None else [{"id": STATEMENT, "text": statement}]
+    texts += [{"id": part, "text": of_case[part] or ""} for part in criterion.about if part != "contexts"]
     if "contexts" in criterion.about:
         texts += [{"id": f"context {rank}", "text": text} for rank, text in enumerate(case.contexts, start=1)]
     judged = next((of_case[part] for part in ("context", "answer", "reference") if part in criterion.about), None)
-    return JudgeQuestion(criterion.step, (judged or case.query, *instructions_of(criterion), json.dumps(texts)))
+    values = (judged or case.query, *instructions_of(criterion), json.dumps(texts))
+    return JudgeQuestion(criterion.step, values, () if statement is None else (statement,))
+
+
+def _compared(criterion: Criterion, case: JudgedCase, first: str, second: str) -> JudgeQuestion:
+    of_case = {"query": case.query, "reference": case.gold.reference, ANSWERS[0]: first, ANSWERS[1]: second}
+    texts = [{"id": part, "text": of_case[part] or ""} for part in criterion.texts]
+    return JudgeQuestion(criterion.step, (second, *instructions_of(criterion), json.dumps(texts)), (first,))
+
+
+def in_both_orders(judgements: Iterable[Judgement]) -> tuple[int, int]:
+    """Pairs of answers that were compared in both orders, and those whose verdict changed: their numbers."""
+    words = _BETWEEN.join(word for word, _ in PREFERENCES)
+    values, verdicts = dict(PREFERENCES), {}
+    for judgement in judgements:
+        if judgement.items and judgement.said is not None and not judgement.is_repeat and judgement.texts[2] == words:
+            others = tuple(text for text in json.loads(judgement.texts[4]) if text["id"] not in ANSWERS)
+            kind = (judgement.step, judgement.sample, json.dumps(others))
+            verdicts[kind, judgement.items[0], judgement.texts[0]] = values[judgement.said.verdict]
+    both = [
+        (value, verdicts[kind, second, first])
+        for (kind, first, second), value in verdicts.items()
+        if first < second and (kind, second, first) in verdicts
+    ]
+    return len(both), sum(one != -other for one, other in both)
 
 
 def instructions_of(criterion: Criterion) -> tuple[str, str, str]:
@@ -91,7 +155,7 @@ def instructions_of(criterion: Criterion) -> tuple[str, str, str]:
 
 def template_of(criterion: Criterion, template: Template) -> Template:
     """The template with the criterion's own words, whose hash tells criteria apart in tables; it is never filled in."""
-    return replace(template, text="\n".join((template.text, *instructions_of(criterion), *criterion.about)))
+    return replace(template, text="\n".join((template.text, *instructions_of(criterion), *criterion.texts)))
 
 
 class CriterionStep(JudgeStep):
@@ -128,7 +192,12 @@ class CriterionStep(JudgeStep):
         return [JudgeVerdict(reply.verdict, reason=reply.reason, score=reply.place)]
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
-        """The verdict at the share of the first text's words that the last text has."""
+        """The verdict at the share of the first text's words that the last text has; of two answers, the larger."""
         texts, verdicts = values["texts"], values["verdicts"].split(_BETWEEN)
+        shares = [share(texts[0]["text"], text["text"]) for text in texts if text["id"] in ANSWERS]
+        if len(shares) > 1:
+            larger = max(shares)
+            verdict = "tie" if shares[0] == shares[1] else ANSWERS[shares.index(larger)]
+            return {"reason": offline_reason(larger), "verdict": verdict}
         part = share(texts[0]["text"], texts[-1]["text"])
         return {"reason": offline_reason(part), "verdict": verdicts[min(len(verdicts) - 1, int(part * len(verdicts)))]}

@@ -1,5 +1,6 @@
 """Criteria of the user's own: a question about what a configuration returned, and the verdicts to choose from."""
 
+import json
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -9,6 +10,12 @@ CRITERION = "Criterion"
 """Base name of the metrics of criteria: `Criterion(Tone)`."""
 PARTS = ("query", "answer", "reference", "context", "contexts")
 """The texts that a criterion may be about; with `context`, every context is judged alone."""
+STATEMENT = "statement"
+"""The text that rubrics add: one of the query's statements."""
+ANSWERS = ("answer 1", "answer 2")
+"""The texts of a criterion that compares two answers."""
+PREFERENCES = ((ANSWERS[0], 1.0), ("tie", 0.0), (ANSWERS[1], -1.0))
+"""Its verdicts, with the value for the first of the two."""
 
 _RANGE = re.compile(r"(?P<low>\d{1,3})\s*\.\.\s*(?P<high>\d{1,3})")
 _NAME = re.compile(rf"{CRITERION}\((?P<name>\w+)")
@@ -25,6 +32,8 @@ class Criterion:
         about: the texts that the judge is shown, some of `PARTS`.
         levels: every verdict and its value from 0 to 1, in the order in which the judge reads them.
         examples: right verdicts, as the judge reads them; empty for none.
+        rubrics: attribute of queries with statements that are judged one by one; None for a question alone.
+        pairs: "baseline" or "all", if the answer is compared with that of the baseline, or of all others; else None.
     """
 
     name: str
@@ -32,6 +41,18 @@ class Criterion:
     about: tuple[str, ...]
     levels: tuple[tuple[str, float], ...]
     examples: str = ""
+    rubrics: str | None = None
+    pairs: str | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Names of the texts that the judge is shown.
+
+        >>> Criterion("Better", "Which is better?", ("query", "answer"), PREFERENCES, pairs="baseline").texts
+        ('query', 'answer 1', 'answer 2')
+        """
+        of_pairs = [name for part in self.about for name in (ANSWERS if part == "answer" else (part,))]
+        return (*([STATEMENT] if self.rubrics else []), *(of_pairs if self.pairs else self.about))
 
     @property
     def step(self) -> str:
@@ -73,6 +94,29 @@ def levels_of(scale: str | Mapping[str, float]) -> tuple[tuple[str, float], ...]
     if len({word for word, _ in levels}) < len(levels):
         raise ValueError("a verdict is given twice; keep one")
     return levels
+
+
+def statements_of(text: str) -> tuple[str, ...]:
+    """The statements of a query's rubrics, each once.
+
+    Args:
+        text: a JSON list of strings, or one statement a line.
+
+    Raises:
+        ValueError: the text is another JSON value.
+
+    >>> statements_of('["It names a date.", "It is short."]') == statements_of("It names a date.\\n It is short. ")
+    True
+    """
+    entries: object = text.splitlines()
+    if text.lstrip().startswith(("[", "{")):
+        try:
+            entries = json.loads(text)
+        except ValueError as error:
+            raise ValueError("is not a JSON list; write a list of strings, or one statement a line") from error
+    if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+        raise ValueError("is not a list of strings; each statement is one")
+    return tuple(dict.fromkeys(entry.strip() for entry in entries if entry.strip()))
 
 
 def criteria_in(metrics: Iterable[str]) -> list[str]:

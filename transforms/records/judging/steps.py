@@ -63,6 +63,9 @@ class JudgedCase:
         invented: number of references to contexts that do not exist.
         gold: reference answer, nuggets, and whether the query is answerable, each None if the dataset does not say.
         others: texts of the other sampled answers to the query.
+        attributes: those of the query.
+        baseline: answer of the baseline; the CallError of one that failed; None if there is none.
+        rivals: answers of all other configurations, in the same form.
     """
 
     query: str
@@ -72,6 +75,9 @@ class JudgedCase:
     invented: int = 0
     gold: Gold = NO_GOLD
     others: tuple[str, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    baseline: str | CallError | None = None
+    rivals: tuple[str | CallError | None, ...] = ()
 
 
 class JudgeReplies:
