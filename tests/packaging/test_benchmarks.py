@@ -4,6 +4,7 @@ import hashlib
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -132,3 +133,11 @@ def test_judging_long_contexts_is_measured_with_any_number_of_workers() -> None:
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in done.stdout.splitlines()[2:]]
     assert [(items, workers) for items, workers, *_ in rows] == [("40", "1"), ("40", "2")]
     assert rows[0][-1] == rows[1][-1]
+
+
+def test_the_mutants_that_always_run_are_still_in_the_code() -> None:
+    """Each replaces a text that its module holds once; a change to the module must change the mutant, too."""
+    listed = tomllib.loads((REPOSITORY / "tests" / "benchmarks" / "mutants.toml").read_text(encoding="utf-8"))
+    assert [entry["what"] for entry in listed["always"] if not (REPOSITORY / entry["test"]).exists()] == []
+    texts = {entry["what"]: (REPOSITORY / entry["module"]).read_text(encoding="utf-8") for entry in listed["always"]}
+    assert [entry["what"] for entry in listed["always"] if texts[entry["what"]].count(entry["old"]) != 1] == []

@@ -205,9 +205,7 @@ def test_the_image_starts_our_entry_point() -> None:
     assert "FLEX_TEMPLATE_PYTHON_PY_FILE=/template/main.py" in DOCKERFILE
     assert "COPY deploy/flex_template/main.py ./" in DOCKERFILE
     assert "RANKBEAM_IMAGE=${IMAGE}" in DOCKERFILE
-    assert (
-        re.findall(r"^FROM .*$", DOCKERFILE, flags=re.MULTILINE)[-1] == "FROM worker"
-    )  # built without --target
+    assert re.findall(r"^FROM .*$", DOCKERFILE, flags=re.MULTILINE)[-1] == "FROM worker"  # built without --target
 
 
 def test_cloud_build_builds_it() -> None:
