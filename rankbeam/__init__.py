@@ -1,8 +1,8 @@
 """Batch evaluation of retrieval and RAG systems on Apache Beam.
 
-`evaluate` and `score` do what the commands of these names do. What authors of plug-ins need is here, too: base classes
-of retrievers, models, corpora, metrics and steps of the judge, and what these are given and return. Names are imported
-where they are first used, so that `rankbeam --help` waits for nothing.
+`evaluate`, `judge` and `score` do what the commands of these names do. What authors of plug-ins need is here, too: base
+classes of retrievers, models, corpora, metrics and steps of the judge, and what these are given and return. Names are
+imported where they are first used, so that `rankbeam --help` waits for nothing.
 
     transforms   what a pipeline is made of, in floors: kernels, records, clients, stages
     pipelines    the experiment, the pipeline built from it, results, the command line
@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rankbeam.pipelines.api.judged import judge
     from rankbeam.pipelines.api.result import Result
     from rankbeam.pipelines.api.run import evaluate, score
     from rankbeam.transforms.clients.calls.services import Connection
@@ -77,6 +78,7 @@ __all__ = [
     "Tokens",
     "Undefined",
     "evaluate",
+    "judge",
     "score",
 ]
 
@@ -115,6 +117,7 @@ _HOMES = {
     "Tokens": "transforms.records.reply",
     "Undefined": "transforms.kernels.judged",
     "evaluate": "pipelines.api.run",
+    "judge": "pipelines.api.judged",
     "score": "pipelines.api.run",
 }
 

@@ -1,4 +1,4 @@
-"""What .github/CONTRIBUTING.md says of folders, files, commands and floors is so."""
+"""The files, commands and floors that .github/CONTRIBUTING.md names."""
 
 import re
 import tomllib

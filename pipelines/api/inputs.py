@@ -66,7 +66,9 @@ class Inputs:
     def _path(self, source: Any, role: str, label: str) -> str:
         if _is_path(source):
             return _checked(source)
-        table = _of_mapping(source, role, label) if isinstance(source, Mapping) else _of_table(source, role, label)
+        table = (
+            _of_mapping(source, role, label) if isinstance(source, Mapping) else table_of(source, label, _SHAPES[role])
+        )
         path = files.join(self.folder, f"{len(self.labels)}.parquet")
         try:
             pq.write_table(table, path)
@@ -97,7 +99,7 @@ def _holds_numbers(run: Any) -> bool:
     return isinstance(run, Mapping) and any(isinstance(value, Real) for value in run.values())
 
 
-def _of_table(value: Any, role: str, label: str) -> pa.Table:
+def table_of(value: Any, label: str, shape: str) -> pa.Table:
     """A table of anything that hands out its columns as Arrow does: pandas, polars, DuckDB, Arrow itself."""
     try:
         if hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__"):
@@ -105,7 +107,7 @@ def _of_table(value: Any, role: str, label: str) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError) as error:  # columns of mixed types, for instance
         words = "; ".join(map(str, error.args))
         raise InputError(f"{label}: the table cannot be converted to Arrow ({words})") from error
-    problem = f"is {type(value).__name__}; give a path, {_SHAPES[role]}, a DataFrame or an Arrow table"
+    problem = f"is {type(value).__name__}; give a path, {shape}, a DataFrame or an Arrow table"
     raise InputError(f"{label}: {problem}")
 
 

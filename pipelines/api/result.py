@@ -24,6 +24,7 @@ class Result:
         output: the folder of all tables, which `rankbeam compare`, `gate` and `report` read.
         run_id: ID of the run.
         experiment: its name.
+        results: its rows, typed as rankbeam's own commands read them.
     """
 
     def __init__(self, results: Results, temporary: str | None = None) -> None:
@@ -33,7 +34,7 @@ class Result:
             results: the run's results.
             temporary: the folder to remove with this object, if any.
         """
-        self._results = results
+        self.results = results
         self.output, self.run_id, self.experiment = results.output, results.run_id, results.experiment
         if temporary is not None:
             weakref.finalize(self, shutil.rmtree, temporary, ignore_errors=True)
@@ -41,12 +42,12 @@ class Result:
     @property
     def state(self) -> str:
         """`done`, or `missed` where the run misses a gate, `max_failure_rate` or `max_cost`."""
-        return str(self._results.run["state"])
+        return str(self.results.run["state"])
 
     @property
     def warnings(self) -> list[str]:
         """Warnings, as the command line prints them."""
-        return list(self._results.run["warnings"])
+        return list(self.results.run["warnings"])
 
     def leaderboard(self) -> pa.Table:
         """One row a configuration, the best by the first metric first.
@@ -55,10 +56,10 @@ class Result:
         `queries` that were scored by the first metric, and `failed` ones; `few_queries`: an interval rests on fewer
         than 20 queries, and is unreliable.
         """
-        rows = self._results.leaderboard()
+        rows = self.results.leaderboard()
         means = {row["config_id"]: self._means(row["config_id"]) for row in rows}
         columns: dict[str, pa.Array] = {"configuration": pa.array([row["name"] for row in rows], pa.string())}
-        for position, metric in enumerate(self._results.metrics):
+        for position, metric in enumerate(self.results.metrics):
             for suffix, field in (("", "mean"), (" low", "ci_low"), (" high", "ci_high")):
                 values = [getattr(means[row["config_id"]][position], field) for row in rows]
                 columns[f"{metric}{suffix}"] = pa.array(values, pa.float64())
@@ -74,10 +75,10 @@ class Result:
         for every metric, too, with a null value.
         """
         rows: dict[str, list[Any]] = {name: [] for name in _PER_QUERY.names}
-        for configuration in self._results.leaderboard():
-            for query in self._results.query_metrics(configuration["config_id"]):
+        for configuration in self.results.leaderboard():
+            for query in self.results.query_metrics(configuration["config_id"]):
                 statuses, reasons = query.get("statuses", {}), query.get("reasons", {})
-                for metric in self._results.metrics:
+                for metric in self.results.metrics:
                     rows["configuration"].append(configuration["name"])
                     rows["query_id"].append(query["query_id"])
                     rows["metric"].append(metric)
@@ -109,15 +110,15 @@ class Result:
         """
         from rankbeam.pipelines import report  # most results are not reported
 
-        return report.write(self._results, path)
+        return report.write(self.results, path)
 
     def _means(self, config_id: str) -> list[ConfigurationMetric]:
-        return [self._results.means[config_id, ALL, metric] for metric in self._results.metrics]
+        return [self.results.means[config_id, ALL, metric] for metric in self.results.metrics]
 
     def _table(self, name: str) -> pa.Table:
         """A table of the run without the columns that are equal in every row, configurations by their names."""
-        table = self._results.table(name).drop_columns([field.name for field in COMMON])
-        names = {row["config_id"]: row["name"] for row in self._results.configurations}
+        table = self.results.table(name).drop_columns([field.name for field in COMMON])
+        names = {row["config_id"]: row["name"] for row in self.results.configurations}
         if "baseline" in table.column_names:
             baselines = pa.array([names[config_id] for config_id in table["baseline"].to_pylist()], pa.string())
             table = table.set_column(table.column_names.index("baseline"), "baseline", baselines)
@@ -128,20 +129,20 @@ class Result:
 
     def __repr__(self) -> str:
         """The run in one line."""
-        return f"<rankbeam.Result: {self._results.named}, in {self.output}>"
+        return f"<rankbeam.Result: {self.results.named}, in {self.output}>"
 
     def _repr_html_(self) -> str:
         """The leaderboard as a table of HTML, which notebooks show."""
-        metrics = self._results.metrics
+        metrics = self.results.metrics
         heads = "".join(f"<th>{html.escape(name)}</th>" for name in ("configuration", *metrics, "queries"))
         rows = []
-        for row in self._results.leaderboard():
+        for row in self.results.leaderboard():
             means = self._means(row["config_id"])
             cells = "".join(f"<td>{html.escape(_cell(mean))}</td>" for mean in means)
             rows.append(f"<tr><th>{html.escape(row['name'])}</th>{cells}<td>{means[0].queries:,}</td></tr>")
-        warnings = self.warnings + ([UNRELIABLE] if has_doubt(self._results) else [])
+        warnings = self.warnings + ([UNRELIABLE] if has_doubt(self.results) else [])
         notes = "".join(f"<p>warning: {html.escape(warning)}</p>" for warning in warnings)
-        caption = html.escape(self._results.named)
+        caption = html.escape(self.results.named)
         head = f"<caption>{caption}</caption><thead><tr>{heads}</tr></thead>"
         return f"<table>{head}<tbody>{''.join(rows)}</tbody></table>{notes}"
 

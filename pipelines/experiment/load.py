@@ -22,6 +22,7 @@ from rankbeam.pipelines.experiment.file.criteria import criteria_of, unused_crit
 from rankbeam.pipelines.experiment.file.datasets import with_cases, with_documents, with_files, with_public_files
 from rankbeam.pipelines.experiment.file.labels import labels_of, wrong_labels
 from rankbeam.pipelines.experiment.file.models import ExperimentModel, StatisticsModel
+from rankbeam.pipelines.experiment.file.providers import with_providers
 from rankbeam.pipelines.experiment.file.services import services_of
 from rankbeam.pipelines.experiment.file.template_files import Templates
 from rankbeam.pipelines.experiment.grid import configurations
@@ -74,6 +75,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         _write_to(output, located.value)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
     unresolved: list[InputError] = []
+    located = with_providers(located, problems)
     located = resolved(located, unresolved, [] if output is None else [("output", "path")])
     problems += unresolved
     folder, case_notes = files.parent(path or ""), list[str]()

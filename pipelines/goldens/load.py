@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.references import resolved, without_consequences
 from rankbeam.pipelines.config.yaml_lines import Located, Place, load
+from rankbeam.pipelines.experiment.file.providers import with_providers
 from rankbeam.pipelines.experiment.file.services import Service, Services, services_of
 from rankbeam.pipelines.experiment.grid.components import Retrieving
 from rankbeam.pipelines.experiment.quotas import Pools, pools_of, unpriced
@@ -42,6 +43,7 @@ def load_goldens(path: str, output: str | None = None) -> Goldens:
     located = load(text, path)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
     unresolved: list[InputError] = []
+    located = with_providers(located, problems)
     located = resolved(located, unresolved, [] if output is None else _replaced_output(located.value))
     problems += unresolved
     model = _validated(located, problems)

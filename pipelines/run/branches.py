@@ -99,7 +99,8 @@ def _replay(experiment: Experiment, dataset: Dataset, branches: Branches, bucket
     """Add existing answers, and the rankings that they are based on."""
     from rankbeam.transforms.retrieve.replay import ReplayAnswers
 
-    replayed = dataset.judged | "ReplayAnswers" >> ReplayAnswers(experiment.replayed, buckets)
+    is_ranked = bool(experiment.evaluation.retrieval)
+    replayed = dataset.judged | "ReplayAnswers" >> ReplayAnswers(experiment.replayed, buckets, is_ranked)
     branches.replayed = replayed.answers
     branches.rankings[f"{RANKINGS}_replayed"] = replayed.rankings
     branches.failures.append(replayed.failures)

@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from rankbeam.pipelines.experiment.file.providers import hint_of, service_of_provider
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.survey import Survey, survey_of
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
@@ -94,11 +95,14 @@ def experiment_of(
 
 
 def service_of(text: str, types: Sequence[str]) -> dict[str, Any]:
-    """A service from one word or a mapping of YAML.
+    """A service from its type, from PROVIDER:MODEL, or from a mapping of YAML.
 
     >>> service_of("lexical", ["lexical"]), service_of("{type: openai, model: m}", ["openai"])
     ({'type': 'lexical'}, {'type': 'openai', 'model': 'm'})
     """
+    of_provider = service_of_provider(text)
+    if of_provider is not None:
+        return of_provider
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -106,7 +110,7 @@ def service_of(text: str, types: Sequence[str]) -> dict[str, Any]:
     value = {"type": value} if isinstance(value, str) else value
     if not isinstance(value, dict) or value.get("type") not in types:
         kind = str(value.get("type") if isinstance(value, dict) else value)
-        raise InputError(f"--service: unknown type {kind!r}; {did_you_mean(kind, types)}")
+        raise InputError(f"--service: {hint_of(kind) or f'unknown type {kind!r}; {did_you_mean(kind, types)}'}")
     return value
 
 

@@ -13,6 +13,7 @@ from support.cli import rankbeam as command
 from support.data import REPOSITORY
 
 import rankbeam
+from rankbeam.testing import assert_gates
 
 QRELS = {"q1": {"a": 2, "b": 0, "c": 1}, "q2": {"b": 1, "d": 3.0}}
 RUNS = {
@@ -211,3 +212,22 @@ def test_an_experiment_that_calls_services_needs_a_folder_for_its_ledger(tmp_pat
 def test_an_experiment_is_a_path_or_a_dict() -> None:
     with pytest.raises(rankbeam.InputError, match="an experiment is int; give the path"):
         rankbeam.evaluate(7)
+
+
+def test_gates_of_a_result_are_asserted() -> None:
+    result = rankbeam.score(QRELS, {"one": RUNS["first"]}, ["RR"])
+    assert_gates(result, [{"metric": "RR", "at_least": 0.7}])
+    with pytest.raises(AssertionError, match=r"1 of 1 gate checks missed\n(.*\n)*MISSED +one"):
+        assert_gates(result, [{"metric": "RR", "at_least": 0.8}])
+    with pytest.raises(rankbeam.InputErrors, match="unknown key; did you mean 'metric'"):
+        assert_gates(result, [{"metrik": "RR", "at_least": 0.8}])
+    with pytest.raises(rankbeam.InputErrors, match="gates: there are none"):
+        assert_gates(result)
+
+
+def test_gates_on_differences_compare_with_another_result() -> None:
+    better, worse = (rankbeam.score(QRELS, {"one": RUNS[name]}, ["RR"]) for name in ("first", "second<b>"))
+    gates = [{"metric": "RR", "value": "difference", "at_least": 0.0}]
+    assert_gates(better, gates, baseline=worse)
+    with pytest.raises(AssertionError, match="MISSED"):
+        assert_gates(worse, gates, baseline=better)

@@ -50,16 +50,17 @@ class ReplayTally:
             self.without_ids + other.without_ids,
         )
 
-    def warnings(self, replay: Replay) -> Iterator[str]:
-        """For users."""
+    def warnings(self, replay: Replay, *, is_ranked: bool) -> Iterator[str]:
+        """For users; rankings matter only where there are metrics of them."""
         if self.foreign:
             query = shortened(repr(self.example))
             problem = f"{self.foreign:,} answers to queries that are not evaluated, such as {query}"
             yield f"{replay.shown}: {problem}; left out"
         if self.without_contexts:
-            problem = "what needs contexts is undefined there, and metrics of rankings are missing"
+            missing = ", and metrics of rankings are missing" if is_ranked else ""
+            problem = f"what needs contexts is undefined there{missing}"
             yield f"{replay.shown}: {self.without_contexts:,} answers do not say their contexts; {problem}"
-        if self.without_ids:
+        if self.without_ids and is_ranked:
             problem = "metrics of rankings are missing there; give every context a doc_id"
             yield f"{replay.shown}: {self.without_ids:,} answers have contexts without doc_id; {problem}"
 
@@ -83,6 +84,7 @@ class ReplayAnswers(beam.PTransform):
 
     replays: Mapping[int, Replay]
     buckets: int
+    is_ranked: bool = True  # whether there are metrics of rankings
 
     def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # a Replayed; Beam warns of named results
         """Add the steps."""
@@ -103,7 +105,9 @@ class ReplayAnswers(beam.PTransform):
             .with_outputs(_RANKINGS, _FAILURES, _TALLIES, main="answers")
         )
         warnings = (
-            outputs[_TALLIES] | "Tally" >> beam.CombinePerKey(merged) | "Warn" >> beam.FlatMap(warned, self.replays)
+            outputs[_TALLIES]
+            | "Tally" >> beam.CombinePerKey(merged)
+            | "Warn" >> beam.FlatMap(warned, self.replays, self.is_ranked)
         )
         return Replayed(outputs.answers, outputs[_RANKINGS], outputs[_FAILURES], warnings)
 
@@ -177,7 +181,7 @@ def merged(tallies: Iterable[ReplayTally]) -> ReplayTally:
     return reduce(ReplayTally.merge, tallies, ReplayTally())
 
 
-def warned(element: tuple[int, ReplayTally], replays: Mapping[int, Replay]) -> Iterator[str]:
+def warned(element: tuple[int, ReplayTally], replays: Mapping[int, Replay], is_ranked: bool) -> Iterator[str]:
     """Warnings about one source."""
     source, tally = element
-    yield from tally.warnings(replays[source])
+    yield from tally.warnings(replays[source], is_ranked=is_ranked)

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.experiment.file.providers import hint_of
 from rankbeam.transforms.clients.models.base import MODELS, ModelParameters
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
@@ -59,6 +60,7 @@ class Services:
         """Report an unknown name of a service at a place of the experiment."""
         if name not in self.given:
             hint = did_you_mean(name, self.given) if self.given else "name the model there: {NAME: {type: …}}"
+            hint = hint_of(name) or hint
             yield located.error(place, f"services: has no {name!r}; {hint}")
 
 

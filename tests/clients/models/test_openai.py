@@ -51,6 +51,29 @@ def test_a_schema_is_asked_for_and_tokens_are_counted(openai: Standin, monkeypat
     assert len(outcome(model, support("who pays?"))) == 2
 
 
+def test_a_key_can_have_a_header_of_its_own(openai: Standin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", "the-secret-key")
+    assert len(outcome(local(openai, api_key="${env:SOME_KEY}", key_header="api-key"), support("whose key?"))) == 2
+    headers = openai.stats().requests[-1]["headers"]
+    assert (headers["api-key"], headers.get("authorization")) == ("the-secret-key", None)
+
+
+def test_a_schema_can_be_in_the_prompt_from_the_first_request_on(openai: Standin) -> None:
+    model = local(openai, schema_in="prompt")
+    assert len(outcome(model, support("where is the schema?"))) == 2
+    (body,) = bodies(openai, "where is the schema?")
+    assert "response_format" not in body
+    assert '"verdicts"' in body["messages"][0]["content"].partition("JSON object of this schema")[2]
+
+
+def test_where_schema_and_key_are_sent_counts_in_no_identity_by_default() -> None:
+    plain = OpenAi(base_url="http://localhost/v1", model="m")
+    assert (
+        plain.decisive().keys() == OpenAi(base_url="http://localhost/v1", model="m", key_header="k").decisive().keys()
+    )
+    assert plain.decisive() != OpenAi(base_url="http://localhost/v1", model="m", schema_in="prompt").decisive()
+
+
 def test_prose_is_asked_for_without_a_form(openai: Standin) -> None:
     model = local(openai, limit_name="max_completion_tokens")
     result = outcome(model, Prompt("answer", {"query": "plain"}, user="{query}", seed=None, max_output_tokens=9))

@@ -1,4 +1,4 @@
-"""A service that is compatible with OpenAI's: POST /v1/chat/completions and /v1/embeddings."""
+"""A service that is compatible with OpenAI's, also below /openai: POST /v1/chat/completions and /v1/embeddings."""
 
 import json
 import math
@@ -65,14 +65,15 @@ class OpenAi(HttpConnection):
 
     def parsed(self, request: Request) -> tuple[str, Any]:
         """The body, and the question or the text to embed."""
-        if request.target == "/v1/models":
+        target = request.target.removeprefix("/openai")
+        if target == "/v1/models":
             return "models", (None, None)
         body = json.loads(request.body)
-        if request.target == "/v1/embeddings":
+        if target == "/v1/embeddings":
             texts = body["input"] if isinstance(body["input"], list) else [body["input"]]
             self.reception.note([f"embed {text[:200]}" for text in texts[1:]])
             return f"embed {texts[0][:200]}", (body, None)
-        if request.target != "/v1/chat/completions":
+        if target != "/v1/chat/completions":
             raise LookupError(f"there is nothing at {request.target}")
         messages = {message["role"]: message["content"] for message in body["messages"]}
         question = Question(messages.get("system", ""), messages["user"], body["model"])

@@ -46,6 +46,8 @@ class OpenAi(RemoteModel):
         limit_name: request field that limits output tokens; newer OpenAI models require `max_completion_tokens`.
         dimensions: embedding dimensions; by default the model's own.
         reasoning_effort: reasoning effort in the service's own terms, such as "low".
+        schema_in: place of a reply's JSON schema: the `request`, or the `prompt` for services that ignore it elsewhere.
+        key_header: header with the key; `Authorization` sends it as a bearer token, other headers as it is.
         extra_body: additional fields for every request, such as `{top_p: 0.9}`.
     """
 
@@ -55,10 +57,12 @@ class OpenAi(RemoteModel):
     dimensions: Annotated[int, Field(ge=1, le=65_536)] | None = None
     reasoning_effort: Annotated[str, Field(pattern=r"^[a-z_]{1,40}$")] | None = None
     extra_body: Annotated[dict[str, Any], AfterValidator(_checked_body)] = {}  # noqa: RUF012  pydantic copies it
+    schema_in: Literal["request", "prompt"] = "request"
+    key_header: Annotated[str, Field(pattern=r"^[A-Za-z-]{1,40}$")] = "Authorization"
 
     # The same name may be another model elsewhere, or the same one with rounded weights: base_url is decisive.
-    operational: ClassVar[frozenset[str]] = RemoteModel.operational | {"limit_name"}
-    added: ClassVar[frozenset[str]] = RemoteModel.added | {"reasoning_effort", "extra_body"}
+    operational: ClassVar[frozenset[str]] = RemoteModel.operational | {"limit_name", "key_header"}
+    added: ClassVar[frozenset[str]] = RemoteModel.added | {"reasoning_effort", "extra_body", "schema_in"}
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
 
     @property

@@ -29,6 +29,7 @@ _FINISHES = {"stop": STOP, "length": MAX_TOKENS, "eos": STOP}
 _BLOCKS = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"}
 _MANY = re.compile(r"batch[ _-]?size|too many (?:inputs|texts|strings)|number of inputs", re.IGNORECASE)
 _LIMIT_NAMES = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+_FORM = frozenset({RequestPart.SCHEMA, RequestPart.BOUNDS, RequestPart.JSON})
 _SPENT = re.compile(r"insufficient_quota|billing_hard_limit|per[ _-]day", re.IGNORECASE)
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -43,7 +44,8 @@ async def connect(parameters: OpenAi) -> "OpenAiConnection":
     key, secrets = await resolved(parameters.api_key)
     headers = httpx.Headers({"User-Agent": "rankbeam", "Accept": "application/json"})
     if key is not None:
-        headers["Authorization"] = f"Bearer {key}"
+        is_bearer = parameters.key_header.lower() == "authorization"
+        headers[parameters.key_header] = f"Bearer {key}" if is_bearer else key
     return OpenAiConnection(parameters, secrets, Clients(headers))
 
 
@@ -77,6 +79,11 @@ class OpenAiConnection(ModelConnection):
     async def close(self) -> None:
         """Close all connections."""
         await self.clients.close()
+
+    def parts(self, request: ModelRequest, prompt: Prompt) -> frozenset[RequestPart]:
+        """As of every model, without a form of replies where the service ignores it."""
+        parts = super().parts(request, prompt)
+        return parts - _FORM if self.parameters.schema_in == "prompt" else parts
 
     async def answer(self, request: ModelRequest, prompt: Prompt, timeout_s: float) -> Reply:
         """Ask for an answer."""

@@ -1,0 +1,165 @@
+"""`rankbeam.judge`: answers in memory or in a file to judged metrics, in one call."""
+
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import click
+
+from rankbeam.pipelines.api.experiments import read, refused
+from rankbeam.pipelines.api.inputs import Inputs, table_of
+from rankbeam.pipelines.api.result import Result
+from rankbeam.pipelines.api.run import evaluate
+from rankbeam.pipelines.plan.models import lines_of
+from rankbeam.pipelines.plan.plan import Plan, plan_of
+from rankbeam.pipelines.run.folders import prepared_folders
+from rankbeam.pipelines.start import cases
+from rankbeam.transforms.clients.formats.cases.tools import checked_columns
+from rankbeam.transforms.clients.models.base import MODELS
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
+
+_SHAPE = "[{'question': …, 'answer': …, 'contexts': […]}]"
+
+
+def judge(
+    rows: Any,
+    metrics: str | Sequence[str] = (),
+    *,
+    service: str | Mapping[str, Any],
+    embeddings: str | Mapping[str, Any] | None = None,
+    columns: Mapping[str, str] | None = None,
+    output: str | os.PathLike[str] = "out/judge",
+    prices: Mapping[str, float] | None = None,
+    max_cost: float | None = None,
+    max_calls: int | None = None,
+    max_tokens: int | None = None,
+    requests_per_minute: float | None = None,
+    confirm: bool = False,
+    **overrides: Any,
+) -> Result:
+    """Judge answers that exist already, as `rankbeam judge` does.
+
+    The plan of the calls is printed on stderr before the first one is made. Verdicts are kept in the ledger in
+    `output`: the same rows judged again cost nothing.
+
+    Args:
+        rows: dicts, a DataFrame or an Arrow table with a question, answer, contexts and reference each, by the names of
+            ragas, DeepEval and other tools; or the path of a file.
+        metrics: such as `["Faithfulness", "AnswerRelevance"]`; by default those that the rows allow.
+        service: the judge: `"openai:MODEL"` or another PROVIDER:MODEL, `"lexical"`, or a service as a dict.
+        embeddings: the embedding model, for metrics of similarity; as `service`.
+        columns: names or JMESPaths of rows where they have others: `{"answer": "reply"}`.
+        output: the folder for results and ledger.
+        prices: prices of a million tokens, `{"input": 0.4, "output": 1.6}`, in any currency.
+        max_cost: the most that the calls may cost by these prices; the run stops there.
+        max_calls: refuse before any call if the plan has more calls.
+        max_tokens: refuse before any call if the plan has more tokens.
+        requests_per_minute: the quota of each service.
+        confirm: ask in the terminal whether to make the planned calls.
+        **overrides: further keys of an experiment, such as `slices` or `statistics`.
+
+    Raises:
+        InputError: an input cannot be used, or the plan is above a limit; nothing was paid then.
+        RankbeamError: the run failed.
+    """
+    limits = PlanLimits(max_calls, max_tokens, confirm)
+    if max_cost is not None and prices is None:
+        raise InputError("max_cost needs prices={'input': …, 'output': …}, the prices of a million tokens")
+    inputs = Inputs(files.absolute(os.fspath(output)))
+    services = {
+        cases.JUDGE: _service(service),
+        **({} if embeddings is None else {cases.EMBEDDER: _service(embeddings)}),
+    }
+    path, names = _path_of(rows, inputs), [metrics] if isinstance(metrics, str) else list(metrics)
+    with inputs.named():
+        experiment = cases.experiment_of(path, _columns(columns or {}), names, services, requests_per_minute)
+        if prices is not None:
+            quotas = experiment.setdefault("quotas", {})
+            quotas[cases.JUDGE] = {**quotas.get(cases.JUDGE, {}), "price_per_million": dict(prices)}
+        experiment |= {} if max_cost is None else {"max_cost": max_cost}
+        experiment |= {} if _is_path(rows) else {"name": cases.JUDGE}
+        _refuse_above(limits, experiment, overrides, inputs.folder)
+        return evaluate(experiment, output=inputs.folder, **overrides)
+
+
+def _refuse_above(limits: "PlanLimits", experiment: dict[str, Any], overrides: Mapping[str, Any], folder: str) -> None:
+    """Plan the calls to services, and refuse the experiment where the plan is above the limits."""
+    with refused(experiment, overrides):
+        loaded = read(experiment, overrides, folder)
+        if any(service.parameters.offline is None for service in loaded.services.values()):
+            with prepared_folders(replace(loaded, is_private=False)):
+                limits.check(plan_of(loaded))
+
+
+@dataclass(frozen=True)
+class PlanLimits:
+    """Limits of the planned calls, and whether a person is to confirm them."""
+
+    calls: int | None = None
+    tokens: int | None = None
+    confirm: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a question that nobody could answer."""
+        if self.confirm and not (sys.stdin is not None and sys.stdin.isatty()):
+            problem = "confirm=True needs a terminal to ask in; set max_cost, max_calls or max_tokens instead"
+            raise InputError(problem)
+
+    def check(self, plan: Plan) -> None:
+        """Print a plan, and refuse one above the limits or one that is not confirmed."""
+        click.echo("\n".join(line for model in plan.models for line in lines_of(model)), err=True)
+        calls = sum(model.calls[1] - model.ledger_hits for model in plan.models)
+        tokens = sum(model.input_tokens[1] + model.output_tokens[1] for model in plan.models)
+        for name, planned, limit in (("calls", calls, self.calls), ("tokens", tokens, self.tokens)):
+            if limit is not None and planned > limit:
+                problem = f"max_{name} is {limit:,}, and up to {planned:,.0f} {name} are planned: nothing was asked; "
+                raise InputError(f"{problem}raise it, or judge fewer rows or metrics")
+        if self.confirm and calls and not click.confirm("Make these calls?", err=True):
+            raise InputError("not confirmed: nothing was asked")
+
+
+def _service(service: str | Mapping[str, Any]) -> dict[str, Any]:
+    return dict(service) if isinstance(service, Mapping) else cases.service_of(service, sorted(MODELS.types))
+
+
+def _columns(columns: Mapping[str, str]) -> dict[str, str]:
+    try:
+        return checked_columns(columns)
+    except ValueError as error:
+        raise InputError(f"columns: {error}") from error
+
+
+def _is_path(rows: Any) -> bool:
+    return isinstance(rows, str | os.PathLike)
+
+
+def _path_of(rows: Any, inputs: Inputs) -> str:
+    """The path of a file with rows; rows in memory are written below the output, to a folder named by their content."""
+    if _is_path(rows):
+        return str(os.fspath(rows))
+    values = table_of(rows, "rows", _SHAPE).to_pylist() if hasattr(rows, "__arrow_c_stream__") else rows
+    if not isinstance(values, Iterable) or isinstance(values, Mapping | bytes):
+        raise InputError(f"rows are {type(rows).__name__}; give a path, a DataFrame, an Arrow table or {_SHAPE}")
+    lines = [_line(number, row) for number, row in enumerate(values, start=1)]
+    if not lines:
+        raise InputError("rows: there is none; give at least one")
+    content = "".join(lines).encode()
+    path = files.join(inputs.folder, "rows", hashlib.sha256(content).hexdigest()[:16], "answers.jsonl")
+    files.make_folder(files.parent(path))
+    files.write(path, content)
+    inputs.labels[path] = "rows"
+    return path
+
+
+def _line(number: int, row: Any) -> str:
+    if not isinstance(row, Mapping):
+        raise InputError(f"rows: row {number} is {type(row).__name__}; use {_SHAPE}")
+    try:
+        return json.dumps(dict(row), ensure_ascii=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise InputError(f"rows: row {number} cannot be written as JSON ({error})") from error

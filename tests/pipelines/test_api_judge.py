@@ -1,0 +1,140 @@
+"""`rankbeam.judge`: answers in memory to judged metrics, with a plan and limits before any call."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from support.answering import model
+from support.cli import rankbeam as command
+from support.standins import Standin, serve
+
+import rankbeam
+
+ROWS = [
+    {
+        "question": "When are invoices sent?",
+        "answer": "On the first day.",
+        "contexts": ["They are sent on the first day."],
+    },
+    {
+        "question": "Is there a free plan?",
+        "answer": "Yes, for ten users.",
+        "contexts": ["The free plan has five users."],
+    },
+]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
+    with serve("openai") as server:
+        yield server
+
+
+def service(server: Standin) -> dict[str, Any]:
+    return model(server, "openai")
+
+
+class Frame:
+    """As DataFrames of pandas and polars hand out their columns."""
+
+    def __init__(self, columns: pa.Table) -> None:
+        self._columns = columns
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._columns.__arrow_c_stream__(requested_schema)
+
+
+def as_file(folder: Path) -> Path:
+    path = folder / "answers.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    return path
+
+
+FORMS: list[Callable[[Path], Any]] = [
+    lambda _: ROWS,
+    lambda _: iter(ROWS),
+    lambda _: pa.Table.from_pylist(ROWS),
+    lambda _: Frame(pa.Table.from_pylist(ROWS)),
+    as_file,
+    lambda folder: str(as_file(folder)),
+]
+
+
+@pytest.fixture(scope="module")
+def by_command(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The mean that the command prints."""
+    folder = tmp_path_factory.mktemp("command")
+    file, output = str(as_file(folder)), str(folder / "out")
+    done = command("judge", file, "-m", "Faithfulness", "--service", "lexical", "--output", output)
+    assert done.status == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_of_any_form_have_the_values_of_the_command(
+    form: Callable[[Path], Any], by_command: str, tmp_path: Path
+) -> None:
+    result = rankbeam.judge(form(tmp_path), "Faithfulness", service="lexical", output=tmp_path / "out")
+    assert sorted(result.per_query()["value"].to_pylist()) == [0.0, 1.0]
+    assert "answers" in by_command
+    assert "0.5" in by_command
+    assert result.leaderboard()["configuration"].to_pylist() == ["answers"]
+    assert result.warnings == []
+
+
+def test_a_plan_is_shown_and_rows_are_judged_once(
+    server: Standin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = rankbeam.judge(ROWS, ["Faithfulness"], service=service(server), output=tmp_path, requests_per_minute=6e4)
+    shown, calls = capsys.readouterr(), server.stats().calls
+    assert calls > 0
+    assert "calls to make" in shown.err
+    assert shown.out == ""
+    second = rankbeam.judge(ROWS, ["Faithfulness"], service=service(server), output=tmp_path, requests_per_minute=6e4)
+    assert server.stats().calls == calls
+    assert second.per_query()["value"].to_pylist() == first.per_query()["value"].to_pylist()
+
+
+LIMITS: list[tuple[dict[str, Any], str]] = [
+    ({"max_calls": 1}, "max_calls is 1, and up to "),
+    ({"max_tokens": 10}, "max_tokens is 10, and up to "),
+    ({"prices": {"input": 1.0, "output": 2.0}, "max_cost": 1e-9}, "max_cost: is 1e-09, and the calls are planned"),
+    ({"max_cost": 1.0}, "max_cost needs prices="),
+    ({"prices": {"input": 1.0}}, "quotas.judge.price_per_million.output: is missing"),
+    ({"confirm": True}, "confirm=True needs a terminal"),
+    ({"service": "opnai:m"}, "no provider is called 'opnai'; did you mean 'openai'?"),
+    ({"metrics": ["Faithfulnes"]}, "did you mean 'Faithfulness'?"),
+    ({"columns": {"answr": "a"}}, "columns: "),
+    ({"rows": []}, "rows: there is none"),
+    ({"rows": ["text"]}, "rows: row 1 is str"),
+    ({"rows": 3}, "rows are int"),
+    ({"rows": [{"question": "q", "answer": {1, 2}}]}, "rows: row 1 cannot be written as JSON"),
+    ({"rows": [{"q": "q"}]}, "rows:1: no key of these rows is known as the question"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "problem"), LIMITS)
+def test_what_is_above_a_limit_or_wrong_is_refused_before_any_call(
+    arguments: dict[str, Any], problem: str, server: Standin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    stated = {"rows": ROWS, "metrics": ["Faithfulness"], "service": service(server), "output": tmp_path, **arguments}
+    with pytest.raises(rankbeam.InputError) as refused:
+        rankbeam.judge(stated.pop("rows"), stated.pop("metrics"), **stated)
+    assert problem in str(refused.value)
+    assert server.stats().calls == 0
+
+
+def test_a_budget_that_suffices_is_kept(server: Standin, tmp_path: Path) -> None:
+    prices = {"input": 1.0, "output": 2.0}
+    result = rankbeam.judge(
+        ROWS, ["Faithfulness"], service=service(server), output=tmp_path, prices=prices, max_cost=1.0, max_calls=50
+    )
+    assert result.state == "done"
+    costs = [row["cost"] for row in result.results.table("usage").to_pylist()]
+    assert 0 < sum(filter(None, costs)) < 1.0
