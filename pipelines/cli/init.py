@@ -8,20 +8,31 @@ from rankbeam.pipelines.cli.group import Command, main
 from rankbeam.pipelines.local.messages import messages
 
 _FROM = "--from"
-_TEMPLATES = click.Choice(["bm25", "rag_engine", "http", "judge"])
+_ANSWERING = ("judge", "gemini", "openai")
+_TEMPLATES = click.Choice(["bm25", "rag_engine", "http", *_ANSWERING])
 _FROM_HELP = "Compare these runs by these judgements, or judge the answers in FILE."
-_EXPERIMENT, _EXAMPLE = "experiment.yaml", "helpdesk"
+_EXPERIMENT, _HELPDESK = "experiment.yaml", "helpdesk"
+_PREPARATIONS = {
+    "http": "put your service into {}, then ",
+    "rag_engine": "put your service into {}, then ",
+    "gemini": "export GEMINI_API_KEY=…, then ",
+    "openai": "export OPENAI_API_KEY=…, then ",
+}
+_EXAMPLES = click.Choice([_HELPDESK, "chunking", "answers", "runs", "goldens", "app"])
+_EXAMPLE = "--example"
+_EXAMPLE_HELP = "Write an example with its collection into the folder PATH; without a name, the helpdesk example."
 
 
-class _SeveralAfterFrom(Command):
-    """A command whose `--from` takes every word up to the next option, as in `--from qrels a.run b.run`."""
+class _InitCommand(Command):
+    """A command whose `--from` takes every word up to the next option, and whose `--example` needs no name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Repeat the option before each of its words, which is how click reads several."""
-        return super().parse_args(ctx, list(_repeated(args)))
+        """Repeat `--from` before each of its words, as click reads several; a bare `--example` is helpdesk."""
+        words = (f"{_EXAMPLE}={_HELPDESK}" if word == _EXAMPLE else word for word in _repeated(args))
+        return super().parse_args(ctx, list(words))
 
 
-@main.command(cls=_SeveralAfterFrom)
+@main.command(cls=_InitCommand)
 @click.argument("path", required=False)
 @click.option(_FROM, "arguments", multiple=True, metavar="QRELS RUN…|FILE", help=_FROM_HELP)
 @click.option("--template", type=_TEMPLATES, help="What the experiment is about; by default bm25.")
@@ -30,13 +41,13 @@ class _SeveralAfterFrom(Command):
 @click.option("--corpus", metavar="FILE", help="The documents; by default corpus.jsonl beside PATH.")
 @click.option("--answers", metavar="NAME", help="The attribute of the queries that holds reference answers: answer.")
 @click.option("--column", "columns", multiple=True, metavar="NAME=KEY", help="With --from FILE: which key holds what.")
-@click.option("--example", is_flag=True, help="Write the helpdesk collection and its experiments into the folder PATH.")
+@click.option(_EXAMPLE, type=_EXAMPLES, metavar="[=NAME]", help=_EXAMPLE_HELP)
 def init(
     path: str | None,
     arguments: tuple[str, ...],
     template: str | None,
     columns: tuple[str, ...],
-    example: bool,
+    example: str | None,
     **dataset: str | None,
 ) -> None:
     """Write a first experiment to PATH, by default experiment.yaml, and check it as `validate` does.
@@ -51,26 +62,32 @@ def init(
       rankbeam init --template judge --queries questions.jsonl \\
         --corpus documents.jsonl
       rankbeam init --example helpdesk && rankbeam evaluate helpdesk/answers.yaml
+      rankbeam init examples --example=app
     """
     files = {role: file for role, file in dataset.items() if file is not None}
-    _refuse_mixed(arguments, template, files, columns, example=example)
+    _refuse_mixed(arguments, template, files, columns, example=example is not None)
     with messages():
         _refuse_elsewhere(path)
-        place = path or (_EXAMPLE if example else _EXPERIMENT)
-        for line in _example(place) if example else _experiment(place, arguments, template, files, columns):
+        lines = (
+            _experiment(path or _EXPERIMENT, arguments, template, files, columns)
+            if example is None
+            else _example(path or (_HELPDESK if example == _HELPDESK else "examples"), example)
+        )
+        for line in lines:
             click.echo(line)
 
 
-def _example(folder: str) -> Iterator[str]:
+def _example(folder: str, name: str) -> Iterator[str]:
     from pathlib import Path
 
-    from rankbeam.pipelines.start.example import example
+    from rankbeam.pipelines.start.example import EXAMPLES, example
     from rankbeam.pipelines.start.write import written
 
-    contents = {Path(folder) / name: content for name, content in example().items()}
+    contents = {Path(folder) / inside: content for inside, content in example(name).items()}
     with written(contents):
-        yield f"wrote {folder}: {len(contents)} files; its README.md says what they are"
-    yield f"next: rankbeam evaluate {Path(folder) / 'answers.yaml'}"
+        about = "; its README.md says what they are" if name == _HELPDESK else ""
+        yield f"wrote {folder}: {len(contents)} files{about}"
+    yield from (f"next: {command.format(folder)}" for command in EXAMPLES[name].commands)
 
 
 def _experiment(
@@ -99,8 +116,7 @@ def _experiment(
         yield f"wrote {sample}: of the helpdesk example; put your own in its place"
     yield from (f"wrote {each}: by which editors complete and check the experiment" for each in beside)
     yield f"wrote {path}"
-    before = "" if template not in ("http", "rag_engine") else f"put your service into {path}, then "
-    yield f"next: {before}rankbeam evaluate {path}"
+    yield f"next: {_PREPARATIONS.get(template or '', '').format(path)}rankbeam evaluate {path}"
 
 
 def _repeated(words: Sequence[str]) -> Iterator[str]:
@@ -125,8 +141,8 @@ def _refuse_mixed(
 ) -> None:
     if example and (arguments or template or files):
         raise click.UsageError("--example has files of its own; leave the other options out")
-    if "answers" in files and template != "judge":
-        raise click.UsageError("--answers is for --template judge")
+    if "answers" in files and template not in _ANSWERING:
+        raise click.UsageError(f"--answers is for the templates {', '.join(_ANSWERING)}")
     if columns and len(arguments) != 1:
         raise click.UsageError(f"--column is for {_FROM} FILE, one file of answers")
     if arguments and (template or files.keys() - {"queries"}):

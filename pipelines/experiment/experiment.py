@@ -187,10 +187,9 @@ class Experiment:
 
     def unset_variables(self, path: str) -> list[str]:
         """Warnings about secrets in environment variables that are not set here, each with its line in the file."""
-        lines = self.text.splitlines()
         return [
-            f"{path}:{next((i for i, line in enumerate(lines, 1) if reference in line), 1)}: {place} needs the "
-            f"environment variable {name}, which is not set here"
+            f"{path}{_line_of(reference, self.text)}: {place} needs the environment variable {name}, which is not set "
+            "here"
             for reference, place in self.secrets.items()
             if (name := env_name(reference)) and not os.environ.get(name, "").strip()
         ]
@@ -235,3 +234,8 @@ class Experiment:
 
 def _pinned(path: str | None, run: str) -> str | None:
     return None if path is None else pinned(path, run)
+
+
+def _line_of(reference: str, text: str) -> str:
+    """The line of a text that has a reference, such as ":3"; none where a provider's name stands for it."""
+    return next((f":{number}" for number, line in enumerate(text.splitlines(), 1) if reference in line), "")

@@ -5,6 +5,7 @@ nearest valid name.
 """
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,8 @@ from rankbeam.transforms.records.metrics.evaluation import Configuration, Evalua
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.suggestions import did_you_mean
 
+_PLAIN_NAME = re.compile(r"\w[\w.-]*")
+
 
 def load_experiment(path: str, output: str | None = None) -> Experiment:
     """Read an experiment and check everything that can be checked before any work starts."""
@@ -71,8 +74,7 @@ def load_experiment(path: str, output: str | None = None) -> Experiment:
 def parse_experiment(text: str, path: str | None, output: str | None = None) -> Experiment:
     """As `load_experiment`, from the text of the file; paths in it are relative to the folder of `path`."""
     located = load(text, path)
-    if output is not None:
-        _write_to(output, located.value)
+    _set_output(located.value, output)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
     unresolved: list[InputError] = []
     located = with_providers(located, problems)
@@ -200,10 +202,13 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     )
 
 
-def _write_to(output: str, value: Any) -> None:
-    """Name the folder for results in an experiment, if what it says of its output is a mapping or missing."""
-    if isinstance(value, dict) and isinstance(value.get("output") or {}, dict):
-        value["output"] = {**(value.get("output") or {}), "path": output}
+def _set_output(value: Any, output: str | None) -> None:
+    """Name the folder for results: the option's, else out/NAME where the experiment states none."""
+    section = (value.get("output") or {}) if isinstance(value, dict) else None
+    if not isinstance(section, dict) or (output is None and "path" in section):
+        return
+    if output is not None or _PLAIN_NAME.fullmatch(str(value.get("name"))):
+        value["output"] = {**section, "path": output or f"out/{value['name']}"}
 
 
 def _validated(located: Located, problems: list[InputError]) -> ExperimentModel:

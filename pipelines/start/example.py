@@ -1,31 +1,65 @@
-"""The example that `rankbeam init --example` writes: the helpdesk collection with its experiments."""
+"""The examples that `rankbeam init --example` writes: folders of `examples/`, with the collection that they use."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from types import MappingProxyType
 
-_FOLDERS = {"": (".md", ".jsonl", ".yaml"), "qrels": (".tsv",)}
-"""The endings of its files, by folder: those of pyproject.toml. A checkout's folder may hold results, too."""
+_HELPDESK = "helpdesk"
+_ENDINGS = (".md", ".jsonl", ".json", ".yaml", ".tsv", ".run", ".py")
+"""The endings of their files, as in pyproject.toml. A checkout's folder may hold results, too."""
+_RESULTS = ("out", "__pycache__")
+
+
+@dataclass(frozen=True)
+class Example:
+    """An example: its folders, and the commands that run it in the folder that holds them."""
+
+    folders: tuple[str, ...]
+    commands: tuple[str, ...]
+
+
+EXAMPLES: Mapping[str, Example] = MappingProxyType(
+    {
+        _HELPDESK: Example((_HELPDESK,), ("rankbeam evaluate {}/answers.yaml",)),
+        "chunking": Example((_HELPDESK,), ("rankbeam evaluate {}/helpdesk/chunking.yaml",)),
+        "answers": Example(("answers",), ("rankbeam evaluate {}/answers/experiment.yaml",)),
+        "runs": Example(("trec_runs", _HELPDESK), ("rankbeam evaluate {}/trec_runs/experiment.yaml",)),
+        "goldens": Example(("goldens", _HELPDESK), ("rankbeam goldens {}/goldens/helpdesk.yaml",)),
+        "app": Example(("app", _HELPDESK), ("python {}/app/app.py &", "rankbeam evaluate {}/app/experiment.yaml")),
+    }
+)
+"""The examples, by the names that users give."""
 
 
 def part(name: str) -> bytes:
-    """The content of one of its files."""
-    folder = _folder()
+    """The content of one of the helpdesk collection's files."""
+    folder = _folder(_HELPDESK)
     for step in name.split("/"):
         folder = folder / step
     return folder.read_bytes()
 
 
-def example() -> dict[str, bytes]:
-    """Every file's content, by its path in the example's folder."""
-    return {name: part(name) for name in sorted(_names())}
+def example(name: str = _HELPDESK) -> dict[str, bytes]:
+    """Every file's content, by its path: that of the collection alone begins in its folder."""
+    folders = (
+        {"": _folder(_HELPDESK)}
+        if name == _HELPDESK
+        else {f"{folder}/": _folder(folder) for folder in EXAMPLES[name].folders}
+    )
+    return {
+        f"{prefix}{path}": content for prefix, folder in folders.items() for path, content in sorted(_files(folder))
+    }
 
 
-def _names() -> Iterator[str]:
-    for inside, endings in _FOLDERS.items():
-        folder = _folder() / inside if inside else _folder()
-        yield from (f"{inside}/{path.name}".lstrip("/") for path in folder.iterdir() if path.name.endswith(endings))
+def _files(folder: Traversable) -> Iterator[tuple[str, bytes]]:
+    for path in folder.iterdir():
+        if path.is_dir() and path.name not in _RESULTS:
+            yield from ((f"{path.name}/{inside}", content) for inside, content in _files(path))
+        elif path.name.endswith(_ENDINGS):
+            yield path.name, path.read_bytes()
 
 
-def _folder() -> Traversable:
-    return files("rankbeam") / "examples" / "helpdesk"
+def _folder(name: str) -> Traversable:
+    return files("rankbeam") / "examples" / name

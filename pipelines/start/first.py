@@ -27,7 +27,10 @@ _NEEDED = {
     "rag_engine": ("queries", "qrels"),
     "http": ("queries", "qrels"),
     "judge": ("queries", "corpus"),
+    "gemini": ("queries", "corpus"),
+    "openai": ("queries", "corpus"),
 }
+_WITH_ANSWERS = ("judge", "gemini", "openai")
 _USUAL = {
     "queries": ("queries.jsonl",),
     "qrels": ("qrels/test.tsv", "qrels.tsv"),
@@ -113,7 +116,7 @@ def from_template(path: Path, template: str, values: Mapping[str, str]) -> First
     dataset = known or {role: str(path.parent / _USUAL[role][0]) for role in missing}
     text = (resources("rankbeam") / "pipelines" / "start" / "templates" / f"{template}.yaml").read_text("utf-8")
     lines = _dataset(path, dataset)
-    if template == "judge":
+    if template in _WITH_ANSWERS:
         answers = f"  answers: {_word(values.get('answers', 'answer'))}"
         lines.append(f"{answers:<33} # the attribute of the queries that holds reference answers")
     return First(f"{_SCHEMA_LINE}\n" + text.replace("dataset: files", "\n".join(lines)), sample)

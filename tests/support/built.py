@@ -34,7 +34,7 @@ class Built:
         files = [path for path in package.glob("*") if path.is_file()]
         files += [path for name in PACKAGES for path in (package / name).rglob("*") if path.is_file()]
         files += [path for name in ("bigquery", "duckdb") for path in (package / "deploy" / name).glob("*.sql")]
-        files += [path for path in (package / "examples" / "helpdesk").rglob("*") if path.is_file()]
+        files += [path for path in (package / "examples").glob("*/**/*") if path.is_file()]
         return {path.relative_to(self.checkout).as_posix() for path in files}
 
     @property

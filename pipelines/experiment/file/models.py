@@ -193,7 +193,7 @@ class OutputModel(Section):
     """`output:`.
 
     Attributes:
-        path: folder for all results.
+        path: folder for all results, by default out/NAME.
         rankings: if true, write all rankings, not only their scores. By default only rankings from called retrievers
             are written; those of an existing run are already in its file.
         ledger: folder that stores the answers of remote services, so that no call is paid for twice; experiments may
@@ -257,7 +257,7 @@ class ExperimentModel(Section):
         monitor: baseline run of `rankbeam monitor` and of gates on the value `monitor`.
         baseline: name of the configuration that the others are compared with; by default the first one.
         gates: thresholds that the results must meet; otherwise the run ends with status 3.
-        output: location of the results; the option `--output` overrides it.
+        output: location of the results, by default out/NAME beside the file; the option `--output` overrides it.
     """
 
     name: Word

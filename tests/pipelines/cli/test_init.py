@@ -9,6 +9,8 @@ import yaml
 from support.data import REPOSITORY
 from support.runs import rankbeam
 
+from rankbeam.pipelines.start.example import EXAMPLES as EXAMPLES_BY_NAME
+
 EXAMPLES = REPOSITORY / "examples"
 TEMPLATES = ["bm25", "rag_engine", "http", "judge"]
 
@@ -128,3 +130,35 @@ def test_the_example_is_the_one_of_the_repository_and_valid() -> None:
     contents = {path.relative_to("demo"): path.read_bytes() for path in Path("demo").rglob("*") if path.is_file()}
     assert contents == {path: (source / path).read_bytes() for path in expected if path.parts[0] != "out"}
     assert "demo/answers.yaml: valid" in rankbeam("validate", "demo/answers.yaml").stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), [(name, example.commands[-1]) for name, example in EXAMPLES_BY_NAME.items()]
+)
+def test_every_example_is_valid_where_it_is_written(name: str, command: str) -> None:
+    done = rankbeam("init", "here", f"--example={name}")
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == f"next: {command.format('here')}"
+    *_, verb, path = command.format("here").split()
+    checked = rankbeam("goldens", "plan", path) if verb == "goldens" else rankbeam("validate", path)
+    assert checked.exit_code == 0, checked.stderr
+
+
+def test_an_unknown_example_is_refused() -> None:
+    refused = rankbeam("init", "--example=helpdsk")
+    assert (refused.exit_code, list(Path().iterdir())) == (2, [])
+    assert "'helpdsk' is not one of 'helpdesk'" in refused.stderr
+
+
+@pytest.mark.parametrize("provider", ["gemini", "openai"])
+def test_a_template_names_models_by_their_provider(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = f"{provider.upper()}_API_KEY"
+    monkeypatch.setenv(variable, "k")
+    done = rankbeam("init", "--template", provider)
+    assert done.stdout.splitlines()[-1] == f"next: export {variable}=…, then rankbeam evaluate experiment.yaml"
+    planned = rankbeam("plan", "experiment.yaml", "--format", "json")
+    assert planned.exit_code == 0, planned.stderr
+    assert all(pool["pool"].startswith(f"{provider}:") for pool in json.loads(planned.stdout)["models"])
+    monkeypatch.delenv(variable)
+    warned = rankbeam("validate", "experiment.yaml").stderr
+    assert f"warning: experiment.yaml: api_key needs the environment variable {variable}" in warned

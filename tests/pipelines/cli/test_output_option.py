@@ -31,7 +31,9 @@ def settings(tmp_path: Path) -> dict[str, object]:
 
 def test_output_stands_in_for_what_the_file_does_not_say(settings: dict[str, object], tmp_path: Path) -> None:
     path = write(tmp_path / "e.yaml", yaml.safe_dump(settings))
-    refused = rankbeam("evaluate", path)
+    assert rankbeam("evaluate", path).exit_code == 0
+    assert (tmp_path / "out" / "e" / "report.html").exists()  # out/NAME beside the experiment
+    refused = rankbeam("evaluate", write(tmp_path / "f.yaml", yaml.safe_dump({**settings, "name": "../e"})))
     assert (refused.exit_code, "output: is missing" in refused.stderr) == (REFUSED, True)
     outcome = rankbeam("evaluate", path, "--output", tmp_path / "out")
     assert outcome.exit_code == 0, outcome.stderr
