@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := .venv-peers
 EMULATORS := .venv-emulators
+MODELS = $(CACHE)/models
 EMULATED := tests/support/emulators/requirements.txt
 ADK := .venv-adk
 GO_MODULE := tests/support/emulators/go
@@ -30,7 +31,7 @@ CAMPAIGN_SEED := $(or $(CAMPAIGN_SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
-.PHONY: help environments demo test campaign check benchmark pace intervals simulate races mutants flink flink-test adk-test docs deploy-files picture format clean go-emulator flink-jars prism
+.PHONY: help environments demo test campaign check benchmark pace intervals simulate races mutants flink flink-test adk-test docs deploy-files picture format clean go-emulator flink-jars prism models
 # A failed installation must not look complete, and two pips must not share one environment (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -40,6 +41,9 @@ help: ## show the commands
 
 demo: $(STAMP)-demo ## evaluate the bundled example and show its leaderboard
 	@"$(BIN)/rankbeam" evaluate examples/helpdesk/answers.yaml --output out/helpdesk
+	@if "$(BIN)/rankbeam" validate examples/helpdesk/dense.yaml >/dev/null 2>&1; then \
+		"$(BIN)/rankbeam" evaluate examples/helpdesk/dense.yaml --output out/helpdesk-dense; \
+	fi
 
 test: environments ## run all tests but campaigns: some minutes
 	@"$(BIN)/python" -m pytest -n auto -m "not campaign"
@@ -105,10 +109,10 @@ clean: ## remove the environments and all generated files
 # Where a container sets it, every process of the tests would compile all modules, and rewrite all tests, for itself.
 export PYTHONDONTWRITEBYTECODE :=
 
-# The tests need two environments and a program in Go. Each waits for the network most of its time, so all three are
-# installed at once. Each has its own make, so that two pips never share an environment.
+# The tests need two environments, a program in Go and small models. Each waits for the network most of its time, so all
+# are installed at once. Each has its own make, so that two pips never share an environment.
 environments:
-	@$(MAKE) --silent go-emulator & $(MAKE) --silent $(EMULATORS)/.installed & $(MAKE) --silent $(STAMP)-dev; \
+	@$(MAKE) --silent go-emulator & $(MAKE) --silent models & $(MAKE) --silent $(EMULATORS)/.installed & $(MAKE) --silent $(STAMP)-dev; \
 		status=$$?; wait; exit $$status
 
 # The environment is updated only when pyproject.toml changes; all other runs work offline.
@@ -175,6 +179,20 @@ flink-jars: $(STAMP)-dev
 		&& mvn --quiet --batch-mode --file "$(CURDIR)/tests/support/flink/pom.xml" -Dout="$$PWD/build" package \
 		&& mv build/flink-job-server-2.62.0.jar "$(notdir $(JOB_SERVER))" && rm -rf build *.tar.gz \
 		&& rm -rf "$(FLINK)" && mv "$(FLINK).part" "$(FLINK)"
+
+# Two small embedding models, which jars of LangChain4j hold, once per machine, if Maven is installed (40 MB).
+models:
+	@command -v mvn >/dev/null || exit 0; mkdir -p "$(MODELS)" && for name in all-minilm-l6-v2-q e5-small-v2-q; do \
+		if [ -d "$(MODELS)/$$name" ]; then continue; fi; part="$(MODELS)/.$$name.part"; rm -rf "$$part"; \
+		echo "Fetching the model $$name into $(MODELS) (once)"; \
+		mvn --quiet --batch-mode dependency:copy -DoutputDirectory="$$part" \
+			-Dartifact=dev.langchain4j:langchain4j-embeddings-$$name:0.36.2 >/dev/null 2>&1 \
+			&& "$(PYTHON)" -m zipfile -e "$$part"/*.jar "$$part/jar" && mkdir "$$part/model" \
+			&& mv "$$part/jar/$$name.onnx" "$$part/model/model.onnx" \
+			&& mv "$$part/jar/$$name-tokenizer.json" "$$part/model/tokenizer.json" \
+			&& mv "$$part/model" "$(MODELS)/$$name" \
+			|| echo "It could not be fetched; the tests that need it will be skipped" >&2; rm -rf "$$part"; \
+	done
 
 prism:
 	@if [ -x "$(PRISM)" ] || ! command -v go >/dev/null; then exit 0; fi; \

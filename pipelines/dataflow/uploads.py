@@ -50,6 +50,8 @@ def _inputs(experiment: Experiment) -> dict[str, str]:
     for source, retriever in enumerate(planned.retriever.parameters for planned in experiment.sources):
         name = experiment.evaluation.configurations[experiment.evaluation.owner(source)].name
         inputs |= {f"{name}, retriever.{key}": path for key, path in retriever.inputs().items() if path is not None}
+    for name, service in experiment.services.items():
+        inputs |= {f"services.{name}.{key}": path for key, path in service.parameters.inputs().items()}
     return inputs
 
 

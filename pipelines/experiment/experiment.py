@@ -13,7 +13,7 @@ from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.pipelines.gates.models import MONITOR
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import pinned
-from rankbeam.transforms.clients.models.embeddings import Embed, KeptEmbeddings
+from rankbeam.transforms.clients.models.embeddings import Embed, embeddings_of
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
@@ -63,6 +63,7 @@ class Experiment:
     leases_path: str | None = None  # the folder of leases; None for that of the ledger
     is_private: bool = False
     is_fresh: bool = False  # each day calls anew
+    computes: bool = True  # False for a plan, in which models in this process embed nothing
     day: str | None = None  # the date that calls are made for, where each day calls anew
 
     @property
@@ -131,6 +132,11 @@ class Experiment:
 
     @property
     def embedders(self) -> dict[int, Embed]:
+        """The models that are called to embed texts for retrievers in process, by source."""
+        return {source: model for source, model in self.embedding_models.items() if model.is_called}
+
+    @property
+    def embedding_models(self) -> dict[int, Embed]:
         """The models that embed texts for retrievers in process, by source."""
         named = {source: self.sources[source].retriever.embedder for source in self.local}
         services = {source: self.services[service.name] for source, service in named.items() if service is not None}
@@ -142,7 +148,8 @@ class Experiment:
     def searched(self) -> dict[int, Documents]:
         """Input that each retriever in this process searches, by source."""
         corpora = {source: self.sources[source].retriever.corpus for source in self.local}
-        embedders = self.embedders
+        models = self.embedding_models
+        embeddings = {source: embeddings_of(model, self.ledger, self.computes) for source, model in models.items()}
         return {
             source: Documents(
                 self.corpus,
@@ -150,7 +157,7 @@ class Experiment:
                 as_documents=self.unit == "document",
                 with_texts=self.calls_models,
                 kept=files.below(self.output, "indexes"),
-                embeddings=None if source not in embedders else KeptEmbeddings(embedders[source], self.ledger),
+                embeddings=embeddings.get(source),
                 judgements=self.judgements,
             )
             for source, corpus in corpora.items()

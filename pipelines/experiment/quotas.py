@@ -87,7 +87,7 @@ def pools_of(
 def unpriced(located: Located, pools: Pools, services: Services) -> Iterator[InputError]:
     """Pools whose calls have no price, so that a limit of cost cannot be kept; offline models cost nothing."""
     valid = services.valid
-    free = {pool for name, pool in pools.services.items() if valid[name].parameters.offline is not None}
+    free = {pool for name, pool in pools.services.items() if valid[name].parameters.is_free}
     for name, quota in pools.quotas.items():
         if name not in free and not quota.has_price:
             of_tokens = "price_per_million: {input: …, output: …}"

@@ -8,7 +8,7 @@ from typing import Any
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.models.base import Role
-from rankbeam.transforms.clients.models.embeddings import Embed, KeptEmbeddings
+from rankbeam.transforms.clients.models.embeddings import Embed, KeptEmbeddings, embeddings_of
 from rankbeam.transforms.clients.retrievers.base import Retriever
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.library import Library
@@ -55,7 +55,7 @@ class Finding:
         embed = self.goldens.duplicates.embed.as_role(Role.SIMILARITY)
         questions = [item.question for item in items]
         missing = self._embedded(embed, questions, number)
-        stored = KeptEmbeddings(embed, self.goldens.ledger).vectors(questions)
+        stored = KeptEmbeddings(embed, self.goldens.ledger).vectors(questions, self.warnings)
         vectors = {text: vector for text, vector in zip(questions, stored, strict=True) if vector is not None}
         return vectors, _of_items(items, missing)
 
@@ -115,12 +115,13 @@ class Finding:
         documents = Documents(path)
         if (embed := retriever.embedder) is None:
             return retriever.parameters.open(path)
-        missing = self._embedded(embed, list(retriever.parameters.embedded(documents)), 0)
+        texts = retriever.parameters.embedded(documents) if embed.is_called else ()
+        missing = self._embedded(embed, list(texts), 0)
         if missing:
             one = next(iter(missing.values()))
             problem = f"{len(missing):,} passages have no embedding ({one.failure}: {one.message})"
             self.warnings.append(f"{problem}: {retriever.kind} does not find them; run the same command again")
-        return retriever.parameters.search(Documents(path, embeddings=KeptEmbeddings(embed, self.goldens.ledger)))
+        return retriever.parameters.search(Documents(path, embeddings=embeddings_of(embed, self.goldens.ledger)))
 
 
 def failed(item: Made, missing: Mapping[str, Missing]) -> Made:

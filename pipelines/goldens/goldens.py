@@ -37,12 +37,12 @@ class Pooling:
 
     @property
     def embedders(self) -> list[Embed]:
-        """The models that embed texts for some of them, each once."""
+        """The models that are called to embed texts for some of them, each once."""
         return list(
             {
                 retriever.embedder.service: retriever.embedder
                 for retriever in self.retrievers
-                if retriever.embedder and self.documents
+                if retriever.embedder and retriever.embedder.is_called and self.documents
             }.values()
         )
 

@@ -47,20 +47,20 @@ def load_goldens(path: str, output: str | None = None) -> Goldens:
     located = resolved(located, unresolved, [] if output is None else _replaced_output(located.value))
     problems += unresolved
     model = _validated(located, problems)
-    services = services_of(located, model.services or {}, problems)
+    folder = files.parent(path)
+    services = services_of(located, model.services or {}, folder, problems)
     retrieving = retrieving_of(located, model.reviews.pool, model.documents.language, services, problems)
     used = list(dict.fromkeys([*_called(located, model, services, problems), *embedders_of(retrieving)]))
     pools = pools_of(located, model.quotas, retrieving, retrieving, services, used, problems)
     if model.max_cost is not None:
         problems += unpriced(located, pools, services)
-    folder = files.parent(path)
     dimensions = _dimensions(located, model, folder, problems)
     problems += _documents(located, folder)
     problems += _wrong_offline(located, model, services)
     if problems:
         raise InputErrors(sorted(without_consequences(problems, unresolved), key=lambda problem: problem.line or 0))
     documents = model.documents
-    models = {name: services.valid[name].resolved(folder, pools.services[name]) for name in used}
+    models = {name: services.valid[name].paid_by(pools.services[name]) for name in used}
     duplicates = model.reviews.duplicates
     place = files.below(folder, model.output.path) if output is None else output
     return Goldens(
@@ -170,7 +170,7 @@ def _documents(located: Located, folder: str) -> Iterator[InputError]:
 
 def _wrong_offline(located: Located, model: GoldensModel, services: Services) -> Iterator[InputError]:
     """Offline models that do not know the steps of their role."""
-    wrong = {"writer": ("lexical", "hashed"), "checker": ("extractive", "hashed")}
+    wrong = {"writer": ("lexical", "hashed", "onnx"), "checker": ("extractive", "hashed", "onnx")}
     for role, kinds in wrong.items():
         service = services.valid.get(getattr(model, role) or "")
         if service is not None and service.kind in kinds:

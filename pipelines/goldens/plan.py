@@ -166,7 +166,7 @@ def _of_pool(
     searched = [service.name for service in goldens.pool.services if service.pool == pool]
     steps = tuple(_steps_of([*models, *searched], written, graded))
     ends = [(sum(step.calls[end] - step.ledger_hits for step in steps), _tokens(steps, end)) for end in (0, 1)]
-    is_free = not searched and all(service.parameters.offline is not None for service in models.values())
+    is_free = not searched and all(service.parameters.is_free for service in models.values())
     costs = [0.0 if is_free else quota.cost(calls, tokens) for calls, tokens in ends]
     least, most = costs
     seconds = [_seconds(calls, tokens, quota) for calls, tokens in ends]

@@ -60,7 +60,7 @@ def model_plans(counted: CallCounts, experiment: Experiment) -> list[ModelPlan]:
 
 def _of_pool(pool: str, steps: Collection[Step], counted: CallCounts, experiment: Experiment) -> ModelPlan:
     quota = experiment.pools[pool]
-    is_free = all(experiment.services[step.service].parameters.offline is not None for step in steps)
+    is_free = all(experiment.services[step.service].parameters.is_free for step in steps)
     plans = tuple(_of_step(step, counted) for step in steps)
     texts = {step: _texts_of_a_request(step, experiment) for step in steps}
     ends = [_Left.of(sizes, texts, counted.seen) for sizes in (counted.least, counted.most)]

@@ -5,7 +5,7 @@ import secrets
 import tempfile
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -126,7 +126,7 @@ class Plan:
 def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     """Forecast an experiment from its queries, its judgements and the ledger."""
     of_corpora = corpora_plan(experiment)
-    experiment = of_corpora.experiment
+    experiment = replace(of_corpora.experiment, computes=False)
     names = {configuration.config_id: configuration.name for configuration in experiment.evaluation.configurations}
     configurations = tuple(
         ConfigurationPlan(configuration.name, _where_from(configuration, experiment, names))

@@ -87,7 +87,7 @@ def _recall(tasks: beam.PCollection, experiment: Experiment, branches: Branches)
 
 def _unknown(experiment: Experiment, depths: Mapping[int, int | None]) -> Unknown:
     unknown = {}
-    remote_sources = {*experiment.remote, *experiment.embedders}
+    remote_sources = {*experiment.remote, *experiment.embedding_models}
     for position, count in depths.items():
         configuration = experiment.evaluation.configurations[position]
         sources = {experiment.evaluation.configurations[part].source for part in experiment.evaluation.parts(position)}

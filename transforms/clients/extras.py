@@ -12,7 +12,9 @@ MLFLOW = "mlflow"
 """The tracker that `rankbeam log` copies runs to."""
 DOCUMENTS = "documents"
 """PDF files. Their text is extracted where a run is submitted, so workers do not need it."""
-EXTRAS = (SEARCH, SECRETS)
+LOCAL = "local"
+"""Models in this process: ONNX Runtime and tokenizers."""
+EXTRAS = (SEARCH, SECRETS, LOCAL)
 """The extras that workers need. What is installed of them here, workers install as well."""
 MISSING = "missing_library"
 """Kind of a pydantic error that is about this machine, not about the value."""

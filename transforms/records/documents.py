@@ -23,8 +23,8 @@ class Embeddings(Protocol):
         """The embeddings of texts as queries, where the model embeds these in another way."""
         ...
 
-    def vectors(self, texts: Iterable[str]) -> Iterator[npt.NDArray[np.float32] | None]:
-        """The vector of each text; None for one that has none."""
+    def vectors(self, texts: Iterable[str], warnings: list[str]) -> Iterator[npt.NDArray[np.float32] | None]:
+        """The vector of each text; None for one that has none. Warnings for users are added after the last one."""
         ...
 
 

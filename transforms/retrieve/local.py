@@ -120,8 +120,6 @@ class RetrieveFn(beam.DoFn):
         (source, _share), parts = element
         retriever = self._retrievers[source].search(self._searched[source])
         try:
-            for warning in getattr(retriever, "warnings", ()):
-                yield beam.pvalue.TaggedOutput(WARNINGS, warning)
             for bucket, judged in parts:
                 rows, failures = retrieve(retriever, judged, self._top_k[source])
                 count(Counter.QUERIES_ASKED, judged.num_rows)
@@ -129,6 +127,8 @@ class RetrieveFn(beam.DoFn):
                 yield bucket, (source, rows)
                 for failure in failures:
                     yield beam.pvalue.TaggedOutput(FAILURES, (bucket, (source, failure)))
+            for warning in dict.fromkeys(getattr(retriever, "warnings", ())):
+                yield beam.pvalue.TaggedOutput(WARNINGS, warning)
         finally:
             retriever.close()
 

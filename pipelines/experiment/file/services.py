@@ -40,9 +40,9 @@ class Service:
         """True if the service sets the temperature of all its calls."""
         return isinstance(self.parameters, RemoteModel) and self.parameters.temperature is not None
 
-    def resolved(self, folder: str, pool: str) -> "Service":
-        """The service with paths below a folder, and the quota pool that pays for it."""
-        return replace(self, parameters=self.parameters.resolved(folder), pool=pool)
+    def paid_by(self, pool: str) -> "Service":
+        """The service with the quota pool that pays for it."""
+        return replace(self, pool=pool)
 
     def decisive(self) -> dict[str, Any]:
         """Parameters that identify a configuration: the model, not its name in this experiment."""
@@ -64,12 +64,12 @@ class Services:
             yield located.error(place, f"services: has no {name!r}; {hint}")
 
 
-def services_of(located: Located, section: Mapping[str, Any], problems: list[InputError]) -> Services:
-    """The services of an experiment."""
+def services_of(located: Located, section: Mapping[str, Any], folder: str, problems: list[InputError]) -> Services:
+    """The services of an experiment; relative paths are taken as below `folder`."""
     services = {}
     for name, value in section.items():
         wrong = [*_wrong_name(located, name)]
-        parameters = _parameters(located, name, value, wrong)
+        parameters = _parameters(located, name, value, folder, wrong)
         problems += wrong
         if parameters is not None and not wrong:
             services[name] = Service(name, str(value["type"]), parameters)
@@ -82,7 +82,9 @@ def _wrong_name(located: Located, name: str) -> Iterator[InputError]:
         yield located.error(("services", name), problem)
 
 
-def _parameters(located: Located, name: str, value: Any, problems: list[InputError]) -> ModelParameters | None:
+def _parameters(
+    located: Located, name: str, value: Any, folder: str, problems: list[InputError]
+) -> ModelParameters | None:
     place: Place = ("services", name)
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         problems.append(located.error((*place, "type"), "is missing; a service is {type: …, parameters of the type}"))
@@ -97,5 +99,6 @@ def _parameters(located: Located, name: str, value: Any, problems: list[InputErr
     except ValidationError as error:
         problems += [problem_of(located, model, dict(detail), at=place) for detail in error.errors()]
         return None
+    parameters = parameters.resolved(folder)
     problems += [located.error((*place, *inside), problem) for inside, problem in parameters.unset()]
     return parameters

@@ -9,9 +9,9 @@ import math
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import FiniteFloat, TypeAdapter, model_validator
+from pydantic import Field, FiniteFloat, TypeAdapter, model_validator
 
 from rankbeam.transforms.clients.calls.answers import parsed
 from rankbeam.transforms.clients.calls.services import Connection
@@ -153,6 +153,11 @@ class ModelParameters(Parameters):
         return self
 
     @property
+    def is_free(self) -> bool:
+        """True if its calls cost nothing, because it runs in this process."""
+        return self.offline is not None
+
+    @property
     def family(self) -> str:
         """The family of the model, by the first word of its name: judges favour answers of their own.
 
@@ -208,6 +213,31 @@ class ModelParameters(Parameters):
         prompt = prompts_of(payload)[0]
         of_input = math.ceil(len(payload.encode()) / _BYTES_OF_A_TOKEN)
         return Tokens(of_input, 0, 0 if prompt.step == EMBED else prompt.max_output_tokens)
+
+
+class PrefixedModel(ModelParameters):
+    """The parameters of models that embed queries and documents with different prefixes.
+
+    Attributes:
+        query_prefix: text prepended to queries before embedding, such as "query: " or an instruction.
+        document_prefix: text prepended to documents before embedding, such as "passage: ".
+    """
+
+    query_prefix: Annotated[str, Field(max_length=4000)] = ""
+    document_prefix: Annotated[str, Field(max_length=4000)] = ""
+
+    added: ClassVar[frozenset[str]] = frozenset({"query_prefix", "document_prefix"})
+    of_roles: ClassVar[frozenset[str]] = frozenset({"query_prefix", "document_prefix"})
+
+    def embedding(self, text: str, role: Role) -> Prompt:
+        """The prompt for the embedding of a text in a role.
+
+        >>> class Any(PrefixedModel): ...
+        >>> Any(query_prefix="query: ").embedding("who?", Role.QUERY).values
+        {'text': 'query: who?'}
+        """
+        prefix = {Role.QUERY: self.query_prefix, Role.DOCUMENT: self.document_prefix}.get(role, "")
+        return super().embedding(f"{prefix}{text}", role)
 
 
 MODELS = Kind("model", "rankbeam.models", ModelParameters, methods=("connect",))

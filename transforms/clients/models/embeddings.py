@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, Role
+from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.documents import Embeddings
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply
@@ -36,6 +38,11 @@ class Embed:
     def services(self) -> tuple[str]:
         """The model."""
         return (self.service,)
+
+    @property
+    def is_called(self) -> bool:
+        """True if a lane makes its calls; False if the model runs where its vectors are compared."""
+        return not isinstance(self.parameters, Onnx)
 
     @property
     def name(self) -> str:
@@ -84,14 +91,13 @@ class KeptEmbeddings:
         """The embeddings of texts as queries."""
         return replace(self, model=self.model.as_role(Role.QUERY))
 
-    def vectors(self, texts: Iterable[str]) -> Iterator[Vector | None]:
+    def vectors(self, texts: Iterable[str], warnings: list[str]) -> Iterator[Vector | None]:  # noqa: ARG002  none
         """The vector of each text; None for one without an answer."""
         from rankbeam.transforms.clients.ledger import Ledger  # few experiments embed texts
 
         lookup = Ledger(self.ledger).lookup()
         lookup.refresh()
-        rest = iter(texts)
-        while some := list(islice(rest, _AT_ONCE)):
+        for some in batched(texts):
             calls = [self.model.call(text) for text in some]
             keys = {call.key or "": None for call in calls}
             by_key = {entry.key: self._vector(entry.answer) for entry in lookup.read(keys)}
@@ -103,3 +109,56 @@ class KeptEmbeddings:
         except CallError:  # it was refused, for good
             return None
         return np.array(embedding.vector, np.float32) if isinstance(embedding, Embedding) else None
+
+
+@dataclass(frozen=True)
+class ComputedEmbeddings:
+    """The embeddings of a model in this process, computed where they are compared."""
+
+    model: Embed
+
+    @property
+    def identity(self) -> str:
+        """All of the model that decides a vector."""
+        return self.model.call("").key or ""
+
+    def of_queries(self) -> "ComputedEmbeddings":
+        """The embeddings of texts as queries."""
+        return replace(self, model=self.model.as_role(Role.QUERY))
+
+    def vectors(self, texts: Iterable[str], warnings: list[str]) -> Iterator[Vector | None]:
+        """The vector of each text; None for a blank one."""
+        session, cut, count = self._onnx.session, 0, 0
+        for some in batched(texts):
+            full = [self._onnx.embedding(text, self.model.role).values["text"] for text in some if text.strip()]
+            embedded = iter(session.embed_all(full))
+            for text in some:
+                one = next(embedded) if text.strip() else None
+                cut += one is not None and one.is_cut
+                yield None if one is None else one.vector
+            count += len(some)
+        if cut:
+            warnings.append(self._warning(cut, count))
+
+    @property
+    def _onnx(self) -> Onnx:
+        assert isinstance(self.model.parameters, Onnx)  # noqa: S101  others are called
+        return self.model.parameters
+
+    def _warning(self, cut: int, count: int) -> str:
+        limit = self._onnx.limit
+        what = "queries" if self.model.role is Role.QUERY else f"{cut:,} of {count:,} documents or chunks"
+        advice = "raise max_tokens if the model takes more, or search chunks"
+        return f"{self.model.service}: {what} have more than {limit:,} tokens, and only these are embedded; {advice}"
+
+
+def embeddings_of(model: Embed, ledger: str, computes: bool = True) -> Embeddings:
+    """The embeddings of a model: those that a ledger holds, or computed in this process if that is allowed."""
+    return ComputedEmbeddings(model) if computes and not model.is_called else KeptEmbeddings(model, ledger)
+
+
+def batched(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Texts, some at a time."""
+    rest = iter(texts)
+    while some := list(islice(rest, _AT_ONCE)):
+        yield some

@@ -51,7 +51,8 @@ def missing_roles(parameters: ModelParameters) -> list[str]:
     >>> missing_roles(Any(model="mxbai-embed-large-v1", query_prefix=""))
     []
     """
-    family = next((known for known in FAMILIES if known.name.fullmatch(parameters.model.lower())), None)
+    name = parameters.model or str(getattr(parameters, "folder", ""))
+    family = next((known for known in FAMILIES if known.name.fullmatch(name.lower())), None)
     if family is None:
         return []
     expected = {name: value for name, value in family.settings.items() if name in type(parameters).model_fields}
@@ -60,7 +61,7 @@ def missing_roles(parameters: ModelParameters) -> list[str]:
         return []
     settings = " and ".join(f"{name}: {_shown(expected[name])}" for name in missing)
     none = " and ".join(name + (": null" if name == "task_type" else ': ""') for name in missing)
-    return [f"{parameters.model} expects {settings}; set this under services:, or {none} to embed texts as they are"]
+    return [f"{name} expects {settings}; set this under services:, or {none} to embed texts as they are"]
 
 
 def _shown(value: str) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from rankbeam.transforms.clients.calls.services import Access
-from rankbeam.transforms.clients.models.base import ModelParameters, Role
+from rankbeam.transforms.clients.models.base import PrefixedModel
 from rankbeam.transforms.clients.secrets import REFERENCE, Secrets, check_references, refuse_literal, resolve
 from rankbeam.transforms.records.calls.prompt import Prompt
 
@@ -74,15 +74,13 @@ def network_of(host: str) -> Network:
     return Network.PUBLIC if address.is_global else Network.PRIVATE
 
 
-class RemoteModel(ModelParameters):
+class RemoteModel(PrefixedModel):
     """The parameters of models that are called over a network; a subclass adds its own.
 
     Attributes:
         api_key: API key as `${env:NAME}` or `${secret:…}`.
         allow_http: if true, send the key unencrypted to an address outside private networks.
         temperature: sampling temperature that overrides `generate:` and the judge's prompts; some models accept only 1.
-        query_prefix: text prepended to queries before embedding, such as "query: " or an instruction.
-        document_prefix: text prepended to documents before embedding, such as "passage: ".
         texts_per_request: maximum number of texts in one embedding request; the default depends on the type of service.
     """
 
@@ -91,13 +89,10 @@ class RemoteModel(ModelParameters):
     api_key: ApiKey | None = None
     allow_http: bool = False
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = None
-    query_prefix: Annotated[str, Field(max_length=4000)] = ""
-    document_prefix: Annotated[str, Field(max_length=4000)] = ""
     texts_per_request: Annotated[int, Field(ge=1, le=2048)] | None = None
 
-    operational: ClassVar[frozenset[str]] = ModelParameters.operational | {"allow_http", "texts_per_request"}
-    added: ClassVar[frozenset[str]] = frozenset({"temperature", "query_prefix", "document_prefix"})
-    of_roles: ClassVar[frozenset[str]] = frozenset({"query_prefix", "document_prefix"})
+    operational: ClassVar[frozenset[str]] = PrefixedModel.operational | {"allow_http", "texts_per_request"}
+    added: ClassVar[frozenset[str]] = PrefixedModel.added | {"temperature"}
     referring: ClassVar[frozenset[str]] = frozenset({"api_key"})
 
     @property
@@ -123,16 +118,6 @@ class RemoteModel(ModelParameters):
                 "allow_http: true where nobody else can read that network"
             )
         return self
-
-    def embedding(self, text: str, role: Role) -> Prompt:
-        """The prompt for the embedding of a text in a role.
-
-        >>> class Any(RemoteModel): ...
-        >>> Any(query_prefix="query: ").embedding("who?", Role.QUERY).values
-        {'text': 'query: who?'}
-        """
-        prefix = {Role.QUERY: self.query_prefix, Role.DOCUMENT: self.document_prefix}.get(role, "")
-        return super().embedding(f"{prefix}{text}", role)
 
     def sampled(self, prompt: Prompt) -> Prompt:
         """A prompt with the temperature of the service, where that is configured.

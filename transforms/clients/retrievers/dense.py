@@ -1,5 +1,6 @@
 """The `dense` retriever: the nearest embeddings, exactly, in process."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Query, Ranking
 
 File = Annotated[str, Field(min_length=1)]
-_VECTORS = "vectors"
+_VECTORS, _WARNINGS = "vectors", "warnings.json"
 _UNITS_AT_ONCE = 4096
 
 
@@ -30,8 +31,8 @@ class Dense(RetrieverParameters):
     """Exhaustive search by the cosine of embeddings, which a model makes or Parquet files hold.
 
     Attributes:
-        embedding_model: name of the model under `services:` that embeds queries and documents or chunks. Its calls are
-            paced and stored in the ledger like all others.
+        embedding_model: name of the model under `services:` that embeds queries and documents or chunks: one in this
+            process (`type: onnx`), or a service, whose calls are paced and stored in the ledger like all others.
         vectors: Parquet file of document or chunk vectors, with columns `id` (`doc#start-end` for a chunk) and
             `vector`, instead of a model.
         query_vectors: Parquet file of query vectors with the same columns, instead of a model.
@@ -71,9 +72,7 @@ class Dense(RetrieverParameters):
         units = _units(documents)
         folder = units.collection.indexes.find(_VECTORS, _parameters(self, documents))
         rows = np.arange(len(units)) if folder is None else Matrix.of(folder).missing
-        for text in _texts(units, self.fields, rows):
-            if text.strip():
-                yield text
+        yield from filter(str.strip, _texts(units, self.fields, rows))
 
     def prepare(self, documents: Documents) -> None:
         """Make the file of vectors, unless it is kept already."""
@@ -94,7 +93,8 @@ class DenseIndex:
         vectors: float32[u, d], of length 1; zeros where one is missing. They are mapped into memory.
         embeddings: embeddings of queries, if a model makes them.
         queries: vectors of queries by id, if a file has them.
-        warnings: about documents or chunks without vectors, and relevant documents that are not there.
+        warnings: about documents or chunks without vectors, relevant documents that are not there, and texts that a
+            model sees in part.
     """
 
     parameters: Dense
@@ -102,7 +102,7 @@ class DenseIndex:
     vectors: SingleArray
     embeddings: Embeddings | None
     queries: Mapping[str, SingleArray]
-    warnings: tuple[str, ...]
+    warnings: list[str]
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:
         """The ranking of one query."""
@@ -125,7 +125,7 @@ class DenseIndex:
     def _vectors(self, queries: Sequence[Query]) -> Iterable[SingleArray | None]:
         if self.embeddings is None or self.parameters.query_vectors is not None:
             return [self.queries.get(query.query_id) for query in queries]
-        return self.embeddings.of_queries().vectors([query.text for query in queries])
+        return self.embeddings.of_queries().vectors([query.text for query in queries], self.warnings)
 
     def close(self) -> None:
         """Do nothing: the next bundle of this process uses the vectors again."""
@@ -141,21 +141,26 @@ def _opened(parameters: Dense, documents: Documents) -> DenseIndex:
         if parameters.vectors is not None:
             write_of_file(folder, pa.array(_ids(units), pa.string()), parameters.vectors)
         elif known is not None:
-            write_all(folder, len(units), known.vectors(_texts(units, parameters.fields, np.arange(len(units)))))
+            warnings: list[str] = []
+            texts = _texts(units, parameters.fields, np.arange(len(units)))
+            write_all(folder, len(units), known.vectors(texts, warnings))
+            (folder / _WARNINGS).write_text(json.dumps(warnings), encoding="utf-8")
 
     def is_current(folder: Path) -> bool:
         """Return whether no vector has come that was missing before."""
         missing = Matrix.of(folder).missing
         if parameters.vectors is not None or known is None or not len(missing):
             return True
-        return all(vector is None for vector in known.vectors(_texts(units, parameters.fields, missing)))
+        return all(vector is None for vector in known.vectors(_texts(units, parameters.fields, missing), []))
 
     indexes = units.collection.indexes
-    matrix = Matrix.of(indexes.get(_VECTORS, _parameters(parameters, documents), make, is_current))
+    folder = indexes.get(_VECTORS, _parameters(parameters, documents), make, is_current)
+    matrix, noted = Matrix.of(folder), folder / _WARNINGS
     what, missing = "documents" if documents.chunking is None else "chunks", len(matrix.missing)
-    warnings = units.collection.lacking(documents.judgements)
+    warnings = [*units.collection.lacking(documents.judgements)]
+    warnings += json.loads(noted.read_text(encoding="utf-8")) if noted.exists() else []
     if missing:
-        warnings = (*warnings, f"{missing:,} of {len(units):,} {what} have no embedding, and are not ranked")
+        warnings.append(f"{missing:,} of {len(units):,} {what} have no embedding, and are not ranked")
     queries = _table(parameters.query_vectors) if parameters.query_vectors is not None else {}
     _refuse_other_width(parameters, matrix.vectors, queries)
     return DenseIndex(parameters, units, matrix.vectors, documents.embeddings, queries, warnings)

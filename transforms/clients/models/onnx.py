@@ -1,0 +1,149 @@
+"""The `onnx` embeddings: a model in ONNX's format, in this process, without any service or download.
+
+`onnx_files` finds the files, and `onnx_session` computes; only there are the libraries of the extra imported.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from rankbeam.transforms.clients.extras import LOCAL, MISSING, missing
+from rankbeam.transforms.clients.models.base import PrefixedModel, embedded_text, prompts_of
+from rankbeam.transforms.clients.models.onnx_files import ModelFiles, files_in, folder_named
+from rankbeam.transforms.clients.models.replies import reply_of
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.calls.prompt import EMBED
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
+
+if TYPE_CHECKING:
+    from rankbeam.transforms.clients.models.onnx_session import OnnxSession
+
+_TEXTS_AT_ONCE = 64
+_LIBRARIES = ("onnxruntime", "tokenizers")
+
+
+class Onnx(PrefixedModel):
+    """An embedding model in ONNX's format, which runs in this process.
+
+    Attributes:
+        model: name of the model: a folder in `RANKBEAM_MODELS` (by default `~/.cache/rankbeam/models`), or a model that
+            is in the cache of Hugging Face already.
+        folder: folder of the model and its `tokenizer.json`, instead of a name.
+        file: path of the model in its folder, if that has several, such as `onnx/model_quantized.onnx`.
+        pooling: vector of a text: the mean of those of its tokens, the first one (cls) or the last one. By default as
+            the model's own settings say, else the mean.
+        max_tokens: the model sees this many of the first tokens of a text; by default what its settings say, else 512.
+    """
+
+    folder: Annotated[str, Field(min_length=1)] | None = None
+    file: Annotated[str, Field(pattern=r"\.onnx$")] | None = None
+    pooling: Literal["mean", "cls", "last"] | None = None
+    max_tokens: Annotated[int, Field(ge=4, le=100_000)] | None = None
+
+    default_quota: ClassVar[Quota] = Quota(requests_per_minute=6_000_000, concurrent_calls=2, timeout_s=600.0)
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "Onnx":
+        if (self.folder is None) == (not self.model):
+            raise ValueError("give model, the name of a model on this machine, or folder, where its files are")
+        for library in _LIBRARIES:
+            if problem := missing(library, LOCAL, f"models of type onnx ({library})"):
+                raise PydanticCustomError(MISSING, "{problem}", {"problem": problem})
+        return self
+
+    @property
+    def is_free(self) -> bool:
+        """True: nobody is paid."""
+        return True
+
+    @property
+    def own_files(self) -> ModelFiles:
+        """The files of the model."""
+        return files_in(self.folder or folder_named(self.model), self.file)
+
+    @property
+    def session(self) -> "OnnxSession":
+        """The model, opened once in a process."""
+        from rankbeam.transforms.clients.models.onnx_session import opened  # the libraries take half a second
+
+        return opened(self.own_files, self.pooling, self.limit)
+
+    @property
+    def limit(self) -> int:
+        """The most tokens of a text that the model sees."""
+        return self.max_tokens or self.own_files.max_tokens
+
+    def resolved(self, folder: str) -> "Onnx":
+        """The same, with the folder of the model on this machine; a relative one is taken as below `folder`."""
+        try:
+            own = folder_named(self.model) if self.folder is None else files.below(folder, self.folder)
+        except InputError:  # `unset` reports it
+            return self
+        return self.model_copy(update={"folder": own})
+
+    def inputs(self) -> dict[str, str]:
+        """The folder of the model."""
+        return {} if self.folder is None else {"folder": self.folder}
+
+    def unset(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
+        """The problem of a model that is not here, or embeds no texts."""
+        try:
+            _ = self.session
+        except InputError as error:
+            yield ("model" if self.model else "folder",), str(error)
+
+    def scope(self) -> str:
+        """The name, or the folder."""
+        return self.model or self.folder or ""
+
+    def decisive(self) -> dict[str, Any]:
+        """The content of the files instead of their place."""
+        return self._by_content(super().decisive())
+
+    def identity(self, kind: str) -> dict[str, Any]:
+        """All that decides a vector besides its text: the content of the files instead of their place."""
+        return self._by_content(super().identity(kind))
+
+    def _by_content(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        own = self.own_files
+        others = {name: value for name, value in values.items() if name not in ("model", "folder", "file")}
+        pooling = self.pooling or own.pooling or "mean"
+        return others | {"content": own.content, "pooling": pooling, "max_tokens": self.limit}
+
+    async def connect(self) -> "OnnxConnection":
+        """Open the model, in a thread."""
+        return OnnxConnection(self, await asyncio.to_thread(lambda: self.session))
+
+    def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  the Protocol's
+        """No tokens are charged."""
+        return NO_TOKENS
+
+
+@dataclass(frozen=True)
+class OnnxConnection:
+    """A connection that embeds in threads of this process, for judges and goldens."""
+
+    model: Onnx
+    session: "OnnxSession"
+    texts_per_request: int = _TEXTS_AT_ONCE
+
+    async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  the Protocol's
+        """Embed texts; see `services.Connection.call`."""
+        prompts = prompts_of(payload)
+        other = next((prompt.step for prompt in prompts if prompt.step != EMBED), None)
+        if other is not None:
+            raise CallError(FailureKind.INVALID, f"onnx embeds texts, and knows no step {other!r}")
+        texts: Sequence[str] = [embedded_text(prompt) for prompt in prompts]
+        embedded = await asyncio.to_thread(self.session.embed_all, texts)
+        vectors = [tuple(map(float, one.vector)) for one in embedded]
+        return reply_of(vectors, texts, NO_TOKENS, self.model.scope())
+
+    async def close(self) -> None:
+        """The model stays open for the next bundle of this process."""

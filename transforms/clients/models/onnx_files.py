@@ -1,0 +1,192 @@
+"""Files of an embedding model in ONNX's format: their places, their settings, and a hash of their content.
+
+A folder is laid out as on model hubs: `model.onnx` or `onnx/model.onnx`, `tokenizer.json`, and beside them the settings
+of Sentence Transformers, where the model has these. A folder with one model and one tokenizer may name both otherwise.
+"""
+
+import hashlib
+import json
+import mmap
+import os
+import tempfile
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from rankbeam.transforms.clients.storage import files, matching
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+MODELS_VARIABLE = "RANKBEAM_MODELS"
+"""The variable that names the folder of models."""
+
+_USUAL = ("model.onnx", "onnx/model.onnx")
+_POOLINGS = {
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_lasttoken": "last",
+}
+_LIMITS = (("sentence_bert_config.json", "max_seq_length"), ("tokenizer_config.json", "model_max_length"))
+_DEFAULT_LIMIT, _LARGEST_LIMIT = 512, 100_000  # tokenizers without a limit have one of 10^30
+_NO_WEIGHTS = frozenset({"", ".onnx", ".json", ".txt", ".md"})
+_EXPORTED = frozenset({"Transformer", "Pooling", "Normalize"})
+
+
+def folders_of(name: str) -> Iterator[str]:
+    """The folders in which a model of this name may be, best first; nothing is downloaded."""
+    own = os.environ.get(MODELS_VARIABLE, "").strip()
+    cache = Path(os.environ.get("XDG_CACHE_HOME", "").strip() or Path.home() / ".cache")
+    yield files.join(own or str(cache / "rankbeam" / "models"), name)
+    home = Path(os.environ.get("HF_HOME", "").strip() or cache / "huggingface")
+    hub = Path(os.environ.get("HF_HUB_CACHE", "").strip() or home / "hub") / f"models--{name.replace('/', '--')}"
+    revision = hub / "refs" / "main"
+    if revision.is_file():
+        yield str(hub / "snapshots" / revision.read_text(encoding="utf-8").strip())
+
+
+def folder_named(name: str) -> str:
+    """The folder of a model on this machine.
+
+    Raises:
+        InputError: there is none.
+    """
+    places = list(folders_of(name))
+    for place in places:
+        if Path(place).is_dir() if files.is_local(place) else matching.matches(files.join(place, "**")):
+            return place
+    problem = f"no model {name!r} on this machine; looked in {' and '.join(places)}"
+    raise InputError(f"{problem}. Put its files there, set {MODELS_VARIABLE}, or name their folder: folder: PATH")
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """The files of a model.
+
+    Attributes:
+        folder: their folder.
+        model: the model.
+        tokenizer: its tokenizer, as the library tokenizers writes it.
+        states: time and size of every file of the folder; others mean other content.
+    """
+
+    folder: Path
+    model: Path
+    tokenizer: Path
+    states: Hashable
+
+    @cached_property
+    def content(self) -> str:
+        """A hash of the bytes of model and tokenizer, wherever they are."""
+        checksum = hashlib.sha256()
+        for path in [self.model, *self._weights, self.tokenizer]:
+            with path.open("rb") as file:
+                checksum.update(hashlib.file_digest(file, "sha256").digest())
+        return checksum.hexdigest()[:32]
+
+    @cached_property
+    def pooling(self) -> str | None:
+        """The pooling that the settings name; None without settings.
+
+        Raises:
+            InputError: it is another one than rankbeam knows.
+        """
+        settings = self._settings("1_Pooling/config.json")
+        modes = [mode for mode, is_set in settings.items() if mode.startswith("pooling_mode_") and is_set is True]
+        if not modes:
+            return None
+        if len(modes) > 1 or modes[0] not in _POOLINGS:
+            problem = f"{' and '.join(modes)} cannot be computed; set pooling: to mean, cls or last if that is close"
+            raise InputError(problem, path=str(self.folder / "1_Pooling" / "config.json"))
+        return _POOLINGS[modes[0]]
+
+    @cached_property
+    def max_tokens(self) -> int:
+        """The most tokens of a text, by the settings of the model."""
+        cut = self._settings(self.tokenizer.name).get("truncation") or {}
+        limits = [*(self._settings(name).get(key) for name, key in _LIMITS), cut.get("max_length")]
+        known = (int(limit) for limit in limits if isinstance(limit, int | float) and 0 < limit <= _LARGEST_LIMIT)
+        return next(known, _DEFAULT_LIMIT)
+
+    @property
+    def further_layers(self) -> Sequence[str]:
+        """The layers that Sentence Transformers adds, and that are not in a model without pooling, such as Dense."""
+        modules = self._settings("modules.json", list)
+        names = [str(module.get("type", "")).rpartition(".")[2] for module in modules if isinstance(module, dict)]
+        return [name for name in names if name not in _EXPORTED]
+
+    @property
+    def _weights(self) -> Sequence[Path]:
+        """The files of weights beside the model, which names them."""
+        beside = [path for path in sorted(self.model.parent.iterdir()) if path.is_file() and path != self.model]
+        with self.model.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return [path for path in beside if path.suffix not in _NO_WEIGHTS and content.find(path.name.encode()) >= 0]
+
+    def _settings(self, name: str, kind: type[Any] = dict) -> Any:
+        """The settings of a file; none where it is missing."""
+        path = self.folder / name if name != self.tokenizer.name else self.tokenizer
+        if not path.is_file():
+            return kind()
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise InputError(f"is not JSON: {error}", path=str(path)) from error
+        if not isinstance(value, kind):
+            raise InputError(f"is not a JSON {'object' if kind is dict else 'array'}", path=str(path))
+        return value
+
+
+def files_in(folder: str, file: str | None = None) -> ModelFiles:
+    """The files of a model in a folder; what was read of them is read again only where a file has changed.
+
+    Args:
+        folder: a folder of this machine or of a bucket, whose files are then copied to this machine.
+        file: path of the model in the folder; None for the usual name, or the only one.
+
+    Raises:
+        InputError: a file is missing, or there are several.
+    """
+    local = Path(folder).expanduser() if files.is_local(folder) else Path(_copied(folder).name)
+    if not local.is_dir():
+        raise InputError("is not a folder; it holds a model (.onnx) and its tokenizer.json", path=folder)
+    states = [(path, path.stat()) for name in ("*", "*/*") for path in sorted(local.glob(name))]
+    return _files_in(folder, local, file, tuple((str(path), at.st_mtime_ns, at.st_size) for path, at in states))
+
+
+@lru_cache(8)
+def _files_in(folder: str, local: Path, file: str | None, states: Hashable) -> ModelFiles:
+    models = {path.relative_to(local).as_posix(): path for path in [*local.glob("*.onnx"), *local.glob("onnx/*.onnx")]}
+    model = _model(models, folder, file)
+    tokenizers = [local / "tokenizer.json", model.parent / "tokenizer.json", *sorted(local.glob("*tokenizer.json"))]
+    tokenizer = next((path for path in tokenizers if path.is_file()), None)
+    if tokenizer is None:
+        problem = "has no tokenizer.json; save the model's tokenizer there, as the library tokenizers writes it"
+        raise InputError(problem, path=folder)
+    return ModelFiles(local, model, tokenizer, states)
+
+
+def _model(models: Mapping[str, Path], folder: str, file: str | None) -> Path:
+    """The model of a folder."""
+    if not models:
+        raise InputError("has no model: no file *.onnx, nor one below onnx/", path=folder)
+    if file is not None and file not in models:
+        raise InputError(f"has no model {file!r}; {did_you_mean(file, models)}", path=folder)
+    usual = next((name for name in _USUAL if name in models), None)
+    name = file or usual or (next(iter(models)) if len(models) == 1 else None)
+    if name is None:
+        raise InputError(f"has several models; name one: file: {' or '.join(sorted(models))}", path=folder)
+    return models[name]
+
+
+@lru_cache(4)
+def _copied(folder: str) -> tempfile.TemporaryDirectory[str]:
+    """A copy of a folder of another filesystem, which is deleted with this process."""
+    copy = tempfile.TemporaryDirectory(prefix="rankbeam-model-", ignore_cleanup_errors=True)
+    for path in matching.matches(files.join(folder, "**")):
+        target = Path(copy.name) / path.removeprefix(folder).lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with files.open_raw(path) as source, target.open("wb") as into:
+            while block := source.read(1 << 22):
+                into.write(block)
+    return copy

@@ -1,0 +1,181 @@
+"""A model of ONNX's format in this process: from texts to vectors.
+
+Every text is embedded alone, and several at once in threads. A batch takes longer on processors, since its texts are
+padded to the longest one; and in a model with dynamic quantization, a vector depends on the other texts of its batch.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as states
+from tokenizers import Encoding, Tokenizer
+
+from rankbeam.transforms.clients.models.onnx_files import ModelFiles
+from rankbeam.transforms.records.errors import InputError
+
+Vector = npt.NDArray[np.float32]
+
+_ERRORS = tuple(kind for kind in vars(states).values() if isinstance(kind, type) and issubclass(kind, Exception))
+_INPUTS: Mapping[str, Callable[[Encoding], Sequence[int]]] = {
+    "input_ids": lambda encoding: encoding.ids,
+    "attention_mask": lambda encoding: encoding.attention_mask,
+    "token_type_ids": lambda encoding: encoding.type_ids,
+    "position_ids": lambda encoding: range(len(encoding.ids)),
+}
+_WHOLE = "sentence_embedding"
+_CLASSES = "logits"
+_MOST_TRIED = 1024  # tokens; attention over more may need gigabytes
+_SHOWN = 60
+
+
+class EmbeddedText(NamedTuple):
+    """The vector of a text."""
+
+    vector: Vector
+    is_cut: bool  # the text has more tokens than the model takes
+
+
+@dataclass(frozen=True, eq=False)
+class OnnxSession:
+    """An open model."""
+
+    session: onnxruntime.InferenceSession
+    tokenizer: Tokenizer
+    output: str
+    pooling: str
+
+    def embed_all(self, texts: Sequence[str]) -> list[EmbeddedText]:
+        """The vectors of texts, none of which is blank."""
+        if len(texts) < 2:
+            return [self.embed(text) for text in texts]
+        with ThreadPoolExecutor(min(len(texts), _processors())) as pool:
+            return list(pool.map(self.embed, texts))
+
+    def embed(self, text: str) -> EmbeddedText:
+        """The vector of a text.
+
+        Raises:
+            InputError: the model fails, or its vector has no direction.
+        """
+        encoding = self.tokenizer.encode(text)
+        try:
+            (output,) = self.session.run([self.output], _feeds(self.session, encoding))
+        except _ERRORS as error:
+            raise InputError(f"the model cannot embed {text[:_SHOWN]!r}: {_first_line(error)}") from error
+        vector = output[0] if output.ndim == 2 else _pooled(output[0], self.pooling)
+        if not np.isfinite(vector).all() or not vector.any():
+            what = "of zeros" if np.isfinite(vector).all() else "with components that are no finite numbers"
+            raise InputError(f"the model gives a vector {what} for the text {text[:_SHOWN]!r}; use another model")
+        return EmbeddedText(vector.astype(np.float32), bool(encoding.overflowing))
+
+
+@lru_cache(2)
+def opened(model: ModelFiles, pooling: str | None, max_tokens: int) -> OnnxSession:
+    """The model, opened and tried.
+
+    Args:
+        model: the files.
+        pooling: method that makes one vector of those of all tokens; None for that of the settings, or the mean.
+        max_tokens: the model sees this many of the first tokens of a text.
+
+    Raises:
+        InputError: a file cannot be read, or the model is not one that embeds texts.
+    """
+    tokenizer, session = _tokenizer(model, max_tokens), _session(model)
+    encoding = tokenizer.encode("word " * min(max_tokens, _MOST_TRIED))
+    try:
+        outputs = dict(zip(_names(session), session.run(None, _feeds(session, encoding)), strict=True))
+    except _ERRORS as error:
+        problem = f"cannot embed a text of {len(encoding.ids):,} tokens; lower max_tokens: {_first_line(error)}"
+        raise InputError(problem, path=str(model.model)) from error
+    name = _output(model, outputs, len(encoding.ids), pooling)
+    return OnnxSession(session, tokenizer, name, pooling or model.pooling or "mean")
+
+
+def _tokenizer(model: ModelFiles, max_tokens: int) -> Tokenizer:
+    try:
+        tokenizer = Tokenizer.from_buffer(model.tokenizer.read_bytes())
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(max_tokens)
+    except ValueError as error:
+        raise InputError(f"cannot be used as a tokenizer: {_first_line(error)}", path=str(model.tokenizer)) from error
+    return tokenizer
+
+
+def _session(model: ModelFiles) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # a text a thread
+    options.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(str(model.model), options, providers=["CPUExecutionProvider"])
+    except _ERRORS as error:
+        raise InputError(f"cannot be opened as a model: {_first_line(error)}", path=str(model.model)) from error
+    names = [one.name for one in session.get_inputs()]
+    if "input_ids" not in names or not {*names} <= {*_INPUTS}:
+        problem = (
+            f"takes the inputs {', '.join(names) or 'none'}; a model that embeds texts takes input_ids, and may take"
+        )
+        raise InputError(f"{problem} {', '.join(list(_INPUTS)[1:])}", path=str(model.model))
+    return session
+
+
+def _output(model: ModelFiles, outputs: Mapping[str, Any], tokens: int, pooling: str | None) -> str:
+    """The name of the output that holds the vector of a text, or those of its tokens."""
+    shapes = {name: np.shape(value) for name, value in outputs.items()}
+    whole = [name for name, shape in shapes.items() if len(shape) == 2 and shape[0] == 1 and shape[1] > 1]
+    by_token = [name for name, shape in shapes.items() if len(shape) == 3 and shape[:2] == (1, tokens) and shape[2]]
+    if _WHOLE in whole or (not by_token and whole and whole[0] != _CLASSES):
+        if pooling is not None:
+            problem = f"gives one vector for each text ({_WHOLE}), so pooling: {pooling} has no use; leave it out"
+            raise InputError(problem, path=str(model.model))
+        return _WHOLE if _WHOLE in whole else whole[0]
+    if not by_token:
+        shown = ", ".join(f"{name} {list(shape)}" for name, shape in shapes.items())
+        problem = f"gives {shown} for a text of {tokens:,} tokens, and no vector of the text or of its tokens"
+        raise InputError(f"{problem}; name a model that embeds texts", path=str(model.model))
+    if model.further_layers:
+        layers = ", ".join(model.further_layers)
+        problem = f"lacks the layers that modules.json adds ({layers}), so its vectors would be others"
+        raise InputError(f"{problem}; export them, too, with the output {_WHOLE}", path=str(model.model))
+    return by_token[0]
+
+
+def _feeds(session: onnxruntime.InferenceSession, encoding: Encoding) -> dict[str, Any]:
+    """The inputs of the model for one text, in the types that it takes."""
+    return {
+        one.name: np.array([_INPUTS[one.name](encoding)], np.int32 if "int32" in one.type else np.int64)
+        for one in session.get_inputs()
+    }
+
+
+def _pooled(hidden: npt.NDArray[np.floating], pooling: str) -> npt.NDArray[np.floating]:
+    """One vector of those of all tokens.
+
+    >>> hidden = np.float32([[1, 2], [3, 4], [5, 9]])
+    >>> [_pooled(hidden, pooling).tolist() for pooling in ("mean", "cls", "last")]
+    [[3.0, 5.0], [1.0, 2.0], [5.0, 9.0]]
+    """
+    if pooling == "mean":
+        mean: npt.NDArray[np.floating] = hidden.mean(axis=0, dtype=np.float64)
+        return mean
+    one: npt.NDArray[np.floating] = hidden[0 if pooling == "cls" else -1]
+    return one
+
+
+def _names(session: onnxruntime.InferenceSession) -> list[str]:
+    return [one.name for one in session.get_outputs()]
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:300]
