@@ -10,6 +10,7 @@ from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
+from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 from rankbeam.transforms.clients.secret_names import names_secret
 from rankbeam.transforms.clients.secrets import FORMS, REFERENCE, is_secret, variable
 from rankbeam.transforms.records.errors import InputError
@@ -81,6 +82,10 @@ def _components(value: Any) -> Iterator[tuple[Place, frozenset[str]]]:
     for i, item in enumerate(configurations if isinstance(configurations, list) else ()):
         if isinstance(item, dict):
             yield ("configurations", i, "retriever"), _names(RETRIEVERS, item.get("retriever"))
+            yield ("configurations", i, "rerank"), _names(RERANKERS, item.get("rerank"))
+    swept = _mapping(value, "grid").get("rerank")
+    for key, item in swept.items() if isinstance(swept, dict) else enumerate(swept or ()):
+        yield ("grid", "rerank", key), _names(RERANKERS, item)
     retrievers = _mapping(_mapping(value, "reviews"), "pool").get("retrievers")
     for i, item in enumerate(retrievers if isinstance(retrievers, list) else ()):
         yield ("reviews", "pool", "retrievers", i), _names(RETRIEVERS, item)

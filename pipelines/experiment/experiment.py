@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from rankbeam.pipelines.experiment.file.corpora import Corpus
 from rankbeam.pipelines.experiment.file.services import Service
 from rankbeam.pipelines.experiment.grid.cells import PlannedSource
+from rankbeam.pipelines.experiment.grid.components import Reranking
 from rankbeam.pipelines.experiment.quotas import CorpusQuotas
 from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.pipelines.gates.models import MONITOR
@@ -81,7 +82,7 @@ class Experiment:
     @property
     def makes_calls(self) -> bool:
         """True if services are called, whose answers the ledger stores."""
-        return bool(self.remote) or self.calls_models
+        return bool(self.remote) or bool(self.rerankers) or self.calls_models
 
     @property
     def ledger(self) -> str:
@@ -96,8 +97,14 @@ class Experiment:
     @property
     def remote(self) -> dict[int, RemoteRetriever]:
         """The retrievers that are asked through the network, by source."""
-        remote = ((source, item.retriever.remote) for source, item in enumerate(self.sources))
+        called = ((source, item.retriever) for source, item in enumerate(self.sources))
+        remote = ((source, entry.remote) for source, entry in called if entry.route is Route.CALLED)
         return {source: parameters for source, parameters in remote if parameters is not None}
+
+    @property
+    def rerankers(self) -> dict[int, Reranking]:
+        """The rerankers, by the source that they make."""
+        return {source: item.reranker for source, item in enumerate(self.sources) if item.reranker is not None}
 
     @property
     def served(self) -> tuple[Corpus, ...]:
@@ -155,7 +162,7 @@ class Experiment:
                 self.corpus,
                 None if corpus is None else corpus.parameters.chunking,
                 as_documents=self.unit == "document",
-                with_texts=self.calls_models,
+                with_texts=self.calls_models or bool(self.rerankers),
                 kept=files.below(self.output, "indexes"),
                 embeddings=embeddings.get(source),
                 judgements=self.judgements,

@@ -103,13 +103,15 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     }
     judged = tuple(metric for metric in metrics if not isinstance(metric, Metric))
     embedders = {cell.retriever.embedder.name for cell in expanded.cells if cell.retriever.embedder is not None}
-    used = called_services(expanded.configurations, judging) | embedders
+    rerankers = [source.reranker for source in expanded.sources if source.reranker is not None]
+    reranking = {entry.service.name: entry.max_output_tokens for entry in rerankers if entry.service is not None}
+    used = called_services(expanded.configurations, judging) | embedders | {*reranking}
     corpus_quotas = corpus_quotas_of(located, model.quotas, problems)
     of_calls = {name: quota for name, quota in model.quotas.items() if name not in CORPUS_POOLS}
     retrieving = [cell.retriever for cell in expanded.cells]
     of_sources = [source.retriever for source in expanded.sources]
     pools = pools_of(located, of_calls, retrieving, of_sources, services, used, problems)
-    problems += above_window(located, pools, expanded.configurations, judging)
+    problems += above_window(located, pools, expanded.configurations, judging, reranking)
     if model.max_cost is not None:
         problems += unpriced(located, pools, services)
         problems += unpriced_imports(located, expanded.sources, corpus_quotas)

@@ -41,8 +41,9 @@ def unmet(
                 yield located.error(("metrics", position), f"{metric} {problem}")
     if judged and dataset.get("queries") is None:
         yield located.error(("dataset", "queries"), "is missing; the judge reads the queries")
-    if judged or any(cell.generator is not None for cell in cells):
-        yield from _without_texts(located, dataset, cells)
+    reads = [cell for cell in cells if judged or cell.generator is not None or cell.reranker is not None]
+    if reads:
+        yield from _without_texts(located, dataset, cells if judged else reads)
 
 
 def _answering(located: Located) -> bool:

@@ -18,6 +18,7 @@ from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
 from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
+from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 from rankbeam.transforms.records.calls.quota import MOST_IN_FLIGHT, ImportQuota, Prices, Quota
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.generation import Judging
@@ -179,14 +180,19 @@ def _unknown_names(
     named = [*services.given, *_named(retrieving), *MODELS.types]
     for name in section:
         if name not in named and not _is_remote(name):
-            valid = [*named, *filter(_is_remote, RETRIEVERS.types)]  # this imports all types: only for a message
+            valid = [
+                *named,
+                *filter(_is_remote, RETRIEVERS.types),
+                *RERANKERS.types,
+            ]  # this imports all types: only for a message
             problem = f"is not a service or a remote type, and no retriever names it; {did_you_mean(name, valid)}"
             yield located.error(("quotas", name), problem)
 
 
 def _is_remote(kind: str) -> bool:
     try:
-        return kind in (*APPLICATIONS, CALLABLE) or RETRIEVERS.load(kind).route is Route.CALLED
+        known = (*APPLICATIONS, CALLABLE, *RERANKERS.types)
+        return kind in known or RETRIEVERS.load(kind).route is Route.CALLED
     except InputError:
         return False
 
@@ -241,11 +247,16 @@ def _checked(
 
 
 def above_window(
-    located: Located, pools: Pools, configurations: Sequence[Configuration], judging: Judging | None
+    located: Located,
+    pools: Pools,
+    configurations: Sequence[Configuration],
+    judging: Judging | None,
+    rerankers: Mapping[str, int],
 ) -> Iterator[InputError]:
     """Quotas below the longest answer that a service is asked for."""
     answers = [configuration.generation for configuration in configurations if configuration.generation is not None]
     longest = [(answer.service, answer.max_output_tokens, "generate") for answer in answers]
+    longest += [(name, tokens, "rerank") for name, tokens in rerankers.items()]
     if judging is not None:
         longest.append((judging.service, judging.max_output_tokens, "judge"))
     by_pool = {

@@ -22,6 +22,7 @@ from rankbeam.transforms.records.judging.items import Item
 from rankbeam.transforms.records.judging.steps import step_of
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
+from rankbeam.transforms.records.reranking import STAGE as RERANK
 
 _LEAST_OUTPUT, _MOST_OUTPUT = (3, 10), (60, 60)  # tokens of a reply, and of each item: an id, a verdict, a reason
 _ITEMS_AT_ONCE = 256
@@ -266,6 +267,8 @@ def _output(prompt: Prompt, guess: Guess) -> float:
     """About how many tokens a reply has."""
     fixed, per_part = _LEAST_OUTPUT if guess is LEAST else _MOST_OUTPUT
     step = step_of(prompt.step)
+    if prompt.step == RERANK:
+        return min(prompt.max_output_tokens, fixed)
     if step is None:
         return min(prompt.max_output_tokens, guess.characters / CHARACTERS_PER_TOKEN + fixed)
     if step.embeds:

@@ -4,7 +4,7 @@ import json
 import secrets
 import tempfile
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,12 +20,13 @@ from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.plan.corpora import CorpusPlan, corpora_plan
 from rankbeam.pipelines.plan.counting import CallCounts
 from rankbeam.pipelines.plan.models import ModelPlan, Range, lines_of, model_plans, shown
-from rankbeam.pipelines.plan.stages import count_models, count_texts, read_counted
+from rankbeam.pipelines.plan.stages import count_models, count_reranking, count_texts, known_rankings, read_counted
 from rankbeam.pipelines.run.answers import work_of
 from rankbeam.pipelines.run.build import new_pipeline, read_dataset
 from rankbeam.pipelines.run.calling import retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.evaluate import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.run.options import pipeline_options
+from rankbeam.pipelines.run.reranking import rerank_stage
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.call import DistinctTasks
@@ -132,7 +133,8 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         ConfigurationPlan(configuration.name, _where_from(configuration, experiment, names))
         for configuration in experiment.evaluation.configurations
     )
-    if not experiment.remote and not experiment.embedders and not work_of(experiment).services:
+    makes_none = not experiment.remote and not experiment.rerankers and not experiment.embedders
+    if makes_none and not work_of(experiment).services:
         return Plan((), configurations, corpora=of_corpora.corpora)
     retrieved, answered, queries = _counted(experiment)
     if answered is not None:
@@ -209,12 +211,7 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], CallCounts | None,
         if experiment.remote:
             stage = retrieve_stage(experiment)
             tasks = tasks_to_do(dataset.judged, experiment) | "DistinctTasks" >> DistinctTasks(stage) | beam.Values()
-            _ = (
-                tasks
-                | "Count" >> beam.ParDo(_CountFn(stage, experiment.ledger))
-                | "CountsTogether" >> beam.combiners.ToList()
-                | "WriteCounts" >> beam.Map(_write, folder)
-            )
+            _count_pools(tasks, stage, experiment, folder)
         folder_of_calls = Path(folder) / "asked"
         _ = (
             dataset.judged
@@ -222,17 +219,32 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], CallCounts | None,
             | "AllAsked" >> beam.CombineGlobally(sum)
             | "WriteAsked" >> beam.Map(lambda number: folder_of_calls.write_text(str(number)))
         )
-        models, texts = Path(folder) / "models", Path(folder) / "texts"
+        models, texts, ratings = (Path(folder) / name for name in ("models", "texts", "ratings"))
         if experiment.embedders:
             count_texts(pipeline, experiment, dataset, str(texts))
-        if work_of(experiment).services:
-            count_models(pipeline, experiment, dataset, tasks, str(models))
+        if experiment.rerankers or work_of(experiment).services:
+            branches = known_rankings(pipeline, experiment, dataset, tasks)
+            if experiment.rerankers:
+                reranks = count_reranking(experiment, dataset, branches, str(ratings))
+                _count_pools(reranks, rerank_stage(experiment), experiment, folder)
+            if work_of(experiment).services:
+                count_models(experiment, dataset, branches, str(models))
         pipeline.run().wait_until_finish()
         retrieved = [_Counted(*json.loads(path.read_text())) for path in sorted(Path(folder).glob("*.json"))]
-        counted = [read_counted(str(entry)) for entry in (models, texts) if entry.exists()]
+        counted = [read_counted(str(entry)) for entry in (models, texts, ratings) if entry.exists()]
         for other in counted[1:]:
             counted[0].join(other)
         return retrieved, counted[0] if counted else None, int(folder_of_calls.read_text())
+
+
+def _count_pools(tasks: beam.PCollection, stage: Stage, experiment: Experiment, folder: str) -> None:
+    """Count the calls of services that are not models, and write the counts into a folder."""
+    _ = (
+        tasks
+        | f"Count_{stage.name}" >> beam.ParDo(_CountFn(stage, experiment.ledger, {*experiment.services}))
+        | f"CountsTogether_{stage.name}" >> beam.combiners.ToList()
+        | f"WriteCounts_{stage.name}" >> beam.Map(_write, folder)
+    )
 
 
 def number_of_queries(experiment: Experiment) -> int:
@@ -241,10 +253,10 @@ def number_of_queries(experiment: Experiment) -> int:
 
 
 class _CountFn(beam.DoFn):
-    """Counts the calls of tasks, and how many of them the ledger answers."""
+    """Counts the calls of tasks to services that are not models, and how many of them the ledger answers."""
 
-    def __init__(self, stage: Stage, ledger: str) -> None:
-        self._stage, self._folder = stage, ledger
+    def __init__(self, stage: Stage, ledger: str, models: Collection[str]) -> None:
+        self._stage, self._folder, self._models = stage, ledger, models
 
     def setup(self) -> None:
         """Read the index of the ledger."""
@@ -257,6 +269,8 @@ class _CountFn(beam.DoFn):
         known: Tally[str] = Tally()
         for group in groups_in([element]):
             for call in _first_calls(group, self._stage):
+                if call.service in self._models:
+                    continue
                 pool = self._stage.pools[call.service]
                 calls[pool] += 1
                 known[pool] += call.key is not None and self._lookup.place(call.key, call.reach) is not None
@@ -304,6 +318,10 @@ def _where_from(configuration: Configuration, experiment: Experiment, names: dic
         return "answers that exist already"
     if source.path is not None:
         return f"read from {source.path}"
+    if source.rerank is not None:
+        return (
+            f"first {source.rerank.depth} results reranked by {experiment.rerankers[configuration.source].service_name}"
+        )
     corpus = experiment.sources[configuration.source].retriever.corpus
     of_corpus = "" if corpus is None else f", over {corpus.name}: {corpus.parameters.described()}"
     return f"asked in pool {source.pool}{of_corpus}" if source.pool is not None else f"asked in process{of_corpus}"

@@ -4,7 +4,7 @@ queries ─► retrieved in process, read, or recalled from the ledger ─► co
 """
 
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,21 @@ import apache_beam as beam
 import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.plan.counting import CallCounts, Unknown, add_known, counted, counted_calls
+from rankbeam.pipelines.plan.counting import CallCounts, Unknown, add_known, counted, counted_calls, with_imagined
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
 from rankbeam.pipelines.run.calling import answers_of_applications, embed_stage, retrieve_stage, tasks_to_embed
+from rankbeam.pipelines.run.reranking import items_of as rerank_items
+from rankbeam.pipelines.run.reranking import rerank_stage, rerank_works, tasks_to_rerank
+from rankbeam.transforms.call import DistinctTasks
 from rankbeam.transforms.clients.calls.stage import Stage
-from rankbeam.transforms.clients.calls.task_batches import TaskBatch, groups_in
+from rankbeam.transforms.clients.calls.task_batches import groups_in
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
-from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, REPLAYED, Bucketed
+from rankbeam.transforms.clients.storage.batches import RANKINGS, REPLAYED, Bucketed
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.ask_known import AskKnown
+from rankbeam.transforms.judge.rehearsal import MOST
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.call import Call
@@ -31,31 +35,35 @@ from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Steps, Task
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import Failure, FailureKind
-from rankbeam.transforms.records.judging.items import items_in
+from rankbeam.transforms.records.judging.items import batches_of, items_in
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.retrieve import remote
 from rankbeam.transforms.retrieve.answers import is_application
 from rankbeam.transforms.retrieve.remote import CollectRankings
+from rankbeam.transforms.retrieve.rerank import CollectReranked, as_configurations
 
 _FAILED = "failed"
 _CONTEXTS = 10  # number imagined without a limit
 
 
-def count_models(
-    pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, tasks: beam.PCollection | None, file: str
-) -> None:
-    """Count the calls of models."""
-    work, buckets = work_of(experiment), buckets_of(experiment)
-    branches = local_rankings(pipeline, experiment, dataset, buckets)
+def known_rankings(
+    pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, tasks: beam.PCollection | None
+) -> Branches:
+    """The rankings that are known without calls: those made in process, and those of the ledger."""
+    branches = local_rankings(pipeline, experiment, dataset, buckets_of(experiment))
     if tasks is not None:
         _recall(tasks, experiment, branches)
-    parts = {JUDGED: dataset.judged, **branches.rankings}
-    if branches.failures:
-        parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
+    return branches
+
+
+def count_models(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> None:
+    """Count the calls of models."""
+    work, parts = work_of(experiment), branches.parts(dataset)
     if branches.replayed is not None:
         parts[REPLAYED] = branches.replayed
     depths = contexts_wanted(work)
-    unknown = _unknown(experiment, depths)
+    unknown = _unknown(experiment.evaluation, depths, experiment)
     _ = (
         parts
         | "GatherContexts"
@@ -85,13 +93,41 @@ def _recall(tasks: beam.PCollection, experiment: Experiment, branches: Branches)
     branches.failures += [collected.failures, recalled[_FAILED] | "NotKnown" >> beam.FlatMap(remote.failures_of)]
 
 
-def _unknown(experiment: Experiment, depths: Mapping[int, int | None]) -> Unknown:
+def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> beam.PCollection:
+    """Count the calls of models that rerank; add the rankings that the ledger knows, and return all tasks."""
+    stage, items = rerank_stage(experiment), rerank_items(branches.parts(dataset), experiment)
+    evaluation = as_configurations(experiment.evaluation)
+    unknown = _unknown(evaluation, dict.fromkeys(range(len(evaluation.configurations))), experiment)
+    imagined = items | "ImagineResults" >> beam.FlatMap(with_imagined_results, unknown).with_output_types(Bucketed)
+    tasks = tasks_to_rerank(imagined, experiment) | "DistinctReranks" >> DistinctTasks(stage) | beam.Values()
+    recall = beam.ParDo(RecallFn(stage, experiment.ledger)).with_output_types(CallAnswer, failed=FailedTask)
+    recalled = tasks | "RecallReranks" >> recall.with_outputs(_FAILED, main="answers")
+    collect = CollectReranked(experiment.evaluation, rerank_works(experiment))
+    parts = {"items": items, "scores": recalled.answers, "failed": recalled[_FAILED]}
+    reranked = parts | "RecallRankings" >> collect
+    branches.rankings[f"{RANKINGS}_reranked"] = reranked.rankings
+    branches.failures.append(reranked.failures)
+    _ = (
+        tasks
+        | "CountRatings" >> beam.ParDo(CountTextsFn(stage, experiment.ledger, {*experiment.services}))
+        | "RatingsTogether" >> beam.combiners.ToList()
+        | "JoinRatings" >> beam.Map(join_counts, None, "", file)
+    )
+    return tasks
+
+
+def with_imagined_results(element: Bucketed, unknown: Unknown) -> Iterator[Bucketed]:
+    """Items with imagined results where rankings are not known, for each source others."""
+    bucket, items = element
+    yield from ((bucket, batch) for batch in batches_of(with_imagined(item, MOST, unknown) for item in items_in(items)))
+
+
+def _unknown(evaluation: Evaluation, depths: Mapping[int, int | None], experiment: Experiment) -> Unknown:
     unknown = {}
-    remote_sources = {*experiment.remote, *experiment.embedding_models}
+    remote_sources = {*experiment.remote, *experiment.embedding_models, *experiment.rerankers}
     for position, count in depths.items():
-        configuration = experiment.evaluation.configurations[position]
-        sources = {experiment.evaluation.configurations[part].source for part in experiment.evaluation.parts(position)}
-        if remote_sources & {configuration.source, *sources}:
+        configuration = evaluation.configurations[position]
+        if remote_sources & evaluation.origins(configuration.source):
             limits = [limit for limit in (configuration.top_k, count) if limit is not None]
             unknown[position] = (configuration.source, min(limits, default=_CONTEXTS))
     return unknown
@@ -172,29 +208,29 @@ def count_texts(pipeline: beam.Pipeline, experiment: Experiment, dataset: Datase
     """Count embedding calls, and write the counts into a file for `read_counted`."""
     _ = (
         tasks_to_embed(pipeline, experiment, dataset)
-        | "CountTexts" >> beam.ParDo(CountTextsFn(embed_stage(experiment), experiment.ledger))
+        | beam.Values()
+        | "CountTexts" >> beam.ParDo(CountTextsFn(embed_stage(experiment), experiment.ledger, {*experiment.services}))
         | "TextsTogether" >> beam.combiners.ToList()
         | "JoinTexts" >> beam.Map(join_counts, None, "", file)
     )
 
 
 class CountTextsFn(beam.DoFn):
-    """Counts texts to embed, and those whose embedding the ledger has."""
+    """Counts texts that models embed or rate, and those whose answers the ledger has."""
 
-    def __init__(self, stage: Stage, ledger: str) -> None:
-        self._stage, self._folder = stage, ledger
+    def __init__(self, stage: Stage, ledger: str, services: Collection[str]) -> None:
+        self._stage, self._folder, self._services = stage, ledger, services
 
     def setup(self) -> None:
         """Read the index of the ledger."""
         self._lookup = Ledger(self._folder).lookup()
         self._lookup.refresh()
 
-    def process(self, element: TaskBatch) -> Iterator[CallCounts]:
+    def process(self, element: pa.RecordBatch) -> Iterator[CallCounts]:
         """Yield the counts of a batch of tasks."""
-        name, batch = element
-        tasks = [task for group in groups_in([batch]) for task in group]
-        calls = (call for task in tasks for call in next(self._stage.works[name].steps(task.item)))
-        yield counted_calls(calls, self._lookup, self._most_tokens)
+        tasks = [task for group in groups_in([element]) for task in group]
+        calls = (call for task in tasks for call in next(self._stage.works[task.work].steps(task.item)))
+        yield counted_calls((call for call in calls if call.service in self._services), self._lookup, self._most_tokens)
 
     def _most_tokens(self, call: Call) -> int:
         return self._stage.services[call.service].most_tokens(call.payload).total

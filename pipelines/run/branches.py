@@ -10,7 +10,7 @@ import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.options import workers_of
-from rankbeam.transforms.clients.storage.batches import RANKINGS
+from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.read_files import ReadRun
 from rankbeam.transforms.records.run import Run
@@ -28,6 +28,13 @@ class Branches:
     warnings: list[beam.PCollection] = field(default_factory=list)
     usage: beam.PCollection | None = None  # use of the quota pools; None if none is used
     replayed: beam.PCollection | None = None
+
+    def parts(self, dataset: Dataset) -> dict[str, beam.PCollection]:
+        """Queries, rankings and failures so far, as `GatherContexts` takes them."""
+        parts = {JUDGED: dataset.judged, **self.rankings}
+        if self.failures:
+            parts[FAILURES] = self.failures | "FailuresSoFar" >> beam.Flatten()
+        return parts
 
     def add_applications(self, collected: "CollectedAnswers | None") -> None:
         """Add the answers of applications, which are used as those that exist already."""
@@ -59,7 +66,20 @@ def rankings_of(
         branches.failures += called.failures
         branches.warnings.append(called.warnings)
         branches.usage = called.usage
+    if experiment.rerankers:
+        _rerank(experiment, execution, dataset, branches)
     return branches
+
+
+def _rerank(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
+    """Add the reranked rankings."""
+    from rankbeam.pipelines.run.reranking import rerank_all
+
+    reranked = rerank_all(experiment, execution, dataset, branches.parts(dataset), branches.usage)
+    branches.rankings[f"{RANKINGS}_reranked"] = reranked.rows.rankings
+    branches.failures.append(reranked.rows.failures)
+    branches.warnings += [reranked.rows.warnings, reranked.warnings]
+    branches.usage = reranked.usage
 
 
 def local_rankings(

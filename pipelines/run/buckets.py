@@ -66,7 +66,8 @@ def _retrieved(experiment: "Experiment") -> int:
     """Bytes of the results of one query: those of all retrievers, and contexts for models."""
     sources = experiment.evaluation.sources
     results = sum(sources[place].top_k or _RESULTS for place in {*experiment.local, *experiment.remote})
-    contexts = max(source.top_k or _RESULTS for source in sources) if experiment.calls_models else 0
+    has_contexts = experiment.calls_models or bool(experiment.rerankers)
+    contexts = max(source.top_k or _RESULTS for source in sources) if has_contexts else 0
     return results * _RESULT_BYTES + contexts * _CONTEXT_BYTES
 
 

@@ -207,11 +207,12 @@ def _needed_by(experiment: Experiment) -> row.Needed:
     """Configurations that need the calls of each stage."""
     from rankbeam.transforms.clients.retrievers.retrieve import STAGE as RETRIEVE
     from rankbeam.transforms.judge.work import STAGE as JUDGE
+    from rankbeam.transforms.records.reranking import STAGE as RERANK
 
     evaluation = experiment.evaluation
     every = range(len(evaluation.configurations))
     sources = {source: evaluation.users(source) for source in range(len(evaluation.sources))}
-    return {RETRIEVE: sources, JUDGE: {position: (position,) for position in every}}
+    return {RETRIEVE: sources, RERANK: sources, JUDGE: {position: (position,) for position in every}}
 
 
 def _verdict(experiment: Experiment, execution: Run) -> Callable[..., RunVerdict]:

@@ -196,8 +196,15 @@ def call_stages(experiment: Experiment) -> Iterator[CallStage]:
     embed, retrieve = embed_stage(experiment), retrieve_stage(experiment)
     yield CallStage(embed.name, embed.pools.values())
     yield CallStage(retrieve.name, retrieve.pools.values(), after={embed.name})
+    last = retrieve.name
+    if experiment.rerankers:
+        from rankbeam.pipelines.run.reranking import rerank_stage
+
+        rerank = rerank_stage(experiment)
+        yield CallStage(rerank.name, rerank.pools.values(), after={last})
+        last = rerank.name
     if experiment.calls_models:
         from rankbeam.pipelines.run.answers import answer_stage, work_of  # answers need rankings, not the reverse
 
         judge = answer_stage(experiment, work_of(experiment))
-        yield CallStage(judge.name, judge.pools.values(), after={retrieve.name})
+        yield CallStage(judge.name, judge.pools.values(), after={last})

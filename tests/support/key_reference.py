@@ -27,6 +27,7 @@ from rankbeam.pipelines.experiment.file.models import (
 )
 from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, PricesModel, QuotaModel
 from rankbeam.pipelines.experiment.file.schema import meanings
+from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
@@ -35,6 +36,7 @@ from rankbeam.transforms.clients.retrievers.applications.chat import ChatApplica
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.clients.retrievers.replay import Replay
+from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 
 PAGE = Path(__file__).parents[2] / "docs" / "experiment.md"
 _TABLE = re.compile(r"(<!-- keys: ([^>]+) -->\n\n)(?:\|.*\n)*")
@@ -44,6 +46,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "dataset.answers": ReferencesModel,
     "configurations": ConfigurationModel,
     "generate": GenerateParameters,
+    "rerank service": ModelRerankParameters,
     "answers replay": Replay,
     "answers http": HttpApplication,
     "answers openai_chat": ChatApplication,
@@ -64,7 +67,12 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
 def sections() -> Iterator[tuple[str, type[BaseModel]]]:
     """Names of the tables, each with its model."""
     yield from _SECTIONS.items()
-    for heading, kind in (("retriever", RETRIEVERS), ("corpora", CORPORA), ("services", MODELS)):
+    for heading, kind in (
+        ("retriever", RETRIEVERS),
+        ("rerank", RERANKERS),
+        ("corpora", CORPORA),
+        ("services", MODELS),
+    ):
         for name, point in sorted(kind.types.items()):
             if point.value.startswith("rankbeam."):
                 yield f"{heading} {name}", kind.load(name)

@@ -3,6 +3,7 @@
 Types of components are registered by entry point group.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
@@ -16,6 +17,16 @@ from rankbeam.transforms.records.plug_ins import loaded, registered
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 Base = TypeVar("Base")
+_ALIAS = re.compile(r"(?:^|.*[-:@_/.])latest")
+
+
+def is_alias(model: str) -> bool:
+    """Return whether the name of a model may refer to another model later.
+
+    >>> is_alias("semantic-ranker-default@latest"), is_alias("semantic-ranker-default-004")
+    (True, False)
+    """
+    return _ALIAS.fullmatch(model.lower()) is not None
 
 
 class Parameters(BaseModel):

@@ -183,12 +183,16 @@ def batch_of(rankings: Sequence[tuple[str, Ranking]], top_k: int | None) -> pa.R
     return pa.RecordBatch.from_arrays([query_ids, documents], schema=columns.RETRIEVED)
 
 
+def is_cut(source: int, evaluation: Evaluation) -> bool:
+    """Return whether a distance threshold is applied to the rankings of a source."""
+    configurations, plans = evaluation.configurations, (entry.rerank for entry in evaluation.sources)
+    by_rerankers = (plan.distance for plan in plans if plan is not None and plan.source == source)
+    distances = (one.distance for one in configurations if one.source == source)
+    return any(distance is not None for distance in (*distances, *by_rerankers))
+
+
 def cannot_be_cut(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
     """The reason why a distance threshold cannot be applied to an answer, or None."""
-    is_cut = any(
-        configuration.source == source and configuration.distance is not None
-        for configuration in evaluation.configurations
-    )
-    if is_cut and any(map(math.isnan, ranking.scores[: evaluation.sources[source].top_k])):
+    if is_cut(source, evaluation) and any(map(math.isnan, ranking.scores[: evaluation.sources[source].top_k])):
         return "a document of the answer has no score, so it cannot be compared with the distance threshold"
     return None

@@ -27,7 +27,15 @@ from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rankings.documents import rankings_in
-from rankbeam.transforms.retrieve.local import FAILURES, ROWS_AT_ONCE, STAGE, BucketFailures, batch_of, cannot_be_cut
+from rankbeam.transforms.retrieve.local import (
+    FAILURES,
+    ROWS_AT_ONCE,
+    STAGE,
+    BucketFailures,
+    batch_of,
+    cannot_be_cut,
+    is_cut,
+)
 
 _RECALLED_AT_ONCE = 4096  # rankings of all buckets
 
@@ -179,11 +187,7 @@ class CollectRecalledFn(beam.DoFn):
             codes = doc_ids.indices.to_numpy() + pc.list_parent_indices(documents).to_numpy() * len(doc_ids.dictionary)
             if len(np.unique(codes)) < len(codes):
                 return True
-        is_cut = any(
-            configuration.source == source and configuration.distance is not None
-            for configuration in self._evaluation.configurations
-        )
-        return is_cut and flat.field("score").null_count > 0
+        return is_cut(source, self._evaluation) and flat.field("score").null_count > 0
 
     def _batches(self, source: int) -> Iterator[SourceRows]:
         """The rows that wait, as one batch a bucket."""

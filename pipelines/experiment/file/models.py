@@ -105,6 +105,8 @@ class ConfigurationModel(Section):
     Attributes:
         name: unique name that tables and reports show.
         retriever: a `type` and that type's parameters.
+        rerank: the service that reorders the retriever's first `depth` results: a `type` and that type's parameters, or
+            {service: NAME} for a model under `services:` that rates each of them. `top_k` results remain.
         answers: instead of a retriever, answers that exist already, {type: replay, path}, or a deployed application
             that is asked, {type: http}, {type: openai_chat} or {type: adk}. Without path, the answers in the dataset's
             `file`.
@@ -116,6 +118,7 @@ class ConfigurationModel(Section):
 
     name: Word
     retriever: dict[str, Any] | None = None
+    rerank: dict[str, Any] | None = None
     answers: dict[str, Any] | None = None
     generate: dict[str, Any] | None = None
     top_k: Count | None = None
@@ -125,7 +128,8 @@ class ConfigurationModel(Section):
     def _one_origin(self) -> "ConfigurationModel":
         if self.retriever is None and self.answers is None:
             raise ValueError("has no retriever, and no answers that exist already; give one of them")
-        if self.answers is not None and (self.retriever is not None or self.generate is not None):
+        others = (self.retriever, self.rerank, self.generate)
+        if self.answers is not None and any(component is not None for component in others):
             raise ValueError("has answers that exist already, and what would make others; keep one")
         return self
 

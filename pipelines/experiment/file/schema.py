@@ -18,12 +18,14 @@ from rankbeam.pipelines.experiment.file.generate import GenerateParameters
 from rankbeam.pipelines.experiment.file.keys import DISTANCE
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, QuotaModel
+from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters
 from rankbeam.transforms.clients.retrievers.replay import Replay
+from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
 """The version that YAML's language server, and with it most editors, reads."""
@@ -87,6 +89,9 @@ def experiment_schema() -> Schema:
         _typed(name, parameters, f"answers.{name}", defs, swept=True) for name, parameters in APPLICATIONS.items()
     ]
     of_configuration["answers"] |= {"anyOf": [replay, *applications, {"type": "null"}]}
+    by_model = _without_required(_schema(ModelRerankParameters, "rerank.service.", defs))
+    rerankers = _union(RERANKERS, defs, swept=True)["oneOf"]
+    of_configuration["rerank"] |= {"anyOf": [by_model, *rerankers, {"type": "null"}]}
     generate = _without_required(_schema(GenerateParameters, "generate.", defs))
     of_configuration["generate"] |= {"anyOf": [generate, {"type": "null"}]}
     return {"$schema": DIALECT, **root, "title": "rankbeam experiment", "$defs": defs}

@@ -9,7 +9,7 @@ from typing import Any
 from rankbeam.pipelines.config.yaml_lines import Place
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpus
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, TOP_K
-from rankbeam.pipelines.experiment.grid.components import GENERATE, Generating, Retrieving
+from rankbeam.pipelines.experiment.grid.components import GENERATE, RERANK, Generating, Reranking, Retrieving
 from rankbeam.transforms.clients.bigquery.read_source import pinned
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
@@ -29,6 +29,7 @@ class Cell:
     top_k: int | None  # results per query; None for all
     distance: float | None = None  # only results nearer than this; None for all
     generator: Generating | None = None
+    reranker: Reranking | None = None
     dialect: Dialect = RANKBEAM
     parts: tuple["Cell", ...] = ()
 
@@ -45,17 +46,39 @@ class Cell:
     @property
     def asked(self) -> str:
         """The request for a ranking: cells with equal requests are cut from one ranking."""
+        if self.reranker is not None and (base := self.base) is not None:
+            distance = {} if base.cut is None else {DISTANCE: base.cut}
+            return _canonical({RERANK: self.reranker.decisive(), "of": base.asked, **distance})
         reach = {TOP_K: self.top_k, DISTANCE: self.distance} if self._asks_exactly else {}
         return _canonical({self.retriever.role: self._retriever, **self._corpus, **reach})
 
     @property
+    def base(self) -> "Cell | None":
+        """The configuration that is reranked; None without a reranker."""
+        if self.reranker is None:
+            return None
+        return replace(self, reranker=None, generator=None, top_k=self.reranker.depth, dialect=RANKBEAM)
+
+    @property
+    def origin(self) -> Retrieving:
+        """The component that its ranking comes from."""
+        return self.retriever if self.reranker is None else self.reranker.retrieving
+
+    @property
+    def hidden(self) -> "tuple[Cell, ...]":
+        """Configurations whose rankings its own is made from, and that are not part of the experiment."""
+        return () if self.base is None else (self.base, *self.base.hidden)
+
+    @property
     def cut(self) -> float | None:
-        """Distance limit to apply to results; None if the service applies it."""
-        return None if self._asks_exactly else self.distance
+        """Distance limit to apply to results; None if it is applied before."""
+        return None if self._asks_exactly or self.reranker is not None else self.distance
 
     @property
     def lower_is_better(self) -> bool:
         """True if its scores are distances."""
+        if self.reranker is not None:
+            return False
         parameters = self.retriever.parameters
         return bool(getattr(parameters, "lower_is_better", parameters.has_distances))
 
@@ -75,16 +98,17 @@ class Cell:
 
     @property
     def _asks_exactly(self) -> bool:
-        """True if a shorter ranking cannot be cut from a longer one."""
-        return not self.retriever.parameters.is_prefix()
+        """True if a shorter ranking cannot be cut from a longer one, as it can after a reranker."""
+        return self.reranker is None and not self.retriever.parameters.is_prefix()
 
     @property
     def _decisive(self) -> dict[str, Any]:
         distance = {} if self.distance is None else {DISTANCE: self.distance}
         generate = {} if self.generator is None else {GENERATE: self.generator.decisive()}
         dialect = {} if self.dialect == RANKBEAM else {"dialect": self.dialect.name}
+        rerank = {} if self.reranker is None else {RERANK: self.reranker.decisive()}
         own = {self.retriever.role: self._retriever, **self._corpus, TOP_K: self.top_k}
-        return {**own, **distance, **generate, **dialect}
+        return {**own, **distance, **rerank, **generate, **dialect}
 
     @property
     def _corpus(self) -> dict[str, Any]:
@@ -107,13 +131,16 @@ class PlannedSource:
 
     source: Source
     retriever: Retrieving
+    reranker: Reranking | None = None
 
     def completed(self, folder: str, pool: str | None, rankings: bool | None) -> "PlannedSource":
         """The source with paths below a folder, and what depends on the rest of the experiment."""
         retriever = self.retriever.resolved(folder)
         path = retriever.parameters.inputs()["path"] if retriever.route is Route.READ else None
         keeps = retriever.route is not Route.READ if rankings is None else rankings
-        return PlannedSource(replace(self.source, path=path, pool=pool, keep_rankings=keeps), retriever)
+        return replace(
+            self, source=replace(self.source, path=path, pool=pool, keep_rankings=keeps), retriever=retriever
+        )
 
     def searching(self, resources: Mapping[Corpus, tuple[str, str]]) -> "PlannedSource":
         """The source with the identity and the resource of the corpus that it searches, if a service builds it."""

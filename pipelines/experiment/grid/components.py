@@ -1,4 +1,4 @@
-"""Components of a configuration: its retriever and its generator, with their parameters."""
+"""Components of a configuration: its retriever, its reranker and its generator, with their parameters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,15 +8,17 @@ from rankbeam.pipelines.config.yaml_lines import Place
 from rankbeam.pipelines.experiment.file.corpora import Corpus
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters
 from rankbeam.pipelines.experiment.file.services import Service
+from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.clients.retrievers.rerankers.base import ByService, Reranker
 from rankbeam.transforms.records.calls.prompt import template_hash
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.generation import Generation
 
-RETRIEVER, GENERATE, ANSWERS = "retriever", "generate", "answers"
+RETRIEVER, RERANK, GENERATE, ANSWERS = "retriever", "rerank", "generate", "answers"
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,46 @@ class Retrieving:
         named = self.parameters.service
         embedder = {} if named is None or self.embedder is None else {named: self.embedder.decisive()}
         return {"type": self.kind, **self.parameters.decisive(), **embedder}
+
+
+@dataclass(frozen=True)
+class Reranking:
+    """The reranker of a configuration's rankings: one with a type, or a model under `services:`."""
+
+    place: Place
+    kind: str
+    parameters: Reranker | ModelRerankParameters
+    service: Service | None = None
+
+    @property
+    def depth(self) -> int:
+        """Number of results that it scores."""
+        return self.parameters.depth
+
+    def decisive(self) -> dict[str, Any]:
+        """The part of it that identifies a configuration."""
+        service = {"type": self.kind} if self.service is None else {"service": self.service.decisive()}
+        return {**self.parameters.decisive(), **service}
+
+    def is_like(self, other: "Reranking") -> bool:
+        """Return whether two rerankers differ in depth alone, so that they can share their calls."""
+        return self.kind == other.kind and self.parameters == other.parameters.model_copy(update={"depth": self.depth})
+
+    @property
+    def service_name(self) -> str:
+        """Name of the model under `services:`; the type of another reranker."""
+        return self.kind if self.service is None else self.service.name
+
+    @property
+    def max_output_tokens(self) -> int:
+        """Most tokens in a reply of a model."""
+        return self.parameters.max_output_tokens if isinstance(self.parameters, ModelRerankParameters) else 0
+
+    @property
+    def retrieving(self) -> Retrieving:
+        """The origin of the reranked rankings."""
+        parameters = self.parameters if isinstance(self.parameters, Reranker) else ByService()
+        return Retrieving(RERANK, self.place, self.kind, parameters)
 
 
 @dataclass(frozen=True)

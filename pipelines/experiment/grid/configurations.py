@@ -1,7 +1,7 @@
 """Expand `configurations:` and `grid:` into the systems under test and the sources of their rankings."""
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rankbeam.pipelines.config.yaml_lines import Located
@@ -16,6 +16,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.fusion import FusionPart, FusionPlan
 from rankbeam.transforms.records.metrics.dialects import Dialect
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Source
+from rankbeam.transforms.records.reranking import RerankPlan
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 
@@ -50,11 +51,11 @@ def expand(
     base = with_parts(located, cells(context, items, grid, problems), [item.name for item in items], problems)
     all_cells = [variant for cell in base for variant in cell.in_dialects(dialects)]
     check_names(located, all_cells, problems)
-    groups: dict[str, list[Cell]] = {}
     asked_by_cell = [cell.asked for cell in all_cells]
-    for cell, source_key in zip(all_cells, asked_by_cell, strict=True):
-        groups.setdefault(source_key, []).append(cell)
-    primary = {source_key: max(group, key=lambda cell: cell.width) for source_key, group in groups.items()}
+    shown = _groups(zip(all_cells, asked_by_cell, strict=True))
+    hidden = [one for cell in all_cells for one in cell.hidden]
+    groups = _groups([*zip(all_cells, asked_by_cell, strict=True), *((cell, cell.asked) for cell in hidden)])
+    primary = {source_key: max(group, key=lambda cell: cell.width) for source_key, group in shown.items()}
     positions = {source_key: position for position, source_key in enumerate(groups)}
     return Expanded(
         cells=tuple(all_cells),
@@ -63,10 +64,22 @@ def expand(
             for cell, source_key in zip(all_cells, asked_by_cell, strict=True)
         ),
         sources=tuple(
-            PlannedSource(_source(group, positions, unit), primary[source_key].retriever)
+            PlannedSource(
+                _source(group, positions, unit),
+                (primary[source_key] if source_key in primary else group[0]).origin,
+                group[0].reranker,
+            )
             for source_key, group in groups.items()
         ),
     )
+
+
+def _groups(cells: Iterable[tuple[Cell, str]]) -> dict[str, list[Cell]]:
+    """The cells by their request."""
+    groups: dict[str, list[Cell]] = {}
+    for cell, source_key in cells:
+        groups.setdefault(source_key, []).append(cell)
+    return groups
 
 
 def _configuration(cell: Cell, source: int, primary: Cell) -> Configuration:
@@ -97,11 +110,19 @@ def _source(group: Sequence[Cell], positions: Mapping[str, int], unit: str) -> S
         path=None,
         top_k=None if all_there_is else reach.results,
         refuse_repeats=group[0].retriever.parameters.refuses_repeats(unit),
-        distance=reach.distance,
+        distance=None if group[0].reranker is not None else reach.distance,
         lower_is_better=group[0].lower_is_better,
         fusion=plan_of(group[0], positions),
         replayed=group[0].retriever.role == ANSWERS,
+        rerank=_rerank_plan(group[0], positions),
     )
+
+
+def _rerank_plan(cell: Cell, positions: Mapping[str, int]) -> RerankPlan | None:
+    """Plan to rerank the ranking that a cell is made from; None without a reranker."""
+    if cell.reranker is None or (base := cell.base) is None:
+        return None
+    return RerankPlan(positions[base.asked], cell.reranker.depth, base.cut)
 
 
 def with_parts(
@@ -128,7 +149,7 @@ def with_parts(
 
 def plan_of(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
     """Plan to fuse a cell from its parts; None if it is not a fusion."""
-    if (fusion := cell.retriever.fusion) is None:
+    if (fusion := cell.retriever.fusion) is None or cell.reranker is not None:
         return None
     return fusion.plan(
         tuple(
@@ -175,6 +196,8 @@ def _wrong_part(name: str, fusion: Cell, cells: Sequence[Cell], item_names: Sequ
     if any(cell.retriever.fusion is not None for cell in parts):
         itself = any(cell.item_name == fusion.item_name for cell in parts)
         return f"a fusion cannot be a part of {'itself' if itself else 'another'}"
+    if fusion.reranker is not None and any(cell.reranker is not None for cell in parts):
+        return f"{name!r} is reranked, and so is what is fused from it; leave out one rerank:"
     if len({cell.asked for cell in parts}) > 1:
         return f"{name!r} stands for several rankings; name one of: {', '.join(cell.name for cell in parts)}"
     return None

@@ -14,7 +14,8 @@ from rankbeam.pipelines.experiment.file.generate import GenerateParameters
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, MOST, SIMILARITY, TOP_K
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
 from rankbeam.pipelines.experiment.grid.cells import Cell
-from rankbeam.pipelines.experiment.grid.components import ANSWERS, GENERATE, RETRIEVER
+from rankbeam.pipelines.experiment.grid.components import ANSWERS, GENERATE, RERANK, RETRIEVER, Reranking
+from rankbeam.pipelines.experiment.grid.stages import Variant, reranker_model
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
 from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE, CallableApplication
@@ -74,13 +75,15 @@ class Drafts:
     inside: Any
     generate: Draft | None
     entry: Entry | None = None  # None if none is named
+    rerank: Draft | None = None
+    labels: tuple[str, ...] = ()  # of the stages that the grid gives it
 
     @property
     def all(self) -> list[Draft]:
         """Every component."""
         entry = self.entry
         corpus = None if entry is None else Draft(CORPUS, entry.place, entry.kind, entry.model, entry.values)
-        return [draft for draft in (self.retriever, corpus, self.generate) if draft is not None]
+        return [draft for draft in (self.retriever, corpus, self.rerank, self.generate) if draft is not None]
 
     def owners(self, name: str) -> list[Target]:
         """Targets of a parameter of the grid: a bare name in any component, `ROLE.NAME` in that one."""
@@ -98,6 +101,11 @@ class Drafts:
         return (TOP_K, DISTANCE) if self.model.has_distances else (TOP_K,)
 
     @property
+    def default_top_k(self) -> int | None:
+        """Number of results where none is given: with a reranker all that it scores."""
+        return self.model.default_top_k if self.rerank is None else None
+
+    @property
     def sweepable(self) -> set[str]:
         """Every name that a grid may have for this configuration."""
         dotted = (f"{draft.role}.{name}" for draft in self.all for name in draft.sweepable)
@@ -108,11 +116,9 @@ class Drafts:
         return None if self.entry is None else self.entry.corpus(chosen)
 
 
-def drafts_of(
-    located: Located, corpora: Corpora, position: int, item: ConfigurationModel, problems: list[InputError]
-) -> Drafts | None:
+def drafts_of(located: Located, corpora: Corpora, variant: Variant, problems: list[InputError]) -> Drafts | None:
     """The components of a configuration; None after reporting an unknown one."""
-    place: Place = ("configurations", position)
+    place, item = variant.configuration, variant.item
     role, values = (RETRIEVER, item.retriever) if item.answers is None else (ANSWERS, item.answers)
     if values is None:
         return None
@@ -120,6 +126,7 @@ def drafts_of(
     kind = values.pop("type", None)
     try:
         model = _model(located, (*place, role), kind)
+        rerank = _rerank(located, variant)
     except InputError as error:
         problems.append(error)
         return None
@@ -132,10 +139,18 @@ def drafts_of(
     generate = None
     if item.generate is not None:
         generate = Draft(GENERATE, (*place, GENERATE), "", GenerateParameters, item.generate)
-    name = item.name or f"{place[0]}[{position}]"  # an invalid name is reported already
+    name = item.name or f"{place[0]}[{variant.position}]"  # an invalid name is reported already
     fixed = frozenset() if entry is None else frozenset({CORPUS})
     retriever = Draft(role, (*place, role), str(kind), model, values, fixed)
-    return Drafts(place, name, retriever, model, inside, generate, entry)
+    return Drafts(place, name, retriever, model, inside, generate, entry, rerank, variant.labels)
+
+
+def _rerank(located: Located, variant: Variant) -> Draft | None:
+    values, place = variant.item.rerank, variant.place(RERANK)
+    if values is None:
+        return None
+    kind, model = reranker_model(located, place, values)
+    return Draft(RERANK, place, kind, model, {name: value for name, value in values.items() if name != "type"})
 
 
 def _entry(
@@ -178,7 +193,7 @@ def stated_reach(
     wrong = list(_wrong_stated_reach(located, item, drafts))
     problems += wrong
     return {
-        TOP_K: drafts.model.default_top_k if item.top_k is None else item.top_k,
+        TOP_K: drafts.default_top_k if item.top_k is None else item.top_k,
         DISTANCE: None if wrong else item.vector_distance_threshold or drafts.inside,
     }
 
@@ -199,17 +214,33 @@ def beyond_most(
 
 def wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iterator[InputError]:
     """Refuse parameters that the service would refuse."""
+    if cell.reranker is not None:
+        yield from _wrong_depth(located, cell, chosen, cell.reranker)
     if cell.retriever.route is not Route.CALLED or cell.retriever.role == ANSWERS:
         return
     kind, parameters = cell.retriever.kind, cell.retriever.parameters
     at: Place = ("grid", TOP_K) if TOP_K in chosen else (*cell.place, TOP_K)
-    if cell.top_k is None:
+    if cell.reranker is not None:
+        pass  # the depth counts
+    elif cell.top_k is None:
         yield located.error(at, f"is missing; a {kind} retriever must be given how many results to ask for")
     else:
         yield from beyond_most(located, at, kind, type(parameters), cell.top_k)
     if cell.distance is not None and getattr(parameters, SIMILARITY, None) is not None:
         at = ("grid", DISTANCE) if DISTANCE in chosen else (*cell.retriever.place, SIMILARITY)
         yield located.error(at, f"a retriever takes {DISTANCE} or {SIMILARITY}, not both; keep one")
+
+
+def _wrong_depth(located: Located, cell: Cell, chosen: Mapping[str, Any], reranker: Reranking) -> Iterator[InputError]:
+    """Refuse a reranker that is given fewer results than remain, or more than the retriever returns."""
+    if cell.top_k is not None and cell.top_k > reranker.depth:
+        at: Place = ("grid", TOP_K) if TOP_K in chosen else (*cell.place, TOP_K)
+        problem = f"is {cell.top_k}, and the reranker of {cell.name!r} scores {reranker.depth} results"
+        yield located.error(at, f"{problem}; raise rerank.depth, or lower top_k")
+    swept = next((name for name in ("depth", "rerank.depth") if name in chosen), None)
+    at = (*reranker.place, "depth") if swept is None else ("grid", swept)
+    if cell.retriever.route is Route.CALLED:
+        yield from beyond_most(located, at, cell.retriever.kind, type(cell.retriever.parameters), reranker.depth)
 
 
 def wrong_in_grid(located: Located, name: str, values: Sequence[Any]) -> Iterator[InputError]:

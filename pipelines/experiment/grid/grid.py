@@ -16,9 +16,10 @@ from rankbeam.pipelines.experiment.file.keys import TOP_K
 from rankbeam.pipelines.experiment.file.labels import Labels
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
 from rankbeam.pipelines.experiment.file.services import Services
+from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters
 from rankbeam.pipelines.experiment.file.template_files import Templates
 from rankbeam.pipelines.experiment.grid.cells import Cell, Grid
-from rankbeam.pipelines.experiment.grid.components import GENERATE, Generating, Retrieving
+from rankbeam.pipelines.experiment.grid.components import GENERATE, RERANK, Generating, Reranking, Retrieving
 from rankbeam.pipelines.experiment.grid.drafts import (
     CONFIGURATION,
     Draft,
@@ -31,6 +32,8 @@ from rankbeam.pipelines.experiment.grid.drafts import (
     wrong_in_grid,
     wrong_reach,
 )
+from rankbeam.pipelines.experiment.grid.stages import STAGES, variants, wrong_stages
+from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -57,14 +60,14 @@ def cells(
     and `vector_distance_threshold` to those that have distances.
     """
     drafts: list[InputError] = []
-    drafted = [
-        (item, drafts_of(context.located, context.corpora, position, item, drafts))
-        for position, item in enumerate(items)
-    ]
+    wrong = list(wrong_stages(context.located, grid))
+    every = variants(items, {} if wrong else grid, context.labels, context.located.value.get("grid"))
+    drafted = [(variant.item, drafts_of(context.located, context.corpora, variant, drafts)) for variant in every]
     known = [(item, draft) for item, draft in drafted if draft is not None]
-    wrong = list(_wrong_in_grid(context, [draft for _, draft in known], grid))
+    grid = {name: values for name, values in grid.items() if name not in STAGES}
+    wrong += _wrong_in_grid(context, [draft for _, draft in known], grid)
     problems += [*wrong, *drafts]
-    return [cell for number, draft in known for cell in _cells(context, number, draft, {} if wrong else grid, problems)]
+    return [cell for item, draft in known for cell in _cells(context, item, draft, {} if wrong else grid, problems)]
 
 
 def check_names(located: Located, cells: Sequence[Cell], problems: list[InputError]) -> None:
@@ -94,14 +97,18 @@ def _cells(
     for places in itertools.product(*(range(len(grid[name])) for name in targets)):
         chosen = dict(zip(targets, places, strict=True))
         values = {name: grid[name][place] for name, place in chosen.items()}
-        label = ",".join(f"{name}={context.labels[name][place]}" for name, place in chosen.items())
+        swept = (f"{name}={context.labels[name][place]}" for name, place in chosen.items())
+        label = ",".join([*drafts.labels, *swept])
         wrong = [problem for draft in drafts.all for problem in _wrong_parameters(located, draft, targets, values)]
         generator = None if wrong else _generating(context, drafts.generate, targets, values, wrong)
         retriever = None if wrong else _retrieving(context, drafts, targets, values, wrong)
+        reranker = None if wrong else _reranking(context, drafts.rerank, targets, values, wrong)
         problems += wrong
         if wrong or retriever is None:
             return
         top_k, distance = chosen_reach({**base, **_chosen(CONFIGURATION, targets, values)})
+        if reranker is not None and top_k is None:
+            top_k = reranker.depth
         cell = Cell(
             name=f"{drafts.name}:{label}" if label else drafts.name,
             item_name=drafts.name,
@@ -110,6 +117,7 @@ def _cells(
             top_k=top_k,
             distance=distance,
             generator=generator,
+            reranker=reranker,
         )
         problems += wrong_reach(located, cell, values)
         yield cell
@@ -158,6 +166,27 @@ def _retrieving(
     problems += context.services.unknown(context.located, at, service)
     embedder = context.services.valid.get(service)
     return None if embedder is None else replace(retrieving, embedder=embedder)
+
+
+def _reranking(
+    context: GridContext,
+    draft: Draft | None,
+    targets: Mapping[str, Target],
+    values: Mapping[str, Any],
+    problems: list[InputError],
+) -> Reranking | None:
+    """Resolve the reranker; None if absent or invalid."""
+    if draft is None:
+        return None
+    parameters = draft.parameters(_chosen(RERANK, targets, values))
+    if not isinstance(parameters, ModelRerankParameters):
+        assert isinstance(parameters, Reranker)  # noqa: S101  the types of rerankers
+        return Reranking(draft.place, draft.kind, parameters)
+    swept = [name for name, target in targets.items() if target == (RERANK, "service")]
+    at: Place = ("grid", swept[0]) if swept else (*draft.place, "service")
+    problems += context.services.unknown(context.located, at, parameters.service)
+    service = context.services.valid.get(parameters.service)
+    return None if service is None else Reranking(draft.place, service.kind, parameters, service)
 
 
 def _generating(

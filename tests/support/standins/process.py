@@ -28,6 +28,7 @@ SERVER_MODULES = {
     "http": "support.standins.http",
     "gemini": "support.standins.gemini",
     "openai": "support.standins.openai",
+    "rerankers": "support.standins.rerankers",
 }
 DOCUMENTS = tuple(f"doc-{number}" for number in range(1000))
 TESTS = Path(__file__).parents[2]
@@ -88,7 +89,8 @@ def serve(
     """A stand-in, for as long as the block lasts.
 
     Args:
-        kind: "rag_engine", "rag_corpora", "vertex_search", "search_documents", "http", "gemini" or "openai".
+        kind: "rag_engine", "rag_corpora", "vertex_search", "search_documents", "http", "gemini",
+            "openai" or "rerankers".
         answers: by query, its results, best first: "id", "score", and if need be "text", "uri", "display_name",
             "title". RAG Engine's scores are distances. Of "search_documents", by document, its chunks.
         documents: ids of which all other queries find some, always the same.

@@ -15,7 +15,7 @@ from pydantic import Field, FiniteFloat, TypeAdapter, model_validator
 
 from rankbeam.transforms.clients.calls.answers import parsed
 from rankbeam.transforms.clients.calls.services import Connection
-from rankbeam.transforms.clients.parameters import Kind, Parameters
+from rankbeam.transforms.clients.parameters import Kind, Parameters, is_alias
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.content_keys import content_key
@@ -27,7 +27,6 @@ STOP, MAX_TOKENS = "stop", "max_tokens"
 """Ends of answers, whatever the service calls them; others are kept in the service's own word."""
 
 _BYTES_OF_A_TOKEN = 4
-_ALIAS = re.compile(r"(?:^|.*[-:@_/.])latest")
 _FIRST_WORD = re.compile(r"[a-z]+")
 
 
@@ -145,7 +144,7 @@ class ModelParameters(Parameters):
 
     @model_validator(mode="after")
     def _no_alias(self) -> "ModelParameters":
-        if not self.allow_alias and _ALIAS.fullmatch(self.model.lower()):
+        if not self.allow_alias and is_alias(self.model):
             raise ValueError(
                 f"model {self.model!r} may mean another model tomorrow, and answers would mix; name a version, "
                 "or say allow_alias: true"

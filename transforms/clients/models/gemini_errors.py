@@ -1,19 +1,17 @@
 """Errors of google-genai and aiohttp as a `CallError`."""
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from rankbeam.transforms.clients.google import errors
 from rankbeam.transforms.clients.google.errors import shortened
+from rankbeam.transforms.clients.google.rest import details_of, is_daily, wait_s
 from rankbeam.transforms.clients.http.transport import kind_of_status, retry_after_s
 from rankbeam.transforms.records.errors import CallError, Unreachable
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Tokens
-
-_DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
 def translated(error: Exception, thinking: int | None, hide: Callable[[str], str], cut: Tokens) -> CallError:
@@ -50,11 +48,13 @@ def _refusal(error: Any, thinking: int | None, hide: Callable[[str], str]) -> Ca
         kind = FailureKind.PERMISSION
     elif kind is FailureKind.INVALID and thinking is not None:
         message = f"{message} (asked with thinking: {thinking}, which some models refuse)"
+    header = retry_after_s(_headers(error).get("Retry-After"), datetime.now(UTC))
+    hinted = kind in (FailureKind.QUOTA, FailureKind.UNAVAILABLE)
     return CallError(
         kind,
         shortened(hide(message)),
-        retry_after_s=_wait_s(error, details) if kind in (FailureKind.QUOTA, FailureKind.UNAVAILABLE) else None,
-        stops_pool=kind is FailureKind.QUOTA and _is_daily(details),
+        retry_after_s=wait_s(details, header) if hinted else None,
+        stops_pool=kind is FailureKind.QUOTA and is_daily(details),
     )
 
 
@@ -65,24 +65,4 @@ def _headers(error: Any) -> Mapping[str, str]:
 def _details(body: Any) -> Iterator[Mapping[str, Any]]:
     """The typed details of an error's body."""
     error = body.get("error") if isinstance(body, Mapping) else None
-    details = error.get("details") if isinstance(error, Mapping) else None
-    yield from _mappings(details)
-
-
-def _wait_s(error: Any, details: list[Mapping[str, Any]]) -> float | None:
-    for detail in details:
-        delay = _DELAY.fullmatch(str(detail.get("retryDelay", "")))
-        if delay is not None and str(detail.get("@type", "")).endswith("RetryInfo"):
-            return float(delay[1])
-    return retry_after_s(_headers(error).get("Retry-After"), datetime.now(UTC))
-
-
-def _is_daily(details: list[Mapping[str, Any]]) -> bool:
-    """Return whether a quota of the day is used up: it is not asked again today."""
-    violations = [violation for detail in details for violation in _mappings(detail.get("violations"))]
-    return any("PerDay" in str(violation.get("quotaId", "")) for violation in violations)
-
-
-def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    """The objects of a list; empty for any other value."""
-    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+    return details_of(error) if isinstance(error, Mapping) else iter(())

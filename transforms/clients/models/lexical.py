@@ -11,10 +11,12 @@ from typing import Any, ClassVar
 from rankbeam.transforms.clients.models import cloze
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.local import LocalModel, share, stems
+from rankbeam.transforms.clients.models.scoring import HIGHEST
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.judging.steps import step_of
+from rankbeam.transforms.records.reranking import STAGE as RERANK
 
 
 class Lexical(LocalModel):
@@ -30,12 +32,18 @@ class Lexical(LocalModel):
         >>> [one["verdict"] for one in json.loads(Lexical().answer(Prompt("support", values)).text)["verdicts"]]
         ['supported', 'not_stated']
         """
-        reply: Mapping[str, Any] | None = cloze.check(prompt, self.language)
+        reply: Mapping[str, Any] | None = self._rating(prompt) or cloze.check(prompt, self.language)
         if reply is None and (step := step_of(prompt.step)) is not None:
             reply = step.offline(prompt.values, self._share)
         if reply is None:
             raise CallError(FailureKind.INVALID, f"lexical is a judge, and knows no step {prompt.step!r}")
         return Stored(json.dumps(reply, ensure_ascii=False), STOP, model_version=self.model)
+
+    def _rating(self, prompt: Prompt) -> Mapping[str, int] | None:
+        """The share of the query's words that a document has, as a rating; None for other steps."""
+        if prompt.step != RERANK:
+            return None
+        return {"score": round(HIGHEST * self._share(prompt.values["query"], prompt.values["document"]))}
 
     def _share(self, part: str, whole: str) -> float:
         return share(stems(part, self.language), stems(whole, self.language))

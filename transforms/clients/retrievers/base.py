@@ -28,6 +28,8 @@ class Route(Enum):
     """They come with answers that a system gave earlier."""
     FUSED = "fused"
     """From the rankings of other configurations."""
+    RERANKED = "reranked"
+    """From the ranking of a retriever, by calls that score its texts."""
 
 
 class Retriever(Protocol):

@@ -161,7 +161,7 @@ class Http(RemoteRetriever):
             raise ValueError("holds a number that JSON cannot write") from error
         return value
 
-    @field_validator("results", "id", "score", "text")
+    @field_validator("results", "id", "score", "text", check_fields=False)
     @classmethod
     def _usable_path(cls, value: str | None) -> str | None:
         if value is not None:

@@ -14,6 +14,7 @@ from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, panels_of
 from rankbeam.transforms.records.race import Race
+from rankbeam.transforms.records.reranking import RerankPlan
 from rankbeam.transforms.records.slices import attributes_of
 
 _MOST_NAMED = 4
@@ -21,7 +22,7 @@ _MOST_NAMED = 4
 
 @dataclass(frozen=True)
 class Source:
-    """Source of rankings: a run to read, a retriever to call, or other sources to combine."""
+    """Source of rankings: a run to read, a retriever to call, or other sources to combine or rerank."""
 
     path: str | None  # the run that is read; None if a retriever is asked
     top_k: int | None  # results per query that the configurations need at most; None for all
@@ -32,6 +33,13 @@ class Source:
     pool: str | None = None  # the quota pool that pays for asking it; None if that costs nothing
     fusion: FusionPlan | None = None
     replayed: bool = False
+    rerank: RerankPlan | None = None
+
+    @property
+    def origins(self) -> tuple[int, ...]:
+        """The other sources that its rankings are made from directly."""
+        fused = () if self.fusion is None else tuple(part.source for part in self.fusion.parts)
+        return fused if self.rerank is None else (*fused, self.rerank.source)
 
 
 @dataclass(frozen=True)
@@ -116,9 +124,8 @@ class Evaluation:
         return None if None in lasts else max((last for last in lasts if last is not None), default=None)
 
     def users(self, source: int) -> tuple[int, ...]:
-        """Positions of the configurations whose rankings are cut from a source, or fused from it."""
-        known = enumerate(self.configurations)
-        return tuple(i for i, configuration in known if configuration.source == source or self._uses(i, source))
+        """Positions of the configurations whose rankings are cut from a source, or made from it."""
+        return tuple(i for i in range(len(self.configurations)) if self._uses(i, source))
 
     @property
     def panels(self) -> tuple[Panel, ...]:
@@ -184,13 +191,13 @@ class Evaluation:
     def primary(self, source: int) -> int | None:
         """Position of the configuration that a source is asked for; its others are cut from that one.
 
-        None for a source that is only part of a fusion.
+        None for a source that only others are made from.
         """
         of_source = (i for i, configuration in enumerate(self.configurations) if configuration.source == source)
         return next((i for i in of_source if self.configurations[i].derived_from is None), None)
 
     def owner(self, source: int) -> int:
-        """Position of the configuration that a source is asked for, or else of the first that is fused from it."""
+        """Position of the configuration that a source is asked for, or else of the first that is made from it."""
         primary = self.primary(source)
         return next(i for i in range(len(self.configurations)) if self._uses(i, source)) if primary is None else primary
 
@@ -201,16 +208,17 @@ class Evaluation:
             for i, configuration in enumerate(self.configurations)
             if configuration.source == source
         }
-        return max(distances, key=lambda i: distances[i] or 0.0)
+        return max(distances, key=lambda i: distances[i] or 0.0, default=self.owner(source))
 
     def parts(self, position: int) -> tuple[int, ...]:
         """Positions of the configurations that a fusion combines; empty for any other configuration."""
-        return tuple(dict.fromkeys(self.owner(source) for source in self._fused(position)))
+        fusion = self.sources[self.configurations[position].source].fusion
+        owners = () if fusion is None else (self.owner(part.source) for part in fusion.parts)
+        return tuple(dict.fromkeys(owner for owner in owners if owner != position))
+
+    def origins(self, source: int) -> frozenset[int]:
+        """All sources that the rankings of a source are made from, that source among them."""
+        return frozenset({source}).union(*(self.origins(origin) for origin in self.sources[source].origins))
 
     def _uses(self, position: int, source: int) -> bool:
-        return source in self._fused(position)
-
-    def _fused(self, position: int) -> tuple[int, ...]:
-        """The sources that a configuration is fused of."""
-        fusion = self.sources[self.configurations[position].source].fusion
-        return () if fusion is None else tuple(part.source for part in fusion.parts)
+        return source in self.origins(self.configurations[position].source)

@@ -114,6 +114,9 @@ class _Bucket:
                 failed = _failed(query_ids, [failure for failure in failures if not failure.only_thresholds])
                 uncut = _failed(query_ids, [failure for failure in failures if failure.only_thresholds])
                 retrieved = Retrieved.of(self.queries, self.rows.get(number, ()))
+                if source.rerank is not None:
+                    base = self.answers(source.rerank.source)
+                    failed, unranked = failed | base.failed_at(source.rerank.distance), unranked | base.unranked
             else:
                 parts = [self.answers(part.source) for part in source.fusion.parts]
                 distances = [part.distance for part in source.fusion.parts]

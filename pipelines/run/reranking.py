@@ -1,0 +1,103 @@
+"""The branch of a pipeline that reranks rankings, once all of them are complete."""
+
+from typing import NamedTuple
+
+import apache_beam as beam
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters
+from rankbeam.pipelines.experiment.grid.components import Reranking as Component
+from rankbeam.pipelines.run.buckets import of_documents
+from rankbeam.pipelines.run.folders import owner_of
+from rankbeam.transforms.call import Called, CallServices
+from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.calls.task_batches import TaskBatch
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.models.scoring import Rate
+from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
+from rankbeam.transforms.clients.retrievers.rerankers.rerank import Rerank
+from rankbeam.transforms.contexts import GatherContexts
+from rankbeam.transforms.read import Dataset
+from rankbeam.transforms.records.reranking import DEFAULT_DEPTH, STAGE
+from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.retrieve import rerank
+from rankbeam.transforms.retrieve.rerank import CollectReranked, Reranked, Reranking
+
+
+class RerankedRankings(NamedTuple):
+    """Result of `rerank_all`; the collections are those of `Branches`."""
+
+    rows: Reranked
+    warnings: beam.PCollection
+    usage: beam.PCollection
+
+
+def rerank_all(
+    experiment: Experiment,
+    execution: Run,
+    dataset: Dataset,
+    parts: dict[str, beam.PCollection],
+    earlier: beam.PCollection | None,
+) -> RerankedRankings:
+    """Rerank by calls, once the usage of earlier calls is known."""
+    ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
+    items = items_of(parts, experiment)
+    call = CallServices(rerank_stage(experiment), ledger, dataset.summary, earlier)
+    called: Called = tasks_to_rerank(items, experiment) | "CallRerankers" >> call
+    collect = CollectReranked(experiment.evaluation, rerank_works(experiment))
+    reranked: Reranked = {
+        "items": items, "scores": called.answers, "failed": called.failed
+    } | "CollectReranked" >> collect  # fmt: skip
+    usage = called.usage if earlier is None else (earlier, called.usage) | "UsageWithRerankers" >> beam.Flatten()
+    return RerankedRankings(reranked, called.warnings, usage)
+
+
+def items_of(parts: dict[str, beam.PCollection], experiment: Experiment) -> beam.PCollection:
+    """The results to rerank: the first ones of each ranking, with their texts, query by query."""
+    evaluation, corpus = rerank.as_configurations(experiment.evaluation), experiment.corpus
+    counts = dict.fromkeys(range(len(evaluation.configurations)))
+    items: beam.PCollection = parts | "GatherRerank" >> GatherContexts(evaluation, counts, corpus, of_documents(corpus))
+    return items
+
+
+def tasks_to_rerank(items: beam.PCollection, experiment: Experiment) -> beam.PCollection[TaskBatch]:
+    """The tasks that score texts."""
+    works = rerank_works(experiment)
+    plan = beam.FlatMap(rerank.tasks_of, works, experiment.evaluation).with_output_types(TaskBatch)
+    return items | "PlanRerank" >> plan
+
+
+def rerank_works(experiment: Experiment) -> dict[int, Reranking]:
+    """For each reranked source, the work that scores its texts."""
+    return {source: _work(entry, experiment) for source, entry in experiment.rerankers.items()}
+
+
+def _work(component: Component, experiment: Experiment) -> Reranking:
+    parameters = component.parameters
+    if isinstance(parameters, ModelRerankParameters):
+        service = experiment.services[parameters.service]
+        return Rate(service.name, service.kind, service.parameters, parameters.max_output_tokens, parameters.thinking)
+    first = next(other for other, entry in experiment.rerankers.items() if entry.is_like(component))
+    remote = experiment.sources[first].retriever.remote
+    assert isinstance(remote, Reranker)  # noqa: S101  no model
+    return Rerank(f"{component.kind} {first}", component.kind, remote.model_copy(update={"depth": DEFAULT_DEPTH}))
+
+
+def rerank_stage(experiment: Experiment) -> Stage:
+    """The stage of reranking: its services and budgets."""
+    works = rerank_works(experiment)
+    pools = {
+        work.service: experiment.services[work.service].pool
+        if isinstance(work, Rate)
+        else experiment.evaluation.sources[source].pool
+        for source, work in works.items()
+    }
+    return Stage(
+        STAGE,
+        {f"{STAGE} {source}": work for source, work in works.items()},
+        {work.service: work.parameters if isinstance(work, Rate) else work.reranker for work in works.values()},
+        {service: pool or "" for service, pool in pools.items()},
+        experiment.pools,
+        experiment.accounts(),
+        budget=experiment.budget,
+    )

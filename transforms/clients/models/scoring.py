@@ -1,0 +1,84 @@
+"""Reranking by a model, as remote work: one call rates one text for a query."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from rankbeam.transforms.clients.models.base import Completion, ModelParameters
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.calls.template import Template, newest
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.forms import Form, parsed, schema_of
+from rankbeam.transforms.records.labels import text_hash
+from rankbeam.transforms.records.reply import Reply
+from rankbeam.transforms.records.reranking import STAGE, Scores, Texts
+
+HIGHEST = 10
+
+
+class Rating(Form):
+    """The reply of a model that rates a text."""
+
+    score: Annotated[int, Field(ge=0, le=HIGHEST)]
+
+
+@cache
+def _template() -> Template:
+    return newest("rankbeam.transforms.clients.models", _schema)[STAGE]
+
+
+def _schema(step: str, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG001  the same for all values
+    return schema_of(Rating)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Asks a model to rate a text from 0 to 10."""
+
+    service: str
+    kind: str
+    parameters: ModelParameters
+    max_output_tokens: int
+    thinking: int | None = None
+
+    stage: ClassVar[str] = STAGE
+    most_texts: ClassVar[int | None] = 1
+    is_pointwise: ClassVar[bool] = True
+
+    @property
+    def services(self) -> tuple[str]:
+        """The model."""
+        return (self.service,)
+
+    def call(self, item: Texts) -> Call:
+        """The call that asks for the rating of a text."""
+        query, (text,) = item
+        settings = {"max_output_tokens": self.max_output_tokens, "thinking": self.thinking}
+        prompt = _template().prompt({"query": query, "document": text}, **settings)
+        return Call(self.service, self.parameters.key(self.kind, prompt), prompt.payload(), step=prompt.step)
+
+    def steps(self, item: Texts) -> Steps[Scores]:
+        """Ask once; a text that the model will not rate has no score."""
+        (rating,) = yield [self.call(item)]
+        if isinstance(rating, CallError):
+            if rating.kind is not FailureKind.BLOCKED:
+                raise rating
+            rating = None
+        (text,) = item[1]
+        return ((text_hash(text), rating),)
+
+    def read(self, call: Call, reply: Reply) -> float:  # noqa: ARG002  every answer is read alike
+        """The rating in an answer."""
+        answer = self.parameters.read(reply.answer)
+        if not isinstance(answer, Completion):
+            raise CallError(FailureKind.INVALID, f"{self.service} embeds texts and cannot rate them")
+        return float(parsed(Rating, answer.text).score)
+
+    def calls(self, item: Texts) -> range:  # noqa: ARG002  every text alike
+        """One."""
+        return range(1, 2)

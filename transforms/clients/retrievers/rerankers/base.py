@@ -1,0 +1,86 @@
+"""The base of all remote rerankers: their depth, their calls by content, and the checks of their scores."""
+
+import json
+import math
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
+from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.records.content_keys import content_key
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reranking import DEFAULT_DEPTH, MOST_DEPTH, STAGE, Texts
+
+Depth = Annotated[int, Field(ge=1, le=MOST_DEPTH)]
+
+
+class Reranker(RemoteRetriever):
+    """The parameters that all remote rerankers have; a subclass adds its own.
+
+    Attributes:
+        depth: number of results that the retriever is asked for, and that are scored.
+        most_texts: the most texts of one call; None where no limit is known.
+    """
+
+    depth: Depth = DEFAULT_DEPTH
+
+    route: ClassVar[Route] = Route.RERANKED
+    reading: ClassVar[frozenset[str]] = frozenset({"depth"})
+    most_texts: ClassVar[int | None] = None
+
+    @property
+    def is_pointwise(self) -> bool:
+        """True if the score of a text does not depend on the other texts of the call."""
+        return True
+
+    def key(self, kind: str, texts: Texts) -> str:
+        """The `content_key` of the call that scores some texts."""
+        query, documents = texts
+        request = {**self.identity(kind), "stage": STAGE, "query": query, "documents": list(documents)}
+        return content_key(request)
+
+    def payload(self, texts: Texts) -> str:
+        """The payload that `Connection.call` of a reranker takes."""
+        query, documents = texts
+        return json.dumps({"query": query, "documents": list(documents)}, ensure_ascii=False)
+
+    def scores(self, answer: str, number: int) -> tuple[float | None, ...]:
+        """The score of each of the texts of a call; None for a text that the answer leaves out.
+
+        Raises:
+            CallError: the answer scores a text twice or one that was not sent, or a score is not a finite number.
+        """
+        ranking = self.read(answer)
+        scores: list[float | None] = [None] * number
+        for name, score in zip(ranking.doc_ids, ranking.scores, strict=True):
+            place = int(name) if name.isascii() and name.isdecimal() else number
+            if place >= number:
+                raise _malformed(f"scores text {name!r}, and texts 0 to {number - 1} were sent")
+            if scores[place] is not None:
+                raise _malformed(f"scores text {place} twice")
+            if not math.isfinite(score):
+                raise _malformed(f"has no finite score for text {place}")
+            scores[place] = score
+        if number and not ranking.doc_ids:
+            raise _malformed("returns no scores")
+        return tuple(scores)
+
+
+class ByService(RetrieverParameters):
+    """Rankings that a model under `services:` reranks."""
+
+    route: ClassVar[Route] = Route.RERANKED
+    needs: ClassVar[tuple[str, ...]] = ()
+
+
+class FusedLists(RetrieverParameters):
+    """Rankings of one retriever for several texts of a query, which are fused."""
+
+    route: ClassVar[Route] = Route.FUSED
+    needs: ClassVar[tuple[str, ...]] = ()
+
+
+def _malformed(problem: str) -> CallError:
+    return CallError(FailureKind.MALFORMED, f"the reranker {problem}")
