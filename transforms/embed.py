@@ -6,7 +6,7 @@ from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import STAGE, Embed
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
-from rankbeam.transforms.clients.storage.batches import Bucketed
+from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.records.calls.outcomes import FailedTask
 from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.documents import Documents
@@ -26,6 +26,14 @@ def tasks_of_queries(element: Bucketed, models: Mapping[str, Embed]) -> Iterator
     texts = [text for text in element[1]["text"].to_pylist() if text.strip()]
     for embed in models.values():
         yield from _tasks(embed.as_role(Role.QUERY), texts)
+
+
+def tasks_of_rewritten(element: SourceRows, models: Mapping[int, Embed]) -> Iterator[TaskBatch]:
+    """The tasks that embed the texts that one source is asked instead of queries."""
+    _, (source, queries) = element
+    if source in models:
+        texts = [text for text in queries["text"].to_pylist() if text.strip()]
+        yield from _tasks(models[source], texts)
 
 
 def _tasks(embed: Embed, texts: Iterable[str]) -> Iterator[TaskBatch]:

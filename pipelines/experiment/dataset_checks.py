@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
-from rankbeam.pipelines.experiment.grid.cells import PlannedSource
+from rankbeam.pipelines.experiment.grid.cells import Cell, PlannedSource
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import overlap, sources, texts
 from rankbeam.transforms.clients.formats.check import check
@@ -21,6 +21,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.judging.criteria import Criterion, statements_of
+from rankbeam.transforms.records.rewriting import RewriteKind
 from rankbeam.transforms.records.slices import attributes_of
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -167,6 +168,16 @@ def requests_without_history(
                 "the history itself cannot be asked for later turns"
             )
             yield located.error(retriever.place, problem)
+
+
+def rewrites_without_history(located: Located, cells: Sequence[Cell], queries: str | None) -> Iterator[InputError]:
+    """Rewriting of questions of conversations, where no query has any."""
+    rewriters = [cell.rewriter for cell in cells if cell.rewriter is not None]
+    standalone = [entry for entry in rewriters if entry.parameters.kind is RewriteKind.STANDALONE]
+    known = attributes_in(queries, {HISTORY}) if standalone else None
+    if known is not None and HISTORY not in known:
+        for entry in standalone:
+            yield located.error(entry.place, "kind: standalone needs queries with a history, and none has one")
 
 
 def wrong_inputs(

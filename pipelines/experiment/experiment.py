@@ -14,6 +14,7 @@ from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.pipelines.gates.models import MONITOR
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import pinned
+from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import Embed, embeddings_of
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
@@ -29,6 +30,7 @@ from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.documents import Documents, Judgements
 from rankbeam.transforms.records.generation import Judging
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
+from rankbeam.transforms.records.rewriting import RewriteKind, RewrittenQuery
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Experiment:
     @property
     def makes_calls(self) -> bool:
         """True if services are called, whose answers the ledger stores."""
-        return bool(self.remote) or bool(self.rerankers) or self.calls_models
+        return bool(self.remote) or bool(self.rerankers) or bool(self.rewritten) or self.calls_models
 
     @property
     def ledger(self) -> str:
@@ -100,6 +102,12 @@ class Experiment:
         called = ((source, item.retriever) for source, item in enumerate(self.sources))
         remote = ((source, entry.remote) for source, entry in called if entry.route is Route.CALLED)
         return {source: parameters for source, parameters in remote if parameters is not None}
+
+    @property
+    def rewritten(self) -> dict[int, RewrittenQuery]:
+        """The texts that sources are asked instead of queries."""
+        rewritten = ((number, source.rewrite) for number, source in enumerate(self.evaluation.sources))
+        return {number: rewrite for number, rewrite in rewritten if rewrite is not None}
 
     @property
     def rerankers(self) -> dict[int, Reranking]:
@@ -151,12 +159,20 @@ class Experiment:
             source: Embed(embedder.name, embedder.kind, embedder.parameters) for source, embedder in services.items()
         }
 
+    def role_of_queries(self, source: int) -> Role:
+        """The role in which the texts that a source is asked are embedded: passages as documents."""
+        rewrite = self.rewritten.get(source)
+        is_passage = rewrite is not None and rewrite.rewriting.kind is RewriteKind.HYDE
+        return Role.DOCUMENT if is_passage else Role.QUERY
+
     @property
     def searched(self) -> dict[int, Documents]:
         """Input that each retriever in this process searches, by source."""
         corpora = {source: self.sources[source].retriever.corpus for source in self.local}
-        models = self.embedding_models
-        embeddings = {source: embeddings_of(model, self.ledger, self.computes) for source, model in models.items()}
+        embeddings = {
+            source: embeddings_of(model, self.ledger, self.role_of_queries(source), computes=self.computes)
+            for source, model in self.embedding_models.items()
+        }
         return {
             source: Documents(
                 self.corpus,
@@ -166,6 +182,7 @@ class Experiment:
                 kept=files.below(self.output, "indexes"),
                 embeddings=embeddings.get(source),
                 judgements=self.judgements,
+                is_rewritten=source in self.rewritten,
             )
             for source, corpus in corpora.items()
         }

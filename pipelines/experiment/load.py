@@ -27,7 +27,7 @@ from rankbeam.pipelines.experiment.file.providers import with_providers
 from rankbeam.pipelines.experiment.file.services import services_of
 from rankbeam.pipelines.experiment.file.template_files import Templates
 from rankbeam.pipelines.experiment.grid import configurations
-from rankbeam.pipelines.experiment.grid.components import ANSWERS, Retrieving
+from rankbeam.pipelines.experiment.grid.components import ANSWERS, RERANK, REWRITE, Retrieving
 from rankbeam.pipelines.experiment.grid.grid import GridContext
 from rankbeam.pipelines.experiment.judging import (
     called_services,
@@ -105,13 +105,15 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     embedders = {cell.retriever.embedder.name for cell in expanded.cells if cell.retriever.embedder is not None}
     rerankers = [source.reranker for source in expanded.sources if source.reranker is not None]
     reranking = {entry.service.name: entry.max_output_tokens for entry in rerankers if entry.service is not None}
-    used = called_services(expanded.configurations, judging) | embedders | {*reranking}
+    rewriters = [cell.rewriter for cell in expanded.cells if cell.rewriter is not None]
+    rewriting = {entry.service.name: entry.parameters.max_output_tokens for entry in rewriters}
+    used = called_services(expanded.configurations, judging) | embedders | {*reranking, *rewriting}
     corpus_quotas = corpus_quotas_of(located, model.quotas, problems)
     of_calls = {name: quota for name, quota in model.quotas.items() if name not in CORPUS_POOLS}
     retrieving = [cell.retriever for cell in expanded.cells]
     of_sources = [source.retriever for source in expanded.sources]
     pools = pools_of(located, of_calls, retrieving, of_sources, services, used, problems)
-    problems += above_window(located, pools, expanded.configurations, judging, reranking)
+    problems += above_window(located, pools, expanded.configurations, judging, {RERANK: reranking, REWRITE: rewriting})
     if model.max_cost is not None:
         problems += unpriced(located, pools, services)
         problems += unpriced_imports(located, expanded.sources, corpus_quotas)
@@ -130,6 +132,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         )
         if model.dataset.conversations:
             unusable += dataset_checks.requests_without_history(located, expanded.sources, queries)
+        unusable += dataset_checks.rewrites_without_history(located, expanded.cells, queries)
         unusable += dataset_checks.wrong_rubrics(located, criteria.values(), queries)
         answers = None if model.dataset.answers is None else model.dataset.answers.attribute
         unusable += dataset_checks.unknown_attributes(

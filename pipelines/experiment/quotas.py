@@ -251,12 +251,12 @@ def above_window(
     pools: Pools,
     configurations: Sequence[Configuration],
     judging: Judging | None,
-    rerankers: Mapping[str, int],
+    stages: Mapping[str, Mapping[str, int]],
 ) -> Iterator[InputError]:
     """Quotas below the longest answer that a service is asked for."""
     answers = [configuration.generation for configuration in configurations if configuration.generation is not None]
     longest = [(answer.service, answer.max_output_tokens, "generate") for answer in answers]
-    longest += [(name, tokens, "rerank") for name, tokens in rerankers.items()]
+    longest += [(name, tokens, stage) for stage, services in stages.items() for name, tokens in services.items()]
     if judging is not None:
         longest.append((judging.service, judging.max_output_tokens, "judge"))
     by_pool = {

@@ -20,8 +20,18 @@ from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.plan.corpora import CorpusPlan, corpora_plan
 from rankbeam.pipelines.plan.counting import CallCounts
 from rankbeam.pipelines.plan.models import ModelPlan, Range, lines_of, model_plans, shown
-from rankbeam.pipelines.plan.stages import count_models, count_reranking, count_texts, known_rankings, read_counted
+from rankbeam.pipelines.plan.origins import ConfigurationPlan, configuration_plans
+from rankbeam.pipelines.plan.stages import (
+    count_models,
+    count_reranking,
+    count_rewriting,
+    count_texts,
+    distinct_batches,
+    known_rankings,
+    read_counted,
+)
 from rankbeam.pipelines.run.answers import work_of
+from rankbeam.pipelines.run.branches import Branches
 from rankbeam.pipelines.run.build import new_pipeline, read_dataset
 from rankbeam.pipelines.run.calling import retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.evaluate import on_this_machine, quiet_beam, refusals
@@ -29,14 +39,12 @@ from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.run.reranking import rerank_stage
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
-from rankbeam.transforms.call import DistinctTasks
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import Group, groups_in
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputErrors
-from rankbeam.transforms.records.metrics.evaluation import Configuration
 
 _UNKNOWN = (
     "rankings of remote retrievers, or by embeddings, are not there yet for {:,} queries: calls to models are counted "
@@ -62,14 +70,6 @@ class PoolPlan:
         price = quota.price_per_1000
         cost = None if price is None else needed * price / 1000
         return cls(pool, calls, ledger_hits, quota.requests_per_minute, needed * 60 / quota.requests_per_minute, cost)
-
-
-@dataclass(frozen=True)
-class ConfigurationPlan:
-    """Origin of the rankings of one configuration."""
-
-    name: str
-    source: str
 
 
 @dataclass(frozen=True)
@@ -128,13 +128,9 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     """Forecast an experiment from its queries, its judgements and the ledger."""
     of_corpora = corpora_plan(experiment)
     experiment = replace(of_corpora.experiment, computes=False)
-    names = {configuration.config_id: configuration.name for configuration in experiment.evaluation.configurations}
-    configurations = tuple(
-        ConfigurationPlan(configuration.name, _where_from(configuration, experiment, names))
-        for configuration in experiment.evaluation.configurations
-    )
-    makes_none = not experiment.remote and not experiment.rerankers and not experiment.embedders
-    if makes_none and not work_of(experiment).services:
+    configurations = configuration_plans(experiment)
+    asks = experiment.rewritten, experiment.remote, experiment.rerankers, experiment.embedders
+    if not any(asks) and not work_of(experiment).services:
         return Plan((), configurations, corpora=of_corpora.corpora)
     retrieved, answered, queries = _counted(experiment)
     if answered is not None:
@@ -207,10 +203,13 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], CallCounts | None,
     ):
         pipeline = new_pipeline(options)
         dataset = read_dataset(pipeline, experiment)
-        tasks = None
+        tasks, rewritten, before = None, None, Branches()
+        models, texts, ratings, rewrites = (Path(folder) / name for name in ("models", "texts", "ratings", "rewrites"))
+        if experiment.rewritten:
+            rewritten = count_rewriting(experiment, dataset, before, str(rewrites))
         if experiment.remote:
             stage = retrieve_stage(experiment)
-            tasks = tasks_to_do(dataset.judged, experiment) | "DistinctTasks" >> DistinctTasks(stage) | beam.Values()
+            tasks = distinct_batches(tasks_to_do(dataset.judged, experiment, rewritten), stage)
             _count_pools(tasks, stage, experiment, folder)
         folder_of_calls = Path(folder) / "asked"
         _ = (
@@ -219,11 +218,10 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], CallCounts | None,
             | "AllAsked" >> beam.CombineGlobally(sum)
             | "WriteAsked" >> beam.Map(lambda number: folder_of_calls.write_text(str(number)))
         )
-        models, texts, ratings = (Path(folder) / name for name in ("models", "texts", "ratings"))
         if experiment.embedders:
-            count_texts(pipeline, experiment, dataset, str(texts))
+            count_texts(pipeline, experiment, dataset, rewritten, str(texts))
         if experiment.rerankers or work_of(experiment).services:
-            branches = known_rankings(pipeline, experiment, dataset, tasks)
+            branches = known_rankings(pipeline, experiment, dataset, tasks, before)
             if experiment.rerankers:
                 reranks = count_reranking(experiment, dataset, branches, str(ratings))
                 _count_pools(reranks, rerank_stage(experiment), experiment, folder)
@@ -231,7 +229,7 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], CallCounts | None,
                 count_models(experiment, dataset, branches, str(models))
         pipeline.run().wait_until_finish()
         retrieved = [_Counted(*json.loads(path.read_text())) for path in sorted(Path(folder).glob("*.json"))]
-        counted = [read_counted(str(entry)) for entry in (models, texts, ratings) if entry.exists()]
+        counted = [read_counted(str(entry)) for entry in (models, texts, ratings, rewrites) if entry.exists()]
         for other in counted[1:]:
             counted[0].join(other)
         return retrieved, counted[0] if counted else None, int(folder_of_calls.read_text())
@@ -306,25 +304,6 @@ def _pool_line(plan: PoolPlan) -> str:
     if plan.cost is not None:
         parts.append(f"cost {plan.cost:,.2f}")
     return " · ".join(parts)
-
-
-def _where_from(configuration: Configuration, experiment: Experiment, names: dict[str, str]) -> str:
-    source = experiment.evaluation.sources[configuration.source]
-    if configuration.derived_from is not None:
-        return f"derived from {names[configuration.derived_from]}"
-    if source.fusion is not None:
-        return "fused from others"
-    if source.replayed and source.pool is None:
-        return "answers that exist already"
-    if source.path is not None:
-        return f"read from {source.path}"
-    if source.rerank is not None:
-        return (
-            f"first {source.rerank.depth} results reranked by {experiment.rerankers[configuration.source].service_name}"
-        )
-    corpus = experiment.sources[configuration.source].retriever.corpus
-    of_corpus = "" if corpus is None else f", over {corpus.name}: {corpus.parameters.described()}"
-    return f"asked in pool {source.pool}{of_corpus}" if source.pool is not None else f"asked in process{of_corpus}"
 
 
 def refuse_above_budget(experiment: Experiment, path: str) -> None:

@@ -13,6 +13,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.file.stage_models import MOST_TEXTS
 from rankbeam.pipelines.plan.counting import CallCounts, Unknown, add_known, counted, counted_calls, with_imagined
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
@@ -20,11 +21,12 @@ from rankbeam.pipelines.run.buckets import buckets_of, of_documents
 from rankbeam.pipelines.run.calling import answers_of_applications, embed_stage, retrieve_stage, tasks_to_embed
 from rankbeam.pipelines.run.reranking import items_of as rerank_items
 from rankbeam.pipelines.run.reranking import rerank_stage, rerank_works, tasks_to_rerank
+from rankbeam.pipelines.run.rewriting import rewrite_stage, tasks_to_rewrite
 from rankbeam.transforms.call import DistinctTasks
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import groups_in
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
-from rankbeam.transforms.clients.storage.batches import RANKINGS, REPLAYED, Bucketed
+from rankbeam.transforms.clients.storage.batches import JUDGED, RANKINGS, REPLAYED, Bucketed
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.ask_known import AskKnown
 from rankbeam.transforms.judge.rehearsal import MOST
@@ -42,16 +44,55 @@ from rankbeam.transforms.retrieve import remote
 from rankbeam.transforms.retrieve.answers import is_application
 from rankbeam.transforms.retrieve.remote import CollectRankings
 from rankbeam.transforms.retrieve.rerank import CollectReranked, as_configurations
+from rankbeam.transforms.retrieve.rewrite import TEXTS, AskRewritten
 
 _FAILED = "failed"
 _CONTEXTS = 10  # number imagined without a limit
 
 
+def distinct_batches(tasks: beam.PCollection, stage: Stage) -> beam.PCollection:
+    """Batches of the tasks of a stage, with one row a name."""
+    distinct = tasks | f"Distinct_{stage.name}" >> DistinctTasks(stage)
+    return distinct | f"Batches_{stage.name}" >> beam.Values()
+
+
+def count_rewriting(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> beam.PCollection:
+    """Count the calls of models that rewrite queries; add the texts that the ledger knows.
+
+    Returns:
+        The queries of each source, with imagined texts where none are known.
+    """
+    stage = rewrite_stage(experiment)
+    tasks = distinct_batches(tasks_to_rewrite(dataset, experiment), stage)
+    _count_calls(tasks, stage, experiment, file)
+    recall = beam.ParDo(RecallFn(stage, experiment.ledger)).with_output_types(CallAnswer, failed=FailedTask)
+    recalled = tasks | "RecallRewrites" >> recall.with_outputs(_FAILED, main="answers")
+    parts = {JUDGED: dataset.judged, TEXTS: recalled.answers, _FAILED: recalled[_FAILED]}
+    branches.rewritten = (parts | "AskKnown" >> AskRewritten(experiment.evaluation)).queries
+    branches.failures.append(recalled[_FAILED] | "NotRewritten" >> beam.FlatMap(remote.failures_of))
+    imagined = recalled[_FAILED] | "ImagineTexts" >> beam.Map(_imagined_texts, MOST_TEXTS)
+    parts = {
+        JUDGED: dataset.judged,
+        TEXTS: (recalled.answers, imagined) | "EveryRewrite" >> beam.Flatten(),
+        _FAILED: dataset.judged | "NoFailure" >> beam.FlatMap(lambda _: ()),
+    }
+    return (parts | "AskImagined" >> AskRewritten(experiment.evaluation)).queries
+
+
+def _imagined_texts(failed: FailedTask, number: int) -> CallAnswer:
+    texts = tuple(f"text {place} for {failed.subject.query_id} {failed.work}" for place in range(number))
+    return CallAnswer(failed.work, "", (failed.subject,), texts)
+
+
 def known_rankings(
-    pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, tasks: beam.PCollection | None
+    pipeline: beam.Pipeline,
+    experiment: Experiment,
+    dataset: Dataset,
+    tasks: beam.PCollection | None,
+    before: Branches,
 ) -> Branches:
     """The rankings that are known without calls: those made in process, and those of the ledger."""
-    branches = local_rankings(pipeline, experiment, dataset, buckets_of(experiment))
+    branches = local_rankings(pipeline, experiment, dataset, buckets_of(experiment), before)
     if tasks is not None:
         _recall(tasks, experiment, branches)
     return branches
@@ -99,7 +140,7 @@ def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches
     evaluation = as_configurations(experiment.evaluation)
     unknown = _unknown(evaluation, dict.fromkeys(range(len(evaluation.configurations))), experiment)
     imagined = items | "ImagineResults" >> beam.FlatMap(with_imagined_results, unknown).with_output_types(Bucketed)
-    tasks = tasks_to_rerank(imagined, experiment) | "DistinctReranks" >> DistinctTasks(stage) | beam.Values()
+    tasks = distinct_batches(tasks_to_rerank(imagined, experiment), stage)
     recall = beam.ParDo(RecallFn(stage, experiment.ledger)).with_output_types(CallAnswer, failed=FailedTask)
     recalled = tasks | "RecallReranks" >> recall.with_outputs(_FAILED, main="answers")
     collect = CollectReranked(experiment.evaluation, rerank_works(experiment))
@@ -107,13 +148,18 @@ def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches
     reranked = parts | "RecallRankings" >> collect
     branches.rankings[f"{RANKINGS}_reranked"] = reranked.rankings
     branches.failures.append(reranked.failures)
+    _count_calls(tasks, stage, experiment, file)
+    return tasks
+
+
+def _count_calls(tasks: beam.PCollection, stage: Stage, experiment: Experiment, file: str) -> None:
+    """Count the calls of models that tasks make, and write the counts into a file for `read_counted`."""
     _ = (
         tasks
-        | "CountRatings" >> beam.ParDo(CountTextsFn(stage, experiment.ledger, {*experiment.services}))
-        | "RatingsTogether" >> beam.combiners.ToList()
-        | "JoinRatings" >> beam.Map(join_counts, None, "", file)
+        | f"CountModels_{stage.name}" >> beam.ParDo(CountTextsFn(stage, experiment.ledger, {*experiment.services}))
+        | f"Together_{stage.name}" >> beam.combiners.ToList()
+        | f"Join_{stage.name}" >> beam.Map(join_counts, None, "", file)
     )
-    return tasks
 
 
 def with_imagined_results(element: Bucketed, unknown: Unknown) -> Iterator[Bucketed]:
@@ -124,7 +170,8 @@ def with_imagined_results(element: Bucketed, unknown: Unknown) -> Iterator[Bucke
 
 def _unknown(evaluation: Evaluation, depths: Mapping[int, int | None], experiment: Experiment) -> Unknown:
     unknown = {}
-    remote_sources = {*experiment.remote, *experiment.embedding_models, *experiment.rerankers}
+    called = {*experiment.remote, *experiment.rerankers, *experiment.rewritten}
+    remote_sources = {*called, *experiment.embedding_models}
     for position, count in depths.items():
         configuration = evaluation.configurations[position]
         if remote_sources & evaluation.origins(configuration.source):
@@ -204,15 +251,12 @@ def join_counts(parts: list[CallCounts], ask: AskKnown | None, ledger: str, file
     Path(file).write_bytes(pickle.dumps(total))
 
 
-def count_texts(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, file: str) -> None:
-    """Count embedding calls, and write the counts into a file for `read_counted`."""
-    _ = (
-        tasks_to_embed(pipeline, experiment, dataset)
-        | beam.Values()
-        | "CountTexts" >> beam.ParDo(CountTextsFn(embed_stage(experiment), experiment.ledger, {*experiment.services}))
-        | "TextsTogether" >> beam.combiners.ToList()
-        | "JoinTexts" >> beam.Map(join_counts, None, "", file)
-    )
+def count_texts(
+    pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, rewritten: beam.PCollection | None, file: str
+) -> None:
+    """Count embedding calls."""
+    tasks = tasks_to_embed(pipeline, experiment, dataset, rewritten) | "TextsToEmbed" >> beam.Values()
+    _count_calls(tasks, embed_stage(experiment), experiment, file)
 
 
 class CountTextsFn(beam.DoFn):

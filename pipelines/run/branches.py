@@ -26,6 +26,7 @@ class Branches:
     rankings: dict[str, beam.PCollection] = field(default_factory=dict)
     failures: list[beam.PCollection] = field(default_factory=list)
     warnings: list[beam.PCollection] = field(default_factory=list)
+    rewritten: beam.PCollection | None = None  # by source, rewritten queries; None if none are rewritten
     usage: beam.PCollection | None = None  # use of the quota pools; None if none is used
     replayed: beam.PCollection | None = None
 
@@ -49,18 +50,20 @@ def rankings_of(
     pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset, buckets: int
 ) -> Branches:
     """The rankings of every source; fusions are computed from the others at scoring."""
+    before = Branches()
+    if experiment.rewritten:
+        _rewrite(experiment, execution, dataset, before)
     if experiment.embedders:
         from rankbeam.pipelines.run.calling import embed
 
-        embedded = embed(pipeline, experiment, execution, dataset)
-        branches = local_rankings(pipeline, experiment, dataset, buckets, embedded.usage)
-        branches.warnings.append(embedded.warnings)
-    else:
-        branches = local_rankings(pipeline, experiment, dataset, buckets)
+        embedded = embed(pipeline, experiment, execution, dataset, before.rewritten, before.usage)
+        before.usage = embedded.usage
+        before.warnings.append(embedded.warnings)
+    branches = local_rankings(pipeline, experiment, dataset, buckets, before)
     if experiment.remote:
         from rankbeam.pipelines.run.calling import call
 
-        called = call(experiment, execution, dataset, branches.usage)
+        called = call(experiment, execution, dataset, branches.usage, branches.rewritten)
         branches.rankings[f"{RANKINGS}_called"] = called.rankings
         branches.add_applications(called.applications)
         branches.failures += called.failures
@@ -69,6 +72,16 @@ def rankings_of(
     if experiment.rerankers:
         _rerank(experiment, execution, dataset, branches)
     return branches
+
+
+def _rewrite(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
+    """Add the queries that are asked instead of those of the dataset."""
+    from rankbeam.pipelines.run.rewriting import rewrite_all
+
+    rewritten = rewrite_all(experiment, execution, dataset)
+    branches.rewritten, branches.usage = rewritten.queries, rewritten.usage
+    branches.failures.append(rewritten.failures)
+    branches.warnings += rewritten.warnings
 
 
 def _rerank(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:
@@ -87,10 +100,10 @@ def local_rankings(
     experiment: Experiment,
     dataset: Dataset,
     buckets: int,
-    embedded: beam.PCollection | None = None,
+    before: Branches | None = None,
 ) -> Branches:
-    """The rankings that need no call, but those that embed texts."""
-    branches = Branches(usage=embedded)
+    """The rankings that need no call, but those that rewrite queries and embed texts, which were made before."""
+    branches = Branches() if before is None else before
     for number, source in enumerate(experiment.evaluation.sources):
         if source.path is not None:
             rows = pipeline | f"ReadRun{number}" >> ReadRun(source.path, number, buckets)
@@ -108,7 +121,9 @@ def _retrieve(experiment: Experiment, dataset: Dataset, branches: Branches, buck
 
     top_k = {source: experiment.evaluation.sources[source].top_k or 0 for source in experiment.local}
     shares = min(buckets, workers_of(dataset.judged.pipeline.options))
-    retrieve = RetrieveRankings(experiment.local, top_k, experiment.searched, dataset.summary, shares, branches.usage)
+    retrieve = RetrieveRankings(
+        experiment.local, top_k, experiment.searched, dataset.summary, shares, branches.usage, branches.rewritten
+    )
     rankings, failed, warnings = dataset.judged | "RetrieveRankings" >> retrieve
     branches.rankings[RANKINGS] = rankings
     branches.failures.append(failed)

@@ -208,11 +208,12 @@ def _needed_by(experiment: Experiment) -> row.Needed:
     from rankbeam.transforms.clients.retrievers.retrieve import STAGE as RETRIEVE
     from rankbeam.transforms.judge.work import STAGE as JUDGE
     from rankbeam.transforms.records.reranking import STAGE as RERANK
+    from rankbeam.transforms.records.rewriting import STAGE as REWRITE
 
     evaluation = experiment.evaluation
     every = range(len(evaluation.configurations))
     sources = {source: evaluation.users(source) for source in range(len(evaluation.sources))}
-    return {RETRIEVE: sources, RERANK: sources, JUDGE: {position: (position,) for position in every}}
+    return {REWRITE: sources, RETRIEVE: sources, RERANK: sources, JUDGE: {position: (position,) for position in every}}
 
 
 def _verdict(experiment: Experiment, execution: Run) -> Callable[..., RunVerdict]:

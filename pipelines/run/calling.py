@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.applications.ask import Ask
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.retrieve import STAGE, Retrieve, reaching_alike
-from rankbeam.transforms.embed import Searching, tasks_of_documents, tasks_of_queries, warning_of
+from rankbeam.transforms.embed import Searching, tasks_of_documents, tasks_of_queries, tasks_of_rewritten, warning_of
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import InputError
@@ -39,12 +39,18 @@ class CalledRankings(NamedTuple):
     applications: CollectedAnswers | None  # None if no application is asked
 
 
-def call(experiment: Experiment, execution: Run, dataset: Dataset, earlier: beam.PCollection | None) -> CalledRankings:
+def call(
+    experiment: Experiment,
+    execution: Run,
+    dataset: Dataset,
+    earlier: beam.PCollection | None,
+    rewritten: beam.PCollection | None = None,
+) -> CalledRankings:
     """Call the retrievers behind a network, once the usage of earlier calls is known."""
     owner = owner_of(experiment, execution)
     ledger = Ledger(experiment.ledger, owner)
     services = CallServices(retrieve_stage(experiment), ledger, dataset.summary, earlier)
-    called: Called = tasks_to_do(dataset.judged, experiment) | "CallServices" >> services
+    called: Called = tasks_to_do(dataset.judged, experiment, rewritten) | "CallServices" >> services
     rankings = called.answers
     if experiment.applications:
         rankings = rankings | "OfRetrievers" >> beam.Filter(lambda answer: not is_application(answer))
@@ -65,11 +71,18 @@ def answers_of_applications(experiment: Experiment, answers: beam.PCollection) -
     return collected
 
 
-def tasks_to_do(judged: beam.PCollection, experiment: Experiment) -> beam.PCollection[TaskBatch]:
-    """The tasks that send every query to every remote retriever."""
+def tasks_to_do(
+    judged: beam.PCollection, experiment: Experiment, rewritten: beam.PCollection | None = None
+) -> beam.PCollection[TaskBatch]:
+    """The tasks that send every query to every remote retriever, or what it is asked instead."""
     works = retrieve_works(experiment)
     last = {source: experiment.evaluation.last_of(source) for source in works}
-    return judged | "PlanTasks" >> beam.FlatMap(remote.tasks_of, works, last).with_output_types(TaskBatch)
+    plain = {source: work for source, work in works.items() if source not in experiment.rewritten}
+    tasks = judged | "PlanTasks" >> beam.FlatMap(remote.tasks_of, plain, last).with_output_types(TaskBatch)
+    if rewritten is None:
+        return tasks
+    own = beam.FlatMap(remote.tasks_of_rewritten, works, last).with_output_types(TaskBatch)
+    return (tasks, rewritten | "PlanRewritten" >> own) | "AllTasks" >> beam.Flatten()
 
 
 def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:
@@ -110,24 +123,41 @@ class EmbeddingResult(NamedTuple):
     """Warnings for users."""
 
 
-def embed(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> EmbeddingResult:
+def embed(
+    pipeline: beam.Pipeline,
+    experiment: Experiment,
+    execution: Run,
+    dataset: Dataset,
+    rewritten: beam.PCollection | None = None,
+    earlier: beam.PCollection | None = None,
+) -> EmbeddingResult:
     """Embed the texts that retrievers in this process compare; retrievers read the vectors from the ledger."""
     owner = owner_of(experiment, execution)
-    services = CallServices(embed_stage(experiment), Ledger(experiment.ledger, owner), dataset.summary)
-    called: Called = tasks_to_embed(pipeline, experiment, dataset) | "CallEmbedders" >> services
+    services = CallServices(embed_stage(experiment), Ledger(experiment.ledger, owner), dataset.summary, earlier)
+    called: Called = tasks_to_embed(pipeline, experiment, dataset, rewritten) | "CallEmbedders" >> services
     failed = called.failed | "AllNotEmbedded" >> beam.combiners.ToList() | "NotEmbedded" >> beam.FlatMap(warning_of)
-    return EmbeddingResult(called.usage, (called.warnings, failed) | "WarningsOfEmbedders" >> beam.Flatten())
+    usage = called.usage if earlier is None else (earlier, called.usage) | "UsageWithEmbedders" >> beam.Flatten()
+    return EmbeddingResult(usage, (called.warnings, failed) | "WarningsOfEmbedders" >> beam.Flatten())
 
 
-def tasks_to_embed(pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset) -> beam.PCollection[TaskBatch]:
-    """The tasks that embed documents, chunks and queries."""
+def tasks_to_embed(
+    pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, rewritten: beam.PCollection | None = None
+) -> beam.PCollection[TaskBatch]:
+    """The tasks that embed documents, chunks and queries, or what is asked instead."""
     documents = (
         pipeline
         | "Embedded" >> beam.Create(_searching(experiment), reshuffle=False)
         | "PlanDocuments" >> beam.FlatMap(tasks_of_documents).with_output_types(TaskBatch)
     )
     batches = beam.FlatMap(tasks_of_queries, _of_queries(experiment)).with_output_types(TaskBatch)
-    return (documents, dataset.judged | "PlanQueries" >> batches) | "EveryText" >> beam.Flatten()
+    parts = [documents, dataset.judged | "PlanQueries" >> batches]
+    if rewritten is not None:
+        models = {
+            source: model.as_role(experiment.role_of_queries(source)) for source, model in experiment.embedders.items()
+        }
+        own = beam.FlatMap(tasks_of_rewritten, models).with_output_types(TaskBatch)
+        parts.append(rewritten | "PlanRewrittenTexts" >> own)
+    return parts | "EveryText" >> beam.Flatten()
 
 
 def embed_stage(experiment: Experiment) -> Stage:
@@ -156,7 +186,7 @@ def _of_queries(experiment: Experiment) -> dict[str, Embed]:
     return {
         embedder.service: embedder
         for source, embedder in experiment.embedders.items()
-        if "query_vectors" not in experiment.local[source].inputs()
+        if "query_vectors" not in experiment.local[source].inputs() and source not in experiment.rewritten
     }
 
 
@@ -194,7 +224,14 @@ def _before(name: str, after: Mapping[str, Collection[str]]) -> Iterator[str]:
 def call_stages(experiment: Experiment) -> Iterator[CallStage]:
     """The stages of an experiment that make calls; models are called after all rankings are complete."""
     embed, retrieve = embed_stage(experiment), retrieve_stage(experiment)
-    yield CallStage(embed.name, embed.pools.values())
+    before = set[str]()
+    if experiment.rewritten:
+        from rankbeam.pipelines.run.rewriting import rewrite_stage
+
+        rewrite = rewrite_stage(experiment)
+        yield CallStage(rewrite.name, rewrite.pools.values())
+        before = {rewrite.name}
+    yield CallStage(embed.name, embed.pools.values(), after=before)
     yield CallStage(retrieve.name, retrieve.pools.values(), after={embed.name})
     last = retrieve.name
     if experiment.rerankers:

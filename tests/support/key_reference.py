@@ -27,7 +27,7 @@ from rankbeam.pipelines.experiment.file.models import (
 )
 from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, PricesModel, QuotaModel
 from rankbeam.pipelines.experiment.file.schema import meanings
-from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters
+from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
@@ -46,6 +46,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "dataset.answers": ReferencesModel,
     "configurations": ConfigurationModel,
     "generate": GenerateParameters,
+    "rewrite": RewriteParameters,
     "rerank service": ModelRerankParameters,
     "answers replay": Replay,
     "answers http": HttpApplication,

@@ -47,6 +47,7 @@ class Documents:
     kept: str | None = None
     embeddings: Embeddings | None = None
     judgements: Judgements | None = None
+    is_rewritten: bool = False  # whether other texts than the queries are searched for
 
     def name(self, doc_id: str, start: int, end: int) -> str:
         """The id under which a chunk is ranked."""

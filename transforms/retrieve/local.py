@@ -63,6 +63,7 @@ class RetrieveRankings(beam.PTransform):
     summary: beam.PCollection[DatasetSummary]
     shares: int = 1
     embedded: beam.PCollection[Usage] | None = None
+    rewritten: beam.PCollection[SourceRows] | None = None  # by source, the queries with the texts that it is asked
 
     def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # a Retrieved; Beam warns of named results
         """Add the steps."""
@@ -77,8 +78,7 @@ class RetrieveRankings(beam.PTransform):
             )
             after.append(beam.pvalue.AsList(prepared))
         outputs = (
-            judged
-            | "ForEachSource" >> beam.FlatMap(for_each_source, list(self.retrievers), self.shares)
+            self._dealt(judged)
             | "GroupBySource" >> beam.GroupByKey()
             | "Retrieve"
             >> beam.ParDo(RetrieveFn(self.retrievers, self.top_k, self.searched), *after)
@@ -86,6 +86,15 @@ class RetrieveRankings(beam.PTransform):
             .with_outputs(FAILURES, WARNINGS, main="rankings")
         )
         return RetrievedLocally(outputs.rankings, outputs[FAILURES], outputs[WARNINGS])
+
+    def _dealt(self, judged: beam.PCollection[Bucketed]) -> beam.PCollection[tuple[Share, Bucketed]]:
+        """The queries of every source, dealt to shares."""
+        plain = [source for source in self.retrievers if not self.searched[source].is_rewritten]
+        dealt = judged | "ForEachSource" >> beam.FlatMap(for_each_source, plain, self.shares)
+        if self.rewritten is None:
+            return dealt
+        own = beam.FlatMap(for_own_source, [source for source in self.retrievers if source not in plain], self.shares)
+        return (dealt, self.rewritten | "ForRewritten" >> own) | "EveryShare" >> beam.Flatten()
 
 
 class PrepareFn(beam.DoFn):
@@ -144,6 +153,13 @@ def for_each_source(element: Bucketed, sources: list[int], shares: int) -> Itera
     """Pair the queries of a bucket with every source; buckets are dealt to the shares in turn."""
     for source in sources:
         yield (source, element[0] % shares), element
+
+
+def for_own_source(element: SourceRows, sources: list[int], shares: int) -> Iterator[tuple[Share, Bucketed]]:
+    """The queries that one source is asked, if it is one of some sources."""
+    bucket, (source, queries) = element
+    if source in sources:
+        yield from for_each_source((bucket, queries), [source], shares)
 
 
 def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[pa.RecordBatch, list[Failure]]:

@@ -58,6 +58,15 @@ def tasks_of(
             yield work.service, batch
 
 
+def tasks_of_rewritten(
+    element: SourceRows, works: Mapping[int, Retrieve], last: Mapping[int, int | None]
+) -> Iterator[TaskBatch]:
+    """The tasks that send rewritten queries to the remote retriever that they are for."""
+    bucket, (source, queries) = element
+    if source in works:
+        yield from tasks_of((bucket, queries), {source: works[source]}, last)
+
+
 class CollectedRankings(NamedTuple):
     """The outputs of `CollectRankings`."""
 

@@ -105,6 +105,8 @@ class ConfigurationModel(Section):
     Attributes:
         name: unique name that tables and reports show.
         retriever: a `type` and that type's parameters.
+        rewrite: the model that writes what the retriever is asked instead of the query. Reranker, generator and judge
+            see the query itself.
         rerank: the service that reorders the retriever's first `depth` results: a `type` and that type's parameters, or
             {service: NAME} for a model under `services:` that rates each of them. `top_k` results remain.
         answers: instead of a retriever, answers that exist already, {type: replay, path}, or a deployed application
@@ -118,6 +120,7 @@ class ConfigurationModel(Section):
 
     name: Word
     retriever: dict[str, Any] | None = None
+    rewrite: dict[str, Any] | None = None
     rerank: dict[str, Any] | None = None
     answers: dict[str, Any] | None = None
     generate: dict[str, Any] | None = None
@@ -128,7 +131,7 @@ class ConfigurationModel(Section):
     def _one_origin(self) -> "ConfigurationModel":
         if self.retriever is None and self.answers is None:
             raise ValueError("has no retriever, and no answers that exist already; give one of them")
-        others = (self.retriever, self.rerank, self.generate)
+        others = (self.retriever, self.rewrite, self.rerank, self.generate)
         if self.answers is not None and any(component is not None for component in others):
             raise ValueError("has answers that exist already, and what would make others; keep one")
         return self

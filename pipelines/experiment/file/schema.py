@@ -18,7 +18,7 @@ from rankbeam.pipelines.experiment.file.generate import GenerateParameters
 from rankbeam.pipelines.experiment.file.keys import DISTANCE
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, QuotaModel
-from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters
+from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters, RewriteParameters
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.parameters import Kind, Parameters
@@ -89,6 +89,8 @@ def experiment_schema() -> Schema:
         _typed(name, parameters, f"answers.{name}", defs, swept=True) for name, parameters in APPLICATIONS.items()
     ]
     of_configuration["answers"] |= {"anyOf": [replay, *applications, {"type": "null"}]}
+    rewrite = _without_required(_schema(RewriteParameters, "rewrite.", defs))
+    of_configuration["rewrite"] |= {"anyOf": [rewrite, {"type": "null"}]}
     by_model = _without_required(_schema(ModelRerankParameters, "rerank.service.", defs))
     rerankers = _union(RERANKERS, defs, swept=True)["oneOf"]
     of_configuration["rerank"] |= {"anyOf": [by_model, *rerankers, {"type": "null"}]}

@@ -21,24 +21,25 @@ class TemplateFile:
 
     path: str | None  # the file; None for the template that comes with rankbeam
     text: str
+    own: frozenset[str] = OWN  # variables that are not attributes of queries
 
     @property
     def attributes(self) -> frozenset[str]:
         """The attributes of queries that it names."""
-        return variables_of(self.text) - OWN
+        return variables_of(self.text) - self.own
 
     def problems(self, attributes: Collection[str] | None, without_contexts: bool) -> Iterator[InputError]:
         """The problems of the template."""
         known = self.attributes if attributes is None else attributes
         try:
-            check_template(self.text, (*sorted(OWN), *known), self.path)
+            check_template(self.text, (*sorted(self.own), *known), self.path)
         except InputError as error:
             yield error
             return
         names = variables_of(self.text)
         if QUERY not in names:
             yield InputError("has no {query}: the model would be asked nothing", path=self.path)
-        if CONTEXTS not in names and not without_contexts:
+        if CONTEXTS in self.own - names and not without_contexts:
             problem = "has no {contexts}; add them, or say without_contexts: true under generate:"
             yield InputError(problem, path=self.path)
 

@@ -9,11 +9,21 @@ from typing import Any
 from rankbeam.pipelines.config.yaml_lines import Place
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpus
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, TOP_K
-from rankbeam.pipelines.experiment.grid.components import GENERATE, RERANK, Generating, Reranking, Retrieving
+from rankbeam.pipelines.experiment.grid.components import (
+    GENERATE,
+    RERANK,
+    REWRITE,
+    Generating,
+    Reranking,
+    Retrieving,
+    RewritingQueries,
+)
 from rankbeam.transforms.clients.bigquery.read_source import pinned
 from rankbeam.transforms.clients.retrievers.base import Route
+from rankbeam.transforms.clients.retrievers.rerankers.base import FusedLists
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.evaluation import Source
+from rankbeam.transforms.records.rewriting import RewrittenQuery
 
 Grid = Mapping[str, Sequence[Any]]
 
@@ -29,7 +39,9 @@ class Cell:
     top_k: int | None  # results per query; None for all
     distance: float | None = None  # only results nearer than this; None for all
     generator: Generating | None = None
+    rewriter: RewritingQueries | None = None
     reranker: Reranking | None = None
+    text: int | None = None  # which of several texts is asked; None for all
     dialect: Dialect = RANKBEAM
     parts: tuple["Cell", ...] = ()
 
@@ -49,8 +61,32 @@ class Cell:
         if self.reranker is not None and (base := self.base) is not None:
             distance = {} if base.cut is None else {DISTANCE: base.cut}
             return _canonical({RERANK: self.reranker.decisive(), "of": base.asked, **distance})
-        reach = {TOP_K: self.top_k, DISTANCE: self.distance} if self._asks_exactly else {}
-        return _canonical({self.retriever.role: self._retriever, **self._corpus, **reach})
+        reach = {TOP_K: self.top_k, DISTANCE: self.distance} if self._asks_exactly or self.lists else {}
+        request = {self.retriever.role: self._retriever, **self._corpus, **reach}
+        if self.rewriter is None:
+            return _canonical(request)
+        if self.lists:
+            return _canonical({**request, REWRITE: self.rewriter.decisive()})
+        return _canonical({**request, REWRITE: [self.rewriter.single(), self.text or 0]})
+
+    @property
+    def rewritten(self) -> RewrittenQuery | None:
+        """The text that its retriever is asked; None for the query itself, or for several."""
+        if self.rewriter is None or self.reranker is not None or self.lists:
+            return None
+        return self.rewriter.rewritten(self.text or 0, self.retriever.parameters.appends_passages)
+
+    @property
+    def lists(self) -> "tuple[Cell, ...]":
+        """The configurations of which each asks one of several texts, or the query; their rankings are fused."""
+        if self.rewriter is None or self.reranker is not None or self.text is not None:
+            return ()
+        numbers = range(self.rewriter.parameters.texts)
+        if len(numbers) == 1 and not self.rewriter.further:
+            return ()
+        own = replace(self, generator=None, dialect=RANKBEAM)
+        plain = (replace(own, rewriter=None),) if self.rewriter.further else ()
+        return (*plain, *(replace(own, text=number) for number in numbers))
 
     @property
     def base(self) -> "Cell | None":
@@ -62,22 +98,28 @@ class Cell:
     @property
     def origin(self) -> Retrieving:
         """The component that its ranking comes from."""
-        return self.retriever if self.reranker is None else self.reranker.retrieving
+        if self.reranker is not None:
+            return self.reranker.retrieving
+        return (
+            replace(self.retriever, parameters=FusedLists(), corpus=None, embedder=None)
+            if self.lists
+            else self.retriever
+        )
 
     @property
     def hidden(self) -> "tuple[Cell, ...]":
         """Configurations whose rankings its own is made from, and that are not part of the experiment."""
-        return () if self.base is None else (self.base, *self.base.hidden)
+        return self.lists if self.base is None else (self.base, *self.base.hidden)
 
     @property
     def cut(self) -> float | None:
         """Distance limit to apply to results; None if it is applied before."""
-        return None if self._asks_exactly or self.reranker is not None else self.distance
+        return None if self._asks_exactly or self.reranker is not None or self.lists else self.distance
 
     @property
     def lower_is_better(self) -> bool:
         """True if its scores are distances."""
-        if self.reranker is not None:
+        if self.reranker is not None or self.lists:
             return False
         parameters = self.retriever.parameters
         return bool(getattr(parameters, "lower_is_better", parameters.has_distances))
@@ -106,9 +148,10 @@ class Cell:
         distance = {} if self.distance is None else {DISTANCE: self.distance}
         generate = {} if self.generator is None else {GENERATE: self.generator.decisive()}
         dialect = {} if self.dialect == RANKBEAM else {"dialect": self.dialect.name}
+        rewrite = {} if self.rewriter is None else {REWRITE: self.rewriter.decisive()}
         rerank = {} if self.reranker is None else {RERANK: self.reranker.decisive()}
         own = {self.retriever.role: self._retriever, **self._corpus, TOP_K: self.top_k}
-        return {**own, **distance, **rerank, **generate, **dialect}
+        return {**own, **distance, **rewrite, **rerank, **generate, **dialect}
 
     @property
     def _corpus(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Components of a configuration: its retriever, its reranker and its generator, with their parameters."""
+"""Components of a configuration: its retriever, the stages around it, and its generator, with their parameters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from rankbeam.pipelines.config.yaml_lines import Place
 from rankbeam.pipelines.experiment.file.corpora import Corpus
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters
 from rankbeam.pipelines.experiment.file.services import Service
-from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters
+from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
@@ -17,8 +17,10 @@ from rankbeam.transforms.clients.retrievers.rerankers.base import ByService, Rer
 from rankbeam.transforms.records.calls.prompt import template_hash
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.generation import Generation
+from rankbeam.transforms.records.rewriting import RewriteKind, Rewriting, RewrittenQuery
 
-RETRIEVER, RERANK, GENERATE, ANSWERS = "retriever", "rerank", "generate", "answers"
+RETRIEVER, REWRITE, RERANK = "retriever", "rewrite", "rerank"
+GENERATE, ANSWERS = "generate", "answers"
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,39 @@ class Retrieving:
         named = self.parameters.service
         embedder = {} if named is None or self.embedder is None else {named: self.embedder.decisive()}
         return {"type": self.kind, **self.parameters.decisive(), **embedder}
+
+
+@dataclass(frozen=True)
+class RewritingQueries:
+    """The model that rewrites the queries of a configuration."""
+
+    place: Place
+    parameters: RewriteParameters
+    service: Service
+    file: TemplateFile
+
+    def decisive(self) -> dict[str, Any]:
+        """The part of it that identifies a configuration: model, template text and number of texts, not their names."""
+        own = {**self.parameters.decisive(), "n": self.parameters.texts}
+        return {**own, "service": self.service.decisive(), "template": template_hash(self.file.text)}
+
+    def single(self) -> dict[str, Any]:
+        """The part of it that decides one of its texts: passages do not depend on their number."""
+        return {**self.decisive(), **({} if self.further else {"n": 1})}
+
+    @property
+    def further(self) -> bool:
+        """True if its texts are asked besides the query, and not instead of it."""
+        return self.parameters.kind is RewriteKind.MULTI_QUERY
+
+    def rewritten(self, number: int, appended: bool) -> RewrittenQuery:
+        """One of its texts: each passage is a reply of its own, and further queries come in one reply."""
+        own = self.parameters.model_dump(exclude={"service", "template", "n"})
+        texts, place = (self.parameters.texts, number) if self.further else (1, 0)
+        rewriting = Rewriting(
+            self.service.name, template=self.file.text, n=texts, sample=0 if self.further else number, **own
+        )
+        return RewrittenQuery(rewriting, place, appended and self.parameters.kind is RewriteKind.HYDE)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ class Expanded:
     @property
     def templates(self) -> dict[TemplateFile, bool]:
         """The templates, and whether all configurations with a template generate without contexts, too."""
-        templates: dict[TemplateFile, bool] = {}
+        rewriters = [cell.rewriter for cell in self.cells if cell.rewriter is not None]
+        templates = {rewriter.file: True for rewriter in rewriters}
         for entry in (cell.generator for cell in self.cells):
             if entry is not None:
                 templates[entry.file] = templates.get(entry.file, True) and entry.parameters.without_contexts
@@ -115,6 +116,7 @@ def _source(group: Sequence[Cell], positions: Mapping[str, int], unit: str) -> S
         fusion=plan_of(group[0], positions),
         replayed=group[0].retriever.role == ANSWERS,
         rerank=_rerank_plan(group[0], positions),
+        rewrite=group[0].rewritten,
     )
 
 
@@ -149,19 +151,18 @@ def with_parts(
 
 def plan_of(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
     """Plan to fuse a cell from its parts; None if it is not a fusion."""
-    if (fusion := cell.retriever.fusion) is None or cell.reranker is not None:
-        return None
-    return fusion.plan(
-        tuple(
-            FusionPart(
-                source=positions[part.asked],
-                top_k=part.top_k,
-                distance=part.cut,
-                lower_is_better=part.lower_is_better,
-            )
-            for part in cell.parts
+    parts = tuple(
+        FusionPart(
+            source=positions[part.asked],
+            top_k=part.top_k,
+            distance=part.cut,
+            lower_is_better=part.lower_is_better,
         )
+        for part in cell.lists or cell.parts
     )
+    if cell.reranker is not None or not parts:
+        return None
+    return FusionPlan(parts) if (fusion := cell.retriever.fusion) is None else fusion.plan(parts)
 
 
 def _named(name: str, cells: Sequence[Cell]) -> list[Cell]:

@@ -13,8 +13,17 @@ from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora, Corpus, 
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, MOST, SIMILARITY, TOP_K
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
+from rankbeam.pipelines.experiment.file.stage_models import RewriteParameters
 from rankbeam.pipelines.experiment.grid.cells import Cell
-from rankbeam.pipelines.experiment.grid.components import ANSWERS, GENERATE, RERANK, RETRIEVER, Reranking
+from rankbeam.pipelines.experiment.grid.components import (
+    ANSWERS,
+    GENERATE,
+    RERANK,
+    RETRIEVER,
+    REWRITE,
+    Reranking,
+    RewritingQueries,
+)
 from rankbeam.pipelines.experiment.grid.stages import Variant, reranker_model
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
@@ -75,6 +84,7 @@ class Drafts:
     inside: Any
     generate: Draft | None
     entry: Entry | None = None  # None if none is named
+    rewrite: Draft | None = None
     rerank: Draft | None = None
     labels: tuple[str, ...] = ()  # of the stages that the grid gives it
 
@@ -83,7 +93,9 @@ class Drafts:
         """Every component."""
         entry = self.entry
         corpus = None if entry is None else Draft(CORPUS, entry.place, entry.kind, entry.model, entry.values)
-        return [draft for draft in (self.retriever, corpus, self.rerank, self.generate) if draft is not None]
+        return [
+            draft for draft in (self.retriever, corpus, self.rewrite, self.rerank, self.generate) if draft is not None
+        ]
 
     def owners(self, name: str) -> list[Target]:
         """Targets of a parameter of the grid: a bare name in any component, `ROLE.NAME` in that one."""
@@ -142,7 +154,10 @@ def drafts_of(located: Located, corpora: Corpora, variant: Variant, problems: li
     name = item.name or f"{place[0]}[{variant.position}]"  # an invalid name is reported already
     fixed = frozenset() if entry is None else frozenset({CORPUS})
     retriever = Draft(role, (*place, role), str(kind), model, values, fixed)
-    return Drafts(place, name, retriever, model, inside, generate, entry, rerank, variant.labels)
+    rewrite = (
+        None if item.rewrite is None else Draft(REWRITE, variant.place(REWRITE), "", RewriteParameters, item.rewrite)
+    )
+    return Drafts(place, name, retriever, model, inside, generate, entry, rewrite, rerank, variant.labels)
 
 
 def _rerank(located: Located, variant: Variant) -> Draft | None:
@@ -213,7 +228,9 @@ def beyond_most(
 
 
 def wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iterator[InputError]:
-    """Refuse parameters that the service would refuse."""
+    """Refuse parameters that the service would refuse, and texts that nothing would be asked."""
+    if cell.rewriter is not None:
+        yield from _wrong_rewrite(located, cell, cell.rewriter)
     if cell.reranker is not None:
         yield from _wrong_depth(located, cell, chosen, cell.reranker)
     if cell.retriever.route is not Route.CALLED or cell.retriever.role == ANSWERS:
@@ -229,6 +246,17 @@ def wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iter
     if cell.distance is not None and getattr(parameters, SIMILARITY, None) is not None:
         at = ("grid", DISTANCE) if DISTANCE in chosen else (*cell.retriever.place, SIMILARITY)
         yield located.error(at, f"a retriever takes {DISTANCE} or {SIMILARITY}, not both; keep one")
+
+
+def _wrong_rewrite(located: Located, cell: Cell, rewriter: RewritingQueries) -> Iterator[InputError]:
+    """Refuse to rewrite the queries of rankings that exist already, are fused, or are by vectors of a file."""
+    route, own = cell.retriever.route, cell.retriever.parameters.inputs()
+    if route not in (Route.OPENED, Route.CALLED):
+        others = "rewrite the queries of its parts" if route is Route.FUSED else "leave it out"
+        problem = f"a {cell.retriever.kind} retriever is not asked queries; {others}"
+        yield located.error(rewriter.place, problem)
+    elif "query_vectors" in own:
+        yield located.error(rewriter.place, "the vectors of queries come from a file; remove query_vectors")
 
 
 def _wrong_depth(located: Located, cell: Cell, chosen: Mapping[str, Any], reranker: Reranking) -> Iterator[InputError]:

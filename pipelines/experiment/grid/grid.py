@@ -15,11 +15,19 @@ from rankbeam.pipelines.experiment.file.generate import GenerateParameters
 from rankbeam.pipelines.experiment.file.keys import TOP_K
 from rankbeam.pipelines.experiment.file.labels import Labels
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
-from rankbeam.pipelines.experiment.file.services import Services
-from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters
-from rankbeam.pipelines.experiment.file.template_files import Templates
+from rankbeam.pipelines.experiment.file.services import Service, Services
+from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters, RewriteParameters
+from rankbeam.pipelines.experiment.file.template_files import TemplateFile, Templates, default
 from rankbeam.pipelines.experiment.grid.cells import Cell, Grid
-from rankbeam.pipelines.experiment.grid.components import GENERATE, RERANK, Generating, Reranking, Retrieving
+from rankbeam.pipelines.experiment.grid.components import (
+    GENERATE,
+    RERANK,
+    REWRITE,
+    Generating,
+    Reranking,
+    Retrieving,
+    RewritingQueries,
+)
 from rankbeam.pipelines.experiment.grid.drafts import (
     CONFIGURATION,
     Draft,
@@ -33,8 +41,12 @@ from rankbeam.pipelines.experiment.grid.drafts import (
     wrong_reach,
 )
 from rankbeam.pipelines.experiment.grid.stages import STAGES, variants, wrong_stages
+from rankbeam.transforms.clients.models.rewriting import NUMBER, QUERY, default_template
 from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
+from rankbeam.transforms.records.calls.prompt import FENCE, variables_of
+from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.rewriting import RewriteKind
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 MOST_CELLS = 10_000
@@ -102,6 +114,7 @@ def _cells(
         wrong = [problem for draft in drafts.all for problem in _wrong_parameters(located, draft, targets, values)]
         generator = None if wrong else _generating(context, drafts.generate, targets, values, wrong)
         retriever = None if wrong else _retrieving(context, drafts, targets, values, wrong)
+        rewriter = None if wrong else _rewriting(context, drafts.rewrite, targets, values, wrong)
         reranker = None if wrong else _reranking(context, drafts.rerank, targets, values, wrong)
         problems += wrong
         if wrong or retriever is None:
@@ -117,6 +130,7 @@ def _cells(
             top_k=top_k,
             distance=distance,
             generator=generator,
+            rewriter=rewriter,
             reranker=reranker,
         )
         problems += wrong_reach(located, cell, values)
@@ -200,22 +214,69 @@ def _generating(
     if draft is None:
         return None
     parameters = GenerateParameters.model_validate({**draft.values, **_chosen(GENERATE, targets, values)})
-    places: dict[str, Place] = {
-        inside: ("grid", name) for name, (owner, inside) in targets.items() if owner == GENERATE
-    }
-    at = places.get("service", (*draft.place, "service"))
-    problems += context.services.unknown(context.located, at, parameters.service)
+    places = _places(draft, targets)
+    service = _writer(context, parameters, places, problems)
+    file = _template(context, parameters.template, default(), places, problems)
+    return None if service is None or file is None else Generating(parameters, service, file)
+
+
+def _places(draft: Draft, targets: Mapping[str, Target]) -> dict[str, Place]:
+    """The place of each parameter of a component that names something: in the grid, or in the component."""
+    swept: dict[str, Place] = {inside: ("grid", name) for name, (role, inside) in targets.items() if role == draft.role}
+    return {name: swept.get(name, (*draft.place, name)) for name in ("service", "temperature", "template")}
+
+
+def _writer(
+    context: GridContext,
+    parameters: GenerateParameters | RewriteParameters,
+    places: Mapping[str, Place],
+    problems: list[InputError],
+) -> Service | None:
+    """The model that writes; None if it is unknown."""
+    problems += context.services.unknown(context.located, places["service"], parameters.service)
     service = context.services.valid.get(parameters.service)
     if service is not None and "temperature" in parameters.model_fields_set and service.sets_temperature:
-        at = places.get("temperature", (*draft.place, "temperature"))
-        problems.append(context.located.error(at, f"services: {service.name} sets a temperature, too; keep one"))
+        problem = f"services: {service.name} sets a temperature, too; keep one"
+        problems.append(context.located.error(places["temperature"], problem))
+    return service
+
+
+def _template(
+    context: GridContext,
+    path: str | None,
+    own: TemplateFile,
+    places: Mapping[str, Place],
+    problems: list[InputError],
+) -> TemplateFile | None:
+    """A template file, by default rankbeam's own; None if it cannot be read."""
     try:
-        file = context.templates.read(parameters.template)
+        return own if path is None else context.templates.read(path)
     except InputError as error:
-        at = places.get("template", (*draft.place, "template"))
-        problems.append(context.located.error(at, str(error)))
+        problems.append(context.located.error(places["template"], str(error)))
         return None
-    return None if service is None else Generating(parameters, service, file)
+
+
+def _rewriting(
+    context: GridContext,
+    draft: Draft | None,
+    targets: Mapping[str, Target],
+    values: Mapping[str, Any],
+    problems: list[InputError],
+) -> RewritingQueries | None:
+    """Resolve the model that rewrites queries; None if absent or invalid."""
+    if draft is None:
+        return None
+    parameters = RewriteParameters.model_validate({**draft.values, **_chosen(REWRITE, targets, values)})
+    places = _places(draft, targets)
+    service = _writer(context, parameters, places, problems)
+    own = TemplateFile(None, default_template(parameters.kind))
+    file = _template(context, parameters.template, own, places, problems)
+    if service is None or file is None:
+        return None
+    file = replace(file, own=frozenset({QUERY, FENCE, HISTORY, NUMBER}))
+    if parameters.kind is RewriteKind.STANDALONE and HISTORY in file.own - variables_of(file.text):
+        problems.append(context.located.error(places["template"], "has no {history}, which kind: standalone is about"))
+    return RewritingQueries(draft.place, parameters, service, file)
 
 
 def _wrong_in_grid(context: GridContext, drafts: Sequence[Drafts], grid: Grid) -> Iterator[InputError]:

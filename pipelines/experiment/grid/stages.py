@@ -1,4 +1,4 @@
-"""Stages around a retriever: `rerank:` after it, as an item of `configurations:` or the grid gives them."""
+"""Stages around a retriever, `rewrite:` and `rerank:`, as an item of `configurations:` or the grid gives them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,13 +9,13 @@ from rankbeam.pipelines.experiment.file.labels import Labels
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
 from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters
 from rankbeam.pipelines.experiment.grid.cells import Grid
-from rankbeam.pipelines.experiment.grid.components import RERANK
+from rankbeam.pipelines.experiment.grid.components import RERANK, REWRITE
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
-STAGES = (RERANK,)
+STAGES = (REWRITE, RERANK)
 """Components that the grid can also replace as a whole."""
 
 

@@ -81,6 +81,7 @@ class KeptEmbeddings:
 
     model: Embed
     ledger: str
+    role: Role = Role.QUERY  # of the texts that are asked
 
     @property
     def identity(self) -> str:
@@ -88,8 +89,8 @@ class KeptEmbeddings:
         return self.model.call("").key or ""
 
     def of_queries(self) -> "KeptEmbeddings":
-        """The embeddings of texts as queries."""
-        return replace(self, model=self.model.as_role(Role.QUERY))
+        """The embeddings of texts that are asked."""
+        return replace(self, model=self.model.as_role(self.role))
 
     def vectors(self, texts: Iterable[str], warnings: list[str]) -> Iterator[Vector | None]:  # noqa: ARG002  none
         """The vector of each text; None for one without an answer."""
@@ -116,6 +117,7 @@ class ComputedEmbeddings:
     """The embeddings of a model in this process, computed where they are compared."""
 
     model: Embed
+    role: Role = Role.QUERY  # of the texts that are asked
 
     @property
     def identity(self) -> str:
@@ -123,8 +125,8 @@ class ComputedEmbeddings:
         return self.model.call("").key or ""
 
     def of_queries(self) -> "ComputedEmbeddings":
-        """The embeddings of texts as queries."""
-        return replace(self, model=self.model.as_role(Role.QUERY))
+        """The embeddings of texts that are asked."""
+        return replace(self, model=self.model.as_role(self.role))
 
     def vectors(self, texts: Iterable[str], warnings: list[str]) -> Iterator[Vector | None]:
         """The vector of each text; None for a blank one."""
@@ -152,9 +154,10 @@ class ComputedEmbeddings:
         return f"{self.model.service}: {what} have more than {limit:,} tokens, and only these are embedded; {advice}"
 
 
-def embeddings_of(model: Embed, ledger: str, computes: bool = True) -> Embeddings:
+def embeddings_of(model: Embed, ledger: str, role: Role = Role.QUERY, *, computes: bool = True) -> Embeddings:
     """The embeddings of a model: those that a ledger holds, or computed in this process if that is allowed."""
-    return ComputedEmbeddings(model) if computes and not model.is_called else KeptEmbeddings(model, ledger)
+    is_computed = computes and not model.is_called
+    return ComputedEmbeddings(model, role) if is_computed else KeptEmbeddings(model, ledger, role)
 
 
 def batched(texts: Iterable[str]) -> Iterator[list[str]]:

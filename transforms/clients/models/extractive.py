@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from rankbeam.transforms.clients.models import cloze
+from rankbeam.transforms.clients.models import cloze, rewriting
 from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.local import LocalModel, stems
 from rankbeam.transforms.kernels.sentences import sentences
@@ -37,7 +37,8 @@ class Extractive(LocalModel):
         >>> Extractive().answer(Prompt("answer", values)).text
         'Owners pay invoices [1].'
         """
-        written = cloze.write(prompt, self.language)
+        rewritten = rewriting.offline(prompt, self.language)
+        written = cloze.write(prompt, self.language) if rewritten is None else rewritten
         if written is not None:
             return Stored(written, STOP, model_version=self.model)
         query, contexts = prompt.values.get("query"), prompt.values.get("contexts")

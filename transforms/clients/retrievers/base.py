@@ -65,6 +65,8 @@ class RetrieverParameters(Parameters):
             tighter one is derived from the answer to a looser one.
         most_results: the most results that one call returns; None where no limit is known.
         searches: the types of `corpora:` that `corpus` may name.
+        appends_passages: whether a passage that a model writes for a query follows the query, as it should where words
+            are compared, and does not replace it.
         service: the parameter that names the embedding model under `services:`; None if the type embeds nothing.
     """
 
@@ -76,6 +78,7 @@ class RetrieverParameters(Parameters):
     most_results: ClassVar[int | None] = None
     searches: ClassVar[frozenset[str]] = frozenset()
     service: ClassVar[str | None] = None
+    appends_passages: ClassVar[bool] = False
 
     def open(self, corpus: str | None) -> Retriever:
         """Prepare to answer queries; called once per process, on the machine that does the work.

@@ -37,6 +37,7 @@ class LexicalParameters(RetrieverParameters):
     added: ClassVar[frozenset[str]] = frozenset({"tokenizer"})
     needs: ClassVar[tuple[str, ...]] = ("queries", "corpus")
     searches: ClassVar[frozenset[str]] = frozenset({"chunks"})
+    appends_passages: ClassVar[bool] = True
 
     @field_validator("stemming")
     @classmethod

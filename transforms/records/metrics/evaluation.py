@@ -15,6 +15,7 @@ from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, panels_of
 from rankbeam.transforms.records.race import Race
 from rankbeam.transforms.records.reranking import RerankPlan
+from rankbeam.transforms.records.rewriting import RewrittenQuery
 from rankbeam.transforms.records.slices import attributes_of
 
 _MOST_NAMED = 4
@@ -34,6 +35,7 @@ class Source:
     fusion: FusionPlan | None = None
     replayed: bool = False
     rerank: RerankPlan | None = None
+    rewrite: RewrittenQuery | None = None  # None if it is asked the queries themselves
 
     @property
     def origins(self) -> tuple[int, ...]:

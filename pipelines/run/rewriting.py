@@ -1,0 +1,61 @@
+"""The branch of a pipeline that rewrites queries before anything is retrieved."""
+
+from typing import NamedTuple
+
+import apache_beam as beam
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.run.folders import owner_of
+from rankbeam.transforms.call import Called, CallServices
+from rankbeam.transforms.clients.calls.stage import Stage
+from rankbeam.transforms.clients.calls.task_batches import TaskBatch
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.storage.batches import JUDGED
+from rankbeam.transforms.read import Dataset
+from rankbeam.transforms.records.rewriting import STAGE
+from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.retrieve import remote, rewrite
+
+
+class RewrittenQueries(NamedTuple):
+    """Result of `rewrite_all`."""
+
+    queries: beam.PCollection
+    """Per bucket and source, queries with the texts that the source is asked."""
+    failures: beam.PCollection
+    warnings: list[beam.PCollection]
+    usage: beam.PCollection
+
+
+def rewrite_all(experiment: Experiment, execution: Run, dataset: Dataset) -> RewrittenQueries:
+    """Rewrite queries by calls."""
+    ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
+    call = CallServices(rewrite_stage(experiment), ledger, dataset.summary)
+    called: Called = tasks_to_rewrite(dataset, experiment) | "CallRewriters" >> call
+    parts = {JUDGED: dataset.judged, rewrite.TEXTS: called.answers, rewrite.FAILED: called.failed}
+    rewritten: rewrite.Rewritten = parts | "AskRewritten" >> rewrite.AskRewritten(experiment.evaluation)
+    failures = called.failed | "FailedRewrites" >> beam.FlatMap(remote.failures_of)
+    return RewrittenQueries(rewritten.queries, failures, [rewritten.warnings, called.warnings], called.usage)
+
+
+def tasks_to_rewrite(dataset: Dataset, experiment: Experiment) -> beam.PCollection[TaskBatch]:
+    """The tasks that rewrite queries."""
+    works = rewrite_works(experiment)
+    plan = beam.FlatMap(rewrite.tasks_of, works, experiment.evaluation).with_output_types(TaskBatch)
+    return dataset.judged | "PlanRewrites" >> plan
+
+
+def rewrite_works(experiment: Experiment) -> rewrite.Works:
+    """The works that rewrite queries, each with the sources that are asked its texts."""
+    services = experiment.services
+    return rewrite.works_of(
+        experiment.evaluation, {name: (entry.kind, entry.parameters) for name, entry in services.items()}
+    )
+
+
+def rewrite_stage(experiment: Experiment) -> Stage:
+    """The stage of rewriting: its services and budgets."""
+    works = {name: work for name, (work, _) in rewrite_works(experiment).items()}
+    services = {work.rewriting.service: work.parameters for work in works.values()}
+    pools = {name: experiment.services[name].pool or "" for name in services}
+    return Stage(STAGE, works, services, pools, experiment.pools, experiment.accounts(), budget=experiment.budget)

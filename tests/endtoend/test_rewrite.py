@@ -1,0 +1,199 @@
+"""`rewrite:` from the experiment to the tables: rankings by plain retrieval of the same texts, fusion, faults, plan."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import stage_world
+from support.cli import rankbeam
+from support.stage_world import Rankings, evaluated, experiment, ids, questions, rankings
+from support.standins import Faults, serve
+
+from rankbeam.transforms.clients.models.rewriting import offline
+from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.forms import TEXT, list_of, object_of
+
+SERVICES = {"writer": {"type": "extractive"}, "vectors": {"type": "hashed"}}
+C = 60.0
+
+
+def bm25(name: str = "bm25", top_k: int = 8, **more: Any) -> dict[str, Any]:
+    return {"name": name, "retriever": {"type": "bm25"}, "top_k": top_k, **more}
+
+
+def dense(name: str = "dense", **more: Any) -> dict[str, Any]:
+    return {"name": name, "retriever": {"type": "dense", "embedding_model": "vectors"}, "top_k": 8, **more}
+
+
+def hyde(**more: Any) -> dict[str, Any]:
+    return {"service": "writer", "kind": "hyde", **more}
+
+
+def passage(query: str) -> str:
+    """The passage that the offline model writes."""
+    return offline(Prompt("rewrite_hyde", {"query": query}), "english") or ""
+
+
+def further(query: str, number: int) -> list[str]:
+    """The further queries that the offline model writes."""
+    prompt = Prompt("rewrite_multi_query", {"query": query}, schema=object_of(queries=list_of(TEXT, number)))
+    reply: dict[str, list[str]] = json.loads(offline(prompt, "english") or "")
+    return reply["queries"]
+
+
+def retrieved_for(folder: Path, texts: dict[str, str], *configurations: dict[str, Any]) -> Rankings:
+    """The rankings for other texts under the same ids, without any rewriting."""
+    folder.mkdir()
+    data = stage_world.dataset(folder)
+    rows = "".join(json.dumps({"_id": name, "text": text}) + "\n" for name, text in texts.items())
+    Path(data["queries"]).write_text(rows)
+    path = experiment(folder, dataset=data, services=SERVICES, configurations=list(configurations))
+    Path(stage_world.dataset(folder)["queries"]).write_text(rows)
+    evaluated(path)
+    return rankings(path)
+
+
+def fused(parts: list[dict[str, list[str]]], query: str) -> dict[str, float]:
+    """The votes of reciprocal rank fusion, in plain Python."""
+    votes: dict[str, float] = {}
+    for part in parts:
+        for rank, name in enumerate(part.get(query, []), start=1):
+            votes[name] = votes.get(name, 0.0) + 1 / (C + rank)
+    return votes
+
+
+def test_words_search_with_query_and_passage_and_vectors_with_the_passage(tmp_path: Path) -> None:
+    path = experiment(
+        tmp_path / "a",
+        services=SERVICES,
+        configurations=[bm25(), bm25("words", rewrite=hyde()), dense("vectors", rewrite=hyde())],
+    )
+    evaluated(path)
+    ranked = rankings(path)
+    queries = questions()
+    appended = {name: f"{text}\n{passage(text)}" for name, text in queries.items()}
+    replaced = {name: passage(text) for name, text in queries.items()}
+    assert ranked["words"] == retrieved_for(tmp_path / "b", appended, bm25())["bm25"]
+    assert ranked["vectors"] == retrieved_for(tmp_path / "c", replaced, dense())["dense"]
+    texts = stage_world.results(path).table("query_metrics").to_pylist()
+    assert {row["text"] for row in texts} == set(queries.values())
+
+
+def test_further_queries_are_fused_with_the_query_by_reciprocal_ranks(tmp_path: Path) -> None:
+    multi = {"service": "writer", "kind": "multi_query", "n": 2}
+    path = experiment(tmp_path / "a", services=SERVICES, configurations=[bm25(), bm25("multi", rewrite=multi)])
+    evaluated(path)
+    ranked, queries = rankings(path), questions()
+    lists = [ids(ranked["bm25"])]
+    for number in range(2):
+        texts = {name: further(text, 2)[number] for name, text in queries.items()}
+        lists.append(ids(retrieved_for(tmp_path / f"b{number}", texts, bm25())["bm25"]))
+    for query, hits in ranked["multi"].items():
+        votes = fused(lists, query)
+        assert dict(hits) == pytest.approx({name: votes[name] for name, _ in hits})
+        assert [score for _, score in hits] == pytest.approx(sorted(votes.values(), reverse=True)[:8])
+    usage = {row["stage"]: row for row in stage_world.results(path).table("usage").to_pylist()}
+    assert usage["rewrite"]["calls"] == len(queries)
+
+
+def test_passages_share_their_first_call_and_the_plan_knows_all(tmp_path: Path) -> None:
+    grid = {"rewrite": {"off": None, "one": hyde(), "two": hyde(n=2, temperature=0.0)}}
+    path = experiment(tmp_path, services=SERVICES, configurations=[bm25()], grid=grid)
+    planned = " ".join(rankbeam("plan", path).stdout.split())
+    assert f"rewrite_hyde: {2 * len(questions())} calls" in planned
+    evaluated(path)
+    usage = {row["stage"]: row for row in stage_world.results(path).table("usage").to_pylist()}
+    assert usage["rewrite"]["calls"] == 2 * len(questions())
+    assert "writer: 0 calls to make" in " ".join(rankbeam("plan", path).stdout.split())
+    ranked = rankings(path)
+    assert ids(ranked["bm25:rewrite=one"]) == ids(ranked["bm25:rewrite=two"])  # both passages are equal offline
+
+
+def test_a_remote_retriever_is_asked_the_passage_and_a_reranker_the_query(tmp_path: Path) -> None:
+    with serve("http") as search, serve("rerankers") as ranker:
+        body = {"query": "{query}", "top_k": "{top_k}"}
+        retriever = {
+            "type": "http", "url": f"{search.url}/search", "body": body,
+            "results": "hits.hits", "id": "_id", "score": "_score", "text": "_source.text",
+        }  # fmt: skip
+        reranker = {"type": "cohere", "model": "m", "url": f"{ranker.url}/v2/rerank", "headers": {}}
+        one = {"name": "one", "retriever": retriever, "top_k": 3, "rewrite": hyde(), "rerank": {**reranker, "depth": 5}}
+        path = experiment(tmp_path, services=SERVICES, configurations=[one])
+        planned = " ".join(rankbeam("plan", path).stdout.split())
+        assert rankbeam("evaluate", path, "--allow-disjoint").status == 0
+        assert set(search.stats().queries) == {passage(text) for text in questions().values()}
+        assert set(ranker.stats().queries) == set(questions().values())
+    assert "http: 8 calls to make" in planned
+    assert "cohere: 8 calls to make" in planned
+
+
+def test_an_empty_or_refused_text_is_replaced_by_the_query_and_counted(tmp_path: Path) -> None:
+    outcomes = []
+    for fault in ("empty", "safety"):
+        with serve("openai", faults=Faults(rate=1, kinds=(fault,))) as server:
+            services = {"writer": {"type": "openai", "base_url": f"{server.url}/v1", "model": "m-001"}}
+            both = [bm25(), bm25("hyde", rewrite=hyde())]
+            path = experiment(tmp_path / fault, services=services, configurations=both)
+            outcomes.append(" ".join(evaluated(path).stderr.split()))
+            ranked = rankings(path)
+        assert ranked["hyde"] == ranked["bm25"]
+    assert all("hyde: 8 rewritten texts are empty; the query itself was asked instead" in text for text in outcomes)
+
+
+def test_a_call_that_fails_is_a_failed_query_of_this_configuration_alone(tmp_path: Path) -> None:
+    query, text = next(iter(questions().items()))
+    with serve("openai", faults=Faults(only=text, kinds=("invalid",))) as server:
+        services = {"writer": {"type": "openai", "base_url": f"{server.url}/v1", "model": "m-001"}}
+        configurations = [bm25(), bm25("hyde", rewrite=hyde())]
+        path = experiment(tmp_path, services=services, configurations=configurations)
+        evaluated(path, status=3)
+    (failure,) = stage_world.results(path).table("failures").to_pylist()
+    assert (failure["query_id"], failure["stage"]) == (query, "rewrite")
+    ranked = rankings(path)
+    assert not ranked["hyde"].get(query)
+    assert ranked["bm25"][query]
+
+
+def test_questions_of_a_conversation_stand_alone(tmp_path: Path) -> None:
+    data = stage_world.dataset(tmp_path)
+    history = [{"role": "user", "text": "green paper store"}, {"role": "assistant", "text": "Yes."}]
+    rows = [{"_id": "q0", "text": "snow date"}, {"_id": "q1", "text": "winter home", "metadata": {"history": history}}]
+    written = "".join(json.dumps(row) + "\n" for row in rows)
+    standalone = {"service": "writer", "kind": "standalone"}
+    path = experiment(tmp_path, services=SERVICES, configurations=[bm25(), bm25("alone", rewrite=standalone)])
+    Path(data["queries"]).write_text(written)
+    evaluated(path)
+    usage = {row["stage"]: row for row in stage_world.results(path).table("usage").to_pylist()}
+    assert usage["rewrite"]["calls"] == 1
+    ranked = rankings(path)
+    assert ranked["alone"]["q0"] == ranked["bm25"]["q0"]
+    assert (
+        ranked["alone"]["q1"]
+        == retrieved_for(tmp_path / "b", {"q1": "home winter green paper store"}, bm25())["bm25"]["q1"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("configuration", "problem"),
+    [
+        (bm25(rewrite={"kind": "hyde"}), "rewrite.service: is missing"),
+        (bm25(rewrite=hyde(n=0)), "greater than or equal to 1"),
+        (bm25(rewrite={"service": "writer", "kind": "hide"}), "rewrite.kind"),
+        (bm25(rewrite={"service": "wirter", "kind": "hyde"}), "did you mean 'writer'?"),
+        (bm25(rewrite={"service": "writer", "kind": "standalone"}), "needs queries with a history"),
+        (bm25(rewrite={"service": "writer", "kind": "standalone", "n": 2}), "leave out n"),
+        (bm25(rewrite=hyde(template="nowhere.txt")), "nowhere.txt"),
+        (bm25(rewrite=hyde(template="own.txt")), "unknown variable {langauge}"),
+        (
+            {"name": "run", "retriever": {"type": "run_file", "path": "r.trec"}, "rewrite": hyde()},
+            "is not asked queries",
+        ),
+    ],
+)
+def test_what_cannot_work_is_refused(configuration: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    (tmp_path / "own.txt").write_text("Write in {langauge}: {query}")
+    path = experiment(tmp_path, services=SERVICES, configurations=[configuration])
+    outcome = rankbeam("evaluate", path)
+    assert outcome.status == 2
+    assert problem in " ".join(outcome.stderr.split())

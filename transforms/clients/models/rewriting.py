@@ -1,0 +1,151 @@
+"""Rewriting of queries by a model, as remote work: one call writes one text, or several queries."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from rankbeam.transforms.clients.models.base import STOP, Completion, ModelParameters
+from rankbeam.transforms.clients.models.local import stems
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.prompt import Prompt, split_template, variables_of
+from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.calls.template import newest
+from rankbeam.transforms.records.conversations import HISTORY, history_of
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.forms import TEXT, Form, list_of, object_of, parsed
+from rankbeam.transforms.records.reply import Reply
+from rankbeam.transforms.records.rewriting import STAGE, RewriteKind, Rewriting
+
+QUERY, NUMBER = "query", "n"
+_STEP = "rewrite_"
+
+Original = tuple[str, Mapping[str, str]]
+"""The text of a query, and its attributes."""
+
+
+class Rewrites(Form):
+    """The reply of a model that writes several queries."""
+
+    queries: Annotated[list[str], Field(min_length=1)]
+
+
+@cache
+def default_template(kind: RewriteKind) -> str:
+    """The text of the template that comes with rankbeam."""
+    return newest("rankbeam.transforms.clients.models", lambda _step, _values: {})[f"{_STEP}{kind}"].text
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """Asks a model to rewrite a query."""
+
+    rewriting: Rewriting
+    kind: str
+    parameters: ModelParameters
+
+    stage: ClassVar[str] = STAGE
+
+    @property
+    def services(self) -> tuple[str]:
+        """The model."""
+        return (self.rewriting.service,)
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """The attributes of queries that the template names."""
+        return variables_of(self.rewriting.template) - {QUERY, NUMBER}
+
+    def call(self, item: Original) -> Call:
+        """The call that asks for a text, or several."""
+        query, attributes = item
+        rewriting = self.rewriting
+        known = {**attributes, QUERY: query, NUMBER: str(rewriting.n), HISTORY: _conversation(attributes)}
+        system, user = split_template(rewriting.template)
+        prompt = Prompt(
+            f"{_STEP}{rewriting.kind}",
+            {name: known[name] for name in sorted(variables_of(rewriting.template)) if name in known},
+            system,
+            user,
+            _schema(rewriting),
+            rewriting.max_output_tokens,
+            rewriting.temperature,
+            rewriting.seed,
+            thinking=rewriting.thinking,
+            sample=rewriting.sample,
+        )
+        return Call(rewriting.service, self.parameters.key(self.kind, prompt), prompt.payload(), step=prompt.step)
+
+    def steps(self, item: Original) -> Steps[tuple[str, ...]]:
+        """Ask once; a model that refuses has written nothing."""
+        (outcome,) = yield [self.call(item)]
+        if isinstance(outcome, CallError):
+            if outcome.kind is not FailureKind.BLOCKED:
+                raise outcome
+            return ()
+        texts: tuple[str, ...] = outcome
+        return texts
+
+    def read(self, call: Call, reply: Reply) -> tuple[str, ...]:  # noqa: ARG002  every answer is read alike
+        """The texts in an answer; "" where a text is empty."""
+        if _is_empty(reply.answer):
+            return ("",)
+        answer = self.parameters.read(reply.answer)
+        if not isinstance(answer, Completion):
+            raise CallError(FailureKind.INVALID, f"{self.rewriting.service} embeds texts and cannot rewrite queries")
+        if self.rewriting.kind is not RewriteKind.MULTI_QUERY:
+            return (answer.text.strip(),)
+        return tuple(text.strip() for text in parsed(Rewrites, answer.text).queries[: self.rewriting.n])
+
+    def calls(self, item: Original) -> range:  # noqa: ARG002  every query alike
+        """One."""
+        return range(1, 2)
+
+
+def _schema(rewriting: Rewriting) -> Mapping[str, Any] | None:
+    is_list = rewriting.kind is RewriteKind.MULTI_QUERY
+    return object_of(queries=list_of(TEXT, rewriting.n)) if is_list else None
+
+
+def _is_empty(answer: str) -> bool:
+    """Return whether a model ended its answer before it wrote anything."""
+    stored = json.loads(answer)
+    ended = stored.get("finish") == STOP and stored.get("block") is None and stored.get("vector") is None
+    return ended and not (stored.get("text") or "").strip()
+
+
+def _conversation(attributes: Mapping[str, str]) -> str:
+    return "\n".join(f"{message['role']}: {message['text']}" for message in history_of(attributes))
+
+
+def offline(prompt: Prompt, language: str) -> str | None:
+    """The reply of a model that only knows the words of the query; None for other steps.
+
+    >>> offline(Prompt("rewrite_hyde", {"query": "Who has to pay invoices?"}), "english")
+    'This is about invoices pay.'
+    """
+    if not prompt.step.startswith(_STEP):
+        return None
+    words = _words(prompt.values.get(QUERY, ""), language)
+    if prompt.step == f"{_STEP}{RewriteKind.MULTI_QUERY}":
+        number = (prompt.schema or {})["properties"]["queries"]["maxItems"]
+        return json.dumps({"queries": [" ".join(_without(words, place)) for place in range(number)]})
+    if prompt.step == f"{_STEP}{RewriteKind.STANDALONE}":
+        users = [line for line in prompt.values.get(HISTORY, "").splitlines() if line.startswith("user: ")]
+        before = _words(users[-1].partition(": ")[2], language) if users else []
+        return " ".join(dict.fromkeys([*words, *before]))
+    return f"This is about {' '.join(words)}."
+
+
+def _words(text: str, language: str) -> list[str]:
+    """The words of a text that are not stop words, in alphabetical order."""
+    return sorted({word for word in text.lower().replace("?", " ").split() if stems(word, language)})
+
+
+def _without(words: Sequence[str], place: int) -> list[str]:
+    """The words without one of them, where there are more."""
+    return [word for number, word in enumerate(words) if number != place % len(words)] if len(words) > 1 else [*words]

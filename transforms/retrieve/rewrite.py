@@ -1,0 +1,177 @@
+"""Rewrite: the texts that retrievers are asked instead of queries.
+
+queries ─► calls by content ─► texts ─► queries with these texts, for each source that is asked them
+   └────────────────────────────────────────┘
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+
+from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
+from rankbeam.transforms.clients.models.rewriting import Original, Rewrite
+from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, SourceRows
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
+from rankbeam.transforms.records.calls.steps import Subject, Task
+from rankbeam.transforms.records.conversations import history_of
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
+from rankbeam.transforms.records.race import order_of
+from rankbeam.transforms.records.rewriting import STAGE, RewriteKind, RewrittenQuery
+
+TEXTS, FAILED = "texts", "failed"
+_EMPTY = "empty"
+
+Works = Mapping[str, tuple[Rewrite, tuple[int, ...]]]
+"""The works of the stage by name, each with the sources that are asked its texts."""
+
+
+def works_of(
+    evaluation: Evaluation, models: Mapping[str, tuple[str, Any]]
+) -> dict[str, tuple[Rewrite, tuple[int, ...]]]:
+    """The works of an evaluation.
+
+    Args:
+        evaluation: its sources.
+        models: type and parameters of each service.
+    """
+    sources: defaultdict[Any, list[int]] = defaultdict(list)
+    for number, source in enumerate(evaluation.sources):
+        if source.rewrite is not None:
+            sources[source.rewrite.rewriting].append(number)
+    return {
+        f"{STAGE} {place}": (Rewrite(rewriting, *models[rewriting.service]), tuple(numbers))
+        for place, (rewriting, numbers) in enumerate(sources.items())
+    }
+
+
+def tasks_of(element: Bucketed, works: Works, evaluation: Evaluation) -> Iterator[TaskBatch]:
+    """The tasks that rewrite the queries of a bucket; a query without a history stands alone already."""
+    bucket, judged = element
+    order = order_of(judged["query_id"])
+    for name, (work, sources) in works.items():
+        lasts = [evaluation.last_of(source) for source in sources]
+        last = None if None in lasts else max(limit for limit in lasts if limit is not None)
+        here = judged if last is None else judged.filter(pa.array(order <= np.uint64(last)))
+        tasks = [
+            Task(work.call(item).key or "", name, item, (Subject(STAGE, query_id, bucket, sources),))
+            for query_id, item in zip(here["query_id"].to_pylist(), _originals(here, work), strict=True)
+            if is_rewritten(work, item)
+        ]
+        for batch in batches_of(tasks):
+            yield name, batch
+
+
+def is_rewritten(work: Rewrite, item: Original) -> bool:
+    """Return whether a query is rewritten at all."""
+    text, attributes = item
+    return bool(text.strip()) and (work.rewriting.kind is not RewriteKind.STANDALONE or bool(history_of(attributes)))
+
+
+def _originals(queries: pa.RecordBatch, work: Rewrite) -> Iterator[Original]:
+    for text, pairs in zip(queries["text"].to_pylist(), queries["attributes"].to_pylist(), strict=True):
+        known = {pair["name"]: pair["value"] for pair in pairs or ()}
+        yield text or "", {name: known[name] for name in sorted(work.attributes) if name in known}
+
+
+def texts_by_bucket(answer: CallAnswer) -> Iterator[tuple[int, tuple[str, tuple[int, ...], tuple[str, ...]]]]:
+    """The texts of a call, for every query that needs them."""
+    for subject in answer.subjects:
+        yield subject.bucket, (subject.query_id, subject.positions, answer.value)
+
+
+class AskFn(beam.DoFn):
+    """Makes, for each source that is asked rewritten queries, the queries of a bucket with their texts."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        rewritten = {number: source.rewrite for number, source in enumerate(evaluation.sources)}
+        self._rewritten = {number: rewrite for number, rewrite in rewritten.items() if rewrite is not None}
+        self._owners = {number: evaluation.owner(number) for number in self._rewritten}
+
+    def process(self, element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[object]:
+        """Yield the queries for each source, and for how many of them nothing was written."""
+        bucket, parts = element
+        texts: dict[tuple[str, int], tuple[str, ...]] = {}
+        for query_id, sources, written in parts[TEXTS]:
+            texts |= dict.fromkeys(((query_id, source) for source in sources), written)
+        failed = {(query_id, source) for query_id, source in parts[FAILED]}
+        for judged in parts[JUDGED]:
+            for source, rewrite in self._rewritten.items():
+                ids, own_texts = judged["query_id"].to_pylist(), list[str | None]()
+                for query_id, text in zip(ids, judged["text"].to_pylist(), strict=True):
+                    own = asked_text(rewrite, text or "", texts.get((query_id, source)))
+                    own_texts.append(None if (query_id, source) in failed else own)
+                column = pa.array(own_texts, pa.string())
+                batch = judged.set_column(judged.schema.get_field_index("text"), judged.schema.field("text"), column)
+                yield bucket, (source, batch.filter(column.is_valid()))
+                written_for = [texts[query_id, source] for query_id in ids if (query_id, source) in texts]
+                if empty := sum(not _text_of(rewrite, one) for one in written_for):
+                    yield beam.pvalue.TaggedOutput(_EMPTY, (self._owners[source], empty))
+
+
+def asked_text(rewrite: RewrittenQuery, query: str, written: tuple[str, ...] | None) -> str | None:
+    """The text that is asked instead of a query; None for a further query that was not written, or repeats another."""
+    text = _text_of(rewrite, written or ())
+    if rewrite.rewriting.kind is RewriteKind.MULTI_QUERY:
+        earlier = [query, *(written or ())[: rewrite.number]]
+        return text if text and _plain(text) not in map(_plain, earlier) else None
+    if not text:
+        return query
+    return f"{query}\n{text}" if rewrite.appended else text
+
+
+def _text_of(rewrite: RewrittenQuery, written: tuple[str, ...]) -> str:
+    return written[rewrite.number] if rewrite.number < len(written) else ""
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+class Rewritten(NamedTuple):
+    """The outputs of `AskRewritten`."""
+
+    queries: beam.PCollection[SourceRows]
+    """Per bucket and source the queries with the texts that it is asked."""
+    warnings: beam.PCollection[str]
+
+
+@dataclass
+class AskRewritten(beam.PTransform):
+    """Make the queries of each source that is asked rewritten ones."""
+
+    evaluation: Evaluation
+
+    def expand(self, parts: dict[str, beam.PCollection]) -> Any:  # an Rewritten; Beam warns of named results
+        """Add the steps; the parts are "judged", "texts" of `CallAnswer`, and "failed" of `FailedTask`."""
+        outputs = (
+            {
+                JUDGED: parts[JUDGED],
+                TEXTS: parts[TEXTS] | "TextsByBucket" >> beam.FlatMap(texts_by_bucket),
+                FAILED: parts[FAILED] | "FailedByBucket" >> beam.FlatMap(failed_by_bucket),
+            }
+            | "GroupTexts" >> beam.CoGroupByKey()
+            | "Ask"
+            >> beam.ParDo(AskFn(self.evaluation))
+            .with_output_types(SourceRows, empty=tuple[int, int])
+            .with_outputs(_EMPTY, main="queries")
+        )
+        summed = outputs[_EMPTY] | "SumEmpty" >> beam.CombinePerKey(sum)
+        return Rewritten(outputs.queries, summed | "SayEmpty" >> beam.Map(warning_of, self.evaluation))
+
+
+def failed_by_bucket(failed: FailedTask) -> Iterator[tuple[int, tuple[str, int]]]:
+    """The query of a call that failed, for every source that needs its texts."""
+    for source in failed.subject.positions:
+        yield failed.subject.bucket, (failed.subject.query_id, source)
+
+
+def warning_of(empty: tuple[int, int], evaluation: Evaluation) -> str:
+    """The warning about texts that were not written."""
+    owner, number = empty
+    texts = "1 rewritten text is" if number == 1 else f"{number:,} rewritten texts are"
+    return f"{evaluation.configurations[owner].name}: {texts} empty; the query itself was asked instead"
