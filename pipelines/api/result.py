@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rankbeam.pipelines.results.advice import advice
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import UNRELIABLE, doubt, has_doubt
 from rankbeam.transforms.records.common_columns import COMMON
@@ -90,6 +91,21 @@ class Result:
     def comparisons(self) -> pa.Table:
         """One row a configuration, baseline, slice and metric; columns as of the table `comparisons`."""
         return self._table("comparisons")
+
+    def advice(self) -> pa.Table:
+        """Suggestions: one row a configuration and rule that holds for it; without rows where none holds.
+
+        Columns: `configuration`, `rule`, `suggestion`, and `because`: which metrics are low or high.
+        """
+        some = advice(self._results)
+        return pa.table(
+            {
+                "configuration": pa.array([one.configuration for one in some], pa.string()),
+                "rule": pa.array([one.rule.name for one in some], pa.string()),
+                "suggestion": pa.array([one.rule.suggestion for one in some], pa.string()),
+                "because": pa.array([one.because for one in some], pa.string()),
+            }
+        )
 
     def answers(self) -> pa.Table:
         """One row a configuration, query and sample of its answer; without rows where nothing answered."""

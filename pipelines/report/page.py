@@ -23,6 +23,7 @@ from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.sweeps import sweeps
 from rankbeam.pipelines.report.trend import changes, judge_changes, trend
 from rankbeam.pipelines.report.usage import used
+from rankbeam.pipelines.results.advice import HIGH, LOW, NOISY, advice
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import seconds
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES
@@ -70,6 +71,8 @@ def render(results: Results, against: Against | None = None) -> str:
             overview=_overview(study),
             swept=swept,
             against=against,
+            advice=advice(results),
+            limits={"low": LOW, "high": HIGH, "noisy": NOISY},
             few_queries=FEW_QUERIES,
             few_lines=plots.FEW_LINES,
             has_trend=any(panel["trend"] or panel["changes"] for panel in sections),
@@ -138,6 +141,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_printable,
     )
+    environment.filters |= {"value": words.value, "interval": lambda row: words.interval(row.ci_low, row.ci_high)}
     environment.filters |= {"count": words.count, "series": words.series, "seconds": seconds, "parts": in_parts}
     return environment
 

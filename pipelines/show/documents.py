@@ -8,6 +8,7 @@ import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rankbeam.pipelines.results.advice import advice
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import usage_of, usage_rows
 from rankbeam.transforms.judge.metrics import parse_all
@@ -57,6 +58,16 @@ def as_json(results: Results, *, per_query: bool = False, temporary: bool = Fals
                 **{name: getattr(row, name) for name in tables.COMPARISONS.names if name not in _NOT_SHOWN},
             }
             for row in results.comparisons
+        ],
+        "advice": [
+            {
+                "configuration": one.configuration,
+                "rule": one.rule.name,
+                "suggestion": one.rule.suggestion,
+                "because": one.because,
+                "metrics": {row.metric: [row.mean, row.ci_low, row.ci_high] for row in one.rows},
+            }
+            for one in advice(results)
         ],
     }
     if per_query:

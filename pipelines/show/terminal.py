@@ -5,6 +5,7 @@ from typing import Any
 
 from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.show.advice import advice_lines
 from rankbeam.pipelines.show.applications import applications_table
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
@@ -49,6 +50,8 @@ def as_text(results: Results, screen: Screen = WHOLE) -> str:
         parts.append(screen.prose(sliced) if sliced else screen.table(_by_slice(results, part, rows)))
     if has_doubt(results):
         parts.append(screen.prose(UNRELIABLE))
+    if lines := advice_lines(results):
+        parts.append("\n".join(screen.prose(line, "  ") for line in lines))
     return "\n\n".join(parts)
 
 
