@@ -6,9 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from support.cli import rankbeam
 from support.data import REPOSITORY
 
+from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.public import FOLDER
 from rankbeam.transforms.kernels.chunks import CHUNKERS
 
@@ -63,6 +65,17 @@ def test_models_are_swept_beside_dimensions(folder: Path) -> None:
     assert run.status == 0, run.stderr
     for name in ("dense:embedding_model=hashed-64", "dense:embedding_model=hashed-512", "lsa:dimension=100"):
         assert name in run.stdout
+
+
+def test_the_corpus_of_files_as_they_are_is_valid() -> None:
+    own = yaml.safe_load(block("files"))["corpora"]["kb"]
+    del own["type"]
+    other = {"location": "projects/p/locations/us", "staging": "gs://my-bucket/r", "embedding_model": "m"}
+    corpus = RagEngineCorpus(**own, **other)
+    assert (corpus.root, corpus.needs) == ("gs://my-bucket/handbook", ())
+    assert corpus.import_config()["rag_file_parsing_config"] == {
+        "layout_parser": {"processor_name": own["layout_parser"]}
+    }
 
 
 def test_every_chunker_is_explained() -> None:

@@ -70,8 +70,8 @@ def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> 
     served, counted = dict(plans), {}
     warnings: list[str] = []
     for needed in corpora.needed(experiment):
-        documents = corpora.documents_of(experiment, needed.titled)
-        warnings += corpora.untitled(documents, needed)
+        documents = corpora.documents_of(experiment, needed.source)
+        warnings += [*corpora.untitled(documents, needed), *filter(None, [documents.left_out])]
         try:
             existing = corpora.existing(experiment, needed, documents)
         except RankbeamError as error:

@@ -13,17 +13,20 @@ import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.corpora import Corpus
+from rankbeam.pipelines.experiment.needs import SPAN
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.clients.corpora.rag_engine.about import RUN
 from rankbeam.transforms.clients.corpora.rag_engine.build import Builder, Request
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
+from rankbeam.transforms.clients.corpora.rag_engine.originals import read_originals, refuse_parsed
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.results import Problem
 from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments, read_documents
 from rankbeam.transforms.clients.corpora.rag_engine.uses import Needless, Uses
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
+from rankbeam.transforms.clients.formats.documents.files import FolderSource
 from rankbeam.transforms.clients.formats.overlap import hashed, lacking
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.records.corpora import BuiltCorpus
@@ -38,17 +41,25 @@ class CorporaFailed(RankbeamError):
 
 
 @dataclass(frozen=True)
+class DocumentsSource:
+    """Origin of the files of a corpus: documents of the dataset, or a folder whose files are imported as they are."""
+
+    titled: bool
+    original: FolderSource | None
+
+
+@dataclass(frozen=True)
 class NeededCorpora:
     """The corpora that an experiment needs of the services of one project and region."""
 
     api: DataApi
-    titled: bool
+    source: DocumentsSource
     requests: Mapping[Corpus, Request]
 
 
 def needed(experiment: Experiment) -> list[NeededCorpora]:
     """The corpora that an experiment needs, by project and region, and by what of the documents is imported."""
-    grouped: dict[tuple[DataApi, bool], dict[Corpus, Request]] = {}
+    grouped: dict[tuple[DataApi, DocumentsSource], dict[Corpus, Request]] = {}
     shared = [service.name for service in experiment.served]
     for corpus in experiment.served:
         parameters = corpus.parameters
@@ -57,8 +68,9 @@ def needed(experiment: Experiment) -> list[NeededCorpora]:
             own += ", with titles" if parameters.titled else ""
             name = corpus.name if shared.count(corpus.name) == 1 else f"{corpus.name} ({own})"
             api = DataApi(parameters.location, parameters.api_endpoint)
-            grouped.setdefault((api, parameters.titled), {})[corpus] = Request(name, parameters)
-    return [NeededCorpora(api, titled, requests) for (api, titled), requests in grouped.items()]
+            source = DocumentsSource(parameters.titled, parameters.original)
+            grouped.setdefault((api, source), {})[corpus] = Request(name, parameters)
+    return [NeededCorpora(api, source, requests) for (api, source), requests in grouped.items()]
 
 
 def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> Experiment:
@@ -70,7 +82,7 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
     read = cache(partial(documents_of, experiment))
     requests = needed(experiment)
     warnings = dict.fromkeys(
-        warning for corpora in requests for warning in _warnings(experiment, read(corpora.titled), corpora)
+        warning for corpora in requests for warning in _warnings(experiment, read(corpora.source), corpora)
     )
     for warning in warnings:
         _logger.warning("%s", warning)
@@ -80,7 +92,7 @@ def prepared(experiment: Experiment, execution: Run, *, waits: bool = True) -> E
     usage = []
     cost = 0.0
     for corpora in requests:
-        documents = read(corpora.titled)
+        documents = read(corpora.source)
         site = site_of(experiment, corpora.api, execution)
         builder = Builder(
             site, documents, experiment.corpus_quotas.imports, execution.run_id, execution.started_at, _logger.info
@@ -132,7 +144,7 @@ def release(experiment: Experiment, execution: Run) -> None:
         return
     for corpus in needed(experiment):
         try:
-            documents = documents_of(experiment, corpus.titled)
+            documents = documents_of(experiment, corpus.source)
             ended = {request.identity(documents) for request in corpus.requests.values()}
             _release(experiment, corpus, ended, execution)
         except (CallError, InputError) as error:
@@ -168,11 +180,16 @@ def needless_in(staging: str, location: str, gone: Sequence[Existing], there: Se
     return Uses(staging).needless(location, {corpus.about.identity for corpus in gone} - left, left)
 
 
-def documents_of(experiment: Experiment, titled: bool) -> StagedDocuments:
+def documents_of(experiment: Experiment, source: DocumentsSource) -> StagedDocuments:
     """The documents of an experiment whose corpora a service builds."""
+    if source.original is not None:
+        documents = read_originals(source.original)
+        if experiment.unit == SPAN:
+            refuse_parsed(documents)
+        return documents
     if experiment.corpus is None:
         raise InputError("corpora that a service builds need dataset.corpus")
-    return read_documents(experiment.corpus, titled=titled)
+    return read_documents(experiment.corpus, titled=source.titled)
 
 
 def site_of(experiment: Experiment, api: DataApi, execution: Run | None = None) -> CorpusClient:
@@ -217,6 +234,8 @@ def _parameters(experiment: Experiment) -> Iterator[RagEngineCorpus]:
 def _warnings(experiment: Experiment, documents: StagedDocuments, needed: NeededCorpora) -> Iterator[str]:
     yield from untitled(documents, needed)
     yield from _without_text(documents)
+    if documents.left_out:
+        yield documents.left_out
     yield from _lacking(experiment, documents)
 
 

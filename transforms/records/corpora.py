@@ -12,6 +12,8 @@ from rankbeam.transforms.records.failures import Failure
 
 _MODULUS = 1 << 128
 _SUFFIX = ".txt"
+AS_STAGED = ""
+"""Root of files that were uploaded as they are: the name of each is its whole path, percent-encoded."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,22 @@ def file_name(doc_id: str) -> str:
     return quote(doc_id, safe="") + _SUFFIX
 
 
-def document_of(name: str) -> str:
+def document_of(name: str, root: str | None = None) -> str:
     """The id of the document that a file holds.
+
+    Args:
+        name: URI or name of the file.
+        root: None for texts that were uploaded, `AS_STAGED` for files that were, else the folder that was imported.
 
     >>> document_of("gs://bucket/kb/a%2Fb.txt"), document_of("a.txt.txt")
     ('a/b', 'a.txt')
+    >>> document_of("gs://b/documents/0f/a%2Fb.txt", AS_STAGED), document_of("gs://b/kb/a/b%2F.txt", "gs://b/kb")
+    ('a/b.txt', 'a/b%2F.txt')
     """
-    return unquote(name.rpartition("/")[2].removesuffix(_SUFFIX))
+    if root:
+        return name.removeprefix(f"{root}/")
+    encoded = name.rpartition("/")[2]
+    return unquote(encoded if root == AS_STAGED else encoded.removesuffix(_SUFFIX))
 
 
 @dataclass(frozen=True)
@@ -71,6 +82,7 @@ class Searched:
     scope: str  # the part of the service that it belongs to, such as a project and region
     endpoint: str | None = None  # address of the service; None for the public one
     resource: str = ""
+    root: str | None = None  # as in `document_of`
 
 
 @dataclass(frozen=True)

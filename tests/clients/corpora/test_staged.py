@@ -13,7 +13,7 @@ from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.corpora.rag_engine.importing import MOST_FILES, batches
 from rankbeam.transforms.clients.corpora.rag_engine.objects import reasons
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, read_documents, texts
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedDocuments, contents, read_documents
 from rankbeam.transforms.records.corpora import DocumentsFingerprint, document_of, file_name
 from rankbeam.transforms.records.errors import InputError
 
@@ -100,7 +100,11 @@ def test_reasons_are_found_in_any_form_of_results() -> None:
         ["no", "mapping"],
     ]
     content = "".join(f"{json.dumps(line)}\n" for line in lines) + "no json\n"
-    assert reasons(content.encode()) == {"a.txt": "too large"}
+    assert reasons(content.encode()) == {"gs://b/d/a.txt": "too large"}
+
+
+def texts(documents: StagedDocuments) -> dict[str, str]:
+    return {name: content().decode() for name, content in contents(documents)}
 
 
 def test_titles_are_part_of_files_where_they_are_imported(tmp_path: Path) -> None:
@@ -108,8 +112,8 @@ def test_titles_are_part_of_files_where_they_are_imported(tmp_path: Path) -> Non
     lines = "".join(json.dumps({"_id": name, "title": title, "text": text}) + "\n" for name, title, text in rows)
     path = write(tmp_path / "a.jsonl", lines)
     plain, titled = read_documents(path), read_documents(path, titled=True)
-    assert dict(texts(plain)) == {"a.txt": "x", "c.txt": "y"}
-    assert dict(texts(titled)) == {"a.txt": "A title\nx", "b.txt": "Only a title", "c.txt": "y"}
+    assert texts(plain) == {"a.txt": "x", "c.txt": "y"}
+    assert texts(titled) == {"a.txt": "A title\nx", "b.txt": "Only a title", "c.txt": "y"}
     assert (plain.without_text, titled.without_text) == (("b", "d"), ("d",))
     assert plain.fingerprint == fingerprint_of((name, text) for name, _, text in rows) != titled.fingerprint
     assert plain.with_title == titled.with_title == 2

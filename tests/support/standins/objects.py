@@ -4,10 +4,13 @@ The emulator from PyPI writes the list of all objects anew for each upload: thou
 It also gives tokens, which Google's clients want before their first request.
 """
 
+import base64
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
+
+import google_crc32c
 
 SCHEME = "gs://"
 TOKEN = {"access_token": "nobody-checks-this", "token_type": "Bearer", "expires_in": 3600}
@@ -25,6 +28,7 @@ class Objects:
         self.buckets = buckets
         self.granted = granted
         self.uploads = 0
+        self.deleted: list[str] = []
         self._held: dict[str, str] = {}
         self._lock = threading.Lock()
 
@@ -54,6 +58,7 @@ class Objects:
     def delete(self, uri: str) -> bool:
         """Delete an object; returns whether there was one."""
         with self._lock:
+            self.deleted.append(uri)
             return self._held.pop(uri, None) is not None
 
 
@@ -63,6 +68,13 @@ def serve(objects: Objects) -> int:
     server = _Server(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server.server_port
+
+
+def _sizes(text: str) -> dict[str, str]:
+    """Size and checksum of an object, as lists have them."""
+    content = text.encode(errors="surrogateescape")
+    digest = base64.b64encode(google_crc32c.Checksum(content).digest()).decode()
+    return {"size": str(len(content)), "crc32c": digest}
 
 
 class _Server(ThreadingHTTPServer):
@@ -93,7 +105,8 @@ class _Handler(BaseHTTPRequestHandler):
         about, media = parts[1:3]
         name = json.loads(about.split(b"\r\n\r\n", 1)[1])["name"]
         self.objects.put(
-            f"{SCHEME}{self._bucket()}/{name}", media.split(b"\r\n\r\n", 1)[1].removesuffix(b"\r\n").decode()
+            f"{SCHEME}{self._bucket()}/{name}",
+            media.split(b"\r\n\r\n", 1)[1].removesuffix(b"\r\n").decode(errors="surrogateescape"),
         )
         return self._say(200, json.dumps({"name": name}).encode())
 
@@ -104,9 +117,10 @@ class _Handler(BaseHTTPRequestHandler):
         root = f"{SCHEME}{self._bucket()}/"
         if place.path.endswith("/o"):
             names = self.objects.beginning(root + parse_qs(place.query).get("prefix", [""])[0])
-            return self._say(200, json.dumps({"items": [{"name": name.removeprefix(root)} for name in names]}).encode())
+            items = [{"name": name.removeprefix(root), **_sizes(self.objects.get(name) or "")} for name in names]
+            return self._say(200, json.dumps({"items": items}).encode())
         text = self.objects.get(root + self._name())
-        return self._say(404, b"{}") if text is None else self._say(200, text.encode())
+        return self._say(404, b"{}") if text is None else self._say(200, text.encode(errors="surrogateescape"))
 
     def do_DELETE(self) -> None:
         self._say(204 if self.objects.delete(f"{SCHEME}{self._bucket()}/{self._name()}") else 404, b"")

@@ -5,7 +5,7 @@ reception are those of the data API.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from google.cloud.location import locations_pb2
@@ -32,13 +32,14 @@ async def start(reception: Reception) -> int:
     """Serve on a free port, and return it."""
     behaviour = Behaviour(**reception.settings.rag)
     storage = objects.Objects(tuple(reception.settings.buckets), behaviour.uploads_granted)
-    state = RagState(behaviour, time.monotonic, storage.below, storage.put)
+    state = RagState(behaviour, time.monotonic, lambda uri: _parsed(storage.below(uri)), storage.put)
     storage_port = objects.serve(storage)
     reception.extra = lambda: {
         **state.shown(),
         "storage_port": storage_port,
         "objects": storage.beginning("gs://"),
         "uploads": storage.uploads,
+        "deleted_objects": storage.deleted,
     }
     api = _Api(state)
     own = _messages()
@@ -63,6 +64,12 @@ async def start(reception: Reception) -> int:
         )
     )
     return await grpc_server.start(reception, *methods)
+
+
+def _parsed(objects: Mapping[str, str]) -> dict[str, str]:
+    """The texts of objects, of which some are not text: answers hold what can be read."""
+    content = {uri: text.encode(errors="surrogateescape") for uri, text in objects.items()}
+    return {uri: text.decode(errors="replace") for uri, text in content.items()}
 
 
 def _method(service: str, name: str, request: Any, answer: Callable[[Any], Any]) -> grpc_server.Method:

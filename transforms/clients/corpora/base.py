@@ -4,7 +4,7 @@ A type is a `CorpusParameters`, registered in the entry point group `rankbeam.co
 process search every type that is cut on this machine; others say which types they search.
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -21,13 +21,10 @@ class CorpusParameters(Parameters):
     Attributes:
         chunk_size: maximum size of a chunk, in the type's units.
         chunk_overlap: maximum overlap of a chunk with the previous one; less than `chunk_size`.
-        needs: files of the dataset that the corpus is made of.
     """
 
     chunk_size: Annotated[int, Field(ge=1, le=MOST_UNITS)] = 512
     chunk_overlap: Annotated[int, Field(ge=0, le=MOST_UNITS)] = 0
-
-    needs: ClassVar[tuple[str, ...]] = ("corpus",)
 
     @field_validator("chunk_overlap")
     @classmethod
@@ -44,6 +41,11 @@ class CorpusParameters(Parameters):
     def specification(self) -> dict[str, Any]:
         """All that decides its content besides the documents, as JSON values: part of a configuration's identity."""
         return self.decisive()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Files of the dataset that the corpus is made of."""
+        return ("corpus",)
 
     @property
     def chunking(self) -> Chunker | None:

@@ -167,7 +167,7 @@ class RagEngine(RemoteRetriever):
 
     def _document(self, context: Context) -> str:
         if self._searched is not None and self.doc_id == DocumentIds():
-            return document_of(context.uri or context.name)
+            return _imported(context, self._searched.root)
         return self.doc_id.of(context.uri, context.name, context.text)
 
     def _part(self, name: str) -> str:
@@ -191,6 +191,14 @@ class RagConnection(ChannelConnection):
             lambda client: client.retrieve_contexts(request, retry=None, timeout=timeout_s)
         )
         return Reply(written(_ANSWER, _contexts(RetrieveContextsResponse.pb(response))))
+
+
+def _imported(context: Context, root: str | None) -> str:
+    """The id of the document that rankbeam imported, which is never guessed."""
+    if root and not context.uri.startswith(f"{root}/"):
+        where = context.uri or context.name
+        raise CallError(FailureKind.MALFORMED, f"a context is from {where}, which is not in the folder {root}")
+    return document_of(context.uri or context.name, root)
 
 
 def _contexts(response: Any) -> list[dict[str, Any]]:

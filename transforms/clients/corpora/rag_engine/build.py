@@ -16,6 +16,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusC
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
+from rankbeam.transforms.clients.corpora.rag_engine.originals import has_changed
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.results import (
     KIND,
@@ -30,7 +31,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocument
 from rankbeam.transforms.clients.corpora.rag_engine.uses import CorpusUse, Uses
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, NeededCorpus, existing_of, preferred
 from rankbeam.transforms.records.calls.quota import ImportQuota
-from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity, document_of
+from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import Failure, FailureKind
 
@@ -108,6 +109,8 @@ class Builder:
         distrusted = {key: candidates[key].about for key in lacking if key in candidates}
         fillings = [self._filling(needed[key], names[key], named[key], distrusted.get(key)) for key in lacking]
         filled = self._fill(fillings)
+        if fillings and has_changed(self._documents):
+            return self._withdrawn(filled, named)
         results = [self._result(corpus, named[corpus.about.identity]) for corpus in filled if not corpus.by_others]
         others = [corpus for corpus in filled if corpus.by_others and corpus.error is None]
         finished = {other.about.identity: existing_of(other.resource, other.about) for other in others}
@@ -146,9 +149,8 @@ class Builder:
         return NeededCorpus(own, request.parameters.vector_database(), creations, imports, most)
 
     def _use(self, identity: str, failed: Mapping[str, str]) -> CorpusUse:
-        folders = tuple(folder.name for folder in self._documents.folders)
         written = self._now.isoformat(timespec="seconds")
-        return CorpusUse(self._client.api.location, identity, folders, written, failed)
+        return CorpusUse(self._client.api.location, identity, self._documents.uploaded, written, failed)
 
     def _stage(self, folders: Mapping[str, str]) -> None:
         """Upload documents; on failure, roll back the corpora and files created here."""
@@ -234,12 +236,24 @@ class Builder:
         work = ImportFiles(self._client.api, self._watch, self._report)
         return self._client.fill(tracks(fillings, self._quota, self._me), work)
 
+    def _withdrawn(self, filled: Sequence[Filled], named: Mapping[str, Request]) -> Built:
+        """Delete corpora of which nobody knows what they hold: their files have changed meanwhile."""
+        own = [corpus for corpus in filled if not corpus.by_others]
+        self._client.delete([corpus.resource for corpus in own])
+        for corpus in own:
+            folder = named[corpus.about.identity].parameters.staging
+            self._unstage(folder)
+            objects = Objects(folder)
+            objects.delete(sorted(objects.names(self._documents.staged(folder).results(corpus.resource))))
+        problem = f"files in {self._documents.path} have changed during the import; run again"
+        return Built((), tuple(Problem(named[corpus.about.identity].name, problem) for corpus in own))
+
     def _result(self, filled: Filled, request: Request) -> "BuiltCorpus | Problem":
         if filled.error is not None:
             return Problem.with_corpus(request.name, filled.resource, filled.error)
-        objects = Objects(request.parameters.staging)
-        results = objects.names(self._documents.staged(request.parameters.staging).results(filled.resource))
-        if failed := failed_documents(filled, objects):
+        objects, staged = Objects(request.parameters.staging), self._documents.staged(request.parameters.staging)
+        results = objects.names(staged.results(filled.resource))
+        if failed := failed_documents(filled, objects, staged):
             Uses(request.parameters.staging).save(self._use(filled.about.identity, failed))  # for runs that reuse it
         objects.delete(sorted(results))  # also those of runs that were killed
         failures = failures_of(failed, self._documents)
@@ -277,21 +291,21 @@ class Builder:
 
     def _checked(self, complete: Mapping[str, Existing]) -> tuple[dict[str, Existing], dict[str, Lacked]]:
         """List the files of corpora that say that they are complete."""
-        names = frozenset(name for folder in self._documents.folders for name in folder.names)
+        staged = self._documents.staged("")
         some = list(complete)
-        if len(names) > MOST_LISTED:
+        if staged.files > MOST_LISTED:
             some = [corpus for corpus in some if complete[corpus].about.failed > len(self._documents.without_text)]
             for other in complete.keys() - some:
-                self._report(f"corpora: {complete[other].corpus.name}: its {len(names):,} files are not listed")
+                self._report(f"corpora: {complete[other].corpus.name}: its {staged.files:,} files are not listed")
         resources = [complete[corpus].corpus.name for corpus in some]
-        lacked = dict(zip(some, self._client.lacking(resources, names), strict=True))
+        lacked = dict(zip(some, self._client.lacking(resources, staged), strict=True))
         right = {}
         for identity, corpus in complete.items():
             files, known = lacked.get(identity, {}), corpus.about.failed - len(self._documents.without_text)
             if isinstance(files, CallError) or len(files) <= max(0, known):
                 right[identity] = corpus
             else:
-                problem = f"lacks {len(files):,} of {len(names):,} files, and says that it is complete"
+                problem = f"lacks {len(files):,} of {staged.files:,} files, and says that it is complete"
                 self._report(f"corpora: {corpus.corpus.name} {problem}; what is missing is imported")
         return right, lacked
 
@@ -308,7 +322,7 @@ class Builder:
     def _failures(self, own: About, files: Mapping[str, str]) -> tuple[Failure, ...]:
         """The documents that a corpus lacks, with the reasons that were known when files were imported."""
         known = _known_reasons(own)
-        documents = {document_of(name): reason for name, reason in files.items()}
+        documents = {self._documents.id_of(name): reason for name, reason in files.items()}
         return failures_of({doc_id: known.get(doc_id, reason) for doc_id, reason in documents.items()}, self._documents)
 
     def _watch(self, operation: Operation) -> None:

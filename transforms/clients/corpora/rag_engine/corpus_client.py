@@ -4,7 +4,7 @@ The calls are made by the process that submits a pipeline, before the pipeline b
 bundle of Beam's that only waits would be taken for one that hangs.
 """
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rankbeam.transforms.clients.calls.alone import Alone
@@ -13,6 +13,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.about import About
 from rankbeam.transforms.clients.corpora.rag_engine.claims import EndUse, RegisterUse
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi, ListedFile, Operation, Started
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, FindLacking, ImportFiles, Track
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged
 from rankbeam.transforms.clients.corpora.rag_engine.work import (
     CreateCorpus,
     DeleteCorpus,
@@ -69,9 +70,9 @@ class CorpusClient:
         """Import files, one corpus of each track at a time."""
         return [filled for filling in self._alone.done(work, tracks) for filled in _value(filling)]
 
-    def lacking(self, resources: Sequence[str], names: Set[str]) -> "list[Mapping[str, str] | CallError]":
+    def lacking(self, resources: Sequence[str], staged: Staged) -> "list[Mapping[str, str] | CallError]":
         """For each corpus the files that it lacks, with the reason, or why these are not known."""
-        return self._alone.done(FindLacking(self.api), [(resource, names) for resource in resources])
+        return self._alone.done(FindLacking(self.api), [(resource, staged) for resource in resources])
 
     def update(self, corpora: Sequence[tuple[str, About]]) -> "list[str | CallError]":
         """Write what corpora say of themselves."""

@@ -128,19 +128,20 @@ class ImportFiles(DataWork[Track]):
 
 
 @dataclass(frozen=True)
-class FindLacking(DataWork[tuple[str, AbstractSet[str]]]):
-    """Finds out which files a corpus lacks; an item is the name of its resource, and the names of all files."""
+class FindLacking(DataWork[tuple[str, Staged]]):
+    """Finds out which files a corpus lacks; an item is the name of its resource, and all files."""
 
-    def steps(self, item: tuple[str, AbstractSet[str]]) -> Steps[Mapping[str, str]]:
+    def steps(self, item: tuple[str, Staged]) -> Steps[Mapping[str, str]]:
         """As `Work`; returns for each file that it lacks the reason."""
         return (yield from lacking_files(*item))
 
 
-def lacking_files(resource: str, names: AbstractSet[str]) -> Steps[Mapping[str, str]]:
+def lacking_files(resource: str, staged: Staged) -> Steps[Mapping[str, str]]:
     """The files that a corpus lacks, with the reason that the service gives."""
+    names = staged.names()
     lacking = dict.fromkeys(sorted(names), NO_REASON)
     for listed in (yield from listed_files(resource)):
-        for name in {listed.uri.rpartition("/")[2], listed.name} & names:
+        for name in staged.names_of(listed) & names:
             if listed.state == "ERROR":
                 lacking[name] = listed.error or NO_REASON
             else:
@@ -210,7 +211,7 @@ class _Import:
 
     def _missing(self) -> Steps[AbstractSet[str]]:
         """Names of the staged files that the corpus lacks."""
-        lacking = yield from lacking_files(self._filling.resource, self._filling.staged.names())
+        lacking = yield from lacking_files(self._filling.resource, self._filling.staged)
         self._reasons |= {name: reason for name, reason in lacking.items() if reason != NO_REASON}
         return lacking.keys()
 
@@ -250,7 +251,7 @@ def _is_full(error: BaseException) -> bool:
 
 
 def batches(staged: Staged, missing: AbstractSet[str]) -> Iterator[tuple[list[str], int]]:
-    """URIs of missing files, and how many files they are: a folder where it misses whole, else the files."""
+    """URIs of missing files, and how many files they are: an uploaded folder that it lacks as a whole, else files."""
     uris: list[str] = []
     files = 0
     for folder in staged.folders:
@@ -260,6 +261,7 @@ def batches(staged: Staged, missing: AbstractSet[str]) -> Iterator[tuple[list[st
             uris, files = [], 0
         files += len(lacking)
         place = staged.uri(folder)
-        uris += [place] if len(lacking) == len(folder.names) else [f"{place}/{name}" for name in lacking]
+        is_whole = len(lacking) == len(folder.names) and not staged.root
+        uris += [place] if is_whole else [f"{place}/{name}" for name in lacking]
     if files:
         yield uris, files

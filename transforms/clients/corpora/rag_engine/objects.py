@@ -1,6 +1,7 @@
 """Objects of Cloud Storage that corpora need: documents are uploaded, results of imports are read."""
 
 import json
+import mimetypes
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedDocuments, texts
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedDocuments, contents
 from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.records.errors import InputError
 
@@ -16,6 +17,7 @@ _THREADS = 16
 _AT_ONCE = 512  # documents whose texts are held
 _TIMEOUT_S = 60.0
 _LONGEST_REASON = 300
+_TEXT = "text/plain; charset=utf-8"
 
 
 class Objects:
@@ -37,11 +39,20 @@ class Objects:
             blobs = self._bucket.list_blobs(prefix=prefix, timeout=_TIMEOUT_S, fields="items(name),nextPageToken")
             return {f"{gcs.SCHEME}{self._bucket_name}/{blob.name}" for blob in blobs}
 
-    def put(self, uri: str, content: bytes) -> None:
+    def originals(self) -> Iterator[tuple[str, int, str]]:
+        """Path in the folder, size and CRC32C of all objects; no object is read."""
+        prefix = f"{self._below}/" if self._below else ""
+        fields = "items(name,size,crc32c),nextPageToken"
+        with self._translated("cannot be listed"):
+            for blob in self._bucket.list_blobs(prefix=prefix, timeout=_TIMEOUT_S, fields=fields):
+                if not blob.name.endswith("/"):  # what consoles make for an empty folder
+                    yield blob.name.removeprefix(prefix), int(blob.size or 0), blob.crc32c or ""
+
+    def put(self, uri: str, content: bytes, content_type: str = _TEXT) -> None:
         """Write an object."""
         with self._translated("cannot be written to"):
             blob = self._bucket.blob(self._name(uri))
-            blob.upload_from_string(content, content_type="text/plain; charset=utf-8", timeout=_TIMEOUT_S)
+            blob.upload_from_string(content, content_type=content_type, timeout=_TIMEOUT_S)
 
     def read(self, uri: str) -> bytes | None:
         """The content of an object; None if it does not exist."""
@@ -68,7 +79,9 @@ class Objects:
             _all_done(delete, iter(uris))
 
     def upload(self, documents: StagedDocuments, staged: Staged) -> int:
-        """Upload the documents that are not there yet."""
+        """Upload the documents that are not there yet; files that are imported in place are."""
+        if staged.root:
+            return 0
         present: set[str] = set()
         place: dict[str, str] = {}
         for folder in staged.folders:
@@ -77,9 +90,9 @@ class Objects:
             place |= dict.fromkeys(folder.names, uri)
         if len(present) >= staged.files:
             return 0
-        missing = ((f"{place[name]}/{name}", text.encode()) for name, text in texts(documents))
-        absent = ((uri, text) for uri, text in missing if uri not in present)
-        return _all_done(lambda item: self.put(*item), absent)
+        missing = ((f"{place[name]}/{name}", content) for name, content in contents(documents))
+        absent = ((uri, content) for uri, content in missing if uri not in present)
+        return _all_done(lambda item: self.put(item[0], item[1](), _type_of(item[0])), absent)
 
     @cached_property
     def _bucket(self) -> Any:
@@ -104,6 +117,12 @@ class Objects:
             raise InputError(f"{what}: {gcs.explained(error, self._folder)}", path=self._folder) from error
 
 
+def _type_of(uri: str) -> str:
+    """The media type that the service may need to parse a file."""
+    guess = mimetypes.guess_type(uri)[0] or ""
+    return _TEXT if guess in ("", "text/plain") else guess
+
+
 def _all_done(work: Callable[[Any], object], items: Iterator[Any]) -> int:
     """Do work on all items, some at once; returns how many there were."""
     done = 0
@@ -115,12 +134,12 @@ def _all_done(work: Callable[[Any], object], items: Iterator[Any]) -> int:
 
 
 def reasons(content: bytes) -> dict[str, str]:
-    r"""Reasons of failures, by file name, from an import's result: JSON lines, whose form Google does not document.
+    r"""Reasons of failures, by URI, from an import's result: JSON lines, whose form Google does not document.
 
     A line is about the file whose URI is in it; it is a failure where one of its keys speaks of an error.
 
     >>> reasons(b'{"source_uri": "gs://b/d/a.txt", "status": "FAILED", "error": {"message": "too large"}}\n')
-    {'a.txt': 'too large'}
+    {'gs://b/d/a.txt': 'too large'}
     """
     errors = {}
     for line in content.splitlines():
@@ -132,7 +151,7 @@ def reasons(content: bytes) -> dict[str, str]:
         uri = next((text for text in texts.values() if text.startswith(gcs.SCHEME)), None)
         error = next((text for key, text in texts.items() if "error" in key.lower() and text), None)
         if uri is not None and error is not None:
-            errors[uri.rpartition("/")[2]] = error[:_LONGEST_REASON]
+            errors[uri] = error[:_LONGEST_REASON]
     return errors
 
 

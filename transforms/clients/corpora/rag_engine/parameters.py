@@ -1,13 +1,16 @@
 """The corpus type `rag_engine`: what an experiment says of a corpus of Vertex AI RAG Engine."""
 
 import re
+from pathlib import PurePosixPath
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from rankbeam.transforms.clients.corpora.base import CorpusParameters
+from rankbeam.transforms.clients.formats.documents.files import FolderSource
 from rankbeam.transforms.clients.google.addresses import Endpoint
-from rankbeam.transforms.records.corpora import Searched
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.corpora import AS_STAGED, Searched
 
 Text = Annotated[str, Field(min_length=1)]
 _LOCATION = re.compile(r"projects/[^/\s]+/locations/[a-z0-9-]+")
@@ -47,13 +50,17 @@ def _checked_fields(value: tuple[str, ...]) -> tuple[str, ...]:
 
 
 class RagEngineCorpus(CorpusParameters):
-    """A corpus that rankbeam builds from `dataset.corpus`, or finds built.
+    """A corpus that rankbeam builds from `dataset.corpus` or from a folder of files, or finds built.
 
     Attributes:
         location: project and region: projects/P/locations/L.
         staging: folder gs://BUCKET/FOLDER to which documents are uploaded for the service to import.
         fields: parts of a document that are imported: `[text]`, or `[title, text]` joined by a line break. Evidence
             spans and chunk ids count from the beginning of the text in both cases.
+        folder: folder whose files are imported as they are, such as PDF files, instead of the texts of
+            `dataset.corpus`: on this machine, from where they are uploaded, or gs://BUCKET/FOLDER, which is imported in
+            place. The id of a document is its path in the folder.
+        glob: pattern of the paths of the files in `folder`; by default all files of the types that the service parses.
         embedding_model: name of a Google model, or the full name of an endpoint.
         chunk_size: maximum size of a chunk, in the service's tokens.
         chunk_overlap: overlap of a chunk with the previous one, in the same tokens.
@@ -73,16 +80,61 @@ class RagEngineCorpus(CorpusParameters):
     layout_parser: Text | None = None
     llm_parser: Text | None = None
     fields: Annotated[tuple[Literal["title", "text"], ...], AfterValidator(_checked_fields)] = ("text",)
+    folder: Text | None = None
+    glob: Text | None = None
     keep: Annotated[str, AfterValidator(_checked_keep)] = "14d"
     max_import_failures: Annotated[int, Field(ge=0)] | None = None
     api_endpoint: Endpoint | None = None
 
-    added: ClassVar[frozenset[str]] = frozenset({"layout_parser", "llm_parser", "fields"})
+    added: ClassVar[frozenset[str]] = frozenset({"layout_parser", "llm_parser", "fields", "folder", "glob"})
     operational: ClassVar[frozenset[str]] = frozenset({"staging", "keep", "max_import_failures", "api_endpoint"})
+
+    @model_validator(mode="after")
+    def _folder_alone(self) -> "RagEngineCorpus":
+        if self.folder is None:
+            if self.glob is not None:
+                raise ValueError("glob needs folder, whose files it names")
+            return self
+        if self.titled:
+            raise ValueError(
+                "fields are parts of texts, and files of a folder are imported as they are; take fields out"
+            )
+        ours, theirs = f"{self.staging}/", f"{self.folder.rstrip('/')}/"
+        if ours.startswith(theirs) or theirs.startswith(ours):
+            raise ValueError("folder and staging must not contain each other: rankbeam writes and deletes in staging")
+        return self
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """As `CorpusParameters`."""
+        return super().needs if self.folder is None else ()
+
+    @property
+    def original(self) -> FolderSource | None:
+        """The folder whose files are imported as they are."""
+        return None if self.folder is None else FolderSource(self.folder.rstrip("/"), self.glob or "")
+
+    def resolved(self, folder: str) -> "RagEngineCorpus":
+        """As `Parameters`."""
+        return self if self.folder is None else self.model_copy(update={"folder": files.below(folder, self.folder)})
+
+    def specification(self) -> dict[str, Any]:
+        """As `CorpusParameters`; a folder of this machine is the same wherever it is."""
+        values = super().specification()
+        if self.folder is not None and files.is_local(self.folder):
+            values["folder"] = PurePosixPath(self.folder).name
+        return values
 
     def service_corpus(self, identity: str, resource: str = "") -> Searched:
         """As `CorpusParameters`."""
-        return Searched(identity, self.location, self.api_endpoint, resource)
+        return Searched(identity, self.location, self.api_endpoint, resource, self.root)
+
+    @property
+    def root(self) -> str | None:
+        """As `Searched`."""
+        if self.folder is None:
+            return None
+        return AS_STAGED if files.is_local(self.folder) else self.folder.rstrip("/")
 
     @property
     def titled(self) -> bool:
@@ -92,7 +144,8 @@ class RagEngineCorpus(CorpusParameters):
     def described(self) -> str:
         """For people, in a few words."""
         titles = ", with titles" if self.titled else ""
-        return f"{super().described()}, {self.embedding_model}{titles}, in {self.location}"
+        folder = "" if self.folder is None else f", from the files of {self.folder}"
+        return f"{super().described()}, {self.embedding_model}{titles}{folder}, in {self.location}"
 
     def vector_database(self) -> dict[str, Any]:
         """The `vector_db_config` of the corpus."""

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedFile
 from rankbeam.transforms.clients.corpora.rag_engine.importing import NO_REASON, Filled
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects, reasons
-from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedDocuments
 from rankbeam.transforms.records.corpora import BuiltCorpus, document_of
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import Failure, FailureKind
@@ -48,15 +49,17 @@ class Built:
     problems: tuple[Problem, ...] = ()
 
 
-def failed_documents(filled: Filled, objects: Objects) -> dict[str, str]:
+def failed_documents(filled: Filled, objects: Objects, staged: Staged) -> dict[str, str]:
     """For each document that could not be imported the reason, from the results of imports where lists give none."""
     failed = dict(filled.failed)
     if NO_REASON in failed.values():
         for sink in filled.sinks:
-            explanations = reasons(objects.read(sink) or b"")
+            by_uri = reasons(objects.read(sink) or b"")
+            files = ((ListedFile(uri, ""), reason) for uri, reason in by_uri.items())
+            explanations = {name: reason for file, reason in files for name in staged.names_of(file)}
             unexplained = [name for name, reason in failed.items() if reason == NO_REASON and name in explanations]
             failed |= {name: explanations[name] for name in unexplained}
-    return {document_of(name): reason for name, reason in failed.items()}
+    return {document_of(name, staged.root): reason for name, reason in failed.items()}
 
 
 def failures_of(failed: Mapping[str, str], documents: StagedDocuments) -> tuple[Failure, ...]:

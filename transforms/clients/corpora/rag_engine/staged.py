@@ -6,18 +6,22 @@ A folder's name is a hash of its content: what lies there already need not be up
 document leaves all other folders as they are.
 """
 
+import base64
 import hashlib
 from array import array
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 
 import numpy as np
 
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedFile
 from rankbeam.transforms.clients.formats import sources
+from rankbeam.transforms.clients.formats.documents.files import FolderSource
 from rankbeam.transforms.clients.formats.places import Place, repeated_at
 from rankbeam.transforms.clients.formats.texts import TextEntry, read_entries
-from rankbeam.transforms.records.corpora import DocumentsFingerprint, document_of, file_name
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.corpora import AS_STAGED, DocumentsFingerprint, document_of, file_name
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 
@@ -40,6 +44,7 @@ class Staged:
 
     staging: str  # the folder of all staging, such as gs://bucket/rankbeam
     folders: tuple[StagedFolder, ...]
+    root: str | None = None  # as in `document_of`
 
     @cached_property
     def files(self) -> int:
@@ -56,7 +61,13 @@ class Staged:
 
     def uri(self, folder: StagedFolder) -> str:
         """The place of a folder."""
-        return f"{self.staging}/documents/{folder.name}"
+        return self.root or f"{self.staging}/documents/{folder.name}"
+
+    def names_of(self, file: ListedFile) -> set[str]:
+        """The names that a file of a corpus may have here."""
+        if self.root:
+            return {document_of(file.uri, self.root)} if file.uri.startswith(f"{self.root}/") else set()
+        return {file.uri.rpartition("/")[2], file.name}
 
     def results(self, resource: str) -> str:
         """The folder to which the service writes what came of each file of a corpus."""
@@ -69,7 +80,20 @@ class Staged:
 
 @dataclass(frozen=True)
 class StagedDocuments:
-    """The documents of a dataset."""
+    """The documents of a dataset, or the files of a folder.
+
+    Attributes:
+        path: the corpus, or the folder.
+        titled: whether titles are imported.
+        with_title: number of documents with a title.
+        fingerprint: identity of the documents.
+        folders: names of the files that are imported.
+        without_text: ids of documents that the service would refuse.
+        tokens: estimates for the files.
+        original: the folder; None for the documents of a dataset.
+        checksums: CRC32C of each file that is uploaded as it is, by name.
+        left_out: warning about files that are not imported; "" if there are none.
+    """
 
     path: str
     titled: bool
@@ -78,6 +102,14 @@ class StagedDocuments:
     folders: tuple[StagedFolder, ...]
     without_text: tuple[str, ...]
     tokens: Sequence[int]
+    original: FolderSource | None = None
+    checksums: Mapping[str, str] = field(default_factory=dict)
+    left_out: str = ""
+
+    @property
+    def root(self) -> str | None:
+        """As in `document_of`."""
+        return None if self.original is None else AS_STAGED if files.is_local(self.path) else self.path
 
     def chunks(self, size: int, overlap: int) -> tuple[int, int]:
         """About how many chunks they are cut into, and how many tokens these hold."""
@@ -87,12 +119,21 @@ class StagedDocuments:
 
     def ids(self) -> Iterator[str]:
         """The ids of all documents."""
-        yield from (document_of(name) for folder in self.folders for name in folder.names)
+        yield from (self.id_of(name) for folder in self.folders for name in folder.names)
         yield from self.without_text
 
     def staged(self, staging: str) -> Staged:
         """Their files below a folder."""
-        return Staged(staging.rstrip("/"), self.folders)
+        return Staged(staging.rstrip("/"), self.folders, self.root)
+
+    def id_of(self, name: str) -> str:
+        """The id of the document in a file."""
+        return document_of(name, self.root)
+
+    @property
+    def uploaded(self) -> tuple[str, ...]:
+        """The names of the folders that rankbeam writes, and may delete one day."""
+        return () if self.root else tuple(folder.name for folder in self.folders)
 
 
 def read_documents(path: str, *, titled: bool = False) -> StagedDocuments:
@@ -116,14 +157,38 @@ def read_documents(path: str, *, titled: bool = False) -> StagedDocuments:
             without_text.append(entry.id)
     if not hashes:
         raise InputError("holds no document with a text", path=path)
-    folders = tuple(_folders(hashes))
+    folders = tuple(folders_of(hashes))
     return StagedDocuments(path, titled, with_title, fingerprint, folders, tuple(without_text), tokens)
 
 
-def texts(documents: StagedDocuments) -> Iterator[tuple[str, str]]:
-    """The names of files and the texts of all documents that have one."""
+def contents(documents: StagedDocuments) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """The names and contents of all files."""
+    if documents.original is not None:
+        return ((name, partial(_unchanged, documents, name)) for name in documents.checksums)
     both = ((entry.id, _text(entry, documents.titled)) for _, entry in _entries(documents.path))
-    return ((file_name(doc_id), text) for doc_id, text in both if text.strip())
+    return ((file_name(doc_id), text.encode) for doc_id, text in both if text.strip())
+
+
+def _unchanged(documents: StagedDocuments, name: str) -> bytes:
+    """The content of a file, which may have changed since it was listed."""
+    path = files.join(documents.path, documents.id_of(name))
+    content = raw(path)
+    if checksum(content) != documents.checksums[name]:
+        raise InputError("has changed since this run began; run again", path=path)
+    return content
+
+
+def raw(path: str) -> bytes:
+    """The bytes of a file, compressed or not."""
+    with files.open_raw(path) as handle:
+        return handle.read()
+
+
+def checksum(content: bytes) -> str:
+    """CRC32C, as Cloud Storage writes it."""
+    import google_crc32c
+
+    return base64.b64encode(google_crc32c.Checksum(content).digest()).decode()
 
 
 def _text(entry: TextEntry, titled: bool) -> str:
@@ -136,14 +201,18 @@ def _entries(path: str) -> Iterator[tuple[str, TextEntry]]:
 
 
 def _checked_name(path: str, entry: TextEntry) -> str:
-    name = file_name(entry.id)
+    return checked_name(file_name(entry.id), entry.id, path, entry.line)
+
+
+def checked_name(name: str, doc_id: str, path: str, line: int | None = None) -> str:
+    """The name of the file of a document, which objects can have."""
     if len(name) > _LONGEST_NAME:
-        problem = f"the id {shortened(repr(entry.id))} makes a file name of {len(name)} bytes"
-        raise InputError(f"{problem}, and {_LONGEST_NAME} are the most; shorten it", path=path, line=entry.line)
+        problem = f"the id {shortened(repr(doc_id))} makes a file name of {len(name)} bytes"
+        raise InputError(f"{problem}, and {_LONGEST_NAME} are the most; shorten it", path=path, line=line)
     return name
 
 
-def _folders(hashes: dict[str, bytes]) -> Iterator[StagedFolder]:
+def folders_of(hashes: dict[str, bytes]) -> Iterator[StagedFolder]:
     """Files in folders: which one a file is in depends on its name, and on how many folders there are."""
     number = 1
     while number * _FILES_OF_A_FOLDER < len(hashes):

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 from rankbeam.transforms.clients.extras import DOCUMENTS, missing
@@ -77,10 +78,9 @@ def versions() -> list[str]:
 
 def listed(source: FolderSource) -> list[File]:
     """The files of a folder that its pattern names, sorted by path; hidden ones are left out."""
-    pattern = _pattern(source.glob)
     try:
         listing = _local(source.folder) if files.is_local(source.folder) else _remote(source.folder)
-        matches = [file for file in listing if pattern.fullmatch(file.name) and not _is_hidden(file.name)]
+        matches = [file for file in listing if is_selected(file.name, source.glob)]
     except files.errors(source.folder, ValueError) as error:
         problem = f"cannot be looked up: {gcs.explained(error, source.folder)}"
         raise InputError(problem, path=source.folder) from error
@@ -88,6 +88,11 @@ def listed(source: FolderSource) -> list[File]:
         raise InputError(f"no file in the folder matches {source.glob!r}", path=source.folder)
     matches.sort(key=lambda file: file.name.split("/"))
     return matches
+
+
+def is_selected(name: str, glob: str) -> bool:
+    """Return whether the path of a file in a folder matches a pattern, and is not hidden."""
+    return _pattern(glob).fullmatch(name) is not None and not _is_hidden(name)
 
 
 def holds_documents(path: str) -> bool:
@@ -153,6 +158,7 @@ def _is_hidden(name: str) -> bool:
 _PARTS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
+@cache
 def _pattern(glob: str) -> re.Pattern[str]:
     r"""A pattern of relative paths as a regular expression.
 
