@@ -14,6 +14,7 @@ GUIDES: Mapping[str, str] = {
     "export": "other-tools",
     "goldens": "goldens",
     "holes": "trust",
+    "nuggets": "judging",
     "init": "start",
     "judge": "other-tools",
     "label": "trust",

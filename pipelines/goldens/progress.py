@@ -10,6 +10,8 @@ from rankbeam.transforms.records.counters import Counts
 class CallsOfPools(Progress):
     """The calls of every quota pool."""
 
+    doing: str = "writing questions"
+
     def lines(self, counts: Counts, seconds: float) -> list[str]:
         """A line for every pool, and the time."""
-        return [*super().lines(counts, seconds)[1:], f"writing questions · {clock(seconds)}"]
+        return [*super().lines(counts, seconds)[1:], f"{self.doing} · {clock(seconds)}"]

@@ -96,6 +96,9 @@ def fill(run: Results, grades: str | None = None) -> FilledJudgements:
     path, human = human_grades(run)
     scale = scale_of(human, grades)
     graded = judge_grades(run)
+    if not graded.by_text:
+        advice = "add ContextRelevance@10 to the metrics, so that the judge grades the first 10 documents"
+        raise InputError(f"has no grades of documents by a judge; {advice}", path=run.output)
     on_scale = {pair: scale[grade] for pair, grade in graded.by_pair.items()}
     filled = {pair: float(grade) for pair, grade in on_scale.items() if human.get(pair, -1.0) < 0}
     unchanged = {pair: grade for pair, grade in human.items() if pair not in filled}

@@ -36,14 +36,28 @@ class JudgeGrades:
     """Grades of a judge.
 
     Attributes:
-        by_pair: by query and document, the highest grade of the document's texts.
+        by_text: by query and hash of a text, the grade.
+        places: by query and hash of a text, the documents of that text that some configuration retrieved.
         judge: its name, the version of its model and the hash of its prompt.
-        without_text: number of graded texts that belong to no document that is still known.
     """
 
-    by_pair: Mapping[Pair, int]
+    by_text: Mapping[Pair, int]
+    places: Mapping[Pair, set[str]]
     judge: Mapping[str, str | None]
-    without_text: int
+
+    @property
+    def by_pair(self) -> dict[Pair, int]:
+        """By query and document, the highest grade of the document's texts."""
+        best: dict[Pair, int] = {}
+        for (query_id, digest), grade in self.by_text.items():
+            for doc_id in self.places.get((query_id, digest), ()):
+                best[query_id, doc_id] = max(best.get((query_id, doc_id), 0), grade)
+        return best
+
+    @property
+    def without_text(self) -> int:
+        """The number of graded texts that belong to no document that is still known."""
+        return sum(place not in self.places for place in self.by_text)
 
 
 def human_grades(run: Results) -> tuple[str, dict[Pair, float]]:
@@ -78,11 +92,7 @@ def _refuse_grades_of_a_judge(path: str) -> None:
 
 
 def judge_grades(run: Results) -> JudgeGrades:
-    """The grades of the run's judge; of several samples the median, and of two medians the lower.
-
-    Raises:
-        InputError: the judge graded nothing.
-    """
+    """The grades of the run's judge, if there are any; of several samples the median, and of two medians the lower."""
     drawn: defaultdict[Pair, list[int]] = defaultdict(list)
     judge: dict[str, str | None] = {}
     for row in _rows(run, "verdicts", _VERDICTS):
@@ -90,28 +100,16 @@ def judge_grades(run: Results) -> JudgeGrades:
         if is_value and row["grade"] is not None:
             drawn[row["query_id"], row["right_hash"]].append(row["grade"])
             judge = {name: row[name] for name in ("judge", "model_version", "prompt_hash")}
-    if not drawn:
-        advice = "add ContextRelevance@10 to the metrics, so that the judge grades the first 10 documents"
-        raise InputError(f"has no grades of documents by a judge; {advice}", path=run.output)
     by_text = {place: sorted(grades)[(len(grades) - 1) // 2] for place, grades in drawn.items()}
-    places = _documents(run, by_text)
-    best: dict[Pair, int] = {}
-    for (query_id, digest), grade in by_text.items():
-        for doc_id in places.get((query_id, digest), ()):
-            best[query_id, doc_id] = max(best.get((query_id, doc_id), 0), grade)
-    return JudgeGrades(best, judge, sum(place not in places for place in by_text))
+    return JudgeGrades(by_text, _documents(run, by_text) if by_text else {}, judge)
 
 
 def _documents(run: Results, by_text: Mapping[Pair, int]) -> dict[Pair, set[str]]:
-    """By query and hash of a text, the documents of that text that some configuration retrieved."""
     digests = {digest for _, digest in by_text}
     of_document: defaultdict[str, set[str]] = defaultdict(set)
-    corpus = run.run["versions"].get("dataset.corpus")
-    for part in [] if corpus is None else sources.expand(corpus):
-        for entry in texts.read_entries(part, "corpus"):
-            digest = text_hash("\n".join(filter(None, [entry.title, entry.text])))
-            if digest in digests:
-                of_document[entry.id].add(digest)
+    for doc_id, text in corpus_texts(run):
+        if (digest := text_hash(text)) in digests:
+            of_document[doc_id].add(digest)
     places: defaultdict[Pair, set[str]] = defaultdict(set)
     for row in _rows(run, "rankings", ("query_id", "documents")):
         for document in row["documents"]:
@@ -121,6 +119,14 @@ def _documents(run: Results, by_text: Mapping[Pair, int]) -> dict[Pair, set[str]
                 if (row["query_id"], digest) in by_text:
                     places[row["query_id"], digest].add(document["doc_id"])
     return dict(places)
+
+
+def corpus_texts(run: Results) -> Iterator[tuple[str, str]]:
+    """The documents of the run's corpus with their texts, titles included; none without a corpus."""
+    corpus = run.run["versions"].get("dataset.corpus")
+    for part in [] if corpus is None else sources.expand(corpus):
+        for entry in texts.read_entries(part, "corpus"):
+            yield entry.id, "\n".join(filter(None, [entry.title, entry.text]))
 
 
 def _rows(run: Results, name: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:

@@ -16,6 +16,7 @@ from rankbeam.transforms.judge.steps.criterion import CriterionStep, instruction
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.calls.steps import Steps, Work
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.judging.items import Item
@@ -98,11 +99,10 @@ NOT_SEEN = StepTotals(0, 0, NO_TOKENS)
 class KnownAnswers:
     """Ledger answers, parsed by the work."""
 
-    def __init__(self, lookup: Lookup, work: EvaluateAnswers) -> None:
-        self._lookup, self._work = lookup, work
+    def __init__(self, lookup: Lookup, work: Work[Any], criteria: Criteria = MappingProxyType({})) -> None:
+        self._lookup, self._work, self._criteria = lookup, work, criteria
         self._outcomes: dict[str, Any] = {}
         self._looked: set[str] = set()
-        self._criteria = _criteria(work)
         self.seen: dict[Step, StepTotals] = {}
 
     def recall(self, calls: Sequence[Call]) -> Mapping[str, Any]:
@@ -151,8 +151,9 @@ def _number(key: str) -> int:
 
 
 def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unknown: Unknown) -> CallCounts:
-    counts, known = CallCounts(), KnownAnswers(lookup, work)
-    texts, most_tokens, criteria = [], _most_tokens(work), _criteria(work)
+    criteria = _criteria(work)
+    counts, known = CallCounts(), KnownAnswers(lookup, work, criteria)
+    texts, most_tokens = [], _most_tokens(work)
     for call in _distinct(work, [with_imagined(item, _ONE_CLAIM, unknown) for item in items], _ONE_CLAIM, known.recall):
         if call.key not in known.recall(()):
             counts.largest[call.service] = max(most_tokens(call), counts.largest.get(call.service, 0))
@@ -191,6 +192,19 @@ def counted_calls(calls: Iterable[Call], lookup: Lookup, most_tokens: Callable[[
         if not is_known:
             counts.largest[call.service] = max(most_tokens(call), counts.largest.get(call.service, 0))
         counts.apart[step] += 1
+    return counts
+
+
+def counted_tasks(work: Work[Any], tasks: Callable[[], Mapping[str, Steps[Any]]], lookup: Lookup) -> CallCounts:
+    """Count the calls of tasks that share none; `tasks` begins all of them, by name."""
+    counts, known = CallCounts(), KnownAnswers(lookup, work)
+    for guess, sizes in ((LEAST, counts.least), (MOST, counts.most)):
+        for calls in rehearsed_together(tasks(), guess, known.recall).values():
+            for key, call in calls.items():
+                step, size = measured(call, guess, is_known=key in known.recall(()))
+                sizes[step][_number(key)] = size
+    counts.apart.update({step: len(sizes) for step, sizes in counts.most.items()})
+    counts.seen = known.seen
     return counts
 
 
@@ -276,7 +290,7 @@ def _output(prompt: Prompt, guess: Guess) -> float:
     return min(prompt.max_output_tokens, fixed + per_part * step.imagined_parts(items_of(prompt), guess.claims))
 
 
-def _read(work: EvaluateAnswers, call: Call, reply: Reply) -> Any:
+def _read(work: Work[Any], call: Call, reply: Reply) -> Any:
     try:
         return work.read(call, reply)
     except CallError as error:

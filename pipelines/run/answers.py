@@ -33,6 +33,7 @@ from rankbeam.transforms.judge.work import STAGE, EvaluateAnswers
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.prompt import template_hash
 from rankbeam.transforms.records.calls.steps import Work
+from rankbeam.transforms.records.generation import Judging
 from rankbeam.transforms.records.labels import NO_LABELS
 from rankbeam.transforms.records.run import Run
 
@@ -128,15 +129,20 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
     }
     if judging is None or not any(metric.definition.steps for metric in experiment.judged):
         return EvaluateAnswers(answering, None, metrics)
-    embedder = None if judging.embeddings is None else _model(services[judging.embeddings])
-    judge = _model(services[judging.service])
-    prompts = dict(templates(judging.prompts, judging.examples))
-    criteria = [metric.criterion for metric in experiment.judged if metric.criterion is not None]
-    prompts |= {criterion.step: template_of(criterion, prompts[CriterionStep.name]) for criterion in criteria}
-    asking = Judge(judge, prompts, embedder, judging.max_output_tokens)
+    asking = judge_of(experiment, judging)
     labels = NO_LABELS if judging.labels is None else read_labels(judging.labels)
     baseline = experiment.evaluation.baseline
     return EvaluateAnswers(answering, asking, metrics, judging.samples, judging.repeat_share, labels, baseline)
+
+
+def judge_of(experiment: Experiment, judging: Judging) -> Judge:
+    """The judge with its prompts."""
+    services = experiment.services
+    embedder = None if judging.embeddings is None else _model(services[judging.embeddings])
+    prompts = dict(templates(judging.prompts, judging.examples))
+    criteria = [metric.criterion for metric in experiment.judged if metric.criterion is not None]
+    prompts |= {criterion.step: template_of(criterion, prompts[CriterionStep.name]) for criterion in criteria}
+    return Judge(_model(services[judging.service]), prompts, embedder, judging.max_output_tokens)
 
 
 def contexts_wanted(work: EvaluateAnswers) -> dict[int, int | None]:
@@ -188,10 +194,14 @@ def quality_rows_of(experiment: Experiment, judge: Judge) -> QualityRows:
 
 def answer_stage(experiment: Experiment, work: EvaluateAnswers, ask: AskKnown | None = None) -> Stage:
     """The stage of answering and judging: its services and budgets."""
-    works: dict[str, Work[Any]] = {WORK: work} if ask is None else {WORK: work, KNOWN: ask}
-    called = {name: experiment.services[name] for name in work.services}
+    return model_stage(experiment, STAGE, {WORK: work} if ask is None else {WORK: work, KNOWN: ask})
+
+
+def model_stage(experiment: Experiment, name: str, works: Mapping[str, Work[Any]]) -> Stage:
+    """A stage whose works call models of the experiment."""
+    called = {service: experiment.services[service] for work in works.values() for service in work.services}
     return Stage(
-        STAGE,
+        name,
         works,
         {name: service.parameters for name, service in called.items()},
         {name: service.pool or "" for name, service in called.items()},

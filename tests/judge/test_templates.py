@@ -13,7 +13,7 @@ from rankbeam.transforms.records.errors import InputError
 VALUES: dict[str, Any] = {
     "query": "THE QUERY", "text": "THE TEXT", "evidence": "THE EVIDENCE", "context": "THE CONTEXT",
     "answer": "THE ANSWER", "claims": {"0": "CLAIM 0", "1": "CLAIM 1"}, "nuggets": {"0": "NUGGET 0"},
-    "sentences": ["SENTENCE 1", "SENTENCE 2"],
+    "sentences": ["SENTENCE 1", "SENTENCE 2"], "contexts": {"0": "THE CONTEXT 0", "1": "THE CONTEXT 1"},
 }  # fmt: skip
 
 

@@ -141,7 +141,8 @@ def test_a_key_that_occurs_twice_is_malformed(step: str, values: dict[str, Any],
 
 @pytest.mark.parametrize("step", VARIABLES)
 def test_every_schema_requires_all_properties_and_has_reasons_before_verdicts(step: str) -> None:
-    values = {"claims": {"0": "x"}, "nuggets": {"0": "x"}, "sentences": ["x"], "verdicts": "yes | no"}
+    items = {name: {"0": "x"} for name in ("claims", "nuggets", "contexts")}
+    values = {**items, "sentences": ["x"], "verdicts": "yes | no"}
 
     def visit(node: dict[str, Any]) -> None:
         if node["type"] == "object":

@@ -66,11 +66,22 @@ def _verdicts(sections: dict[str, str], _: str) -> dict[str, Any]:
     if sections.get("query", "").startswith(goldens.MARK):
         return goldens.verdicts(sections)
     values = ("support", "partial", "none") if "nuggets" in sections else ("supported", "not_stated", "contradicted")
+    if set(sections) == {"query", "nuggets"}:
+        values = ("vital", "okay", "okay")
     items = sections.get("claims") or sections.get("nuggets") or ""
     other = [text for name, text in sections.items() if name not in ("claims", "nuggets")]
     verdict = lambda text: values[int(fraction(text, *other, "verdict") * 3)]  # noqa: E731
     rows = [{"id": int(item), "reason": "by hash", "verdict": verdict(text)} for item, text in _items(items)]
     return {"verdicts": rows}
+
+
+def _nuggets(sections: dict[str, str], _: str) -> dict[str, Any]:
+    """All nuggets so far, and the first words of each text."""
+    so_far = [(int(number), text) for number, text in _items(sections["nuggets"])]
+    rows = [{"text": text, "merges": [number], "contexts": []} for number, text in so_far]
+    for number, text in _items(sections["contexts"]):
+        rows.append({"text": " ".join(text.split()[:6]), "merges": [], "contexts": [int(number)]})
+    return {"nuggets": rows[:30]}
 
 
 def _items(text: str) -> list[tuple[str, str]]:
@@ -120,7 +131,7 @@ def _sentences(sections: dict[str, str], _: str) -> dict[str, Any]:
 
 
 _REPLIES = {
-    "verdicts": _verdicts, "claims": _claims, "reason": _reason, "statements": _statements,
+    "verdicts": _verdicts, "nuggets": _nuggets, "claims": _claims, "reason": _reason, "statements": _statements,
     "questions": _questions, "sentences": _sentences, "facts": goldens.facts, "question": goldens.question,
     "standalone": goldens.checks, "answerable": goldens.derive, "answer": goldens.closed_book,
 }  # fmt: skip

@@ -10,6 +10,7 @@ from rankbeam.transforms.judge.steps.criterion import CriterionStep
 from rankbeam.transforms.judge.steps.embed import EmbedStep
 from rankbeam.transforms.judge.steps.grade import GradeStep
 from rankbeam.transforms.judge.steps.nugget_assign import NuggetAssignStep
+from rankbeam.transforms.judge.steps.nuggets import NuggetsStep, NuggetWeightStep
 from rankbeam.transforms.judge.steps.questions import QuestionsStep
 from rankbeam.transforms.judge.steps.sentences import SentencesStep
 from rankbeam.transforms.judge.steps.statements import StatementsStep
@@ -23,6 +24,8 @@ STEPS: tuple[JudgeStep, ...] = (
     GradeStep(),
     AnswerKindStep(),
     NuggetAssignStep(),
+    NuggetsStep(),
+    NuggetWeightStep(),
     StatementsStep(),
     QuestionsStep(),
     SentencesStep(),

@@ -1,0 +1,70 @@
+"""The command that collects nuggets for a collection that has none."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rankbeam.pipelines.cli.group import main
+from rankbeam.pipelines.local.interrupt import Interrupted, finish_calls, in_background
+from rankbeam.pipelines.local.messages import MISSED, leave, messages, warn
+
+if TYPE_CHECKING:
+    from rankbeam.pipelines.nuggets.make import Collected, Collection
+
+_MOST_NAMED = 3
+
+
+@main.command()
+@click.argument("experiment")
+@click.option("--output", metavar="DIR", help="Folder with the run, whatever output.path of the experiment is.")
+@click.option("--depth", type=click.IntRange(min=1), default=10, show_default=True,
+              help="Documents of each ranking whose judgements by people count.")  # fmt: skip
+@click.option("--plan", "only_plan", is_flag=True, help="Show calls, tokens and cost, and make no call.")
+@click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
+def nuggets(experiment: str, output: str | None, depth: int, only_plan: bool, run_id: str | None) -> None:
+    """Collect nuggets, facts that good answers need, from the contexts that a finished run of EXPERIMENT retrieved.
+
+    The contexts of all configurations are pooled; those count that people judged relevant, or that the judge grades 2
+    or 3 (metric ContextRelevance@k). The judge collects the nuggets and says which are vital. DIR/nuggets/answers.jsonl
+    is for people to review; `dataset: {answers: {path: …}}` reads it. A second run keeps rows that have nuggets, edited
+    or not, and adds what is missing.
+
+    \b
+    Examples:
+      rankbeam nuggets experiment.yaml --plan
+      rankbeam nuggets experiment.yaml
+    """
+    with messages():
+        from rankbeam.pipelines.experiment.load import load_experiment
+        from rankbeam.pipelines.nuggets.make import collection_of, forecast, forecast_text, refuse_above_budget
+        from rankbeam.pipelines.run.folders import prepared_folders
+
+        loaded = load_experiment(experiment, output)
+        with prepared_folders(loaded):
+            collection = collection_of(loaded, run_id, depth)
+            if only_plan:
+                click.echo(forecast_text(collection, forecast(collection)))
+                return
+            if loaded.max_cost is not None:
+                refuse_above_budget(loaded, forecast(collection), experiment)
+            collected = _collected(collection)
+        for warning in collected.warnings:
+            warn(warning)
+        click.echo(collected.as_text())
+        if collected.failures:
+            named = [f"{query_id} ({problem})" for query_id, problem in list(collected.failures.items())[:_MOST_NAMED]]
+            problem = f"{len(collected.failures):,} queries have no nuggets because a call failed: {', '.join(named)}"
+            leave(f"{problem}; the same command tries again", MISSED)
+
+
+def _collected(collection: "Collection") -> "Collected":
+    from rankbeam.pipelines.goldens.progress import CallsOfPools
+    from rankbeam.pipelines.local.progress import shown
+    from rankbeam.pipelines.nuggets.make import collect
+    from rankbeam.pipelines.run.options import pipeline_options
+
+    try:
+        with shown(CallsOfPools(0, 0, collection.experiment.pools, doing="collecting nuggets")):
+            return in_background(lambda: collect(collection, pipeline_options((), ())))
+    except KeyboardInterrupt:
+        raise Interrupted([], finish_calls(collection.experiment.ledger)) from None

@@ -1,0 +1,212 @@
+"""Collect the nuggets of a finished run: forecast, calls, and a file of reference answers that people review."""
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from rankbeam.pipelines.config.yaml_lines import load
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.goldens.stages import run_stage
+from rankbeam.pipelines.nuggets.pool import Pools, pools_of
+from rankbeam.pipelines.plan.counting import counted_tasks
+from rankbeam.pipelines.plan.models import ModelPlan, lines_of, model_plans, shown
+from rankbeam.pipelines.results.find import find_run
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.run.answers import judge_of, model_stage
+from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.formats import json_lines, sources, texts
+from rankbeam.transforms.clients.formats.references import read_references
+from rankbeam.transforms.clients.ledger import Ledger, Owner
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.judge.nuggets import STAGE, CollectNuggets, NuggetPool, PooledNuggets, as_reference
+from rankbeam.transforms.records.errors import InputError
+
+FOLDER, FILE = "nuggets", "answers.jsonl"
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Nuggets to collect.
+
+    Attributes:
+        experiment: its judge collects them.
+        run: finished run whose contexts are pooled.
+        path: the file to write.
+        pools: queries with relevant contexts.
+        references: the dataset's reference answers, by query.
+        finished: rows of the file that have nuggets already, by query.
+        todo: pools of queries whose nuggets are not known.
+    """
+
+    experiment: Experiment
+    run: Results
+    path: str
+    pools: Pools
+    references: Mapping[str, Row]
+    finished: Mapping[str, Row]
+    todo: tuple[NuggetPool, ...]
+
+    @property
+    def work(self) -> CollectNuggets:
+        """The work of one query."""
+        assert self.experiment.judging is not None  # noqa: S101  `collection_of` refuses others
+        return CollectNuggets(judge_of(self.experiment, self.experiment.judging))
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Result of collecting nuggets."""
+
+    path: str
+    queries: int
+    nuggets: int
+    finished: int
+    without: int
+    empty: int
+    dropped: int
+    failures: Mapping[str, str]
+    calls: int
+    hits: int
+    warnings: tuple[str, ...]
+
+    def as_text(self) -> str:
+        """For people."""
+        parts = [f"{self.path}: {self.nuggets:,} nuggets of {self.queries:,} queries"]
+        parts += [f"{self.finished:,} queries had nuggets already or are unanswerable"] if self.finished else []
+        parts += [f"{self.without:,} have no relevant context, and so no nuggets"] if self.without else []
+        parts += [f"for {self.empty:,} the contexts gave no nugget"] if self.empty else []
+        parts += [f"{self.dropped:,} nuggets were left out of full or newer lists"] if self.dropped else []
+        return "; ".join([*parts, f"{self.calls:,} calls, {self.hits:,} more from the ledger"])
+
+
+def collection_of(experiment: Experiment, run_id: str | None, depth: int) -> Collection:
+    """Check everything that can be checked before anything is paid."""
+    if experiment.judging is None:
+        raise InputError("names no judge; nuggets are collected by the model of `judge: {service: …}`")
+    if experiment.queries is None:
+        raise InputError("names no dataset.queries, so that nobody knows what the contexts should answer")
+    if is_table(experiment.output):
+        raise InputError("nuggets are collected from runs in folders only", path=experiment.output)
+    run = find_run(experiment.output, run_id, experiment.name)
+    target = files.join(experiment.output, FOLDER, FILE)
+    pools = pools_of(run, depth)
+    references = _references(experiment)
+    finished = {query_id: row for query_id, row in _rows_of(target).items() if row.get("nuggets")}
+    known = {*finished, *(query_id for query_id, row in references.items() if _is_done(row))}
+    todo = tuple(pool for pool in pools.pools if pool.query_id not in known)
+    return Collection(experiment, run, target, pools, references, finished, todo)
+
+
+def forecast(collection: Collection) -> list[ModelPlan]:
+    """The calls, tokens and cost of what is left to do; makes no call."""
+    work = collection.work
+    lookup = Ledger(collection.experiment.ledger).lookup()
+    lookup.refresh()
+    counted = counted_tasks(work, lambda: {pool.query_id: work.steps(pool) for pool in collection.todo}, lookup)
+    return model_plans(counted, collection.experiment)
+
+
+def forecast_text(collection: Collection, plans: Sequence[ModelPlan]) -> str:
+    """The forecast, for people."""
+    contexts = sum(len(pool.contexts) for pool in collection.todo)
+    head = f"{len(collection.todo):,} queries with {contexts:,} relevant contexts"
+    return "\n".join([head, *(line for plan in plans for line in lines_of(plan))] if plans else [head, "no calls"])
+
+
+def refuse_above_budget(experiment: Experiment, plans: Sequence[ModelPlan], path: str) -> None:
+    """Refuse calls whose lowest forecast is above `max_cost`."""
+    costs = [plan.cost for plan in plans if plan.cost is not None]
+    least, most = sum(cost[0] for cost in costs), sum(cost[1] for cost in costs)
+    if experiment.max_cost is not None and least > experiment.max_cost:
+        problem = f"is {experiment.max_cost:,.6g}, and the calls are planned to cost {shown((least, most), '{:,.4g}')}"
+        raise load(experiment.text, path).error(("max_cost",), f"{problem}: nothing was asked; raise it")
+
+
+def collect(collection: Collection, options: PipelineOptions) -> Collected:
+    """Collect nuggets and write the file; a query whose call failed is left for the next time."""
+    experiment, work = collection.experiment, collection.work
+    now = datetime.now(UTC)
+    name = f"{STAGE}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+    owner = Owner(name, now.isoformat(), experiment.wait_for_lease_s, experiment.leases_path)
+    folder = files.join(experiment.output, FOLDER, "work")
+    items = [(pool.query_id, pool) for pool in collection.todo]
+    stage = model_stage(experiment, STAGE, {STAGE: work})
+    results = run_stage(stage, Ledger(experiment.ledger, owner), items, folder, PooledNuggets, options)
+    files.delete(folder)
+    records = {record.query_id: record for record in results.records}
+    lacking = {pool.query_id: "no answer" for pool in collection.todo if pool.query_id not in records}
+    failures = lacking | {query_id: one.problem for query_id, one in records.items() if one.problem is not None}
+    _write(collection, records)
+    with_nuggets = [record for record in records.values() if record.nuggets]
+    return Collected(
+        collection.path,
+        len(with_nuggets),
+        sum(len(record.nuggets) for record in with_nuggets),
+        len(collection.pools.pools) - len(collection.todo),
+        len(collection.pools.without),
+        sum(record.problem is None and not record.nuggets for record in records.values()),
+        sum(record.dropped for record in records.values()),
+        failures,
+        sum(use.calls for use in results.usage),
+        sum(use.ledger_hits for use in results.usage),
+        tuple(results.warnings),
+    )
+
+
+def _write(collection: Collection, records: Mapping[str, PooledNuggets]) -> None:
+    """Write the dataset's reference answers with the nuggets; rows that had nuggets stay as people left them."""
+    new = {
+        pool.query_id: as_reference(pool, records[pool.query_id], collection.pools.doc_ids[pool.query_id])
+        for pool in collection.todo
+        if pool.query_id in records and records[pool.query_id].nuggets
+    }
+    rows = []
+    for query_id in sorted({*collection.references, *collection.finished, *new}):
+        row = {"query_id": query_id, **collection.references.get(query_id, {}), **new.get(query_id, {})}
+        rows.append(collection.finished.get(query_id, row))
+    files.make_folder(files.parent(collection.path))
+    content = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    files.write(collection.path, content.encode("utf-8", "replace"))
+
+
+def _references(experiment: Experiment) -> dict[str, Row]:
+    """The dataset's reference answers by query, without what they lack."""
+    if experiment.references is None:
+        return {}
+    if experiment.references.path is None:
+        name = experiment.references.attribute
+        entries = (
+            entry for part in sources.expand(experiment.queries or "") for entry in texts.read_entries(part, "queries")
+        )
+        return {
+            entry.id: {"answer": entry.attributes[name]} for entry in entries if entry.attributes.get(name, "").strip()
+        }
+    rows = (
+        row
+        for part in sources.expand(experiment.references.path)
+        for batch in read_references(part)
+        for row in batch.to_pylist()
+    )
+    return {
+        row["query_id"]: {key: value for key, value in row["reference"].items() if value is not None} for row in rows
+    }
+
+
+def _is_done(reference: Row) -> bool:
+    return bool(reference.get("nuggets")) or reference.get("answerable") is False
+
+
+def _rows_of(path: str) -> dict[str, Row]:
+    """The rows of a file that was written before, checked as `dataset.answers` is; none if there is no such file."""
+    if not files.exists(path):
+        return {}
+    for _ in read_references(path):
+        pass
+    rows = (json_lines.parsed(path, line, text) for line, text in json_lines.numbered(path))
+    return {str(row["query_id"]): row for row in rows}

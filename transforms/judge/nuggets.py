@@ -1,0 +1,185 @@
+"""The work of one query: collect nuggets from the contexts of all configurations, window by window, and weigh them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankbeam.transforms.judge.judge import Judge, JudgeReply
+from rankbeam.transforms.judge.rehearsal import rehearsed
+from rankbeam.transforms.judge.steps.nuggets import DraftNugget, NuggetsStep, NuggetWeightStep, Weight
+from rankbeam.transforms.kernels.wording import words
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.reply import Reply
+
+STAGE = "nuggets"
+Words = tuple[str, ...]
+
+_AT_ONCE = 10
+"""Contexts, or nuggets to weigh, that the model sees at once."""
+_MOST_CHARACTERS = 40_000
+"""The most characters of the contexts of one call, about 10,000 tokens."""
+
+
+@dataclass(frozen=True)
+class NuggetPool:
+    """A query with the relevant contexts of all configurations, in an order that says nothing about configurations."""
+
+    query_id: str
+    query: str
+    contexts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PooledNugget:
+    """A fact, its weight, and the positions of the contexts that say it."""
+
+    text: str
+    vital: bool
+    contexts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PooledNuggets:
+    """The nuggets of a query; `dropped` of them were left out of the list again, `problem` says why there are none."""
+
+    query_id: str
+    nuggets: tuple[PooledNugget, ...] = ()
+    dropped: int = 0
+    problem: str | None = None
+    model_version: str | None = None
+
+
+@dataclass(frozen=True)
+class CollectNuggets:
+    """Collect and weigh nuggets; a `Work` whose items are `NuggetPool`s."""
+
+    judge: Judge
+
+    @property
+    def stage(self) -> str:
+        """The name of the stage."""
+        return STAGE
+
+    @property
+    def services(self) -> Sequence[str]:
+        """The model that is called."""
+        return [self.judge.model.name]
+
+    def steps(self, item: NuggetPool) -> Steps[PooledNuggets]:
+        """Update the list with each window of contexts, then weigh all nuggets; one failed call leaves none."""
+        drafts: tuple[DraftNugget, ...] = ()  # with positions of contexts in the pool
+        dropped, version = 0, None
+        for window in windows(item.contexts):
+            so_far = {str(number): draft.text for number, draft in enumerate(drafts)}
+            texts = {str(number): text for number, (_, text) in enumerate(window)}
+            (outcome,) = yield [self._call(NuggetsStep.name, item, nuggets=so_far, contexts=texts)]
+            if isinstance(outcome, CallError):
+                return _failed(item, outcome)
+            dropped += len(left_out(drafts, outcome.value))
+            drafts = updated(drafts, outcome.value, [position for position, _ in window])
+            version = outcome.model_version
+        parts = [drafts[start : start + _AT_ONCE] for start in range(0, len(drafts), _AT_ONCE)]
+        outcomes = yield [self._call(NuggetWeightStep.name, item, nuggets=_numbered(part)) for part in parts]
+        if (error := next((one for one in outcomes if isinstance(one, CallError)), None)) is not None:
+            return _failed(item, error)
+        weights = [reasoned.verdict for outcome in outcomes for reasoned in outcome.value]
+        weighed = zip(drafts, weights, strict=True)
+        nuggets = (PooledNugget(draft.text, weight is Weight.VITAL, draft.contexts) for draft, weight in weighed)
+        return PooledNuggets(item.query_id, tuple(nuggets), dropped, model_version=version)
+
+    def read(self, call: Call, reply: Reply) -> JudgeReply:
+        """The model's reply."""
+        return self.judge.read(call, reply)
+
+    def calls(self, item: NuggetPool) -> range:
+        """The range of an item's calls: the minimum, and the maximum plus one."""
+        ends = sorted(rehearsed(self.steps(item), claims) for claims in (0, 1))
+        return range(ends[0], ends[1] + 2 + 1)  # thirty nuggets are weighed in three calls
+
+    def _call(self, step: str, item: NuggetPool, **values: Mapping[str, str]) -> Call:
+        template = self.judge.templates[step]
+        prompt = template.prompt(
+            {"query": item.query, **values}, max_output_tokens=self.judge.max_output_tokens, sample=0
+        )
+        return self.judge.model.call(prompt)
+
+
+def windows(contexts: Sequence[str]) -> Iterator[list[tuple[int, str]]]:
+    """Contexts with their positions, at most ten and about 10,000 tokens at once; a longer one comes in parts.
+
+    >>> [[position for position, _ in window] for window in windows(["a"] * 11 + ["b" * 50_000])]
+    [[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [10], [11], [11]]
+    """
+    window: list[tuple[int, str]] = []
+    for position, context in enumerate(contexts):
+        for start in range(0, len(context), _MOST_CHARACTERS):
+            part = context[start : start + _MOST_CHARACTERS]
+            size = sum(len(text) for _, text in window) + len(part)
+            if len(window) == _AT_ONCE or (window and size > _MOST_CHARACTERS):
+                yield window
+                window = []
+            window.append((position, part))
+    if window:
+        yield window
+
+
+def updated(
+    before: Sequence[DraftNugget], reply: Sequence[DraftNugget], positions: Sequence[int]
+) -> tuple[DraftNugget, ...]:
+    """The updated list: nuggets of equal words are one, and each has all contexts that say it.
+
+    Args:
+        before: the list so far, with positions of contexts in the pool.
+        reply: the model's list, with numbers of nuggets so far and of contexts in the window.
+        positions: for each context of the window, its position in the pool.
+    """
+    contexts: dict[Words, set[int]] = {}
+    texts: dict[Words, str] = {}
+    for draft in reply:
+        mine = contexts.setdefault(_words(draft), set())
+        texts.setdefault(_words(draft), draft.text)
+        mine.update(positions[number] for number in draft.contexts)
+        mine.update(position for number in draft.merges for position in before[number].contexts)
+    for draft in before:
+        if _words(draft) in contexts:
+            contexts[_words(draft)].update(draft.contexts)
+    return tuple(DraftNugget(text, (), tuple(sorted(contexts[key]))) for key, text in texts.items())
+
+
+def left_out(before: Sequence[DraftNugget], reply: Sequence[DraftNugget]) -> list[DraftNugget]:
+    """The nuggets so far that the model's list neither merges nor repeats."""
+    merged = {number for draft in reply for number in draft.merges}
+    repeated = {_words(draft) for draft in reply}
+    return [draft for number, draft in enumerate(before) if number not in merged and _words(draft) not in repeated]
+
+
+def _words(draft: DraftNugget) -> Words:
+    return tuple(words(draft.text)) or (draft.text,)
+
+
+def _numbered(drafts: Sequence[DraftNugget]) -> dict[str, str]:
+    return {str(number): draft.text for number, draft in enumerate(drafts)}
+
+
+def _failed(item: NuggetPool, error: CallError) -> PooledNuggets:
+    return PooledNuggets(item.query_id, problem=f"{error.kind}: {error.message}")
+
+
+def as_reference(pool: NuggetPool, pooled: PooledNuggets, doc_ids: Sequence[Sequence[str]]) -> dict[str, Any]:
+    """The nuggets as `dataset.answers` reads them, with the documents that say each, for people who review them.
+
+    Args:
+        pool: the query.
+        pooled: its nuggets.
+        doc_ids: for each context of the pool, its documents.
+    """
+    return {
+        "nuggets": [{"text": nugget.text, "vital": nugget.vital} for nugget in pooled.nuggets],
+        "query": pool.query,
+        "evidence": {
+            nugget.text: sorted({doc_id for position in nugget.contexts for doc_id in doc_ids[position]})
+            for nugget in pooled.nuggets
+        },
+    }
