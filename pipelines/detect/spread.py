@@ -102,7 +102,7 @@ def _more_noise(metric: str, experiment: Experiment, run: Results) -> float:
     within = max((row["within_sd"] or 0.0 for row in run.judge_quality if row["step"] in steps), default=0.0)
     if not within or experiment.judging is None:
         return 0.0
-    observed = run.given.value["judge"].get("samples", 1)
+    observed = run.judge_settings.get("samples", 1)
     return max(0.0, with_samples(0.0, within**2, observed, experiment.judging.samples))
 
 

@@ -10,7 +10,9 @@ from rankbeam.pipelines.experiment.file.services import Services
 from rankbeam.pipelines.experiment.needs import AnyMetric
 from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
+from rankbeam.transforms.judge.agreement import JUDGES, PEOPLE
+from rankbeam.transforms.judge.metrics import NAME_OF_A_SERVICE, JudgedMetric, parse_all
+from rankbeam.transforms.judge.panel import MAJORITY
 from rankbeam.transforms.judge.templates import VERSIONS, templates
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.generation import Judging
@@ -25,7 +27,7 @@ def judging_of(
     located: Located, model: JudgeModel | None, services: Services, folder: str, problems: list[InputError]
 ) -> Judging | None:
     """Settings of the judge; None without a judge."""
-    if model is None or not model.service:  # a judge without a valid name of a service is reported
+    if model is None or not model.services:  # a judge without a valid name of a service is reported
         return None
     is_version = model.prompts is None or model.prompts in VERSIONS
     prompts = model.prompts if is_version else files.below(folder, model.prompts or "")
@@ -47,8 +49,10 @@ def judging_of(
             problems.append(located.error(("judge", "labels"), str(error)))
     for place, name in _named(model):
         problems += services.unknown(located, ("judge", *place), name)
+    problems += (located.error(("judge", "service"), problem) for problem in _no_panel(model.services, services))
     return Judging(
-        service=model.service,
+        service=model.services[0],
+        others=model.services[1:],
         embeddings=model.embeddings,
         samples=model.samples,
         repeat_share=model.repeat_share,
@@ -78,15 +82,57 @@ def with_criterion(metric: AnyMetric, criteria: Mapping[str, Criterion]) -> AnyM
     return bound
 
 
-def shown(metric: JudgedMetric, judging: Judging | None, services: Services) -> JudgedMetric:
-    """The metric with the name of its judge or embedding model, if that is not a language model."""
-    if judging is None:
-        return metric
-    judge, embedder = (services.valid.get(name or "") for name in (judging.service, judging.embeddings))
-    return metric.shown(
-        judge=judge.kind if judge is not None and judge.parameters.offline else None,
-        embeddings=embedder.kind if embedder is not None and embedder.parameters.offline else None,
-    )
+def _no_panel(names: Sequence[str], services: Services) -> Iterator[str]:
+    """Reasons why services cannot judge together."""
+    if len(names) < 2:
+        return
+    for name in dict.fromkeys(names):
+        if not NAME_OF_A_SERVICE.fullmatch(name) or name in (MAJORITY, PEOPLE, JUDGES):
+            yield f"{name!r} cannot be a part of the names of metrics and judges; rename the service"
+    known = [services.valid[name].decisive() for name in names if name in services.valid]
+    if any(known.count(one) > 1 for one in known):
+        yield "names one model twice, whose votes would be equal; keep one, or change its parameters"
+
+
+def by_judges(
+    metrics: Mapping[AnyMetric, int], located: Located, judging: Judging | None, services: Services
+) -> tuple[dict[AnyMetric, int], list[InputError]]:
+    """Every metric as the judges compute it, with the position that it has first, and the problems of the others."""
+    result: dict[AnyMetric, int] = {}
+    problems = []
+    for metric, position in metrics.items():
+        if isinstance(metric, JudgedMetric) and judging is not None:
+            voices = list(_by_judges(metric, judging, services))
+            if not voices:
+                hint = did_you_mean(metric.judge or "", judging.services)
+                problems.append(located.error(("metrics", position), f"{metric}: no judge has that name; {hint}"))
+            for voice in voices:
+                result.setdefault(voice, position)
+        else:
+            result.setdefault(metric, position)
+    return result, problems
+
+
+def _by_judges(metric: JudgedMetric, judging: Judging, services: Services) -> Iterator[JudgedMetric]:
+    """The metric by the majority and each judge, or with the names of its offline models."""
+    embedder = services.valid.get(judging.embeddings or "")
+    embeddings = embedder.kind if embedder is not None and embedder.parameters.offline else None
+    judge = services.valid.get(judging.service)
+    metric = metric.shown(embeddings=embeddings)
+    if not judging.others:
+        kind = judge.kind if judge is not None and judge.parameters.offline else None
+        if metric.judge in (None, kind, judging.service):
+            yield metric.shown(judge=kind)
+    elif not metric.is_judged:
+        yield metric
+    elif metric.judge is not None:
+        if metric.judge in (judging.services if metric.votes else judging.services[:1]):
+            yield metric
+    elif not metric.votes:
+        yield metric.shown(judge=judging.service)
+    else:
+        yield metric
+        yield from (metric.shown(judge=name) for name in judging.services)
 
 
 def with_judged(
@@ -113,12 +159,15 @@ def called_services(configurations: Sequence[Configuration], judging: Judging | 
     }
     if judging is None:
         return frozenset(answer)
-    return frozenset(filter(None, {*answer, judging.service, judging.embeddings}))
+    return frozenset(filter(None, {*answer, *judging.services, judging.embeddings}))
 
 
 def _named(model: JudgeModel) -> Iterator[tuple[Place, str]]:
     """Every name of a service, with its place below `judge:`."""
-    yield ("service",), model.service
+    if isinstance(model.service, str):
+        yield ("service",), model.service
+    else:
+        yield from ((("service", number), name) for number, name in enumerate(model.services))
     if model.embeddings is not None:
         yield ("embeddings",), model.embeddings
 
@@ -129,7 +178,7 @@ def race_of(
     """Rules of the experiment's race; None without a race, or after reporting an invalid one."""
     if model.race is None or model.race.metric is None:
         return None
-    names = {str(_plain(metric)): str(metric) for metric in metrics}
+    names = {str(_plain(metric)): str(metric) for metric in reversed(list(metrics))}  # the majority before its judges
     try:
         name = spelled(model.race.metric, criteria_in(names))
         wanted = [str(_plain(metric)) for metric in parse_all([name])]

@@ -30,10 +30,10 @@ from rankbeam.pipelines.experiment.grid import configurations
 from rankbeam.pipelines.experiment.grid.components import ANSWERS, RERANK, REWRITE, Retrieving
 from rankbeam.pipelines.experiment.grid.grid import GridContext
 from rankbeam.pipelines.experiment.judging import (
+    by_judges,
     called_services,
     judging_of,
     race_of,
-    shown,
     with_criterion,
     with_judged,
 )
@@ -97,10 +97,8 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     context = GridContext(located, services, Templates(folder), corpora, labels_of(located.value.get("grid")))
     expanded = configurations.expand(context, entries, model.grid, dialects, model.dataset.unit, problems)
     judging = judging_of(located, model.judge, services, folder, problems)
-    metrics = {
-        metric if isinstance(metric, Metric) else shown(metric, judging, services): position
-        for metric, position in metrics.items()
-    }
+    metrics, unknown_judges = by_judges(metrics, located, judging, services)
+    problems += unknown_judges
     judged = tuple(metric for metric in metrics if not isinstance(metric, Metric))
     embedders = {cell.retriever.embedder.name for cell in expanded.cells if cell.retriever.embedder is not None}
     rerankers = [source.reranker for source in expanded.sources if source.reranker is not None]

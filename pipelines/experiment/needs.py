@@ -85,7 +85,7 @@ def _of_judged(model: ExperimentModel, metric: JudgedMetric, answering: bool) ->
     needs, answers = metric.definition.needs, model.dataset.answers
     if not metric.definition.steps:
         pass  # a formula of texts alone
-    elif model.judge is None or not model.judge.service:
+    elif model.judge is None or not model.judge.services:
         yield "is judged; name the model that judges: judge: {service: NAME}"
     elif Need.EMBEDDINGS in needs and model.judge.embeddings is None:
         yield "compares embeddings; name the model that makes them: judge: {service: NAME, embeddings: NAME}"

@@ -258,7 +258,7 @@ def above_window(
     longest = [(answer.service, answer.max_output_tokens, "generate") for answer in answers]
     longest += [(name, tokens, stage) for stage, services in stages.items() for name, tokens in services.items()]
     if judging is not None:
-        longest.append((judging.service, judging.max_output_tokens, "judge"))
+        longest += [(service, judging.max_output_tokens, "judge") for service in judging.services]
     by_pool = {
         pools.services[service]: (tokens, key)
         for service, tokens, key in sorted(longest, key=_tokens)

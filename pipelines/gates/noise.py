@@ -16,10 +16,12 @@ def noise_warnings(run: Results, gates: Sequence[Gate], confidence: float) -> It
     Two means over N queries, each judged k times with a standard deviation s within an item, differ by up to
     z · s · sqrt(2 / (N · k)). It is an upper bound: configurations share verdicts, and values average several.
     """
-    spread = {row["step"]: row["within_sd"] for row in run.judge_quality if row["within_sd"]}
-    if not spread:
+    spread: dict[str, float] = {}
+    for of_step in run.judge_quality:
+        spread[of_step["step"]] = max(spread.get(of_step["step"], 0.0), of_step["within_sd"] or 0.0)
+    if not any(spread.values()):
         return
-    samples = run.given.value["judge"].get("samples", 1)
+    samples = run.judge_settings.get("samples", 1)
     z = NormalDist().inv_cdf(0.5 + confidence / 2.0)
     for metric in dict.fromkeys(gate.metric for gate in gates if gate.metric):
         slices = {name for gate in gates if gate.metric == metric for name in slices_matching(gate.slice, run.slices)}

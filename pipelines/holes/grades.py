@@ -95,11 +95,15 @@ def judge_grades(run: Results) -> JudgeGrades:
     """The grades of the run's judge, if there are any; of several samples the median, and of two medians the lower."""
     drawn: defaultdict[Pair, list[int]] = defaultdict(list)
     judge: dict[str, str | None] = {}
+    judges: dict[str, None] = {}
     for row in _rows(run, "verdicts", _VERDICTS):
         is_value = row["step"] == _STEP and not row["is_sentinel"] and not row["is_repeat"]
         if is_value and row["grade"] is not None:
             drawn[row["query_id"], row["right_hash"]].append(row["grade"])
             judge = {name: row[name] for name in ("judge", "model_version", "prompt_hash")}
+            judges[row["judge"]] = None
+    if len(judges) > 1:
+        judge = {**judge, "judge": f"median of {', '.join(sorted(judges))}", "model_version": None}
     by_text = {place: sorted(grades)[(len(grades) - 1) // 2] for place, grades in drawn.items()}
     return JudgeGrades(by_text, _documents(run, by_text) if by_text else {}, judge)
 

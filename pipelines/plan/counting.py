@@ -176,8 +176,7 @@ def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unkno
 def _most_tokens(work: EvaluateAnswers) -> Callable[[Call], int]:
     """Function that returns the most tokens that a call may use."""
     models = {answerer.model.name: answerer.model for answerer in work.answering.values()}
-    if work.judge is not None:
-        models |= {model.name: model for model in (work.judge.model, work.judge.embedder) if model is not None}
+    models |= {model.name: model for judge in work.judges for model in judge.models}
     return lambda call: models[call.service].parameters.most_tokens(call.payload).total
 
 

@@ -158,7 +158,7 @@ def _count_calls(tasks: beam.PCollection, stage: Stage, experiment: Experiment, 
         tasks
         | f"CountModels_{stage.name}" >> beam.ParDo(CountTextsFn(stage, experiment.ledger, {*experiment.services}))
         | f"Together_{stage.name}" >> beam.combiners.ToList()
-        | f"Join_{stage.name}" >> beam.Map(join_counts, None, "", file)
+        | f"Join_{stage.name}" >> beam.Map(join_counts, (), "", file)
     )
 
 
@@ -239,15 +239,16 @@ class RehearseFn(beam.DoFn):
         yield counted(self._work, items_in(element[1]), self._lookup, self._unknown)
 
 
-def join_counts(parts: list[CallCounts], ask: AskKnown | None, ledger: str, file: str) -> None:
+def join_counts(parts: list[CallCounts], asks: tuple[AskKnown, ...], ledger: str, file: str) -> None:
     """Write the sum of counts into a file for `read_counted`."""
     total = CallCounts()
     for part in parts:
         total.join(part)
-    if ask is not None and ask.items():
+    if asks:
         lookup = Ledger(ledger).lookup()
         lookup.refresh()
-        add_known(total, ask, lookup)
+        for ask in asks:
+            add_known(total, ask, lookup)
     Path(file).write_bytes(pickle.dumps(total))
 
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from rankbeam.pipelines.report.rankings import Wanted, cut
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.records.errors import InputError
 
 MOST_LETTERS_OF_AN_ANSWER, MOST_CLAIMS = 4_000, 40
@@ -23,6 +24,8 @@ _CLAIM_COLUMNS = ("query_id", "text_hash", "position", "sample", "text", "quote_
 _VERDICT_COLUMNS = (
     "query_id", "step", "items_hash", "right_hash", "position", "sample", "verdict", "grade", "reason", "is_sentinel",
 )  # fmt: skip
+
+_QUESTION = ("step", "query_id", "items_hash", "right_hash", "position")
 
 Row = dict[str, Any]
 
@@ -62,18 +65,30 @@ class _Judged:
                 claims[row["query_id"], row["text_hash"]].append(row)
         support: defaultdict[tuple[str, str | None, str], dict[int, Row]] = defaultdict(dict)
         whole: dict[tuple[str, str, str], Row] = {}
+        votes: defaultdict[tuple[Any, ...], list[Row]] = defaultdict(list)
         for row in _rows(results, "verdicts", _VERDICT_COLUMNS, ids):
             if row["sample"] == 0 and not row["is_sentinel"]:
-                if row["step"] == "support":
-                    support[row["query_id"], row["items_hash"], row["right_hash"]][row["position"]] = row
-                else:
-                    whole[row["step"], row["query_id"], row["right_hash"]] = row
+                votes[tuple(row[name] for name in _QUESTION)].append(row)
+        for row in map(_median, votes.values()):
+            if row["step"] == "support":
+                support[row["query_id"], row["items_hash"], row["right_hash"]][row["position"]] = row
+            else:
+                whole[row["step"], row["query_id"], row["right_hash"]] = row
         return cls({key: sorted(rows, key=lambda row: row["position"]) for key, rows in claims.items()}, support, whole)
 
     def of_claim(self, claim: Row, evidence: str | None) -> Row | None:
         """The verdict of a text on a claim; None if it was not asked."""
         key = claim["query_id"], claim["items_hash"], evidence or ""
         return self.support.get(key, {}).get(claim["position"])
+
+
+def _median(rows: list[Row]) -> Row:
+    """The verdict of the only judge, or the lower median of the verdicts of several."""
+    scale = step_named(rows[0]["step"]).scale if len(rows) > 1 else ()
+    if not scale:
+        return rows[-1]
+    names = [row["verdict"] or str(row["grade"]) for row in rows]
+    return sorted(rows, key=lambda row: scale.index(names[rows.index(row)]))[(len(rows) - 1) // 2]
 
 
 @dataclass

@@ -172,6 +172,12 @@ class Results:
         return sorted(rows, key=lambda row: row["step"])
 
     @property
+    def judge_settings(self) -> Mapping[str, Any]:
+        """`judge:` of the experiment; a list of services alone sets nothing else."""
+        settings = self.given.value["judge"]
+        return settings if isinstance(settings, Mapping) else {}
+
+    @property
     def sentinel_accuracy(self) -> float | None:
         """The share of known items that the judge got right, in the step where that is lowest, if any."""
         shares = (row["sentinel_accuracy"] for row in self.judge_quality)
@@ -180,7 +186,7 @@ class Results:
     def mixed_versions(self) -> str:
         """That several versions of the judge judged, for people; "" where one did, or the experiment allows several."""
         mixture = mixed_versions(self.judge_quality)
-        is_strict = bool(mixture) and self.given.value["judge"].get("strict_version", False)
+        is_strict = bool(mixture) and self.judge_settings.get("strict_version", False)
         return f"{mixture} (judge.strict_version)" if is_strict else ""
 
     def leaderboard(self) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """The branch of a pipeline in which models answer from what was retrieved, and a judge judges."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,15 +18,17 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.agreement import AgreementRows, agreement_table
 from rankbeam.transforms.judge.answering import Answering
-from rankbeam.transforms.judge.ask_known import KNOWN, AskKnown, known_steps
+from rankbeam.transforms.judge.ask_known import AskKnown, known_steps
 from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, given_answers, tasks_of, unevaluated
 from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.measure import Measured, MeasureJudge, PlanKnown
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.panel import MAJORITY
 from rankbeam.transforms.judge.quality_rows import QualityRows
 from rankbeam.transforms.judge.quality_warnings import self_preference
 from rankbeam.transforms.judge.rows import Answerer, Rows
+from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.criterion import CriterionStep, template_of
 from rankbeam.transforms.judge.templates import templates
 from rankbeam.transforms.judge.work import STAGE, EvaluateAnswers
@@ -71,13 +73,13 @@ def answers_of(
     items = parts | "GatherContexts" >> gather
     if not work.services:
         return _as_given(experiment, work, items, tuple(counts))
-    ask = known_of(experiment, work, execution.started_at)
+    asks = known_of(experiment, work, execution.started_at)
     owner = owner_of(experiment, execution)
-    stage = answer_stage(experiment, work, ask)
+    stage = answer_stage(experiment, work, asks)
     call = CallServices(stage, Ledger(experiment.ledger, owner), dataset.summary, earlier)
     tasks = items | "PlanAnswers" >> beam.FlatMap(tasks_of, tuple(counts))
-    if ask is not None:
-        tasks = (tasks, items | "PlanKnown" >> PlanKnown(ask)) | "EveryTask" >> beam.Flatten()
+    if asks:
+        tasks = (tasks, items | "PlanKnown" >> PlanKnown(asks)) | "EveryTask" >> beam.Flatten()
     called: Called = tasks | "CallModels" >> call
     rows = rows_of(experiment, work)
     collected = called.answers | "CollectEvaluated" >> CollectEvaluated(rows)
@@ -87,14 +89,15 @@ def answers_of(
     warnings = called.warnings
     if work.judge is not None:
         is_strict = experiment.judging is not None and experiment.judging.strict_version
-        measure = MeasureJudge(quality_rows_of(experiment, work.judge), ask, Ledger(experiment.ledger), is_strict)
+        measure = MeasureJudge(quality_rows_of(experiment, work), asks, Ledger(experiment.ledger), is_strict)
         measured: Measured = called.answers | "MeasureJudge" >> measure
         tables["judge_quality"] = [measured.rows]
-        if work.labels.rows:
-            labelled = called.answers | "LabelledVerdicts" >> beam.FlatMap(lambda answer: answer.value.labelled)
+        if work.labels.rows or work.others:
+            labelled = called.answers | "LabelledVerdicts" >> beam.FlatMap(
+                lambda answer: (*answer.value.labelled, *answer.value.votes)
+            )
             together = labelled | "TogetherVerdicts" >> beam.combiners.ToList()
-            statistics = experiment.evaluation.statistics
-            agreement = AgreementRows(work.labels, work.judge.model.label, statistics.confidence, statistics.seed)
+            agreement = agreement_rows_of(experiment, work)
             tables["agreement"] = [together | "AgreementRows" >> beam.Map(agreement_table, agreement)]
         known = items.pipeline | "FamilyWarnings" >> beam.Create(list(family_warnings(experiment, work)))
         warnings = (warnings, measured.warnings, known) | "WarningsOfModels" >> beam.Flatten()
@@ -130,9 +133,14 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
     if judging is None or not any(metric.definition.steps for metric in experiment.judged):
         return EvaluateAnswers(answering, None, metrics)
     asking = judge_of(experiment, judging)
+    others = tuple(
+        Judge(_model(experiment.services[name]), asking.templates, max_output_tokens=judging.max_output_tokens)
+        for name in judging.others
+    )
     labels = NO_LABELS if judging.labels is None else read_labels(judging.labels)
     baseline = experiment.evaluation.baseline
-    return EvaluateAnswers(answering, asking, metrics, judging.samples, judging.repeat_share, labels, baseline)
+    samples, share = judging.samples, judging.repeat_share
+    return EvaluateAnswers(answering, asking, metrics, samples, share, labels, baseline, others)
 
 
 def judge_of(experiment: Experiment, judging: Judging) -> Judge:
@@ -171,30 +179,48 @@ def _deepest(metrics: tuple[JudgedMetric, ...]) -> int | None:
     return None if None in cutoffs else max(cutoff or 0 for cutoff in cutoffs)
 
 
-def known_of(experiment: Experiment, work: EvaluateAnswers, began: datetime) -> AskKnown | None:
-    """Stage that asks the judge known items; None for an offline judge, whose verdicts never change."""
-    if work.judge is None or work.judge.model.parameters.offline is not None:
-        return None
-    return AskKnown(work.judge, began, known_steps(experiment.judged))
+def known_of(experiment: Experiment, work: EvaluateAnswers, began: datetime) -> tuple[AskKnown, ...]:
+    """The works that ask judges known items; none for offline judges, whose verdicts never change."""
+    steps = known_steps(experiment.judged)
+    verdicts = tuple(step for step in steps if step_named(step).judges)
+    return tuple(
+        AskKnown(judge, began, verdicts if place else steps, is_further=place > 0)
+        for place, judge in enumerate(work.judges)
+        if judge.model.parameters.offline is None and (verdicts if place else steps)
+    )
 
 
 def family_warnings(experiment: Experiment, work: EvaluateAnswers) -> Iterator[str]:
     """That a model judges answers of its own family."""
-    if work.judge is not None:
-        names = [configuration.name for configuration in experiment.evaluation.configurations]
-        answering = {names[position]: answerer.model for position, answerer in work.answering.items()}
-        yield from self_preference(work.judge.model, answering)
+    names = [configuration.name for configuration in experiment.evaluation.configurations]
+    answering = {names[position]: answerer.model for position, answerer in work.answering.items()}
+    yield from self_preference([judge.model for judge in work.judges], answering)
+    for judge in work.others and work.judges:
+        if (offline := judge.model.parameters.offline) is not None:
+            yield f"judge={judge.model.name}: {offline}; its verdicts count in every majority"
 
 
-def quality_rows_of(experiment: Experiment, judge: Judge) -> QualityRows:
-    """Rows about the quality of the judge."""
-    prices = experiment.pools[experiment.services[judge.model.name].pool or ""].prices
-    return QualityRows(judge.model, judge.templates, prices, experiment.evaluation.statistics.confidence)
+def quality_rows_of(experiment: Experiment, work: EvaluateAnswers) -> QualityRows:
+    """Rows about the quality of the judges."""
+    prices = {
+        judge.model.name: experiment.pools[experiment.services[judge.model.name].pool or ""].prices
+        for judge in work.judges
+    }
+    confidence = experiment.evaluation.statistics.confidence
+    return QualityRows(work.panel.names, work.templates, prices, confidence)
 
 
-def answer_stage(experiment: Experiment, work: EvaluateAnswers, ask: AskKnown | None = None) -> Stage:
+def agreement_rows_of(experiment: Experiment, work: EvaluateAnswers) -> AgreementRows:
+    """Rows about the agreement of judges with people and with each other."""
+    judges: dict[str | None, str] = dict(work.panel.names.items())
+    judges |= {None: MAJORITY} if work.others else {}
+    statistics = experiment.evaluation.statistics
+    return AgreementRows(work.labels, judges, work.panel.levels, statistics.confidence, statistics.seed)
+
+
+def answer_stage(experiment: Experiment, work: EvaluateAnswers, asks: Iterable[AskKnown] = ()) -> Stage:
     """The stage of answering and judging: its services and budgets."""
-    return model_stage(experiment, STAGE, {WORK: work} if ask is None else {WORK: work, KNOWN: ask})
+    return model_stage(experiment, STAGE, {WORK: work, **{ask.work: ask for ask in asks}})
 
 
 def model_stage(experiment: Experiment, name: str, works: Mapping[str, Work[Any]]) -> Stage:
@@ -226,9 +252,7 @@ def rows_of(experiment: Experiment, work: EvaluateAnswers) -> Rows:
         for position, configuration in enumerate(experiment.evaluation.configurations)
         if configuration.source in experiment.applications
     }
-    asking = work.judge
-    judge, prompts = (None, {}) if asking is None else (asking.model, dict(asking.templates))
-    return Rows(experiment.evaluation.configurations, answerers, judge, prompts)
+    return Rows(experiment.evaluation.configurations, answerers, work.panel.names, dict(work.templates))
 
 
 def _model(service: Service) -> Model:

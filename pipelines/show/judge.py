@@ -1,15 +1,19 @@
-"""One line about the judge of a run."""
+"""One line about each judge of a run."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.judge.quality_warnings import by_judge
 
 
 def judge_line(results: Results) -> str:
     """Who judged, how far it agrees with itself, and how many known items it got right; "" where nothing was judged."""
-    rows = results.judge_quality
-    if not rows:
-        return ""
+    return "\n".join(_line(rows) for rows in by_judge(results.judge_quality).values())
+
+
+def _line(rows: Sequence[Mapping[str, Any]]) -> str:
     versions: Counter[str] = Counter()
     for row in rows:
         versions.update({version["model_version"]: version["judgements"] for version in row["model_versions"]})

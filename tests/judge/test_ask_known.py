@@ -78,7 +78,7 @@ def test_what_is_said_to_a_known_item_is_one_verdict_beside_the_right_one(item: 
     next(steps)
     with pytest.raises(StopIteration) as ended:
         steps.send([JudgeReply(step_named(item.step).read(item.values, right_answer(item)), "v7")])
-    (row,) = Rows((), {}, ask.judge.model, ask.judge.templates).verdicts(ended.value.value)
+    (row,) = Rows((), {}, {}, ask.judge.templates).verdicts(ended.value.value)
     verdict = row["verdict"] if row["grade"] is None or item.step == "answer_kind" else str(row["grade"])
     assert (row["item_id"], row["is_sentinel"]) == (item.id, True)
     assert (verdict, row["human_verdict"]) == (item.expected, item.expected)
@@ -158,4 +158,4 @@ def test_an_offline_judge_is_asked_nothing_known(tmp_path: Path, monkeypatch: py
         path.write_text(yaml.safe_dump({"name": "test", "output": {"path": "out"}, **experiment}), encoding="utf-8")
         loaded = load_experiment(str(path))
         ask = known_of(loaded, work_of(loaded), MONDAY)
-        assert (ask is not None) == is_asked
+        assert bool(ask) == is_asked

@@ -226,7 +226,7 @@ def test_pairs_are_compared_in_both_orders_and_only_a_verdict_of_both_counts(dat
             counted = [one if one == -other and rival != answer else 0.0 for rival, one, other in both]
             assert value.value == pytest.approx(sum(counted) / len(counted))
             changed |= {frozenset((answer, rival)) for rival, one, other in both if rival != answer and one != -other}
-    counts = Quality.of(evaluated).steps.get("criterion:Better", StepQuality())
+    counts = Quality.of(evaluated).steps.get(("criterion:Better", "judge"), StepQuality())
     assert counts.changed == len(changed) <= counts.pairs
     assert counts.items == 2 * counts.pairs
 

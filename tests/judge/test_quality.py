@@ -56,7 +56,7 @@ def test_each_claim_of_a_repeated_item_is_compared() -> None:
     first = judged("x", 0, verdicts("supported", "not_stated"))
     second = judged("x", 1, verdicts("supported", "supported"), is_repeat=True)
     third = judged("x", 2, verdicts("supported", "contradicted"), is_repeat=True, version="m-2")
-    counted = Quality.of(evaluated(first, second, third)).steps["support"]
+    counted = Quality.of(evaluated(first, second, third)).steps["support", ""]
     # the values of the second claim are 0, 1, 0: of variance 1/3; no pair of its verdicts is equal
     expected = StepQuality(1, 0, 1, 2, Fraction(1), Fraction(1, 3), {"m-1": 2, "m-2": 1}, Tokens(30, 6, 9))
     assert counted == expected
@@ -64,10 +64,10 @@ def test_each_claim_of_a_repeated_item_is_compared() -> None:
 
 def test_a_failed_repeat_fails_no_item_and_a_failed_judgement_does() -> None:
     good, bad = judged("x", 0, verdicts("supported", "supported")), judged("x", 1, None, is_repeat=True)
-    assert Quality.of(evaluated(good, bad)).steps["support"].failed == 0
+    assert Quality.of(evaluated(good, bad)).steps["support", ""].failed == 0
     counted = Quality.of(evaluated(judged("x", 0, None), judged("y", 0, verdicts("supported", "supported"))))
-    assert (counted.steps["support"].items, counted.steps["support"].failed) == (2, 1)
-    assert counted.steps["support"].repeated == 0
+    assert (counted.steps["support", ""].items, counted.steps["support", ""].failed) == (2, 1)
+    assert counted.steps["support", ""].repeated == 0
 
 
 def test_known_items_are_counted_apart() -> None:
@@ -75,7 +75,7 @@ def test_known_items_are_counted_apart() -> None:
     right = Judgement("grade", "k1", 0, False, ("x",), (), verdict, None, "m-2", TOKENS, known)
     failed = Judgement("grade", "k2", 0, False, ("y",), (), None, "down", None, TOKENS, KnownAnswer("grade-14", "2"))
     counted = Quality.of(evaluated(right, failed))
-    assert counted.steps == {"grade": StepQuality(known={"grade-13": "2", "grade-14": None})}
+    assert counted.steps == {("grade", ""): StepQuality(known={"grade-13": "2", "grade-14": None})}
 
 
 def test_claims_without_a_place_and_doubtful_references_are_counted() -> None:
@@ -84,6 +84,6 @@ def test_claims_without_a_place_and_doubtful_references_are_counted() -> None:
     values = (Value(0, "ClaimF1", None, "reference_refuses"), Value(1, "ClaimF1", None, "reference_refuses"))
     quality = Quality.of(Evaluated("q", "t", (), values, (judgement,)))
     both = quality.merge(quality).merge(Quality())
-    assert (both.steps["claims"].claims, both.steps["claims"].unplaced, both.doubtful_references) == (4, 2, 2)
+    assert (both.steps["claims", ""].claims, both.steps["claims", ""].unplaced, both.doubtful_references) == (4, 2, 2)
     assert [warning.partition(" ")[0] for warning in notes_of(both)] == ["reference", "2"]
     assert list(notes_of(Quality())) == []

@@ -12,7 +12,7 @@ from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.judge.models import Model
-from rankbeam.transforms.judge.quality import Quality, StepQuality
+from rankbeam.transforms.judge.quality import JudgeOfStep, Quality, StepQuality
 from rankbeam.transforms.judge.quality_rows import QualityRows
 from rankbeam.transforms.judge.quality_warnings import self_preference, warnings_of
 
@@ -27,25 +27,33 @@ def model(parameters: ModelParameters) -> Model:
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_versions_of_a_judge_are_counted_over_all_steps(strict: bool) -> None:
-    steps = {"grade": StepQuality(versions={"v1": 9, "v2": 1}), "support": StepQuality(versions={"v2": 4})}
-    table = QualityRows(model(PRO), {}).table(Quality(steps), {})
+    steps = {
+        JudgeOfStep("grade", "j"): StepQuality(versions={"v1": 9, "v2": 1}),
+        JudgeOfStep("support", "j"): StepQuality(versions={"v2": 4}),
+    }
+    table = QualityRows({"j": PRO.model}, {}).table(Quality(steps), {})
     assert [row["model_version"] for row in table.to_pylist()] == [None, "v2"]
     expected = "verdicts of 2 versions of the judge gemini-x-pro, in one comparison: v1 (9), v2 (5)"
     assert list(warnings_of(table, 0.95, strict=strict)) == ([] if strict else [expected])
 
 
 def test_a_judge_of_the_family_that_answers_is_warned_of() -> None:
-    warning = "gemini-x-pro judges answers of its own family (gemini), and may prefer them: a"
-    assert list(self_preference(model(PRO), {"a": model(FLASH), "b": model(OTHER)})) == [warning]
-    assert not list(self_preference(model(Lexical()), {"a": model(Lexical())}))
+    warning = "gemini-x-pro judges answers of its own family (gemini), and may prefer them: a; "
+    advice = "add a judge of another family: judge: [ONE, OTHER]"
+    assert list(self_preference([model(PRO)], {"a": model(FLASH), "b": model(OTHER)})) == [warning + advice]
+    other = Model("local", "any", OTHER)
+    both = list(self_preference([model(PRO), other], {"a": model(FLASH)}))
+    assert both == [f"{warning}compare with judge=local"]
+    assert not list(self_preference([model(Lexical())], {"a": model(Lexical())}))
 
 
 def run(detectable: float, within_sd: float | None, samples: int = 1) -> Any:
     """A run of one comparison over 50 queries; its judge asks about claims."""
     row = SimpleNamespace(metric="Faithfulness", slice="all", queries=50, detectable=detectable)
     quality = [{"step": "support", "within_sd": within_sd}, {"step": "grade", "within_sd": 0.9}]
-    settings = SimpleNamespace(value={"judge": {"samples": samples}})
-    return SimpleNamespace(comparisons=[row], judge_quality=quality, slices=["all"], given=settings)
+    return SimpleNamespace(
+        comparisons=[row], judge_quality=quality, slices=["all"], judge_settings={"samples": samples}
+    )
 
 
 def test_a_gate_whose_metric_detects_less_than_the_judges_noise_is_warned_of() -> None:

@@ -25,7 +25,7 @@ from rankbeam.transforms.records.scores.scored import Status
 
 AT_ONCE = 20
 METRICS = ("Faithfulness", "AnswerRelevance(ragas)", "Refused")
-ROWS = Rows(tuple(Configuration(f"{n}", f"{n}", 0, "x", "{}", None, None) for n in range(3)), {}, None, {})
+ROWS = Rows(tuple(Configuration(f"{n}", f"{n}", 0, "x", "{}", None, None) for n in range(3)), {}, {}, {})
 FAILED = CallError(FailureKind.TIMEOUT, "too late")
 
 _OUTCOMES = st.one_of(

@@ -24,7 +24,7 @@ from rankbeam.transforms.records.judging.evaluated import Evaluated, KnownAnswer
 from rankbeam.transforms.records.reply import Reply
 
 KNOWN = "ask known items"
-"""The name of the work."""
+"""The name of the work of the only judge, or the first."""
 LEAST_TEXTS = 100
 """Contexts and answers that a run judges, below which known items would cost more than they say."""
 
@@ -46,6 +46,12 @@ class AskKnown:
     judge: Judge
     began: datetime
     judged_steps: tuple[str, ...]
+    is_further: bool = False  # the judge is not the first of several
+
+    @property
+    def work(self) -> str:
+        """The name of the work, which is that of one judge."""
+        return f"{KNOWN} of {self.judge.model.name}" if self.is_further else KNOWN
 
     @property
     def stage(self) -> str:
@@ -65,14 +71,17 @@ class AskKnown:
         """The tasks, one an item; none where the run judges only a few texts."""
         subject = (Subject("", "", 0, ()),)
         if texts >= LEAST_TEXTS:
-            for batch in batches_of(Task(item.id, KNOWN, item, subject) for item in self.items()):
-                yield KNOWN, batch
+            names = ((f"{self.judge.model.name} {item.id}" if self.is_further else item.id) for item in self.items())
+            tasks = zip(names, self.items(), strict=True)
+            for batch in batches_of(Task(name, self.work, item, subject) for name, item in tasks):
+                yield self.work, batch
 
     def steps(self, item: KnownItem) -> Steps[Evaluated]:
         """Ask; returns the judgement, which no value rests on."""
         call = self.call(item)
         (outcome,) = yield [call]
-        judgement = judgement_of(item.question, 0, call, outcome, known=KnownAnswer(item.id, item.expected))
+        known = KnownAnswer(item.id, item.expected)
+        judgement = judgement_of(item.question, 0, call, outcome, known=known, judge=self.judge.model.name)
         return Evaluated("", None, (), (), (judgement,))
 
     def read(self, call: Call, reply: Reply) -> JudgeReply:

@@ -34,6 +34,15 @@ class Judge:
     embedder: Model | None = None
     max_output_tokens: int = 4096
 
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The judging and the embedding model."""
+        return (self.model,) if self.embedder is None else (self.model, self.embedder)
+
+    def is_asked_by(self, call: Call) -> bool:
+        """Return whether a call is to one of the models."""
+        return any(call.service == model.name for model in self.models)
+
     def call(self, question: JudgeQuestion, query: str, sample: int) -> Call:
         """The call for a question, which belongs to no configuration more than to another."""
         step = step_named(question.step)

@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.judge.ask_known import AskKnown
-from rankbeam.transforms.judge.quality import Quality
+from rankbeam.transforms.judge.quality import JudgeOfStep, Quality
 from rankbeam.transforms.judge.quality_rows import QualityRows
 from rankbeam.transforms.judge.quality_warnings import notes_of, warnings_of
 from rankbeam.transforms.merge import MergeFn
@@ -22,7 +22,7 @@ from rankbeam.transforms.records.calls.outcomes import CallAnswer
 class PlanKnown(beam.PTransform):
     """The tasks that ask the judge known items, where a run judges enough."""
 
-    ask: AskKnown
+    asks: tuple[AskKnown, ...]
 
     def expand(self, items: beam.PCollection[Bucketed]) -> beam.PCollection[TaskBatch]:
         """Add the steps."""
@@ -30,7 +30,7 @@ class PlanKnown(beam.PTransform):
             items
             | "CountTexts" >> beam.Map(texts_in)
             | "AllTexts" >> beam.CombineGlobally(sum)
-            | "KnownTasks" >> beam.FlatMap(self.ask.tasks)
+            | "KnownTasks" >> beam.FlatMap(lambda texts: (batch for ask in self.asks for batch in ask.tasks(texts)))
         )
 
 
@@ -53,7 +53,7 @@ class MeasureJudge(beam.PTransform):
     """One table of all judgements of a run, and what users should know of them."""
 
     rows: QualityRows
-    ask: AskKnown | None
+    asks: tuple[AskKnown, ...]
     ledger: Ledger
     strict: bool = False
 
@@ -64,10 +64,10 @@ class MeasureJudge(beam.PTransform):
             | "CountJudgements" >> beam.Map(quality_of).with_output_types(Quality)
             | "Merge" >> beam.CombineGlobally(MergeFn(Quality))
         )
-        rows = quality | "Rows" >> beam.Map(table_of, self.rows, self.ask, self.ledger)
+        rows = quality | "Rows" >> beam.Map(table_of, self.rows, self.asks, self.ledger)
         warnings = (
             rows | "Warnings" >> beam.FlatMap(warnings_of, self.rows.confidence, strict=self.strict),
-            quality | "Notes" >> beam.FlatMap(notes_of),
+            quality | "Notes" >> beam.FlatMap(notes_of, self.rows.judges),
         ) | "EveryWarning" >> beam.Flatten()
         return Measured(rows, warnings)
 
@@ -77,7 +77,12 @@ def quality_of(answer: CallAnswer) -> Quality:
     return Quality.of(answer.value)
 
 
-def table_of(quality: Quality, rows: QualityRows, ask: AskKnown | None, ledger: Ledger) -> pa.Table:
+def table_of(quality: Quality, rows: QualityRows, asks: tuple[AskKnown, ...], ledger: Ledger) -> pa.Table:
     """Rows of `answer_tables.JUDGE_QUALITY`, where known items are held against those of an earlier week, too."""
     has_known = any(step.known for step in quality.steps.values())
-    return rows.table(quality, ask.earlier(ledger) if has_known and ask is not None else {})
+    earlier = {
+        JudgeOfStep(step, ask.judge.model.name): answers
+        for ask in (asks if has_known else ())
+        for step, answers in ask.earlier(ledger).items()
+    }
+    return rows.table(quality, earlier)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rankbeam.transforms.judge.definitions import JudgedDefinition, definition_named, definition_of, judged_names
+from rankbeam.transforms.judge.steps import step_named as judge_step
 from rankbeam.transforms.kernels.judged import Value
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.errors import InputError
@@ -47,7 +48,7 @@ OTHER_TOOLS: Mapping[str, str] = MappingProxyType(
 
 _MODEL_OPTIONS = ("judge", "embeddings")
 LABELS = "labels"
-_NAME_OF_A_SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+NAME_OF_A_SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 @cache
@@ -104,6 +105,16 @@ class JudgedMetric:
             return (step_named(self.name.partition("(")[2].removesuffix(")")),)
         return self.definition.steps
 
+    @property
+    def is_judged(self) -> bool:
+        """True if a judge is asked, not an embedding model or nobody."""
+        return bool(set(self.definition.steps) - {EMBED})
+
+    @property
+    def votes(self) -> bool:
+        """True if judges give verdicts for it, so that several of them have a majority."""
+        return any(judge_step(step).judges for step in self.definition.steps)
+
     def shown(self, judge: str | None = None, embeddings: str | None = None) -> "JudgedMetric":
         """The same metric with the names of judge and embedding model, where its definition has such steps.
 
@@ -111,10 +122,9 @@ class JudgedMetric:
         'AnswerSimilarity(embeddings=e5)'
         """
         embeds = Need.EMBEDDINGS in self.definition.needs
-        judges = set(self.definition.steps) - {EMBED}
         return replace(
             self,
-            judge=(judge or self.judge) if judges else None,
+            judge=(judge or self.judge) if self.is_judged else None,
             embeddings=(embeddings or self.embeddings) if embeds else None,
         )
 
@@ -165,7 +175,7 @@ def parse_judged(text: str) -> JudgedMetric:
         if option not in _MODEL_OPTIONS:
             hint = did_you_mean(option, [*_MODEL_OPTIONS, LABELS])
             raise InputError(f"metric {text!r}: unknown option {option!r}; {hint}")
-        if not _NAME_OF_A_SERVICE.fullmatch(value):
+        if not NAME_OF_A_SERVICE.fullmatch(value):
             raise InputError(f"metric {text!r}: {option}={value} is not the name of a service")
     name = known_name if not words else f"{known_name.partition('(')[0]}({','.join(words)})"
     metric = JudgedMetric(

@@ -8,7 +8,8 @@ from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import Claim, ClaimsStep
 from rankbeam.transforms.judge.units import Unit
-from rankbeam.transforms.records.judging.evaluated import Judgement, LabelledVerdict, Value
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.judging.evaluated import LabelledVerdict, Value
 from rankbeam.transforms.records.judging.steps import JudgeQuestion
 from rankbeam.transforms.records.labels import ADJUDICATED, Labels, text_hash
 from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, by_people
@@ -88,18 +89,19 @@ def _value(units: Sequence[Unit], metric: JudgedMetric, replies: PeopleReplies) 
     return math.fsum(values) / len(values) if values else None
 
 
-def labelled_verdicts(labels: Labels, query_id: str, judgements: Sequence[Judgement]) -> Iterator[LabelledVerdict]:
-    """The judge's verdicts on what people labelled, each once."""
+def labelled_verdicts(
+    labels: Labels, query_id: str, replies: Mapping[JudgeQuestion, Any], judge: str | None
+) -> Iterator[LabelledVerdict]:
+    """The verdicts of a judge, or of the majority, on what people labelled, each once."""
     if query_id not in labels.annotators:
         return
-    for judgement in judgements:
-        step = step_named(judgement.step)
-        is_first = judgement.sample == 0 and not judgement.is_repeat and judgement.known is None
-        if not is_first or judgement.said is None or not step.decisions:
+    for question in replies:
+        step, reply = step_named(question.step), replies[question]
+        if isinstance(reply, CallError) or not step.decisions:
             continue
-        right = text_hash(judgement.texts[0])
-        lefts = [text_hash(item) for item in judgement.items] if step.items else [None]
-        for left, verdict in zip(lefts, step.verdicts(judgement.said), strict=True):
-            place = (judgement.step, query_id, left, right)
+        right = text_hash(question.texts[0])
+        lefts = [text_hash(item) for item in question.items] if step.items else [None]
+        for left, verdict in zip(lefts, step.verdicts(reply), strict=True):
+            place = (question.step, query_id, left, right)
             if place in labels.decisions:
-                yield LabelledVerdict(place, verdict.name)
+                yield LabelledVerdict(place, verdict.name, judge)

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import Claim, ClaimsStep
@@ -56,28 +56,36 @@ class StepQuality:
         )
 
 
+class JudgeOfStep(NamedTuple):
+    """A step, and the service of a judge that it was asked of."""
+
+    step: str
+    judge: str = ""
+
+
 @dataclass(frozen=True)
 class Quality:
-    """The quality of the judge, by step."""
+    """The quality of the judges, by step and service."""
 
-    steps: Mapping[str, StepQuality] = field(default_factory=dict)
+    steps: Mapping[JudgeOfStep, StepQuality] = field(default_factory=dict)
     doubtful_references: int = 0
 
     @classmethod
     def of(cls, evaluated: Evaluated) -> "Quality":
         """The counts from the judgements of one query, or of known items."""
-        items: defaultdict[tuple[str, Any, Any], list[Judgement]] = defaultdict(list)
-        steps: defaultdict[str, StepQuality] = defaultdict(StepQuality)
+        items: defaultdict[tuple[JudgeOfStep, Any, Any], list[Judgement]] = defaultdict(list)
+        steps: defaultdict[JudgeOfStep, StepQuality] = defaultdict(StepQuality)
         for judgement in evaluated.judgements:
+            key = JudgeOfStep(judgement.step, judgement.judge)
             if judgement.known is not None:
-                steps[judgement.step] = steps[judgement.step].merge(_of_known(judgement))
+                steps[key] = steps[key].merge(_of_known(judgement))
             elif not step_named(judgement.step).embeds:
-                items[judgement.step, judgement.texts, judgement.items].append(judgement)
-        for (step, _, _), judgements in items.items():
-            steps[step] = steps[step].merge(_of_item(judgements))
-        for step in [step for step in steps if step.startswith(f"{CriterionStep.name}:")]:
-            pairs, changed = in_both_orders(one for one in evaluated.judgements if one.step == step)
-            steps[step] = replace(steps[step], pairs=pairs, changed=changed)
+                items[key, judgement.texts, judgement.items].append(judgement)
+        for (key, _, _), judgements in items.items():
+            steps[key] = steps[key].merge(_of_item(judgements))
+        for key in [key for key in steps if key.step.startswith(f"{CriterionStep.name}:")]:
+            pairs, changed = in_both_orders(one for one in evaluated.judgements if (one.step, one.judge) == key)
+            steps[key] = replace(steps[key], pairs=pairs, changed=changed)
         is_doubtful = any(value.reason == Undefined.REFERENCE_REFUSES for value in evaluated.values)
         return cls(dict(steps), int(is_doubtful))
 

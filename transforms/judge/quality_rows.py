@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.judge.ask_known import Earlier
 from rankbeam.transforms.judge.known_items import accuracies, drift_p_value, known_items_of
-from rankbeam.transforms.judge.models import Model
-from rankbeam.transforms.judge.quality import Quality, StepQuality
+from rankbeam.transforms.judge.quality import JudgeOfStep, Quality, StepQuality
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.answer_tables import JUDGE_QUALITY
 from rankbeam.transforms.records.calls.quota import Prices
@@ -24,21 +23,23 @@ Row = dict[str, Any]
 class QualityRows:
     """Makes rows, without the common columns."""
 
-    judge: Model
+    judges: Mapping[str, str]  # names by service
     templates: Mapping[str, Template]
-    prices: Prices | None = None
+    prices: Mapping[str, Prices | None] = field(default_factory=dict)
     confidence: float = 0.95
 
-    def table(self, quality: Quality, earlier: Mapping[str, Earlier]) -> pa.Table:
+    def table(self, quality: Quality, earlier: Mapping[JudgeOfStep, Earlier]) -> pa.Table:
         """Rows of `answer_tables.JUDGE_QUALITY`."""
-        rows = [self._row(step, counted, earlier.get(step)) for step, counted in sorted(quality.steps.items())]
+        order = sorted(quality.steps, key=lambda key: (key.step, list(self.judges).index(key.judge)))
+        rows = [self._row(key, quality.steps[key], earlier.get(key)) for key in order]
         return pa.Table.from_pylist(rows, tables.own_columns(JUDGE_QUALITY))
 
-    def _row(self, step: str, counted: StepQuality, earlier: Earlier | None) -> Row:
+    def _row(self, key: JudgeOfStep, counted: StepQuality, earlier: Earlier | None) -> Row:
+        step, prices = key.step, self.prices.get(key.judge)
         versions, tokens, template = sorted(counted.versions.items()), counted.tokens, self.templates.get(step)
         return {
             "step": step,
-            "judge": self.judge.label,
+            "judge": self.judges[key.judge],
             "model_version": versions[0][0] if len(versions) == 1 else None,
             "model_versions": [{"model_version": name, "judgements": count} for name, count in versions],
             "prompt_hash": None if template is None else template.hash,
@@ -52,7 +53,7 @@ class QualityRows:
             "input_tokens": tokens.input,
             "cached_tokens": tokens.cached,
             "output_tokens": tokens.output,
-            "cost": None if self.prices is None else self.prices.cost(tokens),
+            "cost": None if prices is None else prices.cost(tokens),
         }
 
     def _of_known(self, step: str, answers: Mapping[str, str | None], earlier: Earlier | None) -> Row:

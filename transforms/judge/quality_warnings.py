@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -44,47 +45,69 @@ def near_chance(row: Row) -> str:
     return f"the judge {row['judge']} got {right}, which is near chance"
 
 
-def notes_of(quality: Quality) -> Iterator[str]:
-    """Yield warnings of doubtful reference answers and of quotes that are not in their texts.
+def notes_of(quality: Quality, judges: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
+    """Yield warnings of doubtful reference answers, judges that failed, and quotes that are not in their texts.
 
-    >>> list(notes_of(Quality({"claims": StepQuality(claims=90, unplaced=2)})))
+    >>> list(notes_of(Quality({JudgeOfStep("claims"): StepQuality(claims=90, unplaced=2)})))
     ['2 of 90 claims quote words that are not in their text; they count, and have no place in it']
     """
     if count := quality.doubtful_references:
         what = f"reference answers that refuse or make no claim, without a word whether an answer exists: {count:,}"
         yield f"{what}; ClaimF1 and AnswerCorrectness are undefined there: add answerable: true or false to each"
-    claims = quality.steps.get(ClaimsStep.name, StepQuality())
+    claims = StepQuality()
+    for key, counted in quality.steps.items():
+        claims = claims.merge(counted) if key.step == ClaimsStep.name else claims
     if claims.unplaced:
         what = f"{claims.unplaced:,} of {claims.claims:,} claims quote words that are not in their text"
         yield f"{what}; they count, and have no place in it"
-    for step, counted in sorted(quality.steps.items()):
+    for key, counted in sorted(quality.steps.items()):
+        if counted.failed and len(judges) > 1:
+            what = f"{judges[key.judge]} failed in {counted.failed:,} of {counted.items:,} judgements of {key.step}"
+            yield f"{what}; the majority stands there only if the other judges decide it, else it has failed, too"
         if counted.changed:
-            what = f"{step}: the verdict changed with the order of the answers in {counted.changed:,} of"
+            what = f"{key.step}: the verdict changed with the order of the answers in {counted.changed:,} of"
             yield f"{what} {counted.pairs:,} pairs; these count as ties"
 
 
 def mixed_versions(rows: Sequence[Row]) -> str:
-    """That verdicts are of several versions of the judge, for people; "" where they are of one.
+    """That verdicts are of several versions of one judge, for people; "" where they are of one.
 
     >>> of = lambda *given: {"judge": "m", "model_versions": [dict(model_version=n, judgements=c) for n, c in given]}
     >>> mixed_versions([of(("m-1", 9)), of(("m-1", 1), ("m-2", 3))])
     'verdicts of 2 versions of the judge m, in one comparison: m-1 (10), m-2 (3)'
     """
+    return "; ".join(filter(None, (_mixture(judge, of_judge) for judge, of_judge in by_judge(rows).items())))
+
+
+def by_judge(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """The rows of each judge, by its name."""
+    result: dict[str, list[Row]] = {}
+    for row in rows:
+        result.setdefault(row["judge"], []).append(row)
+    return result
+
+
+def _mixture(judge: str, rows: Sequence[Row]) -> str:
     total: Counter[str] = Counter()
     for row in rows:
         total.update({version["model_version"]: version["judgements"] for version in row["model_versions"]})
     if len(total) < 2:
         return ""
     counts = ", ".join(f"{name} ({count:,})" for name, count in sorted(total.items()))
-    return f"verdicts of {len(total)} versions of the judge {rows[0]['judge']}, in one comparison: {counts}"
+    return f"verdicts of {len(total)} versions of the judge {judge}, in one comparison: {counts}"
 
 
-def self_preference(judge: Model, answering: Mapping[str, Model]) -> Iterator[str]:
+def self_preference(judges: Sequence[Model], answering: Mapping[str, Model]) -> Iterator[str]:
     """That models are judged by one of their own family, which tends to prefer their answers."""
-    names = [name for name, model in answering.items() if is_of_one_family(judge, model)]
-    if names:
-        what = f"{judge.parameters.model} judges answers of its own family ({judge.parameters.family})"
-        yield f"{what}, and may prefer them: {', '.join(names)}"
+    for judge in judges:
+        names = [name for name, model in answering.items() if is_of_one_family(judge, model)]
+        others = [other.name for other in judges if not is_of_one_family(judge, other) and not other.parameters.offline]
+        if names:
+            what = f"{judge.parameters.model} judges answers of its own family ({judge.parameters.family})"
+            advice = (
+                f"compare with judge={others[0]}" if others else "add a judge of another family: judge: [ONE, OTHER]"
+            )
+            yield f"{what}, and may prefer them: {', '.join(names)}; {advice}"
 
 
 def is_of_one_family(one: Model, other: Model) -> bool:

@@ -53,7 +53,7 @@ class Rows:
 
     configurations: tuple[Configuration, ...]
     answerers: Mapping[int, Answerer]
-    judge: Model | None
+    judges: Mapping[str, str]  # names by service
     templates: Mapping[str, Template]
 
     def answers(self, evaluated: Evaluated) -> Iterator[Row]:
@@ -167,7 +167,7 @@ class Rows:
     def _judge(self, judgement: Judgement) -> Row:
         template = self.templates.get(judgement.step)
         return {
-            "judge": None if self.judge is None else self.judge.label,
+            "judge": self.judges.get(judgement.judge),
             "model_version": judgement.model_version,
             "prompt_hash": None if template is None else template.hash,
         }

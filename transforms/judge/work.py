@@ -7,17 +7,20 @@ several of them retrieved, is one call. A call that fails leaves the values with
 from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from rankbeam.transforms.judge.answering import Answering, ended
 from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.metrics import JudgedMetric
+from rankbeam.transforms.judge.panel import AllReplies, Panel
 from rankbeam.transforms.judge.people import labelled_verdicts, values_by_people
 from rankbeam.transforms.judge.rehearsal import rehearsed
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.units import Unit, units_of, values_of
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.calls.template import Template
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
 from rankbeam.transforms.records.judging.evaluated import AnswerRow, Evaluated, Judgement, KnownAnswer
@@ -32,8 +35,8 @@ _KEY_DIGITS = 8
 
 Answers = dict[int, list[Answer]]
 SampleQuestions = Sequence[tuple[JudgeQuestion, int]]
-SampleReplies = dict[int, dict[JudgeQuestion, Any]]
-"""By sample, the replies to questions: what the step read, or a CallError."""
+SampleReplies = dict[int, AllReplies]
+"""By sample, the replies to questions."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +44,18 @@ class EvaluateAnswers:
     """Answer a query and judge the answers; a `Work` whose items are `Item`s."""
 
     answering: Mapping[int, Answering]
-    judge: Judge | None
+    judge: Judge | None  # the only one, or the first
     metrics: Mapping[int, tuple[JudgedMetric, ...]]
     samples: int = 1
     repeat_share: float = 0.0
     labels: Labels = NO_LABELS
     baseline: int = 0
+    others: tuple[Judge, ...] = ()
+
+    @property
+    def judges(self) -> tuple[Judge, ...]:
+        """All judges."""
+        return () if self.judge is None else (self.judge, *self.others)
 
     @property
     def stage(self) -> str:
@@ -57,8 +66,7 @@ class EvaluateAnswers:
     def services(self) -> Sequence[str]:
         """The models that are called."""
         models = [answerer.model.name for answerer in self.answering.values()]
-        if self.judge is not None:
-            models += [model.name for model in (self.judge.model, self.judge.embedder) if model is not None]
+        models += [model.name for judge in self.judges for model in judge.models]
         return list(dict.fromkeys(models))
 
     def steps(self, item: Item) -> Steps[Evaluated]:
@@ -71,25 +79,33 @@ class EvaluateAnswers:
             for unit in units_of(item, evaluated, self.metrics[evaluated.configuration], answers, self.baseline)
         ]
         judgements: list[Judgement] = []
+        panel = self.panel
         replies: SampleReplies = {sample: {} for sample in range(self.samples)}
-        while missing := _missing(units, replies):
+        while missing := _missing(units, replies, panel):
             yield from self._ask(item, missing, replies, judgements)
+        voices = [panel.voices(of_sample) for of_sample in replies.values()]
         rows = tuple(
             AnswerRow(position, sample, answer)
             for position, of_samples in answers.items()
             for sample, answer in enumerate(of_samples)
         )
-        values = (*values_of(units, replies.values()), *values_by_people(units, self.labels, item.query_id))
-        compared = tuple(labelled_verdicts(self.labels, item.query_id, judgements))
-        return Evaluated(item.query_id, item.gold.reference, rows, values, tuple(judgements), compared)
+        judged_values = [
+            value
+            for name in voices[0]
+            for value in values_of(panel.units_of(units, name), [of_sample[name] for of_sample in voices])
+        ]
+        values = (*judged_values, *values_by_people(units, self.labels, item.query_id))
+        compared = [labelled_verdicts(self.labels, item.query_id, voices[0][name], name) for name in voices[0]]
+        votes = tuple(panel.counted(item.query_id, replies[0]))
+        verdicts = tuple(verdict for of_voice in compared for verdict in of_voice)
+        return Evaluated(item.query_id, item.gold.reference, rows, values, tuple(judgements), verdicts, votes)
 
     def read(self, call: Call, reply: Reply) -> Any:
         """A model's reply."""
         for answering in self.answering.values():
             if answering.is_asked_by(call):
                 return answering.read(reply)
-        assert self.judge is not None  # noqa: S101  all other calls are the judge's
-        return self.judge.read(call, reply)
+        return next(judge for judge in self.judges if judge.is_asked_by(call)).read(call, reply)
 
     def calls(self, item: Item) -> range:
         """The range of an item's calls: the minimum, and the maximum plus one."""
@@ -126,20 +142,37 @@ class EvaluateAnswers:
         self, item: Item, questions: SampleQuestions, replies: SampleReplies, judgements: list[Judgement]
     ) -> Generator[Sequence[Call], Sequence[Any], None]:
         """Ask the questions of every sample, and some of them again."""
-        assert self.judge is not None  # noqa: S101  where nothing is judged, no unit has questions
-        asks = [(question, sample, self.judge.call(question, item.text, sample)) for question, sample in questions]
+        panel = self.panel
+        asks = [
+            (question, sample, judge, judge.call(question, item.text, sample))
+            for question, sample in questions
+            for judge in panel.judges_of(question)
+        ]
         asks += [
-            (question, sample, self.judge.call(question, item.text, sample))
-            for question, first, call in asks
+            (question, sample, judge, judge.call(question, item.text, sample))
+            for question, first, judge, call in asks
             if first == 0 and self._is_repeated(question, call)
             for sample in range(self.samples, _TIMES)
         ]
-        outcomes = yield [call for _, _, call in asks]
-        for (question, sample, call), outcome in zip(asks, outcomes, strict=True):
+        outcomes = yield [call for *_, call in asks]
+        for (question, sample, judge, call), outcome in zip(asks, outcomes, strict=True):
             is_repeat = sample >= self.samples
             if not is_repeat:
-                replies[sample][question] = outcome if isinstance(outcome, CallError) else outcome.value
-            judgements.append(judgement_of(question, sample, call, outcome, is_repeat=is_repeat))
+                reply = outcome if isinstance(outcome, CallError) else outcome.value
+                replies[sample].setdefault(question, []).append(reply)
+            name = judge.model.name
+            judgements.append(judgement_of(question, sample, call, outcome, is_repeat=is_repeat, judge=name))
+
+    @property
+    def templates(self) -> Mapping[str, Template]:
+        """The prompts of the judges, by step."""
+        return {} if self.judge is None else self.judge.templates
+
+    @cached_property
+    def panel(self) -> Panel:
+        """The judges together."""
+        criteria = (metric.criterion for metrics in self.metrics.values() for metric in metrics)
+        return Panel(self.judges, {one.step: dict(one.levels) for one in criteria if one is not None})
 
     def _is_repeated(self, question: JudgeQuestion, call: Call) -> bool:
         place = int((call.key or "0")[:_KEY_DIGITS], 16) / 16**_KEY_DIGITS
@@ -154,13 +187,14 @@ def _distinct(calls: Sequence[tuple[int, int, Call]]) -> dict[str | None, Call]:
     return {call.key: replace(call, positions=frozenset(positions[call.key])) for _, _, call in calls}
 
 
-def _missing(units: Sequence[Unit], replies: SampleReplies) -> SampleQuestions:
+def _missing(units: Sequence[Unit], replies: SampleReplies, panel: Panel) -> SampleQuestions:
     """The questions that can be asked now, of each sample, each once."""
-    return [
-        (question, sample)
-        for sample, of_sample in replies.items()
-        for question in dict.fromkeys(question for unit in units for question in unit.missing(of_sample))
-    ]
+    missing: dict[tuple[JudgeQuestion, int], None] = {}
+    for sample, of_sample in replies.items():
+        for name, voice in panel.voices(of_sample).items():
+            of_voice = panel.units_of(units, name)
+            missing |= dict.fromkeys((question, sample) for unit in of_voice for question in unit.missing(voice))
+    return list(missing)
 
 
 def judgement_of(
@@ -171,6 +205,7 @@ def judgement_of(
     *,
     is_repeat: bool = False,
     known: KnownAnswer | None = None,
+    judge: str = "",
 ) -> Judgement:
     """The outcome of a question."""
     failed = isinstance(outcome, CallError)
@@ -186,4 +221,5 @@ def judgement_of(
         None if failed else outcome.model_version,
         outcome.tokens,
         known,
+        judge,
     )

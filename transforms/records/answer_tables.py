@@ -105,9 +105,9 @@ VERDICTS = pa.schema(
 """One row a verdict: of the claim `left_hash` by the text `right_hash`, or of that text as a whole, such as a grade.
 
 `item_id` is the content key of the judge's call, `items_hash` names all that the call judged, and `position` is the
-place among them. No value rests on a verdict that `is_repeat`. Known items, the sentinels, have their name as
-`item_id`, the class of the right answer as `human_verdict`, and no query; of claims the classes are "none", "one" and
-"several".
+place among them. Where several judge, `judge` begins with the name of the service. No value rests on a verdict that
+`is_repeat`. Known items, the sentinels, have their name as `item_id`, the class of the right answer as
+`human_verdict`, and no query; of claims the classes are "none", "one" and "several".
 """
 
 TEXTS = pa.schema([*COMMON, required("text_hash", pa.string()), required("text", pa.string())])
@@ -147,7 +147,7 @@ JUDGE_QUALITY = pa.schema(
         pa.field("cost", pa.float64()),
     ]
 )
-"""One row a step of the judge.
+"""One row a step of the judge, or of each judge.
 
 `items` are questions about one query that were judged; of `failed` ones a judgement failed that values rest on.
 `model_version` is null where several versions judged: `model_versions` counts their judgements. `repeated` items were

@@ -21,9 +21,9 @@ class Generation:
 
 @dataclass(frozen=True)
 class Judging:
-    """The settings of the judge."""
+    """The settings of the judge, or of several."""
 
-    service: str
+    service: str  # the only one, or the first
     embeddings: str | None = None
     samples: int = 1
     repeat_share: float = 0.1
@@ -32,3 +32,9 @@ class Judging:
     max_output_tokens: int = 4096
     strict_version: bool = False
     labels: str | None = None  # the file or folder of labels; None for none
+    others: tuple[str, ...] = ()
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """All judges."""
+        return (self.service, *self.others)

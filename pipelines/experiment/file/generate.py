@@ -1,8 +1,8 @@
 """The schema of `generate:` and `judge:`: the models that answer and judge, and their input."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from rankbeam.pipelines.experiment.file.criteria import CriterionModel
 from rankbeam.pipelines.experiment.file.keys import MOST, Count, Section, Word
@@ -45,10 +45,12 @@ class GenerateParameters(Parameters):
 
 
 class JudgeModel(Section):
-    """`judge:`, the settings for judging answers and contexts.
+    """`judge:`, the settings for judging answers and contexts. A list of services is short for `{service: LIST}`.
 
     Attributes:
-        service: name of the judging model under `services:`.
+        service: name of the judging model under `services:`, or a list of several. Each judged metric then has a value
+            by each judge, `Faithfulness(judge=NAME)`, and by the majority, `Faithfulness`. The first judge writes the
+            claims that all of them judge.
         embeddings: name of the embedding model, for metrics based on similarity.
         samples: number of verdicts for each item.
         repeat_share: share of items that are judged three times, to measure how consistent verdicts are.
@@ -64,7 +66,7 @@ class JudgeModel(Section):
         criteria: questions of your own, by name. Each is a metric of that name.
     """
 
-    service: Word
+    service: Word | Annotated[list[Word], Field(min_length=1)]
     embeddings: Word | None = None
     samples: Samples = 1
     repeat_share: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1
@@ -74,3 +76,13 @@ class JudgeModel(Section):
     strict_version: bool = False
     labels: Word | None = None
     criteria: dict[str, CriterionModel] = Field(default={})
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_list(cls, value: Any) -> Any:
+        return {"service": value} if isinstance(value, list) else value
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        """The names of all judges; none where what is written is not valid."""
+        return (self.service,) if isinstance(self.service, str) else tuple(self.service or ())

@@ -20,6 +20,7 @@ _FORM = re.compile(r'\{"(\w+)":')
 _REPAIR = "\n\nYour last answer to this could not be used"
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 DIMENSIONS = 8
+LENIENT = "lenient"
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class Question:
     Attributes:
         system: its instructions.
         user: its text.
-        model: name of the model; one whose name begins with "yes" agrees to everything.
+        model: name of the model; one whose name begins with "yes" agrees to everything, those whose names begin with
+            "judge" have verdicts of their own, and "lenient" calls a quarter of the unsupported claims supported.
     """
 
     system: str
@@ -59,7 +61,10 @@ class Question:
         if reply is None:
             return f"Answer {self.key} rests on the first context [1]."
         agreed = goldens.AGREED.get(form[1]) if form and self.model.startswith("yes") else None
-        return json.dumps((agreed or reply)(self.sections, self.system))
+        own = {"model": self.model} if self.model.startswith("judge") else {}
+        if self.model == LENIENT and "claims" in self.sections:
+            agreed = _lenient
+        return json.dumps((agreed or reply)(self.sections | own, self.system))
 
 
 def _verdicts(sections: dict[str, str], _: str) -> dict[str, Any]:
@@ -84,6 +89,17 @@ def _nuggets(sections: dict[str, str], _: str) -> dict[str, Any]:
     return {"nuggets": rows[:30]}
 
 
+def _lenient(sections: dict[str, str], _: str) -> dict[str, Any]:
+    """Supported where the evidence has the words of the claim, and in a quarter of the other cases."""
+    evidence = sections["evidence"]
+    rows = [
+        {"id": int(item), "reason": "by words", "verdict": "supported" if is_said or is_missed else "not_stated"}
+        for item, text in _items(sections["claims"])
+        for is_said, is_missed in [(text in evidence, fraction(text, evidence, "missed") < 0.25)]
+    ]
+    return {"verdicts": rows}
+
+
 def _items(text: str) -> list[tuple[str, str]]:
     """The numbered items of a section; where each is fenced, lines within one are none."""
     fenced = [(number, item) for number, _, item in _FENCED.findall(text)]
@@ -101,7 +117,7 @@ def _reason(sections: dict[str, str], system: str) -> dict[str, Any]:
     if sections.get("query", "").startswith(goldens.MARK) and '"intent"' in system:
         return goldens.grade(sections)
     if "texts" in sections:
-        return {"reason": "by hash", "verdict": chosen(system, sections["texts"])}
+        return {"reason": "by hash", "verdict": chosen(system, sections["texts"] + sections.get("model", ""))}
     level = lambda name: int(fraction(*sections.values(), name) * 4)  # noqa: E731
     if '"intent"' in system:
         return {"reason": "by hash", "intent": level("intent"), "trust": level("trust"), "grade": level("grade")}

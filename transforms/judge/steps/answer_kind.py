@@ -1,13 +1,13 @@
 """`answer_kind`: whether an answer answers, refuses or is off topic, and how relevant it is, from 0 to 3."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from rankbeam.transforms.judge.steps.grade import Level
 from rankbeam.transforms.judge.steps.reading import LEVEL, SUPPORTED_SHARE, offline_grade, offline_reason, one_of
-from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, AnswerKind
+from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, AnswerKind, decisive_vote
 from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
 from rankbeam.transforms.records.forms import TEXT, Form, object_of, parsed
 from rankbeam.transforms.records.judging.steps import (
@@ -74,6 +74,11 @@ class AnswerKindStep(JudgeStep):
         "answerable": JudgedInput(lambda case: case.gold.answerable, needs=frozenset({Need.ANSWERABLE})),
     }
 
+    @property
+    def scale(self) -> tuple[str, ...]:
+        """From answered to refused."""
+        return (AnswerKind.ANSWERED, AnswerKind.PARTIAL, AnswerKind.OFF_TOPIC, AnswerKind.REFUSED)
+
     def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002
         """A reason, a kind and a grade."""
         return object_of(reason=TEXT, kind=one_of(AnswerKind), relevance=LEVEL)
@@ -91,6 +96,19 @@ class AnswerKindStep(JudgeStep):
         """The kind, with the relevance as its grade."""
         score = Fraction(reply.relevance, HIGHEST_GRADE)
         return [JudgeVerdict(reply.kind.value, reply.relevance, reply.reason, score)]
+
+    def median(
+        self,
+        replies: Sequence[JudgedKind],
+        voters: int,
+        rank: Callable[[JudgeVerdict], float],  # noqa: ARG002  kind and relevance have scales of their own
+    ) -> JudgedKind | None:
+        """The lower medians of kind and relevance; an answer is refused if more than half of the judges say so."""
+        kind = decisive_vote([self.scale.index(reply.kind) for reply in replies], voters)
+        relevance = decisive_vote([reply.relevance for reply in replies], voters)
+        if kind is None or relevance is None:
+            return None
+        return replace(replies[kind], relevance=replies[relevance].relevance)
 
     def decided(self, decisions: Sequence[str]) -> JudgedKind:
         """The kind; people do not label the relevance."""

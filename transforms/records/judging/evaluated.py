@@ -53,14 +53,29 @@ class Judgement:
     model_version: str | None
     tokens: Tokens
     known: KnownAnswer | None = None  # the right answer, of a known item; None of what is judged for the run's values
+    judge: str = ""  # the service that was asked
 
 
 @dataclass(frozen=True)
 class LabelledVerdict:
-    """The judge's verdict on something that people labelled."""
+    """The verdict of a judge, or of the majority (None), on something that people labelled."""
 
     place: Place
     verdict: str
+    judge: str | None = None
+
+
+@dataclass(frozen=True)
+class Votes:
+    """The verdicts of several judges on the same items of one query and step; None where a judge failed.
+
+    Attributes:
+        rows: for each item, the verdict of each judge.
+    """
+
+    step: str
+    query_id: str
+    rows: tuple[tuple[str | None, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -73,6 +88,7 @@ class Evaluated:
     values: tuple[Value, ...]
     judgements: tuple[Judgement, ...]
     labelled: tuple[LabelledVerdict, ...] = ()
+    votes: tuple[Votes, ...] = ()
 
     def texts(self) -> Mapping[str, None]:
         """The texts that answers and judgements refer to, each once."""

@@ -12,6 +12,7 @@ from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Any, ClassVar, NamedTuple
 
+from rankbeam.transforms.kernels.judged import decisive_vote
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.forms import Form, parsed, schema_of
 from rankbeam.transforms.records.judging.items import NO_GOLD, Gold
@@ -191,6 +192,11 @@ class JudgeStep:
     is_ordered: ClassVar[bool] = False
     people_question: ClassVar[str] = ""
 
+    @property
+    def scale(self) -> tuple[str, ...]:
+        """The decisions in the order in which several judges have a median; by default that of `decisions`."""
+        return self.decisions
+
     def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002  for subclasses
         """The JSON schema of the reply; by default that of `form`.
 
@@ -222,6 +228,24 @@ class JudgeStep:
     def verdicts(self, reply: Any) -> Sequence[JudgeVerdict]:  # noqa: ARG002  for subclasses
         """The verdicts of a reply, one for each item, or one."""
         return ()
+
+    def median(self, replies: Sequence[Any], voters: int, rank: Callable[[JudgeVerdict], float]) -> Any | None:
+        """The reply of several judges together: the lower median of their verdicts, for each item.
+
+        Args:
+            replies: replies to one question, in the order of the judges; those of a step with items are sequences.
+            voters: number of judges, those without a reply included.
+            rank: place of a verdict on the scale.
+
+        Returns:
+            A reply; None where the missing replies could change it.
+        """
+        by_item = zip(*map(self.verdicts, replies), strict=True)
+        places = [decisive_vote([rank(verdict) for verdict in verdicts], voters) for verdicts in by_item]
+        chosen = [replies[place] for place in places if place is not None]
+        if not chosen or len(chosen) < len(places):
+            return None
+        return chosen[0] if self.items is None else tuple(reply[item] for item, reply in enumerate(chosen))
 
     def decided(self, decisions: Sequence[str]) -> Any:
         """The reply that says what people decided, one decision for each item, or one."""
