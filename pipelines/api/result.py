@@ -97,7 +97,7 @@ class Result:
 
         Columns: `configuration`, `rule`, `suggestion`, and `because`: which metrics are low or high.
         """
-        some = advice(self._results)
+        some = advice(self.results)
         return pa.table(
             {
                 "configuration": pa.array([one.configuration for one in some], pa.string()),
