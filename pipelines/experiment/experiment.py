@@ -268,5 +268,5 @@ def _pinned(path: str | None, run: str) -> str | None:
 
 
 def _line_of(reference: str, text: str) -> str:
-    """The line of a text that has a reference, such as ":3"; none where a provider's name stands for it."""
+    """The line of a text that has a reference, such as ":3"; empty if only a provider's name implies the reference."""
     return next((f":{number}" for number, line in enumerate(text.splitlines(), 1) if reference in line), "")
