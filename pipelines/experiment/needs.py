@@ -7,7 +7,7 @@ from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.grid.cells import Cell
 from rankbeam.pipelines.experiment.grid.components import ANSWERS
 from rankbeam.transforms.clients.retrievers.base import Route
-from rankbeam.transforms.judge.metrics import JudgedMetric
+from rankbeam.transforms.judge.metrics import JudgedMetric, named_in
 from rankbeam.transforms.judge.people import problem_of_labels
 from rankbeam.transforms.judge.steps.criterion import ALL
 from rankbeam.transforms.records.errors import InputError
@@ -23,6 +23,7 @@ def unmet(
     located: Located, model: ExperimentModel, metrics: Mapping[AnyMetric, int], cells: Sequence[Cell]
 ) -> Iterator[InputError]:
     """Inputs that the metrics need and the experiment lacks."""
+    yield from _wrong_decision(located, model.decide_by, list(metrics))
     dataset = located.value.get("dataset")
     if not isinstance(dataset, dict):
         return  # reported
@@ -44,6 +45,18 @@ def unmet(
     reads = [cell for cell in cells if judged or cell.generator is not None or cell.reranker is not None]
     if reads:
         yield from _without_texts(located, dataset, cells if judged else reads)
+
+
+def _wrong_decision(located: Located, name: str | None, metrics: Sequence[AnyMetric]) -> Iterator[InputError]:
+    """The problem of a metric to decide by that is not computed."""
+    if name is None or not metrics:
+        return
+    try:
+        problem = "" if named_in(name, metrics) else f"is not one of the metrics: {', '.join(map(str, metrics))}"
+    except InputError as error:
+        problem = error.problem
+    if problem:
+        yield located.error(("decide_by",), problem)
 
 
 def _answering(located: Located) -> bool:

@@ -23,8 +23,8 @@ class CardFact:
 
 
 def card(study: Study) -> list[CardFact]:
-    """The fields of the card."""
-    return [*_best(study), *_gain(study), _cost(study), _gates(study), _dataset(study), _origin(study)]
+    """The fields of the card: those that have content."""
+    return [*_best(study), *_gain(study), *_cost(study), *_gates(study), _dataset(study), _origin(study)]
 
 
 def _best(study: Study) -> list[CardFact]:
@@ -42,7 +42,7 @@ def _best(study: Study) -> list[CardFact]:
 
 
 def _gain(study: Study) -> list[CardFact]:
-    """The difference of the best configuration from the baseline, or, where it is that, from the next one."""
+    """The difference of the best configuration from the baseline, or of the next best one if the baseline is best."""
     if len(study.titles) < 2:
         return []
     one, other = study.pair
@@ -50,13 +50,15 @@ def _gain(study: Study) -> list[CardFact]:
     row, sign = study.overall.get((one, other, metric)), 1
     if row is None:
         row, sign = study.overall.get((other, one, metric)), -1
-    against = f"{'over the baseline' if other == study.baseline else 'over the next'}, {study.names[other]}"
+    is_best = study.order(metric)[0] == one
+    label = "Gain" if is_best else f"Next best, {study.titles.get(one, study.names[one])}"
+    against = f"{'over' if is_best else 'against'} the baseline, {study.names[other]}"
     if row is None or row.difference is None:
-        return [CardFact("Gain", words.value(None), f"{against}: not compared")]
-    return [_difference(study, row, sign, against), _queries(row, sign)]
+        return [CardFact(label, words.value(None), f"{against}: not compared")]
+    return [_difference(study, row, sign, label, against), _queries(row, sign)]
 
 
-def _difference(study: Study, row: Comparison, sign: int, against: str) -> CardFact:
+def _difference(study: Study, row: Comparison, sign: int, label: str, against: str) -> CardFact:
     ends = sorted(sign * end for end in (row.ci_low, row.ci_high) if end is not None)
     reach = words.interval(ends[0], ends[1], sign=True) if len(ends) == 2 else ""
     interval = f", {study.confidence} interval {reach}{doubt(row)}" if reach else ""
@@ -64,7 +66,7 @@ def _difference(study: Study, row: Comparison, sign: int, against: str) -> CardF
     is_clear = study.is_significant(row)
     tone = "" if not is_clear else "good" if difference > 0 else "bad"
     verdict = {True: "significant", False: "not significant", None: "not tested"}[is_clear]
-    return CardFact("Gain", words.signed(difference), f"{against}{interval}; {verdict}", tone)
+    return CardFact(label, words.signed(difference), f"{against}{interval}; {verdict}", tone)
 
 
 def _queries(row: Comparison, sign: int) -> CardFact:
@@ -72,37 +74,38 @@ def _queries(row: Comparison, sign: int) -> CardFact:
     return CardFact("Won : lost", f"{won:,} : {lost:,}", f"queries; {row.ties:,} tied")
 
 
-def _cost(study: Study) -> CardFact:
+def _cost(study: Study) -> list[CardFact]:
     usage = study.usage
     costs = [row["cost"] for row in usage if row["cost"] is not None]
     calls = sum(row["calls"] or 0 for row in usage)
     if costs:
-        return CardFact("Cost", f"{sum(costs):,.4g}", f"{calls:,} calls")
-    return CardFact(
-        "Cost", "–" if calls else "none", f"{calls:,} calls, no price given" if calls else "no remote calls"
-    )
+        return [CardFact("Cost", f"{sum(costs):,.4g}", words.count(calls, "call"))]
+    return [CardFact("Calls", f"{calls:,}", "no price given")] if calls else []
 
 
-def _gates(study: Study) -> CardFact:
+def _gates(study: Study) -> list[CardFact]:
     missed = [row for row in study.gates if not row["met"]]
     if not study.gates:
-        return CardFact("Gates", "none", "the experiment sets no limits")
+        return []
     if not missed:
-        return CardFact("Gates", "met", words.count(len(study.gates), "check"), "good")
-    return CardFact("Gates", "missed", f"{len(missed):,} of {words.count(len(study.gates), 'check')}", "bad")
+        return [CardFact("Gates", "met", words.count(len(study.gates), "check"), "good")]
+    return [CardFact("Gates", "missed", f"{len(missed):,} of {words.count(len(study.gates), 'check')}", "bad")]
 
 
 def _dataset(study: Study) -> CardFact:
-    run = study.results.run
-    fingerprint = run["dataset_fingerprint"][:_FINGERPRINT_LETTERS]
-    return CardFact("Dataset", words.count(len(study.values), "query", "queries"), f"fingerprint {fingerprint}…")
+    fingerprint = study.results.run["dataset_fingerprint"][:_FINGERPRINT_LETTERS]
+    note = f"fingerprint {fingerprint}…" if fingerprint.strip("0") else ""
+    return CardFact("Dataset", words.count(len(study.values), "query", "queries"), note)
 
 
 def _origin(study: Study) -> CardFact:
     run = study.results.run
     commit = run["versions"].get("commit", "")
-    value = commit[:_COMMIT_LETTERS] + ("-dirty" if commit.endswith("-dirty") else "") if commit else "not known"
-    return CardFact("Commit", value, f"{run['finished_at']:%Y-%m-%d %H:%M} UTC, took {duration(study)}")
+    finished = f"{run['finished_at']:%Y-%m-%d %H:%M} UTC"
+    if not commit:
+        return CardFact("Finished", finished, f"took {duration(study)}")
+    value = commit[:_COMMIT_LETTERS] + ("-dirty" if commit.endswith("-dirty") else "")
+    return CardFact("Commit", value, f"{finished}, took {duration(study)}")
 
 
 def duration(study: Study) -> str:

@@ -23,6 +23,7 @@ from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.sweeps import sweeps
 from rankbeam.pipelines.report.trend import changes, judge_changes, trend
 from rankbeam.pipelines.report.usage import used
+from rankbeam.pipelines.report.verdict import verdict
 from rankbeam.pipelines.results.advice import HIGH, LOW, NOISY, advice
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import seconds
@@ -66,6 +67,7 @@ def render(results: Results, against: Against | None = None) -> str:
             study=study,
             run=results.run,
             panels=sections,
+            verdict=verdict(study),
             card=card(study),
             origin=origin(study),
             overview=_overview(study),

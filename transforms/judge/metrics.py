@@ -5,7 +5,7 @@ the judge or the embedding model, where the metric's name must show it.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from types import MappingProxyType
@@ -228,6 +228,23 @@ ContextRecall(ragas)']
         if is_other and (metric := parse_judged(word)).definition.note:
             by_name[name] = f"{name} is {metric.name} here: {metric.definition.note}"
     return list(by_name.values())
+
+
+def named_in(name: str, metrics: Sequence[Metric | JudgedMetric]) -> Metric | JudgedMetric | None:
+    """The one metric of some that a name means, which may leave out the judge; None if it means none or several.
+
+    >>> str(named_in("Faithfulness", parse_all(["RR", "Faithfulness(judge=lexical)"])))
+    'Faithfulness(judge=lexical)'
+
+    Raises:
+        InputError: there is no metric of that name.
+    """
+    (metric, *others) = parse_all([name])
+    if others or metric in metrics:
+        return None if others else metric
+    judged = [other for other in metrics if isinstance(other, JudgedMetric)]
+    same = [other for other in judged if isinstance(metric, JudgedMetric) and metric.means(other)]
+    return same[0] if len(same) == 1 else None
 
 
 def parse_all(names: Iterable[str]) -> list[Metric | JudgedMetric]:

@@ -263,6 +263,7 @@ class ExperimentModel(Section):
             answers in the ledger never expire.
         monitor: baseline run of `rankbeam monitor` and of gates on the value `monitor`.
         baseline: name of the configuration that the others are compared with; by default the first one.
+        decide_by: metric of the decision that the report begins with; by default the first one.
         gates: thresholds that the results must meet; otherwise the run ends with status 3.
         output: location of the results, by default out/NAME beside the file; the option `--output` overrides it.
     """
@@ -286,6 +287,7 @@ class ExperimentModel(Section):
     fresh: Literal["daily"] | None = None
     monitor: MonitorModel | None = None
     baseline: str | None = None
+    decide_by: str | None = None
     gates: list[GateModel] = Field(default_factory=list)
     output: OutputModel
 

@@ -1,0 +1,102 @@
+"""The decision in one sentence: which configuration is better, by how much, at what cost, and whether to ship it."""
+
+from collections.abc import Iterator
+
+from rankbeam.pipelines.report import words
+from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.results.usage import usage_of, usage_rows
+from rankbeam.transforms.judge.metrics import named_in, parse_all
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.metrics.written import split_name
+from rankbeam.transforms.records.scores.rows import FEW_QUERIES, Comparison
+
+_LOWER_IS_BETTER = ("NoiseSensitivity", "Steps", "Retrievals")
+
+
+def verdict(study: Study) -> str:
+    """The decision by the metric that the experiment names under `decide_by:`, else by its first metric."""
+    metric = _metric(study)
+    if split_name(metric).name in _LOWER_IS_BETTER:
+        return f"No decision: lower values of {metric} are better. Name another metric under decide_by."
+    if reason := _undecided(study, metric):
+        return f"No decision is possible yet: {reason}."
+    one, other, row = _compared(study, metric)
+    parts = [_difference(study, metric, one, other, row), *_cost(study, one, other), *_gates(study, one, row)]
+    return f"{'; '.join(parts)}."
+
+
+def _metric(study: Study) -> str:
+    try:
+        name = study.results.given.value.get("decide_by")
+    except InputError:  # tables whose experiment is no YAML
+        name = None
+    metric = None if name is None else named_in(name, parse_all(study.metrics))
+    return study.metrics[0] if metric is None else str(metric)
+
+
+def _undecided(study: Study, metric: str) -> str:
+    """The reason why configurations cannot be compared by a metric; "" if they can."""
+    order = study.order(metric)
+    if len(study.names) < 2:
+        return f"nothing is compared with {study.names[0]}"
+    if len(order) < 2:
+        return f"all {len(study.names)} configurations have equal values for every query"
+    if missing := [study.titles[name] for name in order if study.mean(name, metric).mean is None]:
+        return f"{metric} has no value for {', '.join(missing)}"
+    *_, row = _compared(study, metric)
+    if row is None or row.difference is None:
+        return f"the best configurations by {metric} were not compared query by query"
+    if row.is_unreliable:
+        return f"{metric} has fewer than {FEW_QUERIES} queries or clusters to compare"
+    return ""
+
+
+def _compared(study: Study, metric: str) -> tuple[int, int, Comparison | None]:
+    """The best configuration, the baseline or else the next best one, and the comparison of the two."""
+    order = study.order(metric)
+    best = order[0]
+    other = study.baseline if best != study.baseline and study.baseline in study.titles else order[1]
+    row = study.overall.get((best, other, metric)) or study.overall.get((other, best, metric))
+    return best, other, row
+
+
+def _difference(study: Study, metric: str, one: int, other: int, row: Comparison | None) -> str:
+    assert row is not None  # noqa: S101  checked by _undecided
+    sign = 1 if row.config_id == study.ids[one] else -1
+    ends = sorted(sign * end for end in (row.ci_low, row.ci_high) if end is not None)
+    holm = ", Holm" if row.p_adjusted is not None else ""
+    reach = f" ({words.interval(*ends, sign=True)}{holm})" if len(ends) == 2 else ""
+    size = f"{metric} {words.signed(sign * (row.difference or 0.0))}{reach}"
+    best, second = study.titles[one], study.titles.get(other, study.names[other])
+    if study.is_significant(row):
+        return f"{best} is better than {second}: {size}"
+    limit = (
+        "" if row.detectable is None else f"; these queries can detect a difference of {words.value(row.detectable)}"
+    )
+    return f"No significant difference between {best} and {second}: {size}{limit}"
+
+
+def _cost(study: Study, one: int, other: int) -> Iterator[str]:
+    """The relative cost of a configuration, where both have a price."""
+    rows = usage_rows(study.results)
+    costs = [[row["cost"] for row in usage_of(rows, study.ids[name])] for name in (one, other)]
+    if all(known and None not in known and sum(known) > 0 for known in costs):
+        ratio = sum(costs[0]) / sum(costs[1]) - 1.0
+        yield "equal cost" if round(ratio, 3) == 0 else f"cost {words.signed(100 * ratio, 0)}%"
+
+
+def _gates(study: Study, one: int, row: Comparison | None) -> Iterator[str]:
+    """Whether to ship, where there are gates."""
+    missed = [gate for gate in study.gates if not gate["met"]]
+    if missed:
+        names = ", ".join(dict.fromkeys(f"{gate['metric'] or gate['value']} {gate['value']}" for gate in missed))
+        count = words.count(len(study.gates), "gate check")
+        yield f"do not ship yet: {len(missed):,} of {count} {'is' if len(missed) == 1 else 'are'} missed ({names})"
+    elif study.results.run["state"] != "done":
+        yield "do not ship yet: the run missed a limit of failures or cost"
+    elif study.gates and one == study.baseline:
+        yield "keep the baseline; every gate is met"
+    elif study.gates and row is not None and study.is_significant(row):
+        yield f"ship {study.titles[one]}: every gate is met"
+    elif study.gates:
+        yield "every gate is met"

@@ -1,0 +1,111 @@
+"""The sentence that a report begins with: equal to what the tables say, whatever may be absent."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.cli import rankbeam
+from support.inputs import trec_qrels, trec_run, write
+
+from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.report.verdict import verdict
+from rankbeam.pipelines.results.run import Results
+
+QUERIES = [f"q{number}" for number in range(40)]
+
+
+def found_at(folder: Path, name: str, rank: int, queries: list[str] = QUERIES) -> dict[str, Any]:
+    """A configuration whose relevant document has the same rank for every query but one."""
+    ranks = {query: rank if query != "q0" else 1 for query in queries}
+    rows = [
+        (query, f"x{place}" if place != at else "d", -place) for query, at in ranks.items() for place in range(1, 5)
+    ]
+    path = write(folder / f"{name}.run", trec_run([(query, doc, float(score)) for query, doc, score in rows]))
+    return {"name": name, "retriever": {"type": "run_file", "path": path}}
+
+
+def sentence(folder: Path, configurations: list[dict[str, Any]], **more: Any) -> str:
+    qrels = write(folder / "qrels.txt", trec_qrels([(query, "d", 1.0) for query in QUERIES]))
+    experiment = {
+        "name": "e", "dataset": {"qrels": qrels}, "configurations": configurations, "metrics": ["RR", "R@1"],
+        "output": {"path": str(folder / "out")}, **more,
+    }  # fmt: skip
+    done = rankbeam("evaluate", write(folder / "e.yaml", yaml.safe_dump(experiment)), "--run-id", "r")
+    assert done.status in (0, 3), done.stderr
+    return verdict(Study(Results(str(folder / "out"), "r")))
+
+
+def test_a_better_configuration_is_named_with_its_gain(tmp_path: Path) -> None:
+    old, new = found_at(tmp_path, "old", 2), found_at(tmp_path, "new", 1)
+    assert re.fullmatch(
+        r"new is better than old: RR \+0\.4875 \(\+0\.\d+ to \+0\.\d+, Holm\)\.", sentence(tmp_path, [old, new])
+    )
+
+
+GATES = [
+    ([{"metric": "RR", "configuration": "new", "at_least": 0.9}], "; ship new: every gate is met."),
+    ([{"metric": "RR", "configuration": "new", "at_least": 1.0}, {"metric": "R@1", "at_least": 0.9}],
+     "; do not ship yet: 1 of 3 gate checks is missed (R@1 mean)."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("gates", "end"), GATES)
+def test_only_gates_say_whether_to_ship(gates: list[dict[str, Any]], end: str, tmp_path: Path) -> None:
+    old, new = found_at(tmp_path, "old", 2), found_at(tmp_path, "new", 1)
+    assert sentence(tmp_path, [old, new], gates=gates).endswith(end)
+
+
+def test_a_baseline_that_is_best_is_kept(tmp_path: Path) -> None:
+    old, new = found_at(tmp_path, "old", 2), found_at(tmp_path, "new", 1)
+    said = sentence(tmp_path, [new, old], gates=[{"metric": "RR", "configuration": "new", "at_least": 0.9}])
+    assert said.startswith("new is better than old: RR +0.4875")
+    assert said.endswith("; keep the baseline; every gate is met.")
+
+
+def test_no_significant_difference_says_what_could_be_detected(tmp_path: Path) -> None:
+    one = found_at(tmp_path, "one", 2)
+    rows = [(query, "d" if (place == 2) != (number < 2) else f"x{place}", -float(place))
+            for number, query in enumerate(QUERIES) for place in (1, 2)]  # fmt: skip
+    path = write(tmp_path / "two.run", trec_run(rows))
+    two = {"name": "two", "retriever": {"type": "run_file", "path": path}}
+    said = sentence(tmp_path, [one, two])
+    assert said.startswith("No significant difference between ")
+    assert re.search(r"these queries can detect a difference of 0\.\d{4}\.$", said)
+
+
+UNDECIDED = [
+    (["one"], QUERIES, "nothing is compared with one"),
+    (["one", "same"], QUERIES, "all 2 configurations have equal values for every query"),
+    (["one", "two"], QUERIES[:12], "RR has fewer than 20 queries or clusters to compare"),
+]
+
+
+@pytest.mark.parametrize(("names", "queries", "reason"), UNDECIDED)
+def test_a_decision_that_is_not_possible_has_its_reason(
+    names: list[str], queries: list[str], reason: str, tmp_path: Path
+) -> None:
+    configurations = [found_at(tmp_path, name, 1 if name == "two" else 2, queries) for name in names]
+    qrels = write(tmp_path / "few.txt", trec_qrels([(query, "d", 1.0) for query in queries]))
+    assert reason in sentence(tmp_path, configurations, dataset={"qrels": qrels})
+
+
+def test_the_metric_can_be_named(tmp_path: Path) -> None:
+    old, new = found_at(tmp_path, "old", 2), found_at(tmp_path, "new", 1)
+    assert sentence(tmp_path, [old, new], decide_by="R@1").startswith("new is better than old: R@1 +0.97")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("nDCG@10", "decide_by: is not one of the metrics: RR, R@1"), ("nDGC", "decide_by: unknown metric 'nDGC'")],
+)
+def test_a_metric_that_is_not_computed_is_refused(name: str, problem: str, tmp_path: Path) -> None:
+    qrels = write(tmp_path / "qrels.txt", trec_qrels([("q0", "d", 1.0)]))
+    experiment = {
+        "name": "e", "dataset": {"qrels": qrels}, "configurations": [found_at(tmp_path, "one", 1)],
+        "metrics": ["RR", "R@1"], "decide_by": name,
+    }  # fmt: skip
+    done = rankbeam("validate", write(tmp_path / "e.yaml", yaml.safe_dump(experiment)))
+    assert done.status == 2
+    assert problem in done.stderr
