@@ -117,8 +117,10 @@ class PlanLimits:
         tokens = sum(model.input_tokens[1] + model.output_tokens[1] for model in plan.models)
         for name, planned, limit in (("calls", calls, self.calls), ("tokens", tokens, self.tokens)):
             if limit is not None and planned > limit:
-                problem = f"max_{name} is {limit:,}, and up to {planned:,.0f} {name} are planned: nothing was asked; "
-                raise InputError(f"{problem}raise the limit, or judge fewer rows or metrics")
+                raise InputError(
+                    f"max_{name} is {limit:,}, and up to {planned:,.0f} {name} are planned: nothing was asked; raise the "
+                    "limit, or judge fewer rows or metrics"
+                )
         if self.confirm and calls and not click.confirm("Make these calls?", err=True):
             raise InputError("not confirmed: nothing was asked")
 

@@ -7,7 +7,6 @@ from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.usage import usage_of, usage_rows
 from rankbeam.transforms.judge.metrics import named_in, parse_all
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.written import split_name
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES, Comparison
 
 _LOWER_IS_BETTER = ("NoiseSensitivity", "Steps", "Retrievals")
@@ -16,7 +15,7 @@ _LOWER_IS_BETTER = ("NoiseSensitivity", "Steps", "Retrievals")
 def verdict(study: Study) -> str:
     """The decision by the metric that the experiment names under `decide_by:`, else by its first metric."""
     metric = _metric(study)
-    if split_name(metric).name in _LOWER_IS_BETTER:
+    if metric.startswith(_LOWER_IS_BETTER):
         return f"No decision: lower values of {metric} are better. Name another metric under decide_by."
     if reason := _undecided(study, metric):
         return f"No decision is possible yet: {reason}."
@@ -86,7 +85,7 @@ def _cost(study: Study, one: int, other: int) -> Iterator[str]:
 
 
 def _gates(study: Study, one: int, row: Comparison | None) -> Iterator[str]:
-    """Whether to ship, where there are gates."""
+    """Advice to ship or not, if there are gates."""
     missed = [gate for gate in study.gates if not gate["met"]]
     if missed:
         names = ", ".join(dict.fromkeys(f"{gate['metric'] or gate['value']} {gate['value']}" for gate in missed))
