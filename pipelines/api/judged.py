@@ -118,8 +118,8 @@ class PlanLimits:
         for name, planned, limit in (("calls", calls, self.calls), ("tokens", tokens, self.tokens)):
             if limit is not None and planned > limit:
                 raise InputError(
-                    f"max_{name} is {limit:,}, and up to {planned:,.0f} {name} are planned: nothing was asked; raise the "
-                    "limit, or judge fewer rows or metrics"
+                    f"max_{name} is {limit:,}, and up to {planned:,.0f} {name} are planned: nothing was asked; raise "
+                    "the limit, or judge fewer rows or metrics"
                 )
         if self.confirm and calls and not click.confirm("Make these calls?", err=True):
             raise InputError("not confirmed: nothing was asked")
