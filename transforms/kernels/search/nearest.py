@@ -1,6 +1,11 @@
-"""The nearest of many vectors, exactly: every vector is compared with every query, some at a time."""
+"""The nearest of many vectors, exactly: every vector is compared with every query, a block at a time.
+
+A block of products stays in the cache of a processor, and of each only the few are looked at that are among the best so
+far. So memory does not depend on the number of vectors, which may be mapped from a file.
+"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +14,7 @@ from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 
 SingleArray = npt.NDArray[np.float32]
 
-_BYTES_AT_ONCE = 64 << 20
+_QUERIES_AT_ONCE, _ROWS_AT_ONCE = 64, 4096
 _ROUNDING = 1e-4  # more than products in single precision of vectors of length 1 are wrong by
 
 
@@ -31,22 +36,54 @@ def nearest(vectors: SingleArray, queries: SingleArray, count: int) -> Iterator[
     >>> places.tolist(), scores.tolist()
     ([0, 1], [1.0, 0.0])
     """
-    is_there = vectors.any(axis=1)
-    at_once = max(1, _BYTES_AT_ONCE // (4 * max(1, len(vectors))))
-    for first in range(0, len(queries), at_once):
-        some = queries[first : first + at_once]
-        products = some @ vectors.T
-        for query, row in zip(some, products, strict=True):
-            yield _best(vectors, query, np.where(is_there, row, -np.inf), count)
+    vectors = np.asarray(vectors)
+    for first in range(0, len(queries), _QUERIES_AT_ONCE):
+        some = queries[first : first + _QUERIES_AT_ONCE]
+        best = [_Best(count) for _ in some]
+        for start in range(0, len(vectors), _ROWS_AT_ONCE):
+            _compare(some, vectors[start : start + _ROWS_AT_ONCE], start, best)
+        for query, one in zip(some, best, strict=True):
+            yield one.exactly(vectors, query)
 
 
-def _best(vectors: SingleArray, query: SingleArray, products: SingleArray, count: int) -> tuple[IntArray, FloatArray]:
-    last = max(0, len(products) - count)
-    threshold = np.partition(products, last)[last] if len(products) else 0.0
-    places = np.flatnonzero((products >= threshold - _ROUNDING) & (products > -np.inf))
-    exact = (vectors[places].astype(np.float64) * query.astype(np.float64)).sum(axis=1)
-    order = np.argsort(-exact, kind="stable")[:count]
-    return places[order], exact[order]
+def _compare(queries: SingleArray, block: SingleArray, start: int, best: "list[_Best]") -> None:
+    """Add the vectors of a block that may be among the best."""
+    products = queries @ block.T
+    number, row = np.nonzero(products >= np.array([one.least for one in best], np.float32)[:, None])
+    product = products[number, row]
+    is_there = product != 0  # that of a missing vector is 0
+    is_there[~is_there] = block[row[~is_there]].any(axis=1)
+    number, row, product = number[is_there], row[is_there], product[is_there]
+    bounds = np.searchsorted(number, np.arange(len(queries) + 1))
+    for place in np.flatnonzero(np.diff(bounds)):
+        own = slice(bounds[place], bounds[place + 1])
+        best[place].add(start + row[own], product[own])
+
+
+@dataclass
+class _Best:
+    """The best vectors for a query so far: a few more than `count`, since products are rounded."""
+
+    count: int
+    places: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    products: SingleArray = field(default_factory=lambda: np.empty(0, np.float32))
+    least: float = -np.inf
+
+    def add(self, places: IntArray, products: SingleArray) -> None:
+        """Add vectors, and drop those that are no longer among the best."""
+        self.places = np.concatenate([self.places, places])
+        self.products = np.concatenate([self.products, products])
+        last = len(self.products) - self.count
+        if last > 0:
+            self.least = float(np.partition(self.products, last)[last]) - _ROUNDING
+            is_kept = self.products >= self.least
+            self.places, self.products = self.places[is_kept], self.products[is_kept]
+
+    def exactly(self, vectors: SingleArray, query: SingleArray) -> tuple[IntArray, FloatArray]:
+        """The best vectors, in the order of their products in double precision."""
+        exact = (vectors[self.places].astype(np.float64) * query.astype(np.float64)).sum(axis=1)
+        order = np.argsort(-exact, kind="stable")[: self.count]
+        return self.places[order], exact[order]
 
 
 def unit_length(vectors: npt.NDArray[np.floating], shortest: float = 0.0) -> SingleArray:
