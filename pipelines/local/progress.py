@@ -20,6 +20,7 @@ _RATE_OVER_S = 10.0
 _WORDS = {
     Counter.JUDGED_QUERIES: "judged queries",
     Counter.ROWS_READ: "rows read",
+    Counter.TEXTS_EMBEDDED: "texts embedded in process",
     Counter.QUERIES_ASKED: "queries asked in process",
     Counter.CALLS_PLANNED: "calls planned",
     Counter.LEDGER_HITS: "answered by the ledger",
@@ -89,7 +90,9 @@ def overview(counts: Counts, sources: int, configurations: int, seconds: float) 
     if not judged:
         rows = counts[Counter.ROWS_READ, ""]
         return f"read {rows:,} rows · {seconds:.0f} s" if rows else f"starting · {seconds:.0f} s"
-    parts = [f"asked {total:,}/{judged * sources:,} queries"] if sources else []
+    embedded = counts[Counter.TEXTS_EMBEDDED, ""]
+    parts = [f"embedded {embedded:,} texts"] if embedded else []
+    parts += [f"asked {total:,}/{judged * sources:,} queries"] if sources else []
     parts += [f"scored {scored:,}/{judged * configurations:,}"]
     done = scored or total
     parts += [f"{done / seconds:,.0f}/s"] if seconds > 0 and done else []

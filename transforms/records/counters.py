@@ -15,6 +15,7 @@ class Counter(StrEnum):
 
     JUDGED_QUERIES = "judged_queries"
     ROWS_READ = "rows_read"
+    TEXTS_EMBEDDED = "texts_embedded"
     QUERIES_ASKED = "queries_asked"
     QUERIES_SCORED = "queries_scored"
     COMPARISONS = "comparisons"

@@ -12,13 +12,14 @@ from rankbeam.transforms.clients.models.base import Embedding, ModelParameters, 
 from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.documents import Embeddings
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 STAGE = "embed"
-_AT_ONCE = 1000
+_AT_ONCE, _COMPUTED_AT_ONCE = 1000, 256
 
 Vector = npt.NDArray[np.float32]
 
@@ -98,7 +99,7 @@ class KeptEmbeddings:
 
         lookup = Ledger(self.ledger).lookup()
         lookup.refresh()
-        for some in batched(texts):
+        for some in batched(texts, _AT_ONCE):
             calls = [self.model.call(text) for text in some]
             keys = {call.key or "": None for call in calls}
             by_key = {entry.key: self._vector(entry.answer) for entry in lookup.read(keys)}
@@ -130,26 +131,29 @@ class ComputedEmbeddings:
 
     def vectors(self, texts: Iterable[str], warnings: list[str]) -> Iterator[Vector | None]:
         """The vector of each text; None for a blank one."""
-        session, cut, count = self._onnx.session, 0, 0
-        for some in batched(texts):
+        from rankbeam.transforms.clients.calls.tally import count  # imports Beam
+
+        session, cut, total = self._onnx.session, 0, 0
+        for some in batched(texts, _COMPUTED_AT_ONCE):
             full = [self._onnx.embedding(text, self.model.role).values["text"] for text in some if text.strip()]
             embedded = iter(session.embed_all(full))
+            count(Counter.TEXTS_EMBEDDED, len(full))
             for text in some:
                 one = next(embedded) if text.strip() else None
                 cut += one is not None and one.is_cut
                 yield None if one is None else one.vector
-            count += len(some)
+            total += len(some)
         if cut:
-            warnings.append(self._warning(cut, count))
+            warnings.append(self._warning(cut, total))
 
     @property
     def _onnx(self) -> Onnx:
         assert isinstance(self.model.parameters, Onnx)  # noqa: S101  others are called
         return self.model.parameters
 
-    def _warning(self, cut: int, count: int) -> str:
+    def _warning(self, cut: int, total: int) -> str:
         limit = self._onnx.limit
-        what = "queries" if self.model.role is Role.QUERY else f"{cut:,} of {count:,} documents or chunks"
+        what = "queries" if self.model.role is Role.QUERY else f"{cut:,} of {total:,} documents or chunks"
         advice = "raise max_tokens if the model takes more, or search chunks"
         return f"{self.model.service}: {what} have more than {limit:,} tokens, and only these are embedded; {advice}"
 
@@ -160,8 +164,8 @@ def embeddings_of(model: Embed, ledger: str, role: Role = Role.QUERY, *, compute
     return ComputedEmbeddings(model, role) if is_computed else KeptEmbeddings(model, ledger, role)
 
 
-def batched(texts: Iterable[str]) -> Iterator[list[str]]:
+def batched(texts: Iterable[str], at_once: int) -> Iterator[list[str]]:
     """Texts, some at a time."""
     rest = iter(texts)
-    while some := list(islice(rest, _AT_ONCE)):
+    while some := list(islice(rest, at_once)):
         yield some
