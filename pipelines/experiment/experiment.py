@@ -16,6 +16,7 @@ from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import pinned
 from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import Embed, embeddings_of
+from rankbeam.transforms.clients.models.onnx import LIBRARIES, Onnx
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
@@ -164,6 +165,11 @@ class Experiment:
         rewrite = self.rewritten.get(source)
         is_passage = rewrite is not None and rewrite.rewriting.kind is RewriteKind.HYDE
         return Role.DOCUMENT if is_passage else Role.QUERY
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The modules that compute vectors in this process."""
+        return LIBRARIES if any(isinstance(one.parameters, Onnx) for one in self.services.values()) else ()
 
     @property
     def searched(self) -> dict[int, Documents]:

@@ -48,7 +48,8 @@ def judging_of(
         except InputError as error:
             problems.append(located.error(("judge", "labels"), str(error)))
     for place, name in _named(model):
-        problems += services.unknown(located, ("judge", *place), name)
+        refuse = services.unknown if place == ("embeddings",) else services.not_writing
+        problems += refuse(located, ("judge", *place), name)
     problems += (located.error(("judge", "service"), problem) for problem in _no_panel(model.services, services))
     return Judging(
         service=model.services[0],

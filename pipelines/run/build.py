@@ -1,9 +1,10 @@
 """Build the pipeline of an experiment: connect the stages; nothing runs here."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,7 @@ def build(
     finish = FinishRun(
         experiment.output,
         execution,
-        versions() | provenance(inputs),
+        versions(experiment.libraries) | provenance(inputs),
         evaluation.statistics,
         _verdict(experiment, execution),
         written,
@@ -279,7 +280,8 @@ def _runner(options: PipelineOptions) -> FnApiRunner | None:
     return FnApiRunner(default_environment=SubprocessSDKEnvironment.from_command_string(worker_processes.command()))
 
 
-def versions() -> dict[str, str]:
-    """The versions of the libraries that compute the numbers."""
+def versions(modules: Sequence[str] = ()) -> dict[str, str]:
+    """The versions of the libraries that compute the numbers, and of some modules, whichever package they are of."""
     names = ("rankbeam", "apache-beam", "bm25s", "PyStemmer", "numpy", "pyarrow")  # bm25s: stop words only
-    return {"python": sys.version.split()[0], **{name: version(name) for name in names}}
+    more = {name: str(import_module(name).__version__) for name in modules}
+    return {"python": sys.version.split()[0], **{name: version(name) for name in names}, **more}

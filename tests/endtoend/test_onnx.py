@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from apache_beam.options.pipeline_options import PipelineOptions
 from support.cli import rankbeam
 from support.data import REPOSITORY
 from support.goldens import goldens_file, lines
 from support.onnx_models import MINILM, TABLE, ids, real, write_model
 
+from rankbeam.pipelines.dataflow.uploads import refuse_local
+from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.records.errors import InputError
 
 DOCUMENTS = {"d1": "red apple", "d2": "blue sky", "d3": "green apple", "d4": "", "d5": "word word red word blue word"}
 QUERIES = {"q1": "apple", "q2": "sky blue", "q3": "green"}
@@ -81,6 +85,8 @@ def test_rankings_are_those_of_plain_cosines_and_vectors_are_kept(tmp_path: Path
     config_id, rankings = results(tmp_path, "r1")
     check(rankings, "red ")
     assert not (tmp_path / "out" / "ledger").exists()
+    versions = json.loads(run_of(tmp_path).table("runs").to_pylist()[0]["versions"])
+    assert {"onnxruntime", "tokenizers"} <= versions.keys()
     (vectors,) = (tmp_path / "out" / "indexes").rglob("vectors.npy")
     before = vectors.stat().st_mtime_ns
     shutil.move(folder, tmp_path / "elsewhere")
@@ -107,7 +113,7 @@ def test_texts_that_a_model_sees_in_part_are_counted_in_every_run(tmp_path: Path
     ("service", "message"),
     [
         ({"folder": "smal"}, "experiment.yaml:9: services.small.folder: "),
-        ({"model": "nothing"}, "no model 'nothing' on this machine"),
+        ({"model": "nothing"}, "services.small.model: no model 'nothing' in "),
         ({"folder": "small", "poling": "cls"}, "unknown key; did you mean 'pooling'"),
         ({"folder": "small", "pooling": "max"}, "pooling: "),
         ({}, "give model, the name of a model on this machine, or folder"),
@@ -124,6 +130,24 @@ def test_a_model_that_is_not_there_is_refused_before_any_work(
         assert run.status == 2
         assert message in run.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", [{"type": "onnx", "folder": "small"}, {"type": "hashed"}])
+def test_a_model_that_only_embeds_cannot_write(kind: dict[str, str], tmp_path: Path) -> None:
+    write_model(tmp_path / "small")
+    answering = {"name": "a", "retriever": {"type": "bm25"}, "top_k": 5, "generate": {"service": "small"}}
+    more = {"services": {"small": kind}, "configurations": [answering], "judge": {"service": "small"}}
+    run = rankbeam("validate", write_experiment(tmp_path, {}, **more))
+    assert run.status == 2
+    for place in ("configurations[0].generate.service", "judge.service"):
+        assert f"{place}: 'small' embeds texts, and writes none" in run.stderr
+
+
+def test_workers_elsewhere_need_the_folder_in_a_bucket(tmp_path: Path) -> None:
+    write_model(tmp_path / "small")
+    options = PipelineOptions(["--temp_location=gs://bucket/tmp"])
+    with pytest.raises(InputError, match=r"services\.small\.folder: gs://bucket/local/small"):
+        refuse_local(load_experiment(write_experiment(tmp_path, {"folder": "small"})), options)
 
 
 def test_a_judge_and_a_benchmark_may_use_it(tmp_path: Path) -> None:

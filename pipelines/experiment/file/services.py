@@ -63,6 +63,12 @@ class Services:
             hint = hint_of(name) or hint
             yield located.error(place, f"services: has no {name!r}; {hint}")
 
+    def not_writing(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
+        """Report a service that cannot write, at a place where answers or verdicts are written."""
+        yield from self.unknown(located, place, name)
+        if name in self.valid and self.valid[name].parameters.embeds_only:
+            yield located.error(place, f"{name!r} embeds texts, and writes none; name a model that does")
+
 
 def services_of(located: Located, section: Mapping[str, Any], folder: str, problems: list[InputError]) -> Services:
     """The services of an experiment; relative paths are taken as below `folder`."""

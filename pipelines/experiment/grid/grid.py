@@ -233,7 +233,7 @@ def _writer(
     problems: list[InputError],
 ) -> Service | None:
     """The model that writes; None if it is unknown."""
-    problems += context.services.unknown(context.located, places["service"], parameters.service)
+    problems += context.services.not_writing(context.located, places["service"], parameters.service)
     service = context.services.valid.get(parameters.service)
     if service is not None and "temperature" in parameters.model_fields_set and service.sets_temperature:
         problem = f"services: {service.name} sets a temperature, too; keep one"

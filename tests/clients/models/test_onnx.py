@@ -106,7 +106,7 @@ def test_names_are_looked_up_in_both_places(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("RANKBEAM_MODELS", str(tmp_path / "own"))
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     with pytest.raises(
-        InputError, match=r"no model 'team/tiny' on this machine; looked in .*own/team/tiny.*RANKBEAM_M"
+        InputError, match=r"no model 'team/tiny' in .*own/team/tiny, nor in the cache of Hugging Face. Put .*RANKBEAM_M"
     ):
         folder_named("team/tiny")
     snapshot = write_model(tmp_path / "hub" / "models--team--tiny" / "snapshots" / "a1", name="onnx/model.onnx")
@@ -114,6 +114,8 @@ def test_names_are_looked_up_in_both_places(tmp_path: Path, monkeypatch: pytest.
     (snapshot.parents[1] / "refs" / "main").write_text("a1\n")
     assert folder_named("team/tiny") == str(snapshot)
     own = write_model(tmp_path / "own" / "team" / "tiny")
+    with pytest.raises(InputError, match="did you mean 'team'"):
+        folder_named("taem")
     assert folder_named("team/tiny") == str(own)
     assert not list(Onnx(model="team/tiny").unset())
 
@@ -224,7 +226,7 @@ def test_vectors_without_a_direction_end_the_run(value: float, what: str, tmp_pa
 
 
 def test_without_the_extra_the_service_is_refused(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LIBRARIES", ("no_such_library",))
+    monkeypatch.setattr(module, "LIBRARIES", ("no_such_library",))
     assert extras.LOCAL in extras.EXTRAS
     with pytest.raises(ValidationError, match=r"pip install 'rankbeam\[local\]'"):
         Onnx(folder=str(small))

@@ -59,9 +59,9 @@ def test_only_gates_say_whether_to_ship(gates: list[dict[str, Any]], end: str, t
 
 def test_a_baseline_that_is_best_is_kept(tmp_path: Path) -> None:
     old, new = found_at(tmp_path, "old", 2), found_at(tmp_path, "new", 1)
-    said = sentence(tmp_path, [new, old], gates=[{"metric": "RR", "configuration": "new", "at_least": 0.9}])
-    assert said.startswith("new is better than old: RR +0.4875")
-    assert said.endswith("; keep the baseline; every gate is met.")
+    decision = sentence(tmp_path, [new, old], gates=[{"metric": "RR", "configuration": "new", "at_least": 0.9}])
+    assert decision.startswith("new is better than old: RR +0.4875")
+    assert decision.endswith("; keep the baseline; every gate is met.")
 
 
 def test_no_significant_difference_says_what_could_be_detected(tmp_path: Path) -> None:
@@ -70,9 +70,9 @@ def test_no_significant_difference_says_what_could_be_detected(tmp_path: Path) -
             for number, query in enumerate(QUERIES) for place in (1, 2)]  # fmt: skip
     path = write(tmp_path / "two.run", trec_run(rows))
     two = {"name": "two", "retriever": {"type": "run_file", "path": path}}
-    said = sentence(tmp_path, [one, two])
-    assert said.startswith("No significant difference between ")
-    assert re.search(r"these queries can detect a difference of 0\.\d{4}\.$", said)
+    decision = sentence(tmp_path, [one, two])
+    assert decision.startswith("No significant difference between ")
+    assert re.search(r"these queries can detect a difference of 0\.\d{4}\.$", decision)
 
 
 UNDECIDED = [

@@ -130,6 +130,7 @@ class ModelParameters(Parameters):
         allow_alias: if true, accept a name that may refer to a different model later, such as one that ends in
             `-latest`.
         of_roles: parameters that decide how texts are embedded in their roles; calls hold what follows from them.
+        embeds_only: True if the model embeds texts and writes none.
         default_quota: the budget where `quotas:` says nothing.
         offline: for models that need no service: what they are, said wherever their numbers show.
     """
@@ -139,6 +140,7 @@ class ModelParameters(Parameters):
 
     operational: ClassVar[frozenset[str]] = frozenset({"allow_alias", "api_key"})
     of_roles: ClassVar[frozenset[str]] = frozenset()
+    embeds_only: ClassVar[bool] = False
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
     offline: ClassVar[str | None] = None
 

@@ -21,6 +21,7 @@ class Hashed(LocalModel):
 
     dimensions: Annotated[int, Field(ge=2, le=4096)] = 256
 
+    embeds_only: ClassVar[bool] = True
     offline: ClassVar[str | None] = "hashed words, no language model"
 
     def answer(self, prompt: Prompt) -> Stored:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rankbeam.transforms.clients.models.onnx_session import OnnxSession
 
 _TEXTS_AT_ONCE = 64
-_LIBRARIES = ("onnxruntime", "tokenizers")
+LIBRARIES = ("onnxruntime", "tokenizers")
 
 
 class Onnx(PrefixedModel):
@@ -47,13 +47,14 @@ class Onnx(PrefixedModel):
     pooling: Literal["mean", "cls", "last"] | None = None
     max_tokens: Annotated[int, Field(ge=4, le=100_000)] | None = None
 
+    embeds_only: ClassVar[bool] = True
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=6_000_000, concurrent_calls=2, timeout_s=600.0)
 
     @model_validator(mode="after")
     def _one_place(self) -> "Onnx":
         if (self.folder is None) == (not self.model):
             raise ValueError("give model, the name of a model on this machine, or folder, where its files are")
-        for library in _LIBRARIES:
+        for library in LIBRARIES:
             if problem := missing(library, LOCAL, f"models of type onnx ({library})"):
                 raise PydanticCustomError(MISSING, "{problem}", {"problem": problem})
         return self

@@ -34,12 +34,15 @@ _NO_WEIGHTS = frozenset({"", ".onnx", ".json", ".txt", ".md"})
 _EXPORTED = frozenset({"Transformer", "Pooling", "Normalize"})
 
 
+def own_folder() -> str:
+    """The folder of models."""
+    return os.environ.get(MODELS_VARIABLE, "").strip() or str(_cache() / "rankbeam" / "models")
+
+
 def folders_of(name: str) -> Iterator[str]:
     """The folders in which a model of this name may be, best first; nothing is downloaded."""
-    own = os.environ.get(MODELS_VARIABLE, "").strip()
-    cache = Path(os.environ.get("XDG_CACHE_HOME", "").strip() or Path.home() / ".cache")
-    yield files.join(own or str(cache / "rankbeam" / "models"), name)
-    home = Path(os.environ.get("HF_HOME", "").strip() or cache / "huggingface")
+    yield files.join(own_folder(), name)
+    home = Path(os.environ.get("HF_HOME", "").strip() or _cache() / "huggingface")
     hub = Path(os.environ.get("HF_HUB_CACHE", "").strip() or home / "hub") / f"models--{name.replace('/', '--')}"
     revision = hub / "refs" / "main"
     if revision.is_file():
@@ -56,8 +59,14 @@ def folder_named(name: str) -> str:
     for place in places:
         if Path(place).is_dir() if files.is_local(place) else matching.matches(files.join(place, "**")):
             return place
-    problem = f"no model {name!r} on this machine; looked in {' and '.join(places)}"
+    known = [path.rstrip("/").rpartition("/")[2] for path in matching.matches(files.join(own_folder(), "*"))]
+    hint = f"; {did_you_mean(name, known)}" if known else ""
+    problem = f"no model {name!r} in {' or '.join(places)}, nor in the cache of Hugging Face{hint}"
     raise InputError(f"{problem}. Put its files there, set {MODELS_VARIABLE}, or name their folder: folder: PATH")
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME", "").strip() or Path.home() / ".cache")
 
 
 @dataclass(frozen=True)
