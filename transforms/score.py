@@ -35,6 +35,7 @@ from rankbeam.transforms.records.rankings.ranked import RankedSource
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
 from rankbeam.transforms.records.rankings.spans import RankedSpans, SpanEvidence, without_place
 from rankbeam.transforms.records.scores.judged import JudgedValues, judged_values, with_judged
+from rankbeam.transforms.records.scores.ranked import rank_slices
 from rankbeam.transforms.records.scores.scored import (
     Counts,
     ScoredConfiguration,
@@ -140,12 +141,14 @@ def score(
             for i in cut.configurations:
                 is_asked = evaluation.configurations[i].asked(order)
                 scored[i] = _score_one(i, ranked, spans, pool, failed, absent, is_asked, evaluation, highest)
+    configurations = with_judged(
+        [scored[position] for position in sorted(scored)], queries["query_id"], values, evaluation
+    )
+    by_rank = rank_slices(configurations, evaluation.panels, evaluation.slices)
     return ScoredPartition(
         queries=queries.select(columns.QUERIES.names),
-        slices=dict(slices_of(queries, evaluation.slices)),
-        configurations=with_judged(
-            [scored[position] for position in sorted(scored)], queries["query_id"], values, evaluation
-        ),
+        slices={**dict(slices_of(queries, evaluation.slices)), **dict(by_rank)},
+        configurations=configurations,
         unjudged=sum(answer.retrieved.unjudged for answer in answers),
         failures=sum(map(len, failures.values())),
         unplaced=dict(_unplaced(answers)) if evaluation.spans else {},

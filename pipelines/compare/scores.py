@@ -12,6 +12,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.metrics.panels import Panel
+from rankbeam.transforms.records.scores.ranked import rank_slices
 from rankbeam.transforms.records.scores.scored import LABELS, ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 from rankbeam.transforms.records.slices import slices_of
 
@@ -74,14 +75,12 @@ def partitions_of(
         here = slice(first, first + _QUERIES_AT_ONCE)
         texts = pa.nulls(len(query_ids[here]), pa.string())
         queries = pa.RecordBatch.from_arrays([query_ids[here], texts, attributes[here]], schema=columns.QUERIES)
-        yield ScoredPartition(
-            queries,
-            dict(slices_of(queries, slices)),
-            tuple(
-                ScoredConfiguration(position, tuple(_parted(status[here], values[here], panels)))
-                for position, (status, values) in enumerate(rows)
-            ),
+        configurations = tuple(
+            ScoredConfiguration(position, tuple(_parted(status[here], values[here], panels)))
+            for position, (status, values) in enumerate(rows)
         )
+        by_rank = rank_slices(configurations, panels, slices)
+        yield ScoredPartition(queries, {**dict(slices_of(queries, slices)), **dict(by_rank)}, configurations)
 
 
 def _read(

@@ -115,7 +115,7 @@ def missing_inputs(located: Located, model: ExperimentModel, sources: Sequence[P
     for need in sorted({need for source in sources for need in source.retriever.needs}):
         if not isinstance(section, dict) or section.get(need) is None:
             yield located.error(("dataset", need), f"is missing; a configuration's retriever needs the {need}")
-    if model.slices and isinstance(section, dict) and section.get("queries") is None:
+    if any(map(attributes_of, model.slices)) and isinstance(section, dict) and section.get("queries") is None:
         yield located.error(("slices",), "are by attributes of queries, and dataset.queries is missing")
     if model.statistics.cluster is not None and isinstance(section, dict) and section.get("queries") is None:
         problem = "is an attribute of queries, and dataset.queries is missing"

@@ -15,6 +15,8 @@ from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.under_spans import not_defined
+from rankbeam.transforms.records.scores.ranked import ranking_metric
+from rankbeam.transforms.records.slices import RANKED_BY, ranked_by
 
 AnyMetric = Metric | JudgedMetric
 
@@ -29,6 +31,7 @@ def unmet(
         return  # reported
     if model.dataset.unit != SPAN:  # with spans, evidence is needed instead
         yield from _of_rankings(located, dataset, [metric for metric in metrics if isinstance(metric, Metric)])
+    yield from _ranks(located, model, [str(metric) for metric in metrics])
     judged = {metric: position for metric, position in metrics.items() if isinstance(metric, JudgedMetric)}
     answering = _answering(located) or any(cell.retriever.role == ANSWERS for cell in cells)
     for metric, position in judged.items():
@@ -57,6 +60,19 @@ def _wrong_decision(located: Located, name: str | None, metrics: Sequence[AnyMet
         problem = error.problem
     if problem:
         yield located.error(("decide_by",), problem)
+
+
+def _ranks(located: Located, model: ExperimentModel, metrics: Sequence[str]) -> Iterator[InputError]:
+    """Slices by rank without a metric that says the rank."""
+    for place, name in enumerate(model.slices):
+        metric = ranked_by(name)
+        if metric is None:
+            continue
+        if metric.partition("@")[0] not in RANKED_BY:
+            problem = f"{metric} is not a reciprocal rank; valid are: {', '.join(f'rank({one})' for one in RANKED_BY)}"
+            yield located.error(("slices", place), problem)
+        elif metrics and ranking_metric(name, metrics) is None:
+            yield located.error(("slices", place), f"{name} needs the metric {metric}; add it to metrics:")
 
 
 def _answering(located: Located) -> bool:

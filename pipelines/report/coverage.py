@@ -6,9 +6,11 @@ from typing import Any
 
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.leaderboard import reach
+from rankbeam.pipelines.report.lines import LinePlot
+from rankbeam.pipelines.report.ranks import along_ranks
 from rankbeam.pipelines.report.study import Study
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
-from rankbeam.transforms.records.slices import ALL, grouping_of, value_of
+from rankbeam.transforms.records.slices import ALL, grouping_of, ranked_by, value_of
 
 MOST_VALUES, MOST_CONFIGURATIONS, MOST_FAILURES = 24, 20, 200
 _LEVELS = 5
@@ -23,6 +25,7 @@ class SliceCell:
     level: int | None  # 0 to 4, from the lowest to the highest mean of the table; None without a mean
     is_best: bool
     may_be_best: bool
+    size: int | None = None  # the number of queries, where each configuration has its own
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,10 @@ class SliceTable:
 
     metric: str
     attribute: str
-    values: list[tuple[str, int]]
+    values: list[tuple[str, int | None]]  # with its number of queries, where that is equal for all configurations
     rows: list[tuple[str, list[SliceCell]]]
     left_out: tuple[int, int]
+    plot: LinePlot | None = None
 
 
 def slice_tables(study: Study, metric: str) -> list[SliceTable]:
@@ -62,7 +66,7 @@ def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) ->
     return SliceTable(
         metric=metric,
         attribute=attribute,
-        values=[(value_of(name), sizes[name]) for name in shown_names],
+        values=[(value_of(name), None if ranked_by(attribute) else sizes[name]) for name in shown_names],
         rows=[
             (
                 study.titles[config_id],
@@ -71,6 +75,7 @@ def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) ->
             for config_id in shown
         ],
         left_out=(len(names) - len(shown_names), len(order) - len(shown)),
+        plot=along_ranks(study, metric, attribute, names),
     )
 
 
@@ -82,7 +87,8 @@ def _slice_cell(row: ConfigurationMetric, low: float, high: float, best: float) 
     mean = row.mean
     level = None if mean is None else min(_LEVELS - 1, int((mean - low) / ((high - low) or 1.0) * _LEVELS))
     is_best = mean is not None and mean == best
-    return SliceCell(words.value(mean), reach(row), level, is_best, bool(row.may_be_best))
+    size = row.asked if ranked_by(row.slice) else None
+    return SliceCell(words.value(mean), reach(row), level, is_best, bool(row.may_be_best), size)
 
 
 @dataclass(frozen=True)

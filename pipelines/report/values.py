@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 from rankbeam.transforms.records.scores.scored import LABELS, Status
+from rankbeam.transforms.records.slices import ranked_by
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,8 @@ def slices_of(rows: pa.Table) -> dict[str, list[str]]:
     names: dict[str, list[str]] = {}
     for position, slices in enumerate(rows["slices"].to_pylist()):
         for item in slices:
+            if ranked_by(item["name"]):
+                continue  # each configuration has its own
             names.setdefault(item["name"], [""] * rows.num_rows)[position] = item["value"]
     return names
 

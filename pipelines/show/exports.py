@@ -79,7 +79,8 @@ def _markdown_slices(results: Results, part: Slices, letters: dict[str, str]) ->
             letters[row["config_id"]],
             _markdown(row["name"]),
             *(
-                _markdown_cell(results, results.means[row["config_id"], name, metric], best[name])
+                _markdown_cell(results, (mean := results.means[row["config_id"], name, metric]), best[name])
+                + part.size(mean)
                 for name in part.names
             ),
         ]

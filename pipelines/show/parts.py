@@ -7,7 +7,7 @@ from rankbeam.pipelines.results.equals import distinct, named, without_value
 from rankbeam.pipelines.results.offline import offline_words
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.scores.rows import COUNTS, FEW, ConfigurationMetric
-from rankbeam.transforms.records.slices import ALL, grouping_of, value_of
+from rankbeam.transforms.records.slices import ALL, grouping_of, ranked_by, value_of
 
 _MOST_SLICES = 12
 _LEFT_OUT = ("failed", "missing", "undefined", "not_asked")
@@ -96,12 +96,23 @@ class Slices:
     @property
     def too_many(self) -> str:
         """A pointer to another place if these are more than fit into a table; else ""."""
-        if len(self.names) <= _MOST_SLICES:
+        if self.by_rank or len(self.names) <= _MOST_SLICES:
             return ""
         return f"{self.attribute} has {len(self.names):,} values; see the table configuration_metrics"
 
+    @property
+    def by_rank(self) -> bool:
+        """True if each configuration has queries of its own in each of the slices."""
+        return ranked_by(self.attribute) is not None
+
+    def size(self, mean: ConfigurationMetric) -> str:
+        """The number of queries behind a mean, where the heading cannot say it."""
+        return f" ({mean.asked:,})" if self.by_rank else ""
+
     def headings(self, results: Results) -> list[str]:
-        """The values of the attribute, each with its number of queries."""
+        """The values of the attribute, each with its number of queries if that is equal for all configurations."""
+        if self.by_rank:
+            return [value_of(name) for name in self.names]
         first = results.leaderboard()[0]["config_id"]
         rows = [(name, results.means[first, name, results.metrics[0]]) for name in self.names]
         return [f"{value_of(name)} ({row.asked})" for name, row in rows]

@@ -120,7 +120,10 @@ def _by_slice(results: Results, part: Slices, rows: Sequence[dict[str, Any]]) ->
     best = [best_mean(results, name, metric) for name in part.names]
     return Table(
         [f"{metric} by {part.attribute}", *headings],
-        [[row["name"], *_cells(results, own)] for row, own in zip(rows, means, strict=True)],
+        [
+            [row["name"], *(_cell(results, mean) + part.size(mean) for mean in own)]
+            for row, own in zip(rows, means, strict=True)
+        ],
         drop=headings[:0:-1],
         strong={
             (number, place)

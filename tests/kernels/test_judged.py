@@ -24,6 +24,7 @@ METRICS: dict[str, Callable[[Matrices], Value]] = {
     "context_recall": lambda m: judged.context_recall(m.gc),
     "context_precision": lambda m: judged.context_precision(m.gc),
     "context_utilization": lambda m: judged.context_utilization(m.gc, m.ga),
+    "context_rr": lambda m: judged.context_rr(m.gc),
     "context_ap": lambda m: judged.context_ap(m.gc),
 }
 NONE, FALSE, TRUE = np.zeros(0, bool), np.zeros(1, bool), np.ones(1, bool)
@@ -169,6 +170,7 @@ def test_correctness_as_ragas_has_it_mixes_facts_and_likeness() -> None:
         (judged.context_recall(block(0, 2)), Undefined.NO_REFERENCE_CLAIMS),
         (judged.context_precision(block(0, 2)), Undefined.NO_REFERENCE_CLAIMS),
         (judged.context_ap(block(0, 2)), Undefined.NO_REFERENCE_CLAIMS),
+        (judged.context_rr(block(0, 2)), Undefined.NO_REFERENCE_CLAIMS),
         (judged.context_utilization(block(0, 2), NONE), Undefined.NO_REFERENCE_CLAIMS),
         (judged_ragas.context_recall(NONE), Undefined.NO_REFERENCE_SENTENCES),
         (judged_ragas.answer_correctness(TRUE, NONE, 0.9), Undefined.NO_REFERENCE_CLAIMS),
@@ -181,6 +183,7 @@ def test_correctness_as_ragas_has_it_mixes_facts_and_likeness() -> None:
         (judged.context_recall(block(2, 0)), 0.0),
         (judged.context_precision(block(2, 0)), 0.0),
         (judged.context_ap(block(2, 0)), 0.0),
+        (judged.context_rr(block(2, 0)), 0.0),
         (judged.context_ap_of_answer(block(2, 0)), 0.0),
         (judged.context_ap_of_grades(NO_GRADES), 0.0),
         (judged.context_relevance(NO_GRADES), 0.0),

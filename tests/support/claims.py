@@ -77,5 +77,7 @@ def plain(m: Matrices) -> dict[str, float | None]:
     used = [bool(m.ga[j]) for j in range(reference) if covered[j]]
     values["context_utilization"] = mean(used)
     at = [sum(relevant[: c + 1]) / (c + 1) for c in range(k) if relevant[c]]
+    first = next((c + 1 for c in range(k) if relevant[c]), None)
+    values["context_rr"] = None if k and not reference else 1 / first if first else 0.0
     values["context_ap"] = None if k and not reference else sum(at) / len(at) if at else 0.0
     return values

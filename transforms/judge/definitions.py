@@ -174,6 +174,7 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
         ),
         "ContextAP(grade)": _Definition(kernels.context_ap_of_grades),
         "ContextAP(answer)": _Definition(kernels.context_ap_of_answer, _NO_CLAIMS),
+        "ContextRR": _Definition(kernels.context_rr, _NO_REFERENCE),
         "ContextUtilization": _Definition(
             kernels.context_utilization,
             (*_NO_REFERENCE, _U.REFERENCE_NOT_IN_CONTEXTS),

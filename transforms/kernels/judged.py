@@ -248,6 +248,18 @@ def context_ap(gc: BoolArray) -> Value:
     return average_precision(any_of(gc, axis=0)) if len(gc) or not gc.shape[1] else Undefined.NO_REFERENCE_CLAIMS
 
 
+def context_rr(gc: BoolArray) -> Value:
+    """The reciprocal rank of the first context that supports a claim of the reference; 0 if none does.
+
+    >>> context_rr(np.array([[False, True, True], [False, False, True]]))
+    0.5
+    """
+    if not len(gc) and gc.shape[1]:
+        return Undefined.NO_REFERENCE_CLAIMS
+    ranks = np.flatnonzero(any_of(gc, axis=0)) + 1
+    return 1.0 / int(ranks[0]) if len(ranks) else 0.0
+
+
 def context_ap_of_grades(grades: IntArray) -> Value:
     """Average precision of contexts, useful from a grade of 2 on; 0 without contexts."""
     return average_precision(grades >= USEFUL_GRADE)

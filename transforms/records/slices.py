@@ -1,12 +1,17 @@
-"""Slices: groups of queries by an attribute, or by several at once."""
+"""Slices: groups of queries by an attribute, by several at once, or by the rank of what a configuration needed.
 
+A slice such as `rank(ContextRR)` groups the queries of each configuration by the rank of the first hit, which the
+metric has the reciprocal of.
+"""
+
+import re
 from collections.abc import Iterator, Sequence
 from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 
-from rankbeam.transforms.kernels.arrays import BoolArray
+from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
 
 ALL = "all"
 """The slice of all queries."""
@@ -16,6 +21,17 @@ MISSING = "(none)"
 
 CROSS = "×"
 """Joins crossed attributes; experiments may also write `*`."""
+
+
+UNKNOWN = "(unknown)"
+"""The rank of a query without a value."""
+
+RANKED_BY = ("RR", "ContextRR")
+"""The metrics whose values are reciprocal ranks."""
+
+_RANK = re.compile(r"rank\((.+)\)")
+_ALONE = 10
+_GROUPS = ((11, "11 to 20"), (21, "21 to 50"), (51, "51 and more"))
 
 
 def canonical(name: str) -> str:
@@ -28,12 +44,50 @@ def canonical(name: str) -> str:
 
 
 def attributes_of(name: str) -> list[str]:
-    """The attributes that queries are sliced by.
+    """The attributes that queries are sliced by; none for slices by rank.
 
-    >>> attributes_of("intent×difficulty")
-    ['intent', 'difficulty']
+    >>> attributes_of("intent×difficulty"), attributes_of("rank(RR@10)")
+    (['intent', 'difficulty'], [])
     """
-    return name.split(CROSS)
+    return [] if ranked_by(name) else name.split(CROSS)
+
+
+def ranked_by(name: str) -> str | None:
+    """The metric of slices by rank; None for slices by attributes.
+
+    >>> ranked_by("rank(RR@10)"), ranked_by("rank(ContextRR)=01"), ranked_by("rank")
+    ('RR@10', 'ContextRR', None)
+    """
+    match = _RANK.fullmatch(name.partition("=")[0])
+    return None if match is None else match[1]
+
+
+def rank_labels(values: FloatArray) -> list[str]:
+    """The rank that each reciprocal rank means, in words that sort as the ranks do; high ranks share a group.
+
+    >>> rank_labels(np.array([1.0, 1 / 7, 1 / 20, 1 / 1000, 0.0, np.nan]))
+    ['01', '07', '11 to 20', '51 and more', '(none)', '(unknown)']
+    """
+    return [_rank_label(value) for value in values.tolist()]
+
+
+def first_rank(label: str) -> int | None:
+    """The first rank of a label; None where there is no rank.
+
+    >>> first_rank("07"), first_rank("11 to 20"), first_rank("(none)")
+    (7, 11, None)
+    """
+    digits = label[:2]
+    return int(digits) if digits.isdecimal() else None
+
+
+def _rank_label(value: float) -> str:
+    if value != value:
+        return UNKNOWN
+    if value <= 0.0:
+        return MISSING
+    rank = round(1.0 / value)
+    return f"{rank:02}" if rank <= _ALONE else next(label for first, label in reversed(_GROUPS) if rank >= first)
 
 
 def grouping_of(name: str) -> str:
@@ -79,9 +133,26 @@ def slices_of(queries: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[s
     values = {attribute: slice_values(queries, attribute) for name in names for attribute in attributes_of(name)}
     for name in names:
         attributes = attributes_of(name)
+        if not attributes:
+            continue
         labels = [np.array([f"{attribute}={value}" for value in values[attribute]], object) for attribute in attributes]
         crossed = reduce(lambda left, right: left + CROSS + right, labels)
         yield from _members(crossed)
+
+
+def slices_by_rank(name: str, values: FloatArray) -> Iterator[tuple[str, BoolArray]]:
+    """The slices by rank of some queries.
+
+    Args:
+        name: such as `rank(RR)`.
+        values: float64[k, n], the metric of k configurations and n queries.
+
+    Yields:
+        The name of a slice, and bool[k, n]: which of the queries belong to it under each configuration.
+    """
+    labels = np.array([[f"{name}={label}" for label in rank_labels(row)] for row in values], object)
+    for label, members in _members(labels.ravel()):
+        yield label, members.reshape(values.shape)
 
 
 def _members(labels: np.ndarray) -> Iterator[tuple[str, BoolArray]]:

@@ -13,8 +13,9 @@ from rankbeam.transforms.records.calls.took import Took, took_of
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import column_order
+from rankbeam.transforms.records.scores.ranked import values_of
 from rankbeam.transforms.records.scores.scored import LABELS, ScoredConfiguration, ScoredPanel, ScoredPartition, Status
-from rankbeam.transforms.records.slices import slice_values
+from rankbeam.transforms.records.slices import rank_labels, ranked_by, slice_values
 
 _STATUSES = pa.array(LABELS)
 
@@ -29,9 +30,11 @@ def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterato
     """Rows of `tables.QUERY_METRICS`, without the common columns, for each configuration."""
     names = pa.array([str(metric) for metric in evaluation.metrics])
     queries = partition.queries.num_rows
-    slices = _slices(partition.queries, evaluation.attributes)
+    attributes = {name: slice_values(partition.queries, name) for name in evaluation.attributes}
+    by_rank = [name for name in evaluation.slices if ranked_by(name)]
     metric_type = tables.QUERY_METRICS.field("metrics").type
     for scored in partition.configurations if queries else ():
+        ranks = {name: rank_labels(values_of(scored, evaluation.panels, name)) for name in by_rank}
         row, column, cells = _judged(scored, evaluation) if len(scored.panels) > 1 else _retrieval(scored.retrieval)
         structs = pa.StructArray.from_arrays(
             [names.take(pa.array(column)), *cells], fields=list(metric_type.value_type)
@@ -43,7 +46,7 @@ def query_metrics(partition: ScoredPartition, evaluation: Evaluation) -> Iterato
                 "query_id": partition.queries["query_id"],
                 "text": partition.queries["text"],
                 "status": _STATUSES.take(pa.array(scored.retrieval.status)),
-                "slices": slices,
+                "slices": _slices(queries, attributes | ranks),
                 "metrics": lists,
             }
         )
@@ -79,15 +82,15 @@ def _judged(scored: ScoredConfiguration, evaluation: Evaluation) -> Cells:
     return row, place, [*numbers, statuses, texts.take(pa.array(text)).combine_chunks()]
 
 
-def _slices(queries: pa.RecordBatch, names: tuple[str, ...]) -> pa.ListArray:
+def _slices(queries: int, values: Mapping[str, list[str]]) -> pa.ListArray:
     """Per query, every named attribute with its value."""
     kind = tables.QUERY_METRICS.field("slices").type
-    by_name = np.array([slice_values(queries, name) for name in names], object).reshape(len(names), queries.num_rows)
+    by_name = np.array(list(values.values()), object).reshape(len(values), queries)
     structs = pa.StructArray.from_arrays(
-        [pa.array(list(names) * queries.num_rows, pa.string()), pa.array(by_name.T.ravel(), pa.string())],
+        [pa.array(list(values) * queries, pa.string()), pa.array(by_name.T.ravel(), pa.string())],
         fields=list(kind.value_type),
     )
-    return pa.ListArray.from_arrays(pa.array(np.arange(queries.num_rows + 1) * len(names), pa.int32()), structs)
+    return pa.ListArray.from_arrays(pa.array(np.arange(queries + 1) * len(values), pa.int32()), structs)
 
 
 def rankings(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[pa.Table]:

@@ -12,7 +12,7 @@ from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.bigquery.locations import Location
 from rankbeam.transforms.records.conversations import CONVERSATION
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
-from rankbeam.transforms.records.slices import canonical
+from rankbeam.transforms.records.slices import CROSS, canonical
 
 
 class ReferencesModel(Section):
@@ -252,7 +252,8 @@ class ExperimentModel(Section):
         max_failure_rate: highest acceptable share (0 to 1) of failed rankings, answers or metric values of a
             configuration. Above it, the run ends with status 3.
         metrics: names of metrics, as ir_measures or trec_eval write them.
-        slices: query attributes to report means for, besides all queries; `intent×difficulty` crosses two attributes.
+        slices: query attributes to report means for, besides all queries; `intent×difficulty` crosses two attributes,
+            and `rank(ContextRR)` or `rank(RR)` groups each configuration's queries by the rank of the first hit.
         statistics: settings for intervals and comparisons.
         ties: if true, also report how far each value depends on the order of documents with equal scores.
         dialects: tools whose scoring rules are applied side by side to every configuration.
@@ -304,4 +305,6 @@ class ExperimentModel(Section):
         value = [canonical(item) for item in value] if info.field_name == "slices" else value
         if len(set(value)) != len(value):
             raise ValueError("names an attribute twice" if info.field_name == "slices" else "names a dialect twice")
+        if crossed := [item for item in value if CROSS in item and "rank(" in item]:
+            raise ValueError(f"slices by rank cannot be crossed with others: {crossed[0]}")
         return value

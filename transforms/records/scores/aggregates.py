@@ -64,17 +64,20 @@ class RunAggregate:
         ]
         compared = hashes if len(partition.configurations) > 1 else None
         queries = {
-            (scored.configuration, number, name): QueryAggregate.of(panel, chosen, compared)
+            (scored.configuration, number, name): QueryAggregate.of(
+                panel, partition.members(name, scored.configuration), compared
+            )
             for scored in partition.configurations
             for number, panel in enumerate(scored.panels)
-            for name, chosen in slices.items()
+            for name in slices
         }
         pairs = {}
         for (one, other), number in product(evaluation.pairs, range(len(layout.panels))):
             (units, known), (others, also) = parts[one][number], parts[other][number]
             ours, theirs = (partition.configurations[config].panels[number].values for config in (one, other))
             both, either, differences = known & also, known | also, ours - theirs
-            for name, chosen in slices.items():
+            for name in slices:
+                chosen = partition.members(name, one, other)
                 here, unpaired = both & chosen, int((either & ~both & chosen).sum())
                 state = PairedAggregate.of(differences[here], drawn[here], (units - others)[here], unpaired)
                 pairs[one, other, number, name] = state
@@ -82,7 +85,8 @@ class RunAggregate:
         if resampled := evaluation.statistics.replicates:
             columns, seed = layout.columns(parts), evaluation.statistics.seed
             for name, chosen in slices.items():
-                replicates[name] = Replicates.of(drawn[chosen], columns[chosen], resampled, seed)
+                rows, own = layout.within(parts, columns, chosen)
+                replicates[name] = Replicates.of(drawn[rows], own, resampled, seed)
         return cls(
             queries,
             pairs,
@@ -149,7 +153,8 @@ def _labelled(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[tu
         if other != NO_OTHER:
             their_labels, their_judged, also = _human_and_judged(partition.configurations[other].panels[number])
             labels, judged, in_part = labels - their_labels, judged - their_judged, in_part | also
-        for name, chosen in partition.slices.items():
+        for name in partition.slices:
+            chosen = partition.members(name, one, one if other == NO_OTHER else other)
             yield (one, other, number, name), LabelledMoments.of(labels, judged, in_part, chosen)
 
 

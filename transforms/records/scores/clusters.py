@@ -28,12 +28,14 @@ def cluster_totals(
     if evaluation.statistics.cluster is None:
         return
     layout = SumLayout.of(evaluation)
-    columns = layout.columns(
-        [[layout.part(number, panel) for number, panel in enumerate(item.panels)] for item in partition.configurations]
-    )
+    parts = [
+        [layout.part(number, panel) for number, panel in enumerate(item.panels)] for item in partition.configurations
+    ]
+    columns = layout.columns(parts)
     hashes = drawn_hashes(partition.queries, evaluation)
     for name, chosen in partition.slices.items():
-        for part, totals in ClusterTotals.of(hashes[chosen], columns[chosen]).shares(_PARTS):
+        rows, own = layout.within(parts, columns, chosen)
+        for part, totals in ClusterTotals.of(hashes[rows], own).shares(_PARTS):
             yield (name, part), totals
 
 

@@ -21,7 +21,7 @@ from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggrega
 from rankbeam.transforms.records.scores.resampled import SumLayout
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.scores.scored import Counts
-from rankbeam.transforms.records.slices import ALL
+from rankbeam.transforms.records.slices import ALL, ranked_by
 
 Means = Mapping[tuple[str, str], ConfigurationMetric]
 """The rows of one slice, by config_id and metric."""
@@ -208,8 +208,8 @@ def _ranked(contenders: Sequence[Contender], is_resampled: bool, evaluation: Eva
     for place, (contender, configuration) in enumerate(zip(contenders, evaluation.configurations, strict=True)):
         in_race = configuration.dropped_at is None
         is_enough = contender.row.slice == ALL or contender.estimate.count >= evaluation.statistics.min_slice
-        if is_resampled and in_race and is_enough:
-            # Values by the rules of different tools are not comparable.
+        if is_resampled and in_race and is_enough and not ranked_by(contender.row.slice):
+            # Values by the rules of different tools are not comparable, nor are means over queries of each one's own.
             by_dialect[configuration.dialect][place] = contender
     rows = [contender.row for contender in contenders]
     for group in by_dialect.values():

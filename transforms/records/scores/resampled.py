@@ -59,6 +59,25 @@ class SumLayout:
                 columns.append(np.column_stack([(units - others) * both[:, None], both]))
         return np.concatenate(columns, axis=1)
 
+    def within(
+        self, parts: Sequence[Sequence[Part]], columns: IntArray, chosen: BoolArray
+    ) -> tuple[BoolArray, IntArray]:
+        """The rows of a slice, bool[n], and their columns; of a slice by rank, each configuration has its own queries.
+
+        Args:
+            parts: as for `columns`.
+            columns: those of all queries.
+            chosen: bool[n], or bool[k, n].
+        """
+        if chosen.ndim == 1:
+            return chosen, columns[chosen]
+        masked = [
+            [(units * own[:, None], known & own) for units, known in config]
+            for config, own in zip(parts, chosen, strict=True)
+        ]
+        rows: BoolArray = np.logical_or.reduce(chosen)
+        return rows, self.columns(masked)[rows]
+
     @cached_property
     def weights(self) -> tuple[int, ...]:
         """For each column, the position of the column that counts its queries; for such a column, its own."""

@@ -92,11 +92,13 @@ class ConfigurationMetric:
 
     @property
     def absent(self) -> str:
-        """The reason for a missing mean, in one word.
+        """The reason for a missing mean, in one word; a dash where there is no query.
 
         >>> ConfigurationMetric.of({"queries": 0, "failed": 0, "undefined": 2, "missing": 0}).absent
         'undefined'
         """
+        if not (self.failed or self.undefined or self.missing):
+            return "–"
         return max(("failed", "undefined", "missing"), key=lambda name: int(getattr(self, name)))
 
 

@@ -94,7 +94,8 @@ class ScoredPartition:
 
     Attributes:
         queries: query_id, text and attributes of n queries.
-        slices: per slice, which of the queries belong to it: bool[n].
+        slices: per slice, which of the queries belong to it: bool[n], or bool[k, n] for the rank under each of k
+            configurations.
         configurations: one each, in the experiment's order.
         unjudged: number of rankings of queries without judgements, which are not scored.
         failures: number of failed calls.
@@ -108,3 +109,9 @@ class ScoredPartition:
     unjudged: int = 0
     failures: int = 0
     unplaced: Mapping[int, Counts] = field(default_factory=dict)
+
+    def members(self, name: str, *positions: int) -> BoolArray:
+        """bool[n]: the queries of a slice; of a slice by rank, those that belong to it under all configurations."""
+        chosen = self.slices[name]
+        shared: BoolArray = chosen if chosen.ndim == 1 else np.logical_and.reduce(chosen[list(positions)])
+        return shared
