@@ -26,6 +26,7 @@ class _Options(BaseModel):
     confidence: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.95
     all_pairs: bool = False
     corpus: str | None = None
+    unit: Literal["document", "chunk"] | None = None
 
 
 def score_options(output: str, arguments: Mapping[str, Any]) -> ScoreOptions:

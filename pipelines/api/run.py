@@ -106,7 +106,7 @@ def score(
         run_id: names the run; the same id again replaces it.
         allow_disjoint: whether runs and judgements may have nothing in common.
         **options: those of the command line, with their defaults: `relevance_level`, `max_documents`, `judged_only`,
-            `duplicates`, `ties`, `dialects`, `replicates`, `confidence`, `all_pairs`, `corpus`.
+            `duplicates`, `ties`, `dialects`, `replicates`, `confidence`, `all_pairs`, `corpus`, `unit`.
 
     Raises:
         InputError: an input cannot be used; `InputErrors` has several problems in `errors`.

@@ -25,6 +25,7 @@ _PASTED = ("markdown", "latex")
 _FORMATS = click.Choice(["table", "json", "csv", *_PASTED])
 _SCORE_FORMATS = click.Choice(["table", "json", "csv", "trec", *_PASTED])
 _METRIC_HELP = "In rankbeam's or trec_eval's words: nDCG@10, map, P.5,10, all_trec. Repeatable."
+_UNIT_HELP = "What a judgement is about. With document, several chunks of a document count once, at the best rank."
 _DUPLICATES_HELP = "If a document is given twice for a query: refuse the run, or keep the document's best rank."
 _CONFIDENCE_HELP = "Of the intervals."
 _REPLICATES_HELP = "Of the bootstrap behind joint intervals and those of differences; 0 for none."
@@ -101,6 +102,7 @@ def evaluate(
 @click.option("-J", "--judged-only", is_flag=True, help="Remove documents without a judgement first.")
 @click.option("-c", "--complete", is_flag=True, expose_value=False, help="Accepted, without effect: always on here.")
 @click.option("--duplicates", type=_DUPLICATES, default="refuse", show_default=True, help=_DUPLICATES_HELP)
+@click.option("--unit", type=click.Choice(["document", "chunk"]), help=_UNIT_HELP)
 @click.option("--ties", is_flag=True, help="Also show each mean's lowest and highest value over all orders of ties.")
 @click.option("--replicates", type=_REPLICATES, metavar="N", default=1000, show_default=True, help=_REPLICATES_HELP)
 @click.option("--confidence", type=_CONFIDENCE, metavar="SHARE", default=0.95, show_default=True, help=_CONFIDENCE_HELP)
@@ -130,6 +132,7 @@ def score(
     Examples:
       rankbeam score qrels.txt bm25.run dense.run -m nDCG@10 -m R@100
       rankbeam score qrels.txt bm25.run --format trec --per-query -m all_trec
+      rankbeam score qrels.txt chunks.run --unit document
     """
     with messages():
         import contextlib

@@ -35,6 +35,12 @@ class ScoreOptions:
     confidence: float = 0.95
     all_pairs: bool = False
     corpus: str | None = None
+    unit: str | None = None  # what a judgement is about: "document" or "chunk"; None where nothing says so
+
+    @property
+    def treatment(self) -> str:
+        """Treatment of an id that occurs twice in one ranking; "collapse" keeps its best rank."""
+        return "collapse" if self.unit == "document" else self.duplicates
 
 
 def scoring_experiment(
@@ -42,15 +48,19 @@ def scoring_experiment(
 ) -> Experiment:
     """The experiment that scores runs."""
     spans = are_spans(qrels)
+    if options.unit is not None and spans:
+        raise InputError("evidence spans judge chunks of any size; remove --unit", path=qrels)
+    if options.unit == "chunk" and options.duplicates == "collapse":
+        raise InputError("--unit chunk judges every chunk, and --duplicates collapse drops some; remove one of them")
     defaults = SPAN_DEFAULTS if spans else DEFAULT_METRICS
     metrics = [_with(metric, options) for metric in _metrics(options.metrics or defaults)]
     configurations = []
     for name, path in zip(names_of(runs) if names is None else names, runs, strict=True):
-        retriever = {"type": "run_file", "path": files.absolute(path), "duplicates": options.duplicates}
+        retriever = {"type": "run_file", "path": files.absolute(path), "duplicates": options.treatment}
         configurations.append({"name": name, "retriever": retriever, "top_k": options.max_documents})
     experiment = {
         "name": "score",
-        "dataset": _dataset(qrels, spans, options.corpus),
+        "dataset": _dataset(qrels, spans, options.corpus) | ({} if options.unit is None else {"unit": options.unit}),
         "configurations": configurations,
         "metrics": [str(metric) for metric in metrics],
         "ties": options.ties,

@@ -11,6 +11,7 @@ from typing import Any
 from google.cloud.location import locations_pb2
 from google.longrunning import operations_pb2
 from google.protobuf.any_pb2 import Any as Packed
+from google.protobuf.json_format import MessageToDict
 from google.rpc.status_pb2 import Status
 from support.standins import grpc_server, messages, objects
 from support.standins.rag_state import Behaviour, Corpus, Operation, RagState, Refused
@@ -37,6 +38,8 @@ async def start(reception: Reception) -> int:
     reception.extra = lambda: {
         **state.shown(),
         "storage_port": storage_port,
+        "databases": api.databases,
+        "rebuilds": api.rebuilds,
         "objects": storage.beginning("gs://"),
         "uploads": storage.uploads,
         "deleted_objects": storage.deleted,
@@ -90,6 +93,8 @@ class _Api:
 
     def __init__(self, state: RagState) -> None:
         self._state = state
+        self.databases: list[dict[str, Any]] = []
+        self.rebuilds: list[bool] = []
         self._types = _messages()
         self._data = messages.module(PACKAGE, "vertex_rag_data")
 
@@ -106,6 +111,7 @@ class _Api:
 
     def create(self, request: Any) -> Any:
         own = request.rag_corpus
+        self.databases.append(MessageToDict(own.vector_db_config, preserving_proto_field_name=True))
         endpoint = own.vector_db_config.rag_embedding_model_config.vertex_prediction_endpoint.endpoint
         operation, is_lost = self._state.create(request.parent, own.display_name, own.description, endpoint)
         return self._started(operation, is_lost)
@@ -119,6 +125,7 @@ class _Api:
     def import_files(self, request: Any) -> Any:
         config = request.import_rag_files_config
         chunking = config.rag_file_transformation_config.rag_file_chunking_config.fixed_length_chunking
+        self.rebuilds.append(config.rebuild_ann_index)
         operation, is_lost = self._state.import_files(
             request.parent,
             list(config.gcs_source.uris),

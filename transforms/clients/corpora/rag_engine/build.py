@@ -14,6 +14,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.about import RUN, About, exp
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, has_ended, holder_of, is_claim, user_of
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
+from rankbeam.transforms.clients.corpora.rag_engine.database import resource_of
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.corpora.rag_engine.originals import has_changed
@@ -64,6 +65,16 @@ class Request:
         return self.parameters.most_failures(documents.fingerprint.documents)
 
 
+def _refuse_shared(named: Mapping[str, Request]) -> None:
+    """Refuse corpora that would write to one index of the user's: each would find the chunks of the other."""
+    owners: dict[str, str] = {}
+    for identity, request in named.items():
+        index = resource_of(request.parameters.database)
+        if index is not None and owners.setdefault(index, identity) != identity:
+            problem = f"the index {index} can hold one corpus, and several would be built there"
+            raise InputError(f"corpora: {request.name}: {problem}; name an index for each, or take the grid out")
+
+
 class Builder:
     """Builds corpora."""
 
@@ -90,6 +101,7 @@ class Builder:
     def build(self, requests: Sequence[Request]) -> Built:
         """Build corpora, or find them built."""
         named = {request.identity(self._documents): request for request in requests}
+        _refuse_shared(named)
         needed = {identity: self._needed(identity, parameters) for identity, parameters in named.items()}
         before = self._settled(self._client.find(tuple(needed.values()), self._watch), needed)
         candidates = {

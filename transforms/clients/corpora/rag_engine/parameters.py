@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from rankbeam.transforms.clients.corpora.base import CorpusParameters
+from rankbeam.transforms.clients.corpora.rag_engine.database import Database, config_of, is_approximate
 from rankbeam.transforms.clients.formats.documents.files import FolderSource
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.storage import files
@@ -64,7 +65,9 @@ class RagEngineCorpus(CorpusParameters):
         embedding_model: name of a Google model, or the full name of an endpoint.
         chunk_size: maximum size of a chunk, in the service's tokens.
         chunk_overlap: overlap of a chunk with the previous one, in the same tokens.
-        database: nearest-neighbour search of the corpus: "knn" is exact, "ann" approximate.
+        database: vector database of the corpus: "knn" is the service's own with exact search, "ann" with approximate
+            search. `{type: ann, tree_depth: 2, leaf_count: 500}` sets its tree; `{type: vertex_vector_search, index: …,
+            index_endpoint: …}` and `{type: pinecone, index_name: …, api_key_secret_version: …}` name an index of yours.
         layout_parser: full name of a Document AI processor that parses documents.
         llm_parser: name of a model that parses documents.
         keep: lifetime of the corpus: "run" deletes it at the end of the run, "always" never expires, and a number of
@@ -76,7 +79,7 @@ class RagEngineCorpus(CorpusParameters):
     location: Annotated[str, AfterValidator(_checked_location)]
     staging: Annotated[str, AfterValidator(_checked_staging)]
     embedding_model: Annotated[str, AfterValidator(_checked_model)]
-    database: Literal["knn", "ann"] = "knn"
+    database: Database = "knn"
     layout_parser: Text | None = None
     llm_parser: Text | None = None
     fields: Annotated[tuple[Literal["title", "text"], ...], AfterValidator(_checked_fields)] = ("text",)
@@ -152,7 +155,7 @@ class RagEngineCorpus(CorpusParameters):
         model = self.embedding_model
         endpoint = model if "/" in model else f"{self.location}/publishers/google/models/{model}"
         return {
-            "rag_managed_db": {self.database: {}},
+            **config_of(self.database),
             "rag_embedding_model_config": {"vertex_prediction_endpoint": {"endpoint": endpoint}},
         }
 
@@ -167,6 +170,7 @@ class RagEngineCorpus(CorpusParameters):
         return {
             "rag_file_transformation_config": {"rag_file_chunking_config": {"fixed_length_chunking": chunking}},
             **({"rag_file_parsing_config": configured} if configured else {}),
+            **({"rebuild_ann_index": True} if is_approximate(self.database) else {}),
         }
 
     def most_failures(self, documents: int) -> int:
