@@ -60,7 +60,9 @@ def test_a_folder_of_documents_becomes_a_comparison_of_chunkings(folder: Path) -
 
 def test_models_are_swept_beside_dimensions(folder: Path) -> None:
     planned = rankbeam("plan", str(folder / "dense.yaml"))
-    assert "corpus local: chunks of at most 64 words, 8 of them shared" in planned.stdout
+    assert (
+        "corpus local: chunks of paragraphs, lines or sentences, at most 64 tokens, 8 of them shared" in planned.stdout
+    )
     run = rankbeam("evaluate", str(folder / "dense.yaml"))
     assert run.status == 0, run.stderr
     for name in ("dense:embedding_model=hashed-64", "dense:embedding_model=hashed-512", "lsa:dimension=100"):

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.kernels.chunks import CHUNKERS, By, Span, chunk_spans, sections, words
+from rankbeam.transforms.kernels.blocks import Span
+from rankbeam.transforms.kernels.chunks import CHUNKERS, By, chunk_spans, sections, words
 from rankbeam.transforms.kernels.sentences import sentences
 
 WORDS = st.sampled_from(

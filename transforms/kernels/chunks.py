@@ -13,28 +13,27 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Literal, get_args
 
+from rankbeam.transforms.kernels.blocks import FENCE, LINE, Span, closes, kept_whole
 from rankbeam.transforms.kernels.sentences import sentences
 
 By = Literal["words", "tokens", "characters", "sentences", "paragraphs", "headings", "recursive"]
 CHUNKERS: tuple[By, ...] = get_args(By)
-
-Span = tuple[int, int]
 
 # Han, Hiragana and Katakana are written without blanks: each character counts as a word, as in UAX #29.
 _IDEOGRAPHS = "\u3041-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_IDEOGRAPHS}]|[^\s{_IDEOGRAPHS}]+")
 _ASCII_WORD = re.compile(r"\S+")
 _BLANK_LINES = re.compile(r"\n(?:[^\S\n]*\n)+")
-_LINE = re.compile(r"[^\n]*\n?")
 _HEADING = re.compile(r"#{1,6}(\s|$)")
 _UNDERLINE = re.compile(r"(=+|-{3,})\s*$")
-_FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})")
 
 CODE_POINTS_PER_TOKEN = 4
 """A token is taken to have four code points, the average of English text in the vocabularies of language models."""
 
 
-def chunk_spans(text: str, by: By, size: int, overlap: int, *, splits: bool = False) -> list[Span]:
+def chunk_spans(
+    text: str, by: By, size: int, overlap: int, *, splits: bool = False, intact: bool = False
+) -> list[Span]:
     """The spans of a text's chunks.
 
     Args:
@@ -49,6 +48,7 @@ def chunk_spans(text: str, by: By, size: int, overlap: int, *, splits: bool = Fa
         overlap: the most that a chunk repeats of the one before it, in the same unit; less than `size`.
         splits: True to cut sentences, paragraphs and headings that are longer than a chunk, at the boundaries of the
             next smaller units that fit: paragraphs, sentences, words.
+        intact: True to cut no table and no block of code of Markdown that fits into a chunk, and no grapheme.
 
     Returns:
         Each chunk's [start, end) in code points, in order, without white space around it; none for a blank text.
@@ -66,8 +66,8 @@ def chunk_spans(text: str, by: By, size: int, overlap: int, *, splits: bool = Fa
     if not 0 <= overlap < size:
         raise ValueError(f"an overlap of {overlap} is not less than a size of {size}")
     if by == "recursive":
-        return _recursive(text, size * CODE_POINTS_PER_TOKEN, overlap * CODE_POINTS_PER_TOKEN)
-    if by == "words":
+        return _recursive(text, size * CODE_POINTS_PER_TOKEN, overlap * CODE_POINTS_PER_TOKEN, intact=intact)
+    if by == "words" and not intact:
         spans = words(text)
         begins: Sequence[int] = range(len(spans))
         ends: Sequence[int] = range(1, len(spans) + 1)
@@ -75,16 +75,27 @@ def chunk_spans(text: str, by: By, size: int, overlap: int, *, splits: bool = Fa
         scale = CODE_POINTS_PER_TOKEN if by == "tokens" else 1
         size, overlap = size * scale, overlap * scale
         spans = _short_words(text, size)
+        spans = kept_whole(text, spans, lambda start, end: end - start <= size) if intact else spans
         begins, ends = [start for start, _ in spans], [end for _, end in spans]
     else:
         units = list(_UNITS)
-        spans = _UNITS[by](text)
-        if splits:
+        spans = _UNITS.get(by, words)(text)
+        if splits and by in _UNITS:
             finer = [_UNITS[unit] for unit in units[units.index(by) + 1 :]]
             spans = [part for span in spans for part in _split(text, span, size, [*finer, words])]
-        counts = [0, *accumulate(len(words(text[start:end])) for start, end in spans)]
+        length = _length_in_words(text, spans if by == "words" else None)
+        spans = kept_whole(text, spans, lambda start, end: length(start, end) <= size) if intact else spans
+        counts = [0, *accumulate(length(start, end) for start, end in spans)]
         begins, ends = counts[:-1], counts[1:]
-    return [(spans[first][0], spans[last - 1][1]) for first, last in _windows(begins, ends, size, overlap)]
+    return [(spans[first][0], spans[last - 1][1]) for first, last in windows(begins, ends, size, overlap)]
+
+
+def _length_in_words(text: str, counted: Sequence[Span] | None) -> Callable[[int, int], int]:
+    """The number of words in a part of a text, of which all words are known, or none."""
+    if counted is None:
+        return lambda start, end: len(words(text[start:end]))
+    starts = [start for start, _ in counted]
+    return lambda start, end: bisect_left(starts, end) - bisect_left(starts, start)
 
 
 def words(text: str) -> list[Span]:
@@ -143,11 +154,11 @@ def _split(text: str, span: Span, size: int, finer: Sequence[Callable[[str], lis
 
 def _heading_starts(text: str) -> Iterator[int]:
     previous, fence = None, ""
-    for match in _LINE.finditer(text):
+    for match in LINE.finditer(text):
         line = match[0]
         if fence:
-            fence = "" if _closes(line, fence) else fence
-        elif opened := _FENCE.match(line):
+            fence = "" if closes(line, fence) else fence
+        elif opened := FENCE.match(line):
             previous, fence = None, opened[1]
         elif _HEADING.match(line):
             yield match.start()
@@ -159,16 +170,6 @@ def _heading_starts(text: str) -> Iterator[int]:
             previous = match.start() if line.strip() else None
 
 
-def _closes(line: str, fence: str) -> bool:
-    """Return whether a line ends the code that a fence opened: with as many of its characters, and nothing else.
-
-    >>> _closes("````\\n", "```"), _closes("~~~", "```"), _closes("```python", "```")
-    (True, False, False)
-    """
-    marker = line.strip()
-    return len(marker) >= len(fence) and not marker.strip(fence[0])
-
-
 def _short_words(text: str, longest: int) -> list[Span]:
     """The words; one that is longer than a chunk may be cut anywhere, so each of its characters is a unit."""
     spans = words(text)
@@ -178,12 +179,16 @@ def _short_words(text: str, longest: int) -> list[Span]:
     return [piece for word in pieces for piece in word]
 
 
-def _recursive(text: str, size: int, overlap: int) -> list[Span]:
+def _recursive(text: str, size: int, overlap: int, *, intact: bool) -> list[Span]:
     """Chunks of at most `size` code points that end at the highest boundary that fits, as late as possible.
 
     A chunk repeats whole sentences of the one before it; within a sentence that is longer than a chunk, words.
     """
-    units = [unit for span in words(text) for unit in ([span] if span[1] - span[0] <= size else _clusters(text, *span))]
+    units = words(text)
+    if any(end - start > size for start, end in units):
+        pieces = ([span] if span[1] - span[0] <= size else _clusters(text, *span) for span in units)
+        units = [unit for word in pieces for unit in word]
+    units = kept_whole(text, units, lambda start, end: end - start <= size) if intact else units
     levels = _levels(text, units)
     begins, ends = [start for start, _ in units], [end for _, end in units]
     spans: list[Span] = []
@@ -217,7 +222,7 @@ def _levels(text: str, units: Sequence[Span]) -> list[int]:
     starts = {start for start, _ in sentences(text)}
     levels, before = [], 0
     for start, end in units:
-        lines = text.count("\n", before, start)
+        lines = 0 if text[before:start] == " " else text.count("\n", before, start)
         if lines or start in starts:
             levels.append(_SENTENCE - min(lines, 2))
         else:
@@ -241,7 +246,13 @@ def _characters(start: int, end: int) -> list[Span]:
     return [(position, position + 1) for position in range(start, end)]
 
 
-def _windows(begins: Sequence[int], ends: Sequence[int], size: int, overlap: int) -> Iterator[Span]:
+def windows(
+    begins: Sequence[int],
+    ends: Sequence[int],
+    size: int,
+    overlap: int,
+    fits: Callable[[int, int], bool] = lambda *_: True,
+) -> Iterator[Span]:
     """Windows of whole units, [first, last), each at most `size` long on a scale, or one unit.
 
     Args:
@@ -250,11 +261,18 @@ def _windows(begins: Sequence[int], ends: Sequence[int], size: int, overlap: int
         size: the longest extent of a window, from the beginning of its first unit to the end of its last.
         overlap: the longest extent of what two neighbours share. They share less where else the next unit, which the
             later one must hold, did not fit.
+        fits: returns whether units, [first, last), are one chunk; the scale may only estimate it.
     """
-    first, count = 0, len(begins)
+    first, done, count = 0, 0, len(begins)
     while first < count:
         last = max(first + 1, bisect_right(ends, begins[first] + size))
+        while last > first + 1 and not fits(first, last):
+            last -= 1
+        if last <= done:  # with so much overlap, it holds nothing new
+            first += 1
+            continue
         yield first, last
+        done = last
         if last == count:
             return
         earliest = max(ends[last - 1] - overlap, ends[last] - size)

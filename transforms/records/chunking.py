@@ -5,7 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, is_dataclass
 from typing import Literal
 
-from rankbeam.transforms.kernels.chunks import By, Span, chunk_spans
+from rankbeam.transforms.kernels.blocks import Span
+from rankbeam.transforms.kernels.chunks import By, chunk_spans
 from rankbeam.transforms.records.errors import InputError
 
 _COUNTED = {"tokens": "tokens", "characters": "characters", "recursive": "tokens"}
@@ -53,15 +54,17 @@ class Chunking(Chunker):
     size: int
     overlap: int
     longer: Literal["keep", "split"] = "keep"
+    intact: bool = False
 
     def spans(self, text: str) -> list[Span]:
         """The chunks of a text, as spans of code points."""
-        return chunk_spans(text, self.by, self.size, self.overlap, splits=self.longer == "split")
+        return chunk_spans(text, self.by, self.size, self.overlap, splits=self.longer == "split", intact=self.intact)
 
     @property
     def identity(self) -> Sequence[object]:
-        """By, size and overlap, and whether longer units are cut."""
-        return [self.by, self.size, self.overlap, *([] if self.longer == "keep" else [self.longer])]
+        """By, size and overlap, whether longer units are cut, and whether tables, code and graphemes are kept whole."""
+        longer = [] if self.longer == "keep" else [self.longer]
+        return [self.by, self.size, self.overlap, *longer, *(["intact"] if self.intact else [])]
 
     def __str__(self) -> str:
         """For people.
