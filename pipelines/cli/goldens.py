@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _MAKE = "make"
 _CANCELLING_S = 90.0
-_FORMATS = ["adk", "auto_rag_eval", "beir", "csv", "ragas", "trec"]
+_FORMATS = ["adk", "adk_list", "auto_rag_eval", "beir", "csv", "ragas", "trec"]
 _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 
@@ -229,6 +229,8 @@ def export(folder: str, form: str, output: str, split: str | None, only_reviewed
     \b
     adk             an EvalSet of Google's Agent Development Kit, one case a
                     question, rubrics from nuggets
+    adk_list        the flat list of questions that Auto RAG Eval writes for
+                    ADK; ADK 1 and later take it for one conversation
     auto_rag_eval   the benchmark.json of Google's Auto RAG Eval
     beir, trec      a folder with queries and judgements
     ragas           JSON lines: user_input, reference, reference_contexts

@@ -9,6 +9,7 @@ from rankbeam.pipelines.goldens.export.items import Chosen
 FORMATS: Mapping[str, Callable[[Chosen, str], dict[str, str]]] = MappingProxyType(
     {
         "adk": adk.files_of,
+        "adk_list": plain.adk_list,
         "auto_rag_eval": plain.auto_rag_eval,
         "beir": plain.beir,
         "csv": plain.table,

@@ -34,6 +34,21 @@ def auto_rag_eval(chosen: Chosen, path: str) -> dict[str, str]:
     return {path: json.dumps(rows, ensure_ascii=False, indent=4) + "\n"}
 
 
+def adk_list(chosen: Chosen, path: str) -> dict[str, str]:
+    """The list of questions that Auto RAG Eval writes for ADK; newer ADKs take it for one conversation."""
+    rows = [
+        {
+            "query": item.made.question,
+            "expected_tool_use": [],
+            "reference": item.made.answer,
+            "item_id": item.made.item_id,
+            "doc_ids": list(item.made.doc_ids),
+        }
+        for item in chosen.items
+    ]
+    return {path: json.dumps(rows, ensure_ascii=False, indent=4) + "\n"}
+
+
 def beir(chosen: Chosen, path: str) -> dict[str, str]:
     """A folder with `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`."""
     files = {

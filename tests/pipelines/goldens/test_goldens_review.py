@@ -12,6 +12,9 @@ from support.cli import rankbeam
 from support.goldens import goldens_file, lines
 from support.inputs import write
 
+from rankbeam.transforms.clients.formats.cases.read import read_cases
+from rankbeam.transforms.clients.formats.cases.source import CaseSource
+
 Rows = list[dict[str, str]]
 
 
@@ -127,6 +130,7 @@ def test_exports_hold_the_same_questions(out: Path, tmp_path: Path) -> None:
     queries = {row["_id"]: row for row in lines(out / "queries.jsonl")}
     names = {
         "auto_rag_eval": "benchmark.json",
+        "adk_list": "list.json",
         "ragas": "ragas.jsonl",
         "csv": "table.csv",
         "beir": "beir",
@@ -147,6 +151,25 @@ def test_exports_hold_the_same_questions(out: Path, tmp_path: Path) -> None:
     assert {(query, doc): int(grade) for query, _, doc, grade in trec} == {
         (query, doc): grade for query, docs in qrels.items() for doc, grade in docs.items()
     }
+
+
+@pytest.mark.parametrize("form", ["auto_rag_eval", "adk_list"])
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_files_of_auto_rag_eval_are_read_as_they_are_written(
+    form: str, has_ids: bool, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert rankbeam("goldens", "export", str(out), "--format", form, "--output", "b.json").status == 0
+    rows = json.loads((tmp_path / "b.json").read_text())
+    if not has_ids:  # as the tool itself writes them
+        rows = [{key: row[key] for key in row if key not in ("item_id", "doc_ids")} for row in rows]
+        (tmp_path / "b.json").write_text(json.dumps(rows))
+    cases = list(read_cases(CaseSource("b.json")))
+    answers = {row.get("Question", row.get("query")): row.get("Answer", row.get("reference")) for row in rows}
+
+    assert len(cases) == len(rows)
+    assert {case.question: case.reference for case in cases} == answers
+    assert [bool(case.relevant) for case in cases] == [bool(row.get("doc_ids")) for row in rows]
 
 
 def test_an_evalset_whose_name_has_a_hyphen_is_refused_with_advice(out: Path, tmp_path: Path) -> None:
