@@ -66,7 +66,7 @@ def load_goldens(path: str, output: str | None = None) -> Goldens:
     return Goldens(
         name=model.name,
         text=text,
-        origin=documents.origin(folder),
+        origin=documents.origin(folder, model.seed),
         language=documents.language,
         span_tokens=documents.span_tokens,
         writer=models[model.writer],

@@ -10,6 +10,7 @@ from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.models.local import Language
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.goldens.documents import Sample
 from rankbeam.transforms.goldens.origins import DataStore, Folder, Origin, RagFiles, SourceFiles
 from rankbeam.transforms.records.goldens.types import TYPES
 from rankbeam.transforms.records.suggestions import did_you_mean
@@ -97,6 +98,8 @@ class DocumentsModel(_Model):
         attributes: attributes of the documents by which questions are distributed, besides topics.
         language: language of the texts, a Snowball algorithm.
         span_tokens: about the most tokens of a document's part that a question is made from.
+        sample: most documents to read, chosen by `seed`, of a corpus or folder that is too large for memory; by default
+            all of them. Questions, judgements and the corpus of the benchmark are about these documents only.
     """
 
     path: Location | None = None
@@ -108,6 +111,7 @@ class DocumentsModel(_Model):
     attributes: list[Word] = Field(default_factory=list)
     language: Language = "english"
     span_tokens: Annotated[int, Field(ge=50, le=100_000)] = 800
+    sample: Annotated[int, Field(ge=1)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -120,17 +124,20 @@ class DocumentsModel(_Model):
         if sum(place is not None for place in places) != 1:
             keys = "path, folder, chunks, rag_engine or vertex_search"
             raise ValueError(f"is a path, or a mapping with {keys}; give one of them")
+        if self.sample is not None and self.path is None and self.folder is None:
+            raise ValueError("sample is known for path and folder; take it out, or name the documents by one of these")
         return self
 
-    def origin(self, folder: str) -> Origin:
-        """Sources of the documents, with paths below a folder."""
+    def origin(self, folder: str, seed: int) -> Origin:
+        """Sources of the documents, with paths below a folder; the seed chooses a sample."""
+        sample = None if self.sample is None else Sample(self.sample, seed)
         if self.rag_engine is not None:
             return RagFiles(self.rag_engine.corpus, self.rag_engine.doc_id, self.rag_engine.api_endpoint)
         if (search := self.vertex_search) is not None:
             return DataStore(search.branch, search.unit == "chunk", tuple(search.fields), search.api_endpoint)
         if self.folder is not None:
-            return Folder(files.below(folder, self.folder), self.glob)
-        return SourceFiles(files.below(folder, self.path or self.chunks or ""), self.chunks is not None)
+            return Folder(files.below(folder, self.folder), self.glob, sample)
+        return SourceFiles(files.below(folder, self.path or self.chunks or ""), self.chunks is not None, sample)
 
 
 class PoolModel(_Model):

@@ -6,9 +6,16 @@ from pathlib import Path, PurePosixPath
 
 from rankbeam.transforms.clients.formats import ids, sources, texts
 from rankbeam.transforms.clients.formats.documents.extract import extract
-from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, READERS, FolderSource, holds_documents
+from rankbeam.transforms.clients.formats.documents.files import (
+    EVERYTHING,
+    READERS,
+    FolderSource,
+    holds_documents,
+    listed,
+)
 from rankbeam.transforms.clients.formats.places import Place, repeated_at
 from rankbeam.transforms.clients.storage import files, matching
+from rankbeam.transforms.kernels.sampling import draw
 from rankbeam.transforms.records.errors import InputError
 
 SUFFIXES = (".txt", ".md", ".markdown")
@@ -29,22 +36,74 @@ class Document:
     chunks: tuple[tuple[int, int], ...] = ()
 
 
-def read_documents(path: str) -> list[Document]:
-    """Read a corpus as `bm25` reads it; sorted by id."""
+@dataclass(frozen=True)
+class Sample:
+    """A sample of documents: those whose ids have the least hashes, in whatever order they are read."""
+
+    documents: int
+    seed: int
+
+    def key(self, doc_id: str) -> tuple[int, str]:
+        """The hash of an id."""
+        return draw(self.seed, "sample", doc_id), doc_id
+
+    def note(self, whole: int) -> tuple[str, ...]:
+        """The warning about a sample of so many documents; none where all are in it."""
+        if whole <= self.documents:
+            return ()
+        scope = "questions and judgements are about these, and corpus.jsonl has no others"
+        return (f"a sample of {self.documents:,} of {whole:,} documents is read: {scope}",)
+
+
+def read_documents(path: str, sample: Sample | None = None) -> tuple[list[Document], tuple[str, ...]]:
+    """Read a corpus as `bm25` reads it, sorted by id; of a sample, only so many documents are held at any time."""
     entries = (
         (Document(entry.id, entry.title, entry.text, dict(entry.attributes)), (name, entry.line))
         for name, entry in _entries(path)
     )
-    return _distinct(entries)
+    if sample is None:
+        return _distinct(entries), ()
+    chosen, count = _sampled(entries, sample)
+    return _distinct(iter(chosen)), sample.note(count)
 
 
-def read_folder(folder: str, glob: str = EVERYTHING) -> tuple[list[Document], tuple[str, ...]]:
+def _sampled(pairs: Iterator[tuple[Document, Place]], sample: Sample) -> tuple[list[tuple[Document, Place]], int]:
+    """The documents of a sample, and how many there are in all; equal ids are in the sample together, or not at all."""
+    best: list[tuple[Document, Place]] = []
+    bound, count = None, 0
+    for document, place in pairs:
+        count += 1
+        key = sample.key(document.id)
+        if bound is None or key <= bound:
+            best.append((document, place))
+        if len(best) >= 2 * sample.documents:
+            best, bound = _least(best, sample)
+            if len(best) > sample.documents:  # an id is repeated, which `_distinct` refuses
+                break
+    return _least(best, sample)[0], count
+
+
+def _least(
+    best: list[tuple[Document, Place]], sample: Sample
+) -> tuple[list[tuple[Document, Place]], tuple[int, str] | None]:
+    """Those of the documents with the least hashes, and the greatest hash among them."""
+    keys = sorted({sample.key(document.id) for document, _ in best})[: sample.documents]
+    return [pair for pair in best if sample.key(pair[0].id) <= keys[-1]], keys[-1] if keys else None
+
+
+def read_folder(
+    folder: str, glob: str = EVERYTHING, sample: Sample | None = None
+) -> tuple[list[Document], tuple[str, ...]]:
     """Read the documents in a folder, in the order of their paths, with a warning about files that are not read."""
-    extracted = extract(FolderSource(folder, glob))
+    source = FolderSource(folder, glob)
+    listing = listed(source)
+    keys = sorted(sample.key(file.name) for file in listing)[: sample.documents] if sample is not None else []
+    extracted = extract(source, None if sample is None else {name for _, name in keys})
+    notes = () if sample is None else sample.note(len(listing))
     documents = [
         Document(entry.id, entry.title, entry.text, dict(entry.attributes)) for _, entry in _entries(extracted.corpus)
     ]
-    return documents, () if extracted.note is None else (f"{folder}: {extracted.note}",)
+    return documents, (*notes, *(() if extracted.note is None else (f"{folder}: {extracted.note}",)))
 
 
 def lacks_documents(path: str) -> str | None:

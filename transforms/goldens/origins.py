@@ -26,6 +26,7 @@ from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.goldens.documents import (
     SUFFIXES,
     Document,
+    Sample,
     joined,
     read_chunks,
     read_documents,
@@ -65,14 +66,15 @@ class SourceFiles:
 
     place: str
     is_chunks: bool = False
+    sample: Sample | None = None
 
     def gather(self, ledger: Ledger) -> Gathered:  # noqa: ARG002  no service is called
         """As `Origin`."""
         if self.is_chunks:
             return Gathered(read_chunks(self.place))
-        return (
-            Gathered(*read_folder(self.place)) if holds_documents(self.place) else Gathered(read_documents(self.place))
-        )
+        if holds_documents(self.place):
+            return Gathered(*read_folder(self.place, sample=self.sample))
+        return Gathered(*read_documents(self.place, self.sample))
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,11 @@ class Folder:
 
     place: str
     glob: str
+    sample: Sample | None = None
 
     def gather(self, ledger: Ledger) -> Gathered:  # noqa: ARG002  no service is called
         """As `Origin`."""
-        return Gathered(*read_folder(self.place, self.glob))
+        return Gathered(*read_folder(self.place, self.glob, self.sample))
 
 
 @dataclass(frozen=True)

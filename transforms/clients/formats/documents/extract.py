@@ -13,6 +13,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -47,9 +48,9 @@ class Extracted:
     note: str | None
 
 
-def extract(source: FolderSource) -> Extracted:
-    """The corpus that a folder's files make; extracted once for each state of the folder."""
-    listing = listed(source)
+def extract(source: FolderSource, names: AbstractSet[str] | None = None) -> Extracted:
+    """The corpus that a folder's files make, or those with some names; extracted once for each state of the folder."""
+    listing = [file for file in listed(source) if names is None or file.name in names]
     refuse_unreadable(source, listing)
     place = str(Path(source.folder).resolve()) if files.is_local(source.folder) else source.folder
     state = [*versions(), *((file.name, file.bytes, file.modified) for file in listing)]
