@@ -11,6 +11,7 @@ from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import Embed, KeptEmbeddings, embeddings_of
 from rankbeam.transforms.clients.retrievers.base import Retriever
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library
 from rankbeam.transforms.goldens.lookups import EmbeddedText, Missing, Rankings, Sought, text_name
 from rankbeam.transforms.goldens.parts import json_lines
@@ -37,16 +38,53 @@ class Finding:
     do: Do
     warnings: list[str] = field(default_factory=list)
 
-    def with_context(self, sources: Sequence[WritingTask]) -> list[WritingTask]:
-        """Sources with passages of other documents about the same matter: those that bm25 finds by the span's words."""
-        if not self.goldens.context:
+    def with_context(self, sources: Sequence[WritingTask], number: int) -> list[WritingTask]:
+        """Sources with passages of other documents about the same matter, found by the span's text."""
+        rules = self.goldens.context
+        if not rules.passages or not sources:
             return list(sources)
-        return [replace(source, context=self._context(source)) for source in sources]
+        rankings: Mapping[str, Rankings] = {}
+        if rules.by == "pool":
+            texts = [source.spans[0].text for source in sources]
+            missing = [
+                self._embedded(embed.as_role(Role.QUERY), texts, number) for embed in self.goldens.pool.embedders
+            ]
+            rankings = self._rankings([Sought(source.name, source.spans[0].text) for source in sources], number)
+            lacking = sum(map(len, missing)) + sum(ranking.missing is not None for ranking in rankings.values())
+            if lacking:
+                problem = f"{lacking:,} searches for the context of spans failed, and other retrievers found it alone"
+                self.warnings.append(f"{problem}; run the same command again for all of it")
+        return [replace(source, context=self._context(source, rankings.get(source.name))) for source in sources]
 
-    def _context(self, source: WritingTask) -> tuple[Span, ...]:
+    def _context(self, source: WritingTask, rankings: Rankings | None) -> tuple[Span, ...]:
+        rules, text = self.goldens.context, source.spans[0].text
         own = {span.doc_id for span in source.spans}
-        best = self._search.best(source.spans[0].text)
-        return tuple(span for span in best if span.doc_id not in own)[: self.goldens.context]
+        best = self._search.best(text)
+        if rankings is not None:
+            names = [
+                one.name for one in self.goldens.pool.retrievers if one.remote is None or one.name in rankings.doc_ids
+            ]
+            best = self._search.pooled(text, best, rules.passages + len(own), rankings.doc_ids, names)
+        chosen = [span for span in best if span.doc_id not in own][: rules.passages]
+        return tuple(self._widened(span) for span in chosen)
+
+    def _widened(self, span: Span) -> Span:
+        """A passage together with its neighbours in the document."""
+        around = self.goldens.context.neighbours
+        if not around:
+            return span
+        passages, document = self._passages_of[span.doc_id]
+        place = next((at for at, passage in enumerate(passages) if passage.start >= span.start), len(passages) - 1)
+        start, end = passages[max(0, place - around)].start, passages[min(len(passages) - 1, place + around)].end
+        return Span(span.doc_id, start, end, document.text[start:end], span.title)
+
+    @cached_property
+    def _passages_of(self) -> Mapping[str, tuple[list[Span], Document]]:
+        documents = {document.id: document for document in self.library.documents}
+        passages: dict[str, tuple[list[Span], Document]] = {}
+        for span in self.library.passages:
+            passages.setdefault(span.doc_id, ([], documents[span.doc_id]))[0].append(span)
+        return passages
 
     def vectors(self, items: Sequence[Made], number: int) -> tuple[Vectors, dict[str, Missing]]:
         """The embeddings of questions, where duplicates are found by them."""
@@ -68,7 +106,7 @@ class Finding:
         for embed in pool.embedders:
             missing = self._embedded(embed.as_role(Role.QUERY), [item.question for item in items], number)
             failed |= _of_items(items, missing)
-        rankings = self._rankings(items, number)
+        rankings = self._rankings([Sought(item.item_id, item.question) for item in items], number)
         failed |= {name: ranked.missing for name, ranked in rankings.items() if ranked.missing is not None}
         names = [retriever.name for retriever in pool.retrievers]
         searches = [
@@ -78,11 +116,11 @@ class Finding:
         ]
         return searches, failed
 
-    def _rankings(self, items: Sequence[Made], number: int) -> Mapping[str, Rankings]:
+    def _rankings(self, items: Sequence[Sought], number: int) -> Mapping[str, Rankings]:
         """By item, what retrievers that are services find."""
         if not self.goldens.pool.services:
             return {item.item_id: Rankings(item.item_id) for item in items}
-        tasks = [(item.item_id, Sought(item.item_id, item.question)) for item in items]
+        tasks = [(item.item_id, item) for item in items]
         rankings = {one.item_id: one for one in self.do(self.goldens.searching(), tasks, number, Rankings)}
         for retriever in self.goldens.pool.services:
             unknown = {

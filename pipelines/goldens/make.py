@@ -17,6 +17,7 @@ from rankbeam.pipelines.goldens.rounds import Making, RoundProgress
 from rankbeam.transforms.clients.ledger import Owner
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import prompt_names
+from rankbeam.transforms.goldens.distilling import ContextRules
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.planning import GoldensPlan
 from rankbeam.transforms.records.errors import InputError
@@ -109,6 +110,7 @@ def about(
     goldens: Goldens, plan: GoldensPlan, progress: RoundProgress, lacking: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Description of the benchmark as a whole, without anything that differs between runs of the same calls."""
+    plain = ContextRules(goldens.context.passages)  # all that earlier releases had
     return {
         "name": goldens.name,
         "rankbeam": version("rankbeam"),
@@ -121,7 +123,7 @@ def about(
         "offline": goldens.writer.parameters.offline is not None,
         "model_versions": _versions(progress),
         "prompts": prompt_names(),
-        "context": goldens.context,
+        "context": goldens.context.passages if goldens.context == plain else asdict(goldens.context),
         "reviews": asdict(goldens.reviews),
         "pool": goldens.pool.documents,
         "pool_retrievers": [

@@ -10,6 +10,7 @@ from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.models.local import Language
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.goldens.distilling import ContextRules
 from rankbeam.transforms.goldens.documents import Sample
 from rankbeam.transforms.goldens.origins import DataStore, Folder, Origin, RagFiles, SourceFiles
 from rankbeam.transforms.records.goldens.types import TYPES
@@ -207,6 +208,32 @@ class OutputModel(_Model):
         return {"path": value} if isinstance(value, str) else value
 
 
+class ContextModel(_Model):
+    """`context:`, a number of passages, or a mapping.
+
+    Attributes:
+        passages: number of passages of other documents that are found for each span.
+        neighbours: number of passages of the same document, before and after each, that are added to it.
+        by: "bm25" finds passages by the span's words, "pool" by the retrievers of `reviews.pool`, services included.
+        overall: if true, the model also distils all passages of a span together, and what it chooses is added.
+    """
+
+    passages: Annotated[int, Field(ge=0, le=10)] = 0
+    neighbours: Annotated[int, Field(ge=0, le=5)] = 0
+    by: Literal["bm25", "pool"] = "bm25"
+    overall: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_number(cls, value: Any) -> Any:
+        return {"passages": value} if isinstance(value, int) else value
+
+    @property
+    def rules(self) -> ContextRules:
+        """The same as a value."""
+        return ContextRules(self.passages, self.neighbours, self.by, self.overall)
+
+
 class GoldensModel(_Model):
     """The whole file.
 
@@ -218,8 +245,8 @@ class GoldensModel(_Model):
         checker: the name of the model that checks; better another one than the writer.
         items: so many questions.
         types: types of questions: a list, or a mapping to their relative shares.
-        context: so many passages of other documents are found for each span, and distilled to sentences that questions
-            may use, too.
+        context: passages of other documents that are found for each span, and distilled to sentences that questions
+            may use, too, as `ContextModel` describes them.
         profiles: a JSON file of the dimensions that questions vary by, as Auto RAG Eval's `qa_profiles.json`.
         reviews: checks of the questions, as `ReviewsModel` describes them.
         split: names of splits, and their shares in relation to each other. No document is relevant in two splits.
@@ -236,7 +263,7 @@ class GoldensModel(_Model):
     checker: Word
     items: Annotated[int, Field(ge=1, le=1_000_000)]
     types: dict[str, Count] = Field(default_factory=lambda: {name: one.share for name, one in TYPES.items()})
-    context: Annotated[int, Field(ge=0, le=10)] = 0
+    context: ContextModel = Field(default_factory=ContextModel)
     profiles: Word | None = None
     reviews: ReviewsModel = Field(default_factory=ReviewsModel)
     split: Annotated[dict[Name, Share], Field(min_length=1)] = Field(default_factory=lambda: {"test": 1.0})
@@ -244,6 +271,12 @@ class GoldensModel(_Model):
     max_cost: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = None
     quotas: dict[str, Any] = Field(default_factory=dict)
     output: OutputModel
+
+    @model_validator(mode="after")
+    def _pool_of_context(self) -> "GoldensModel":
+        if self.context.by == "pool" and self.reviews.pool.documents < self.context.passages:
+            raise ValueError("context.by: pool needs reviews.pool with at least as many documents as context.passages")
+        return self
 
     @field_validator("types", mode="before")
     @classmethod

@@ -94,11 +94,11 @@ class Costs:
 
 def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
     """Cost of a benchmark; reads the ledger, and makes no call."""
-    work = WriteItems(goldens.asking, goldens.reviews, goldens.wanted.dimensions)
-    anywhere = plan.library.passages[: goldens.context]  # which ones is not known before a search
+    work = WriteItems(goldens.asking, goldens.reviews, goldens.wanted.dimensions, goldens.context.overall)
+    anywhere = plan.library.passages[: goldens.context.passages]  # which ones is not known before a search
     sources = [replace(source, context=anywhere) for source in plan.round(1, [], ())]
     sizes = [*rehearsed(work, sources, lambda calls: _recalled(goldens.ledger, work, calls)).values()]
-    graded = [*_graded(goldens, plan), *_looked_up(goldens, plan)]
+    graded = [*_graded(goldens, plan), *_looked_up(goldens, plan, len(sources))]
     types = Counter(candidate.type for source in sources for candidate in source.candidates)
     quotas = goldens.pools.items()
     library = plan.library
@@ -146,15 +146,17 @@ def _graded(goldens: Goldens, plan: GoldensPlan) -> list[CallCost]:
     return [size_of(call)] * count
 
 
-def _looked_up(goldens: Goldens, plan: GoldensPlan) -> Iterator[CallCost]:
+def _looked_up(goldens: Goldens, plan: GoldensPlan, sources: int) -> Iterator[CallCost]:
     """Embeddings and rankings, one a question, and one a passage where a retriever compares embeddings."""
     items = goldens.wanted.items
+    by_pool = sources if goldens.context.passages and goldens.context.by == "pool" else 0
     if goldens.duplicates is not None:
         yield from [CallCost(goldens.duplicates.embed.service, EMBED, Tokens(_QUESTION), False)] * items
     for service in goldens.pool.services:
-        yield from [CallCost(service.name, SEARCH, Tokens(), False)] * items
+        yield from [CallCost(service.name, SEARCH, Tokens(), False)] * (items + by_pool)
     for embed in goldens.pool.embedders:
         yield from [CallCost(embed.service, EMBED, Tokens(_QUESTION), False)] * items
+        yield from [CallCost(embed.service, EMBED, Tokens(goldens.span_tokens), False)] * by_pool
         for span in plan.library.passages:
             yield CallCost(embed.service, EMBED, Tokens(len(span.text) // CHARACTERS_PER_TOKEN), False)
 

@@ -72,7 +72,7 @@ class Making:
         finding = Finding(self.goldens, self.plan.library, partial(self._done, progress), progress.warnings)
         for number in range(1, ROUNDS + 1):
             sources = self.plan.round(number, progress.made, {item.item_id for item in progress.accepted})
-            sources = finding.with_context(sources)
+            sources = finding.with_context(sources, number)
             if not sources or progress.failed:  # what failed one item would fail others, too
                 break
             progress.rounds = number

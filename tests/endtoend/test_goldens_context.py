@@ -1,14 +1,21 @@
 """Context found over the whole corpus and distilled: questions may rest on sentences of further documents."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.cli import rankbeam
 from support.goldens import corpus, documents, goldens_file, lines, stable
+from support.remote import http
 from support.standin_models import KEY, service
 from support.standins import Faults, serve
+
+from rankbeam.pipelines.goldens.finding import Finding
+from rankbeam.pipelines.goldens.load import load_goldens
+from rankbeam.pipelines.goldens.rounds import plan_of
+from rankbeam.transforms.goldens.distilling import ContextRules
 
 FINAL = ("safety", "truncated")
 
@@ -61,6 +68,60 @@ def test_a_passage_that_a_model_refuses_adds_no_sentence(tmp_path: Path, monkeyp
         outcome = rankbeam("goldens", goldens_file(tmp_path, **keys(tmp_path, server)))
     assert outcome.status in (0, 3), outcome.stderr
     assert any(steps.count("distill") < 2 for steps in steps_of(tmp_path / "out"))
+
+
+def test_a_second_pass_distills_all_passages_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY, "not a secret")
+    with serve("openai") as server:
+        path = goldens_file(tmp_path, **keys(tmp_path, server, context={"passages": 2, "overall": True}))
+        planned, outcome = rankbeam("goldens", "plan", path), rankbeam("goldens", path)
+    assert "distill: 24" in planned.stdout
+    assert outcome.status == 0, outcome.stderr
+    assert all(steps.count("distill") == 3 for steps in steps_of(tmp_path / "out"))
+    about = json.loads((tmp_path / "out" / "about.json").read_text())
+    assert about["context"] == {"passages": 2, "neighbours": 0, "by": "bm25", "overall": True}
+
+
+def test_neighbours_of_a_passage_belong_to_its_context(tmp_path: Path) -> None:
+    path = goldens_file(tmp_path, documents={"path": corpus(tmp_path, documents(24)), "span_tokens": 50}, context=2)
+    goldens = load_goldens(path, str(tmp_path / "out"))
+    wide = replace(goldens, context=ContextRules(2, neighbours=1))
+    library = plan_of(goldens).library
+    sources = plan_of(goldens).round(1, [], ())
+    narrow, widened = (Finding(one, library, lambda *_: ()).with_context(sources, 1) for one in (goldens, wide))
+    texts = {document.id: document.text for document in library.documents}
+    for alone, together in zip(narrow, widened, strict=True):
+        for passage, wider in zip(alone.context, together.context, strict=True):
+            places = sorted((one.start, one.end) for one in library.passages if one.doc_id == passage.doc_id)
+            at = places.index((passage.start, passage.end))
+            assert (wider.start, wider.end) == (places[max(0, at - 1)][0], places[min(len(places) - 1, at + 1)][1])
+            assert wider.text == texts[wider.doc_id][wider.start : wider.end]
+    assert widened != narrow
+
+
+@pytest.mark.parametrize("faults", [None, Faults(rate=0.1, kinds=("unavailable",))])
+def test_services_of_the_pool_find_the_context(faults: Faults | None, tmp_path: Path) -> None:
+    names = [row["_id"] for row in documents(24)]
+    with serve("http", documents=names, faults=faults) as searched:
+        retrievers = {"documents": 6, "retrievers": [http(searched)]}
+        more: dict[str, Any] = {"items": 6, "types": ["lookup"], "quotas": {"http": {"requests_per_minute": 6000}}}
+        more |= {"context": {"passages": 2, "by": "pool"}, "reviews": {"pool": retrievers}}
+        planned = rankbeam("goldens", "plan", goldens_file(tmp_path, **more))
+        outcome = rankbeam("goldens", goldens_file(tmp_path, **more))
+        calls, before = searched.stats().calls, stable(tmp_path / "out")
+        again = rankbeam("goldens", goldens_file(tmp_path, **more))
+        assert searched.stats().calls == calls
+    assert "search: 12 calls" in planned.stdout or "search: 12 to" in planned.stdout
+    assert outcome.status == 0, outcome.stderr
+    assert calls >= 12
+    assert "(0 calls, " in again.stdout
+    assert stable(tmp_path / "out") == before
+
+
+def test_a_context_that_the_pool_cannot_find_is_refused(tmp_path: Path) -> None:
+    outcome = rankbeam("goldens", goldens_file(tmp_path, context={"passages": 2, "by": "pool"}, reviews={"pool": 1}))
+    assert outcome.status == 2
+    assert "context.by: pool needs reviews.pool with at least as many documents as context.passages" in outcome.stderr
 
 
 def test_a_model_without_language_distills_by_words(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """Context of facts: passages of other documents, reduced to the sentences that are about the same matter."""
 
 from collections.abc import Generator, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from rankbeam.transforms.goldens.asking import FINAL, Asking, Reading
 from rankbeam.transforms.kernels.sentences import sentences
@@ -15,10 +15,31 @@ from rankbeam.transforms.records.goldens.sources import Span, WritingTask
 Distilled = tuple[Reading | CallError, list[Asked]]
 
 
-def distilled(asking: Asking, item: WritingTask, facts: Reading) -> Generator[Sequence[Call], Sequence[Any], Distilled]:
+@dataclass(frozen=True)
+class ContextRules:
+    """Rules for the context of a source.
+
+    Attributes:
+        passages: number of passages of other documents.
+        neighbours: number of passages of the same document, before and after each, that are added to it.
+        by: "bm25" finds passages by the words of the source, "pool" by the retrievers of the pool.
+        overall: whether a further call sees the sentences of all passages together; what it chooses is added.
+    """
+
+    passages: int = 0
+    neighbours: int = 0
+    by: Literal["bm25", "pool"] = "bm25"
+    overall: bool = False
+
+
+def distilled(
+    asking: Asking, item: WritingTask, facts: Reading, *, overall: bool = False
+) -> Generator[Sequence[Call], Sequence[Any], Distilled]:
     """Choose sentences of the passages around a source. One whose call was refused for good adds none."""
     own = {str(number): fact.text for number, fact in enumerate(facts.value.facts)}
     parts = [_sentences(passage, len(item.spans) + number) for number, passage in enumerate(item.context)]
+    if overall and len(parts) > 1:  # the whole is a part, too
+        parts.append([one for part in parts for one in part])
     outcomes = yield [
         asking.call("distill", {"facts": own, "sentences": {str(place): one.quote for place, one in enumerate(part)}})
         for part in parts
@@ -27,7 +48,7 @@ def distilled(asking: Asking, item: WritingTask, facts: Reading) -> Generator[Se
         if isinstance(outcome, CallError) and outcome.kind not in FINAL:
             return outcome, []
     chosen = [(part, one) for part, one in zip(parts, outcomes, strict=True) if isinstance(one, Reading)]
-    further = [part[place] for part, reading in chosen for place in reading.value]
+    further = dict.fromkeys(part[place] for part, reading in chosen for place in reading.value)
     known = replace(facts.value, facts=(*facts.value.facts, *further))
     return replace(facts, value=known), [reading.asked for _, reading in chosen]
 

@@ -43,9 +43,15 @@ class Search:
     def found(self, item: Made, depth: int, services: Mapping[str, Sequence[str]], order: Sequence[str]) -> "Found":
         """The results of the search for an accepted question."""
         best = self.best(item.question)
-        pooled = interleaved([self._of(name, item.question, best, services) for name in order], depth)
+        pooled = self.pooled(item.question, best, depth, services, order)
         others = tuple(span for span in pooled if span.doc_id not in item.doc_ids)
         return Found(self.rank(best, item.doc_ids), GradingPool(item.item_id, item.question, others))
+
+    def pooled(
+        self, question: str, best: list[Span], depth: int, services: Mapping[str, Sequence[str]], order: Sequence[str]
+    ) -> list[Span]:
+        """The best passages by several retrievers in turn; `best` are those of bm25."""
+        return interleaved([self._of(name, question, best, services) for name in order], depth)
 
     def rank(self, best: Sequence[Span], doc_ids: Collection[str]) -> int | None:
         """The rank of the last of some documents, from 1; None where one was not found."""

@@ -73,6 +73,7 @@ class WriteItems:
     asking: Asking
     reviews: Reviews = Reviews()
     dimensions: tuple[Dimension, ...] = DIMENSIONS
+    overall: bool = False
 
     @property
     def stage(self) -> str:
@@ -90,7 +91,7 @@ class WriteItems:
         (facts,) = yield [self.asking.call("facts", {"texts": texts})]
         calls: list[Asked] = []
         if item.context and isinstance(facts, Reading) and facts.value.facts:
-            facts, calls = yield from distilled(self.asking, item, facts)
+            facts, calls = yield from distilled(self.asking, item, facts, overall=self.overall)
         writings = [_Writing(self, item, candidate, list(calls)) for candidate in item.candidates]
         results = yield from together([writing.steps(facts) for writing in writings])
         return tuple(results)
@@ -102,7 +103,7 @@ class WriteItems:
     def calls(self, item: WritingTask) -> range:
         """Number of calls for a source: the least, and one more than the most."""
         most = 7 + 2 * len(CRITICS) * self.reviews.critics
-        return range(1, 1 + len(item.context) + len(item.candidates) * most + 1)
+        return range(1, 1 + len(item.context) + self.overall + len(item.candidates) * most + 1)
 
 
 @dataclass(eq=False)
