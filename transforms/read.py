@@ -15,7 +15,7 @@ import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.formats import overlap, rows, texts
+from rankbeam.transforms.clients.formats import judge_lines, overlap, rows, sources, texts
 from rankbeam.transforms.clients.formats.evidence import read_evidence, refuse_misquoted
 from rankbeam.transforms.clients.formats.judged import Conflict, judge
 from rankbeam.transforms.clients.formats.references import read_references, referenced
@@ -29,6 +29,7 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.cluster_summary import ClusterSummary
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.dataset import DatasetSummary, References
+from rankbeam.transforms.records.holes import Holes
 
 batches.register()
 
@@ -57,6 +58,7 @@ class ReadDataset(beam.PTransform):
     spans: bool = False
     subtopics: bool = False
     cluster: str | None = None  # the attribute of clusters; None for none
+    holes: Holes | None = None  # rules for filling holes in the judgements; None for leaving them
     quoted: str | None = None  # the corpus whose text the evidence quotes; None if there is none to compare it with
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> Any:  # a Dataset; Beam warns of named results
@@ -81,8 +83,11 @@ class ReadDataset(beam.PTransform):
                 self.slices,
                 self.references,
                 self.cluster,
+                self.holes,
             )
         )
+        if self.qrels is not None and self.holes is not None:
+            summary = summary | "People" >> beam.Map(of_people, self.qrels)
         if self.qrels is not None and self.spans:
             summary = summary | "Quotes" >> beam.Map(quoting, self.qrels, self.quoted)
         elif self.qrels is not None:
@@ -167,10 +172,25 @@ def checked(
     slices: tuple[str, ...],
     references: References | None = None,
     cluster: str | None = None,
+    holes: Holes | None = None,
 ) -> DatasetSummary:
     """The summary of a dataset that can be evaluated."""
-    summary.check(queries, qrels, slices, references, cluster)
+    summary.check(queries, qrels, slices, references, cluster, holes)
     return summary
+
+
+def of_people(summary: DatasetSummary, qrels: str) -> DatasetSummary:
+    """The summary of a dataset whose judgements are people's: a judge must not audit itself."""
+    for path in sources.expand(qrels):
+        judge_lines.refuse(path)
+    return summary
+
+
+def of_a_judge(qrels: str) -> Iterator[str]:
+    """A warning about judgements of a judge in the file."""
+    count = sum(map(judge_lines.count, sources.expand(qrels)))
+    if count:
+        yield f"{count:,} lines of {shown(qrels)} are grades of a judge (source llm), not of people"
 
 
 def compared(summary: DatasetSummary, qrels: str, others: tuple[tuple[str, str], ...]) -> DatasetSummary:

@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats.places import repeated_at
 from rankbeam.transforms.clients.retrievers import run_file
 from rankbeam.transforms.clients.storage import batches
-from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, VALUES
+from rankbeam.transforms.clients.storage.batches import FAILURES, GRADES, JUDGED, RANKINGS, VALUES
 from rankbeam.transforms.clients.workers import Workers
 from rankbeam.transforms.kernels.arrays import BoolArray, IntArray
 from rankbeam.transforms.kernels.ranking.pools import Pool, Subtopics
@@ -30,6 +30,7 @@ from rankbeam.transforms.records.metrics.under_spans import span_values
 from rankbeam.transforms.records.metrics.values import metric_values, shows_unjudged, tie_bounds, unjudged_bounds
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rankings.cuts import cuts_of
+from rankbeam.transforms.records.rankings.filled import SeenRankings, by_judgements, filled
 from rankbeam.transforms.records.rankings.fused import Answers, answers_of
 from rankbeam.transforms.records.rankings.ranked import RankedSource
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
@@ -59,8 +60,8 @@ class ScoreRankings(beam.PTransform):
     """Score every query of every configuration.
 
     The input is a dict of collections keyed by bucket: "judged" holds batches of judged queries, "failures", where
-    there is any, pairs of source and failure, "values", where a metric is judged, batches of judged values, and
-    whatever begins with "rankings" pairs of source and rows.
+    there is any, pairs of source and failure, "values", where a metric is judged, batches of judged values, "grades",
+    where holes are filled, batches of `holes.GRADES`, and whatever begins with "rankings" pairs of source and rows.
     """
 
     evaluation: Evaluation
@@ -75,8 +76,9 @@ class ScoreRankings(beam.PTransform):
         )
 
     def _summary(self) -> list[beam.pvalue.AsSingleton]:
-        """The dataset's summary, for bounds that need its highest grade."""
-        return [beam.pvalue.AsSingleton(self.summary)] if shows_unjudged(self.evaluation.metrics) else []
+        """The dataset's summary, for bounds and scales that need its highest grade."""
+        is_needed = shows_unjudged(self.evaluation.metrics) or self.evaluation.holes is not None
+        return [beam.pvalue.AsSingleton(self.summary)] if is_needed else []
 
 
 class ScoreFn(beam.DoFn):
@@ -100,7 +102,15 @@ class ScoreFn(beam.DoFn):
             failures[source].append(failure)
         values = judged_values(list(parts.get(VALUES, ())))
         highest = None if summary is None else summary.highest_grade
-        arguments = (list(parts[JUDGED]), rows, failures, self._evaluation, values, highest)
+        arguments = (
+            list(parts[JUDGED]),
+            rows,
+            failures,
+            self._evaluation,
+            values,
+            highest,
+            list(parts.get(GRADES, ())),
+        )
         for partition in self._workers.submit(score, *arguments):
             yield _counted(partition)
 
@@ -117,12 +127,27 @@ def score(
     evaluation: Evaluation,
     values: Sequence[JudgedValues] = (),
     highest: float | None = None,
+    grades: Sequence[pa.RecordBatch] = (),
 ) -> ScoredPartition:
-    """Score some queries under every configuration; with the highest grade of the dataset, also bounds by it."""
+    """Score some queries under every configuration.
+
+    Args:
+        judged: queries with their judgements.
+        rows: by source, its rankings.
+        failures: by source, its failed calls.
+        evaluation: metrics and configurations.
+        values: judged values.
+        highest: highest grade of the dataset, for bounds and for the scale of the judge's grades; None to omit both.
+        grades: a judge's grades, batches of `holes.GRADES`, that fill holes.
+    """
     queries = judged[0] if judged else pa.RecordBatch.from_pylist([], schema=columns.JUDGED_QUERIES)
     pool, unjudged = pool_of(queries), queries["judgements"].is_null().to_numpy(zero_copy_only=False)
     evidence = SpanEvidence.of(pool.queries, pool.query, pool.doc_id, pool.grade) if evaluation.spans else None
     answers = answers_of(queries, rows, failures, evaluation)
+    filled_pool = None
+    if evaluation.holes is not None and highest is not None:
+        filled_pool = filled(pool, queries["query_id"], grades, evaluation.holes.scale(highest))
+    bounding = highest if shows_unjudged(evaluation.metrics) else None
     scored: dict[int, ScoredConfiguration] = {}
     order = order_of(queries["query_id"])
     for number, answer in enumerate(answers):
@@ -136,11 +161,16 @@ def score(
             ranked = RankedSource.of(retrieved, queries["query_id"], pool, answer.source, cut.dialect, **rules)
             if answer.source.refuse_repeats and (again := ranked.first_repeat(answer.source.top_k)) is not None:
                 raise _repeated(ranked.retrieved, again, queries, answer.source.path)
+            with_holes = None
+            if filled_pool is not None:
+                names = queries["query_id"]
+                with_holes = RankedSource.of(retrieved, names, filled_pool.pool, answer.source, cut.dialect, **rules)
             failed, absent = answer.failed_at(cut.distance), unjudged | answer.unranked
             spans = None if evidence is None else RankedSpans(ranked, evidence)
             for i in cut.configurations:
                 is_asked = evaluation.configurations[i].asked(order)
-                scored[i] = _score_one(i, ranked, spans, pool, failed, absent, is_asked, evaluation, highest)
+                seen = SeenRankings(pool, ranked, filled_pool, with_holes)
+                scored[i] = _score_one(i, seen, spans, failed, absent, is_asked, evaluation, bounding)
     configurations = with_judged(
         [scored[position] for position in sorted(scored)], queries["query_id"], values, evaluation
     )
@@ -152,6 +182,7 @@ def score(
         unjudged=sum(answer.retrieved.unjudged for answer in answers),
         failures=sum(map(len, failures.values())),
         unplaced=dict(_unplaced(answers)) if evaluation.spans else {},
+        audited=None if filled_pool is None else filled_pool.audited,
     )
 
 
@@ -185,22 +216,21 @@ def _unplaced(answers: Sequence[Answers]) -> Iterator[tuple[int, Counts]]:
 
 def _score_one(
     position: int,
-    ranked: RankedSource,
+    seen: SeenRankings,
     spans: RankedSpans | None,
-    pool: Pool,
     failed: BoolArray,
     absent: BoolArray,
     is_asked: BoolArray,
     evaluation: Evaluation,
     highest: float | None,
 ) -> ScoredConfiguration:
-    configuration = evaluation.configurations[position]
+    configuration, pool, ranked = evaluation.configurations[position], seen.pool, seen.ranked
     source, dialect, top_k = evaluation.sources[configuration.source], configuration.dialect, configuration.top_k
     metrics = [dialect.metric(metric) for metric in evaluation.retrieval]
     chunks = any(metric.definition.chunks for metric in metrics)
     if spans is None:
-        documents, every_chunk = ranked.assess(pool, top_k, chunks=chunks)
-        values, retrieved = metric_values(metrics, documents, every_chunk), documents.retrieved
+        assessed = seen.assess(top_k, chunks=chunks)
+        values, retrieved = by_judgements(metrics, assessed, metric_values), assessed[0][0].retrieved
     else:
         cut = spans.assessment.upto(top_k)
         values, retrieved = span_values(metrics, cut), cut.retrieved
@@ -214,12 +244,13 @@ def _score_one(
     # Where a document may have several rows, ties also decide how many documents a cut leaves.
     no_repeats = source.refuse_repeats or source.fusion is not None
     if evaluation.ties and ranked.by_score and (top_k is None or no_repeats):
-        bounds = tie_bounds(metrics, *ranked.assess(pool, None, chunks=chunks), top_k)
+        uncut = seen.assess(None, chunks=chunks)
+        bounds = by_judgements(metrics, uncut, lambda some, own, every: tie_bounds(some, own, every, top_k))
     row_grade = None if spans is None else spans.row_grade
     unjudged = None
     if highest is not None and spans is None:
-        unjudged = unjudged_bounds(metrics, documents, highest)
-    kept_documents = ranked.documents(pool, top_k, row_grade) if source.keep_rankings else None
+        unjudged = by_judgements(metrics, assessed, lambda some, own, _: unjudged_bounds(some, own, highest))
+    kept_documents = seen.documents(top_k, row_grade) if source.keep_rankings else None
     has_judged = bool((ranked.judgement >= 0).any()) if spans is None else spans.touches
     has_results = bool(retrieved.any())
     examples = ranked.first_ids(pool) if has_results and not has_judged and len(pool.doc_id) else None

@@ -29,6 +29,7 @@ from rankbeam.pipelines.experiment.file.template_files import Templates
 from rankbeam.pipelines.experiment.grid import configurations
 from rankbeam.pipelines.experiment.grid.components import ANSWERS, RERANK, REWRITE, Retrieving
 from rankbeam.pipelines.experiment.grid.grid import GridContext
+from rankbeam.pipelines.experiment.holes import holes_of, not_filled, with_holes
 from rankbeam.pipelines.experiment.judging import (
     by_judges,
     called_services,
@@ -88,6 +89,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     given_criteria = {} if model.judge is None else model.judge.criteria or {}
     criteria = criteria_of(located, given_criteria, files.parent(path or ""), problems)
     metrics = _metrics(located, model, criteria, list(given_criteria), problems)
+    metrics = with_holes(located, model, metrics, problems)
     dialects = _dialects(located, model, problems)
     services = services_of(located, model.services, folder, problems)
     entries = model.configurations or ()
@@ -177,6 +179,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
                 *notes(model.metrics or ()),
                 *other_tools.notes(model.metrics or ()),
                 *needs.notes(model, metrics),
+                *not_filled(located, model, metrics),
                 *unused(located, corpora, searched),
                 *unused_criteria(located, criteria, metrics),
                 *dict.fromkeys(note for entry in expanded.cells for note in _of_application(entry.retriever)),
@@ -185,6 +188,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
             ),
             spans=model.dataset.unit == needs.SPAN,
             race=race,
+            holes=holes_of(located, model),
         ),
         output=files.below(folder, model.output.path) if output is None else output,
         pools=pools.quotas,

@@ -10,6 +10,7 @@ from rankbeam.pipelines.gates.gates import Gate, KnownNames
 from rankbeam.pipelines.gates.models import FAILURE_RATE, MONITOR, SENTINELS
 from rankbeam.pipelines.gates.noise import steps_of
 from rankbeam.pipelines.monitor.changes import Monitored, monitored
+from rankbeam.pipelines.results.audit import problem_of_gate
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import is_judged
 from rankbeam.transforms.records.errors import InputError
@@ -145,6 +146,8 @@ def _measured(gate: Gate, configuration: str, name: str, run: Results, differenc
     """The value that a gate is about."""
     if gate.value == SENTINELS:
         return _known_items(run)
+    if problem := problem_of_gate(run, gate.metric):
+        return None, problem
     if gate.is_difference:
         return _difference(gate, configuration, name, differences, run)
     ids = {row["name"]: row["config_id"] for row in run.configurations}

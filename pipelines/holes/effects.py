@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankbeam.pipelines.holes.grades import Pair
+from rankbeam.pipelines.results.audit import Pair
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements
@@ -43,7 +43,9 @@ class Effect:
 def effects_of(run: Results, human: Mapping[Pair, float], filled: Mapping[Pair, float]) -> list[Effect]:
     """The means of every metric of rankings and every configuration whose rankings the run wrote."""
     metrics = [parse_metric(name) for name in run.metrics if not run.is_judged(name)]
-    metrics = [metric for metric in metrics if metric.name in METRICS and not metric.definition.chunks]
+    metrics = [
+        metric for metric in metrics if metric.name in METRICS and not metric.definition.chunks and not metric.holes
+    ]
     names = {row["config_id"]: row["name"] for row in run.configurations}
     by_people, by_both = _by_query(human), _by_query({**human, **filled})
     sums: defaultdict[str, FloatArray] = defaultdict(lambda: np.zeros((len(metrics), 3)))

@@ -4,9 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from rankbeam.pipelines.holes.audit import Audit, audit_of
 from rankbeam.pipelines.holes.effects import Effect, effects_of, reversed_pairs
-from rankbeam.pipelines.holes.grades import HUMAN, LLM, Pair, human_grades, judge_grades, scale_of
+from rankbeam.pipelines.holes.grades import human_grades, judge_grades, scale_of
+from rankbeam.pipelines.results.audit import Audit, Pair, audit_of
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
@@ -14,6 +14,7 @@ from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.publishing import QRELS_HEADER
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.holes import HUMAN, LLM
 
 FOLDER = "holes"
 _MOST_NAMED = 10
@@ -68,14 +69,7 @@ class FilledJudgements:
         if means:
             lines += [screen.table(Table(heading, means, left=2)), ""]
         if audit.pairs:
-            low, high = audit.interval or (float("nan"), float("nan"))
-            kappa = "undefined" if audit.kappa is None else f"{audit.kappa:.2f} ({low:.2f} to {high:.2f})"
-            equal = f"{audit.pairs:,} documents graded by both · {audit.agreement:.0%} equal"
-            lines.append(f"audit: {equal} · quadratic kappa {kappa}")
-            if audit.not_relevant:
-                ends = " to ".join(f"{end:.0%}" for end in audit.overrating)
-                share = audit.overrated / audit.not_relevant
-                lines.append(f"relevant by the judge where people said 0: {share:.0%} ({ends})")
+            lines.append(audit.as_text())
             columns = ["people", *(f"judge {grade}" for grade in audit.grades)]
             counts = [
                 [str(grade), *map(str, row)] for grade, row in zip(audit.grades, audit.counts, strict=True) if any(row)

@@ -5,30 +5,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rankbeam.pipelines.results.audit import Pair
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.formats import rows, sources, texts
-from rankbeam.transforms.clients.formats.recognise import Format, recognise
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.formats import judge_lines, rows, sources, texts
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.holes import Holes
 from rankbeam.transforms.records.labels import text_hash
-
-LLM, HUMAN = "llm", "human"
-"""Sources of judgements, as files of judgements name them."""
-
-Pair = tuple[str, str]
-"""Query and document."""
 
 _STEP = "grade"
 _VERDICTS = (
     "step", "query_id", "right_hash", "grade", "sample", "is_sentinel", "is_repeat", "judge", "model_version",
     "prompt_hash",
 )  # fmt: skip
-_SOURCE = {Format.SOURCED_QRELS: 3, Format.TREC_QRELS: 1}
-"""Position of the source in a line, by format."""
-
-# The worth of the judge's grades by the highest grade of people: 2 ("answers in part") is the lowest relevant one.
-_DEFAULT_SCALES: Mapping[float, Sequence[int]] = {1.0: (0, 0, 1, 1), 2.0: (0, 0, 1, 2), 3.0: (0, 0, 2, 3)}
 
 
 @dataclass(frozen=True)
@@ -71,24 +60,12 @@ def human_grades(run: Results) -> tuple[str, dict[Pair, float]]:
         raise InputError("has no file of judgements with holes to fill; name one in dataset.qrels", path=run.output)
     grades: dict[Pair, float] = {}
     for part in sources.expand(path):
-        _refuse_grades_of_a_judge(part)
+        judge_lines.refuse(part)
         for batch in rows.read_qrels(part):
             columns = (batch[name].to_pylist() for name in ("query_id", "doc_id", "grade"))
             for query_id, doc_id, grade in zip(*columns, strict=True):
                 grades[query_id, doc_id] = grade
     return path, grades
-
-
-def _refuse_grades_of_a_judge(path: str) -> None:
-    position = _SOURCE.get(recognise(path, "qrels"))
-    if position is None:
-        return
-    with files.open_text(path) as stream:
-        for number, line in enumerate(stream, start=1):
-            words = line.decode("utf-8", "replace").split()
-            if len(words) > position and words[position].lower() == LLM:
-                problem = "has grades of a judge already; fill the holes of a run with the judgements of people"
-                raise InputError(problem, path=path, line=number)
 
 
 def judge_grades(run: Results) -> JudgeGrades:
@@ -156,8 +133,4 @@ def scale_of(grades: Mapping[Pair, float], written: str | None) -> tuple[int, ..
         return numbers
     if any(not grade.is_integer() for grade in grades.values()):
         raise InputError("people gave grades that are not whole; say with --grades what the judge's 0 to 3 are worth")
-    highest = max(grades.values(), default=0.0)
-    if highest not in _DEFAULT_SCALES:
-        problem = f"the highest grade of people is {highest:g}, and the judge grades from 0 to 3"
-        raise InputError(f"{problem}; say with --grades what these four are worth, such as --grades 0,0,2,4")
-    return tuple(_DEFAULT_SCALES[highest])
+    return Holes().scale(max(grades.values(), default=0.0), "--grades")

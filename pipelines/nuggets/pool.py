@@ -5,10 +5,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.pipelines.holes.grades import JudgeGrades, Pair, corpus_texts, judge_grades
+from rankbeam.pipelines.holes.grades import JudgeGrades, corpus_texts, judge_grades
+from rankbeam.pipelines.results.audit import Pair
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.nuggets import NuggetPool
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.holes import LLM
 from rankbeam.transforms.records.labels import text_hash
 
 _LEAST_OF_PEOPLE, _LEAST_OF_JUDGE = 1, 2
@@ -86,7 +88,7 @@ def _by_people(run: Results, depth: int) -> tuple[dict[Pair, float], dict[str, s
     texts: dict[str, str] = {}
     for row in _rows(run, "rankings", ("query_id", "documents")):
         for document in row["documents"][:depth]:
-            if document["grade"] is not None:
+            if document["grade"] is not None and document.get("grade_source") != LLM:
                 grades[row["query_id"], document["doc_id"]] = document["grade"]
                 if document.get("text") is not None:
                     texts[document["doc_id"]] = document["text"]

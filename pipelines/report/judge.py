@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.results.audit import audit_in
 from rankbeam.pipelines.results.decisions import judge_decisions
+from rankbeam.pipelines.results.holes import changed_pairs, fills_holes
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.slices import ALL
 
@@ -25,6 +27,8 @@ class JudgeSection:
     agreement: list[Row]
     labelled: list[Row]
     decisions: list[Row]
+    holes: list[Row]
+    audit: str
 
 
 def judge(study: Study) -> JudgeSection | None:
@@ -40,7 +44,9 @@ def judge(study: Study) -> JudgeSection | None:
     offline = sorted(name for name in named if name and "no language model" in name)
     agreement = _table(study, "agreement", None)
     answered = _by_configuration(study, answers, statuses)
-    return JudgeSection(statuses, answered, steps, offline, agreement, _labelled(study), _decisions(study))
+    return JudgeSection(
+        statuses, answered, steps, offline, agreement, _labelled(study), _decisions(study), *_holes(study)
+    )
 
 
 def _labelled(study: Study) -> list[Row]:
@@ -58,6 +64,14 @@ def _decisions(study: Study) -> list[Row]:
         {**vars(one), **vars(one.agreement), "share": one.agreement.share, "warning": one.warning}
         for one in judge_decisions(study.results)
     ]
+
+
+def _holes(study: Study) -> tuple[list[Row], str]:
+    """The pairs that compare otherwise with holes filled, and the audit of the judge."""
+    if not fills_holes(study.results):
+        return [], ""
+    audit = audit_in(study.results)
+    return [vars(pair) for pair in changed_pairs(study.results)], "" if audit is None else audit.as_text()
 
 
 def _by_configuration(study: Study, answers: Sequence[Row], statuses: Sequence[str]) -> list[Row]:

@@ -14,6 +14,7 @@ from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking.curves import LEVELS, interpolated_precision
 from rankbeam.transforms.kernels.statistics.intervals import student_interval
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.holes import LLM
 
 TITLE = "Interpolated precision at 11 levels of recall (trec_eval's iprec_at_recall), mean over queries"
 MOST_QUERIES = 20_000
@@ -52,7 +53,10 @@ def _values(study: Study, relevant: Mapping[str, int]) -> dict[str, list[FloatAr
 
 def _interpolated(rankings: pa.RecordBatch, relevant: Mapping[str, int]) -> FloatArray:
     query = pc.list_parent_indices(rankings["documents"]).to_numpy().astype(np.int64)
-    grades = pc.fill_null(rankings["documents"].flatten().field("grade"), 0.0).to_numpy(zero_copy_only=False)
+    documents = rankings["documents"].flatten()
+    grades = pc.fill_null(documents.field("grade"), 0.0).to_numpy(zero_copy_only=False)
+    if documents.type.get_field_index("grade_source") >= 0:  # older runs lack it
+        grades = np.where(np.asarray(pc.fill_null(pc.equal(documents.field("grade_source"), LLM), False)), 0.0, grades)
     counts = np.array([relevant.get(query_id, 0) for query_id in rankings["query_id"].to_pylist()], np.int64)
     return interpolated_precision(query, grades >= _RELEVANT, counts)
 

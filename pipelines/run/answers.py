@@ -19,6 +19,7 @@ from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.agreement import AgreementRows, agreement_table
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.ask_known import AskKnown, known_steps
+from rankbeam.transforms.judge.audit import audit_table
 from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, given_answers, tasks_of, unevaluated
 from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.measure import Measured, MeasureJudge, PlanKnown
@@ -26,7 +27,7 @@ from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.panel import MAJORITY
 from rankbeam.transforms.judge.quality_rows import QualityRows
-from rankbeam.transforms.judge.quality_warnings import self_preference
+from rankbeam.transforms.judge.quality_warnings import circularity, self_preference
 from rankbeam.transforms.judge.rows import Answerer, Rows
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.criterion import CriterionStep, template_of
@@ -48,6 +49,7 @@ class AnswerBranch:
     rows: Mapping[str, list[beam.PCollection]]
     usage: beam.PCollection | None  # None if no model is called
     warnings: beam.PCollection
+    grades: beam.PCollection | None = None  # None where no holes are filled
 
     def together(self, others: Mapping[str, beam.PCollection]) -> dict[str, beam.PCollection]:
         """By table, the rows of this branch and those that others have for it."""
@@ -101,7 +103,8 @@ def answers_of(
             tables["agreement"] = [together | "AgreementRows" >> beam.Map(agreement_table, agreement)]
         known = items.pipeline | "FamilyWarnings" >> beam.Create(list(family_warnings(experiment, work)))
         warnings = (warnings, measured.warnings, known) | "WarningsOfModels" >> beam.Flatten()
-    return AnswerBranch(collected.values, tables, called.usage, warnings)
+    grades = None if experiment.evaluation.holes is None else collected.grades
+    return AnswerBranch(collected.values, tables, called.usage, warnings, grades)
 
 
 def _as_given(
@@ -139,8 +142,9 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
     )
     labels = NO_LABELS if judging.labels is None else read_labels(judging.labels)
     baseline = experiment.evaluation.baseline
+    fills_holes = experiment.evaluation.holes is not None
     samples, share = judging.samples, judging.repeat_share
-    return EvaluateAnswers(answering, asking, metrics, samples, share, labels, baseline, others)
+    return EvaluateAnswers(answering, asking, metrics, samples, share, labels, baseline, others, fills_holes)
 
 
 def judge_of(experiment: Experiment, judging: Judging) -> Judge:
@@ -151,6 +155,15 @@ def judge_of(experiment: Experiment, judging: Judging) -> Judge:
     criteria = [metric.criterion for metric in experiment.judged if metric.criterion is not None]
     prompts |= {criterion.step: template_of(criterion, prompts[CriterionStep.name]) for criterion in criteria}
     return Judge(_model(services[judging.service]), prompts, embedder, judging.max_output_tokens)
+
+
+def audit_rows(experiment: Experiment, scored: beam.PCollection) -> beam.PCollection:
+    """The audit of the judge that fills holes, as rows of `agreement`."""
+    assert experiment.judging is not None  # noqa: S101  an experiment that fills holes has a judge
+    label = judge_of(experiment, experiment.judging).model.label
+    parts = scored | "Audited" >> beam.FlatMap(lambda partition: filter(None, [partition.audited]))
+    together = parts | "TogetherAudited" >> beam.combiners.ToList()
+    return together | "AuditRows" >> beam.Map(audit_table, label, experiment.evaluation.statistics.confidence)
 
 
 def contexts_wanted(work: EvaluateAnswers) -> dict[int, int | None]:
@@ -198,6 +211,9 @@ def family_warnings(experiment: Experiment, work: EvaluateAnswers) -> Iterator[s
     for judge in work.others and work.judges:
         if (offline := judge.model.parameters.offline) is not None:
             yield f"judge={judge.model.name}: {offline}; its verdicts count in every majority"
+    if experiment.evaluation.holes is not None:
+        for judge in work.judges:
+            yield from circularity(judge, work.answering, names)
 
 
 def quality_rows_of(experiment: Experiment, work: EvaluateAnswers) -> QualityRows:

@@ -21,8 +21,8 @@ from rankbeam.pipelines.run.branches import rankings_of
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
 from rankbeam.pipelines.run.provenance import provenance
 from rankbeam.transforms.aggregate import AggregateScores, EstimateScores, met, warnings_of
-from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, REPLAYED, VALUES
-from rankbeam.transforms.read import Dataset, ReadDataset
+from rankbeam.transforms.clients.storage.batches import FAILURES, GRADES, JUDGED, REPLAYED, VALUES
+from rankbeam.transforms.read import Dataset, ReadDataset, of_a_judge
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
@@ -70,6 +70,10 @@ def build(
     if experiment.qrels is not None:
         estimates = estimates | "CheckRuns" >> beam.Map(met, evaluation, experiment.qrels)
     rows = dict(_rows(pipeline, evaluation, scores.failures, scores.scored, estimates))
+    if evaluation.holes is not None:
+        from rankbeam.pipelines.run.answers import audit_rows
+
+        rows["agreement"] = audit_rows(experiment, scores.scored)
     if answers is not None:
         rows |= answers.together(rows)
     rows |= dict(_corpus_rows(pipeline, experiment, rows))
@@ -78,7 +82,8 @@ def build(
         rows["usage"] = usage | "UsageRows" >> beam.Map(row.usage_row, pools, evaluation, _needed_by(experiment))
     written = [rows[name] | f"Write_{name}" >> WriteTable(name, experiment.output, execution) for name in rows]
     of_scores = estimates | "Warnings" >> beam.FlatMap(warnings_of, evaluation)
-    warnings = [*scores.warnings, of_scores] | "EveryWarning" >> beam.Flatten()
+    of_qrels = pipeline | "Judgements" >> beam.Create(_qrels(experiment)) | "OfAJudge" >> beam.FlatMap(of_a_judge)
+    warnings = [*scores.warnings, of_scores, of_qrels] | "EveryWarning" >> beam.Flatten()
     inputs = {"queries": experiment.queries, "qrels": experiment.qrels, "corpus": experiment.corpus}
     finish = FinishRun(
         experiment.output,
@@ -117,11 +122,17 @@ def scores_of(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, d
     answers = _answers(experiment, execution, dataset, known, branches.usage)
     if answers is not None:
         parts = {**parts, VALUES: answers.values}
+        parts |= {} if answers.grades is None else {GRADES: answers.grades}
     scored = {**parts, **located} | "ScoreRankings" >> ScoreRankings(experiment.evaluation, dataset.summary)
     aggregates = scored | "AggregateScores" >> AggregateScores(experiment.evaluation)
     warnings = [*branches.warnings, *([] if answers is None else [answers.warnings])]
     usage = [part for part in (branches.usage, None if answers is None else answers.usage) if part is not None]
     return Scores(scored, aggregates, parts.get(FAILURES), usage, warnings, answers)
+
+
+def _qrels(experiment: Experiment) -> list[str]:
+    """The files of judgements that may have lines of a judge; where holes are filled, such lines are refused."""
+    return [] if experiment.qrels is None or experiment.evaluation.holes is not None else [experiment.qrels]
 
 
 def pin_of(execution: Run) -> str:
@@ -247,6 +258,7 @@ def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Dataset:
         spans=experiment.evaluation.spans,
         subtopics=experiment.evaluation.subtopics,
         cluster=experiment.evaluation.statistics.cluster,
+        holes=experiment.evaluation.holes,
         quoted=experiment.corpus,
     )
     return dataset

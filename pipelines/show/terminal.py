@@ -83,6 +83,10 @@ def _notes(results: Results) -> Iterator[str]:
         from rankbeam.pipelines.results.decisions import judge_decisions  # few runs have labels
 
         yield from (decisions.warning for decisions in judge_decisions(results) if decisions.warning)
+    if any("holes=" in name for name in results.metrics):
+        from rankbeam.pipelines.results.holes import hole_notes  # few runs fill holes
+
+        yield from hole_notes(results)
     if sentences := best_by(results, results.metrics[0]):
         yield printable(sentences)
 

@@ -313,6 +313,7 @@ def test_judge_joins_as_plain_python_does(
         unknown=len(unknown),
         unknown_ids=tuple(unknown[:3]),
         highest_grade=max([0.0, *(grade for name, _, grade in rows if name in texts)]),
+        fractional=sum(name in texts and not grade.is_integer() for name, _, grade in rows),
         qrels_hash=summary.qrels_hash,
         texts_hash=summary.texts_hash,
     )

@@ -21,6 +21,7 @@ from rankbeam.transforms.records.answer_tables import ANSWER_TABLES
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Subject, Task, without_calls
 from rankbeam.transforms.records.counters import Counter
+from rankbeam.transforms.records.holes import GRADES
 from rankbeam.transforms.records.judging.evaluated import Evaluated, Value
 from rankbeam.transforms.records.judging.items import items_in
 from rankbeam.transforms.records.scores.judged import VALUES
@@ -35,7 +36,7 @@ _VALUES_AT_ONCE = 1 << 16  # of all buckets: a value takes 200 bytes until then,
 _SPILLED_BYTES = 1 << 11
 _TEXT_SHARDS = 64
 _TABLES = ("answers", "claims", "verdicts")
-_FAILURES, _TEXTS = "failures", "texts"
+_FAILURES, _TEXTS, _GRADES = "failures", "texts", "grades"
 
 batches.register()
 
@@ -64,6 +65,8 @@ class CollectedJudgements(NamedTuple):
 
     values: beam.PCollection[Bucketed]
     """By bucket, batches of `VALUES`."""
+    grades: beam.PCollection[Bucketed]
+    """By bucket, batches of `GRADES`, where the judge's grades fill holes."""
     rows: dict[str, beam.PCollection[pa.Table]]
     """By table, rows without the common columns."""
 
@@ -76,13 +79,13 @@ class CollectEvaluated(beam.PTransform):
 
     def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # a Collected; Beam warns of named results
         """Add the steps."""
-        tags = (*_TABLES, _FAILURES, _TEXTS)
+        tags = (*_TABLES, _FAILURES, _TEXTS, _GRADES)
         outputs = answers | "Collect" >> beam.ParDo(CollectJudgementsFn(self.rows)).with_outputs(*tags, main="values")
         written = {name: outputs[name] for name in (*_TABLES, _FAILURES)}
         written["texts"] = (
             outputs[_TEXTS] | "GroupTexts" >> beam.GroupByKey() | "DistinctTexts" >> beam.FlatMap(distinct_texts)
         )
-        return CollectedJudgements(outputs.values, written)
+        return CollectedJudgements(outputs.values, outputs[_GRADES], written)
 
 
 class CollectJudgementsFn(beam.DoFn):
@@ -107,6 +110,9 @@ class CollectJudgementsFn(beam.DoFn):
         self._held += len(evaluated.values)
         if self._held >= _VALUES_AT_ONCE:
             yield from self._batches()
+        if evaluated.grades:
+            rows = [dict(zip(GRADES.names, (evaluated.query_id, *grade), strict=True)) for grade in evaluated.grades]
+            yield beam.pvalue.TaggedOutput(_GRADES, (subject.bucket, pa.RecordBatch.from_pylist(rows, GRADES)))
         self._waiting["answers"] += self._rows.answers(evaluated)
         self._waiting["claims"] += self._rows.claims(evaluated)
         self._waiting["verdicts"] += self._rows.verdicts(evaluated)

@@ -7,10 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from rankbeam.transforms.judge.answering import Answering
+from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.known_items import is_near_chance
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.quality import Quality, StepQuality
 from rankbeam.transforms.judge.steps.claims import ClaimsStep
+from rankbeam.transforms.judge.steps.grade import GradeStep
+from rankbeam.transforms.kernels.wording import longest_common_run, words
 
 Row = Mapping[str, Any]
 
@@ -108,6 +112,30 @@ def self_preference(judges: Sequence[Model], answering: Mapping[str, Model]) -> 
                 f"compare with judge={others[0]}" if others else "add a judge of another family: judge: [ONE, OTHER]"
             )
             yield f"{what}, and may prefer them: {', '.join(names)}; {advice}"
+
+
+def circularity(judge: Judge, answering: Mapping[int, Answering], names: Sequence[str]) -> Iterator[str]:
+    """That a judge that fills holes grades for models of its own family, or for templates that quote its prompt.
+
+    Args:
+        judge: grades documents.
+        answering: by position, the configurations with a model.
+        names: the names of all configurations.
+    """
+    of_family = [names[place] for place, answerer in answering.items() if is_of_one_family(judge.model, answerer.model)]
+    if of_family:
+        what = f"holes=llm: the judge's grades may favour what models of its family ({judge.model.parameters.family})"
+        yield f"{what} choose: {', '.join(of_family)}"
+    prompt = words(judge.templates[GradeStep.name].text)
+    for place, answerer in answering.items():
+        common = longest_common_run(words(answerer.generation.template), prompt)
+        if common >= LONGEST_QUOTE:
+            what = f"holes=llm: the template of {names[place]} has {common} words in a row of the judge's prompt"
+            yield f"{what}, so that it may be tuned to the judge"
+
+
+LONGEST_QUOTE = 13
+"""The number of words in a row from which a template quotes the judge's prompt."""
 
 
 def is_of_one_family(one: Model, other: Model) -> bool:

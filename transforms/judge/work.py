@@ -17,6 +17,7 @@ from rankbeam.transforms.judge.panel import AllReplies, Panel
 from rankbeam.transforms.judge.people import labelled_verdicts, values_by_people
 from rankbeam.transforms.judge.rehearsal import rehearsed
 from rankbeam.transforms.judge.steps import step_named
+from rankbeam.transforms.judge.steps.grade import GradeStep
 from rankbeam.transforms.judge.units import Unit, units_of, values_of
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
@@ -51,6 +52,7 @@ class EvaluateAnswers:
     labels: Labels = NO_LABELS
     baseline: int = 0
     others: tuple[Judge, ...] = ()
+    fills_holes: bool = False
 
     @property
     def judges(self) -> tuple[Judge, ...]:
@@ -98,7 +100,8 @@ class EvaluateAnswers:
         compared = [labelled_verdicts(self.labels, item.query_id, voices[0][name], name) for name in voices[0]]
         votes = tuple(panel.counted(item.query_id, replies[0]))
         verdicts = tuple(verdict for of_voice in compared for verdict in of_voice)
-        return Evaluated(item.query_id, item.gold.reference, rows, values, tuple(judgements), verdicts, votes)
+        grades = document_grades(item, judgements) if self.fills_holes else ()
+        return Evaluated(item.query_id, item.gold.reference, rows, values, tuple(judgements), verdicts, votes, grades)
 
     def read(self, call: Call, reply: Reply) -> Any:
         """A model's reply."""
@@ -177,6 +180,22 @@ class EvaluateAnswers:
     def _is_repeated(self, question: JudgeQuestion, call: Call) -> bool:
         place = int((call.key or "0")[:_KEY_DIGITS], 16) / 16**_KEY_DIGITS
         return step_named(question.step).judges and place < self.repeat_share
+
+
+def document_grades(item: Item, judgements: Sequence[Judgement]) -> tuple[tuple[str, int], ...]:
+    """The judge's grades of documents: of several samples the median, and of two medians the lower.
+
+    A document of several texts has the highest of their grades.
+    """
+    by_text: defaultdict[str, list[int]] = defaultdict(list)
+    for judgement in judgements:
+        if judgement.step == GradeStep.name and not judgement.is_repeat and judgement.said is not None:
+            by_text[judgement.texts[0]].append(judgement.said.grade)
+    best: dict[str, int] = {}
+    for passage in item.passages:
+        if passage.doc_id is not None and (grades := sorted(by_text.get(passage.text or "", ()))):
+            best[passage.doc_id] = max(best.get(passage.doc_id, 0), grades[(len(grades) - 1) // 2])
+    return tuple(sorted(best.items()))
 
 
 def _distinct(calls: Sequence[tuple[int, int, Call]]) -> dict[str | None, Call]:

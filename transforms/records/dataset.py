@@ -6,6 +6,7 @@ from typing import Any
 
 from rankbeam.transforms.records.cluster_summary import SOURCE_DOCUMENT, ClusterSummary
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.holes import Holes
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
 _EXAMPLES = 3
@@ -47,6 +48,7 @@ class DatasetSummary:
     highest_grade: float = 0.0
     subtopics: int = 0  # of the query that has most of them; 0 if they are not read
     clusters: ClusterSummary = field(default_factory=ClusterSummary)
+    fractional: int = 0  # judgements whose grade is not a whole number
 
     def merge(self, other: "DatasetSummary") -> "DatasetSummary":
         """The summary of both parts; associative and commutative, with `DatasetSummary()` neutral."""
@@ -81,6 +83,7 @@ class DatasetSummary:
         slices: tuple[str, ...],
         references: "References | None" = None,
         cluster: str | None = None,
+        holes: Holes | None = None,
     ) -> None:
         """Refuse a dataset with which nothing can be evaluated."""
         if self.queries == 0:
@@ -95,6 +98,11 @@ class DatasetSummary:
                 there = did_you_mean(name, self.attributes) if self.attributes else "they have no attributes"
                 raise InputError(f"no query has the attribute {name!r} to slice by; {there}", path=queries_path)
 
+        if holes is not None:
+            holes.scale(self.highest_grade)
+            if self.fractional:
+                problem = f"has grades that are not whole numbers: {self.fractional:,}; dataset.qrels_holes compares"
+                raise InputError(f"{problem} grades with a judge's, which are whole; round them", path=qrels_path)
         if cluster is not None and self.clusters.is_one:
             problem = f"all queries have the {cluster} {self.clusters.example!r}, and one cluster has no interval"
             raise InputError(f"{problem}; remove statistics.cluster, or name another attribute", path=queries_path)
@@ -152,7 +160,7 @@ class DatasetSummary:
     def as_json(self) -> dict[str, Any]:
         """The counts, for the `runs` table."""
         unused = () if self.referenced else ("referenced", "without_reference")
-        hidden = ("also_asked", "irrelevant", "clusters", "highest_grade", "subtopics", *unused)
+        hidden = ("also_asked", "irrelevant", "clusters", "fractional", "highest_grade", "subtopics", *unused)
         shown = {name: value for name, value in asdict(self).items() if name not in hidden}
         return {name: value for name, value in shown.items() if not name.endswith(("_ids", "_hash"))}
 

@@ -28,9 +28,14 @@ DOCUMENT = pa.struct(
         pa.field("score", pa.float64()),
         pa.field("grade", pa.float64()),
         pa.field("text", pa.string()),
+        pa.field("grade_source", pa.string()),
     ]
 )
-"""One retrieved document; the grade is null where there is no judgement."""
+"""One retrieved document; the grade is null where there is no judgement.
+
+Where `dataset.qrels_holes` is set, `grade_source` is "human" or "llm"; elsewhere it is null, and grades are those of
+the file of judgements.
+"""
 
 RUNS = pa.schema(
     [

@@ -94,7 +94,7 @@ class FinishRun(beam.PTransform):
     run: Run
     versions: dict[str, str]
     statistics: Statistics
-    judge: Callable[[RunEstimates, pa.Table, Mapping[str, float]], RunVerdict]
+    judge: Callable[[RunEstimates, Mapping[str, pa.Table], Mapping[str, float]], RunVerdict]
     written: list[beam.PCollection[WrittenPart]]
     summary: beam.PCollection[DatasetSummary]
     estimates: beam.PCollection[RunEstimates]
@@ -129,7 +129,7 @@ def write_run(
     run: Run,
     versions: dict[str, str],
     statistics: Statistics,
-    judge: Callable[[RunEstimates, pa.Table, Mapping[str, float]], RunVerdict],
+    judge: Callable[[RunEstimates, Mapping[str, pa.Table], Mapping[str, float]], RunVerdict],
     summary: DatasetSummary,
     estimates: RunEstimates,
     warnings: Iterable[str],
@@ -145,7 +145,8 @@ def write_run(
         name: put_in_place(run_folder(output, name, run.run_id), paths, tables.TABLES[name])
         for name, paths in parts.items()
     }
-    verdict = judge(estimates, _read("judge_quality", places), unanswered(_statuses(places["answers"])))
+    of_judge = {name: _read(name, places) for name in ("judge_quality", "agreement")}
+    verdict = judge(estimates, of_judge, unanswered(_statuses(places["answers"])))
     write_alone("gates", output, run, verdict.gates)
     texts = sorted(set(warnings))
     is_missed = verdict.is_missed or any(text.startswith(OVER_BUDGET) for text in texts)

@@ -11,6 +11,7 @@ from rankbeam.pipelines.experiment.file.labels import values_of
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.bigquery.locations import Location
 from rankbeam.transforms.records.conversations import CONVERSATION
+from rankbeam.transforms.records.holes import LLM
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
 from rankbeam.transforms.records.slices import CROSS, canonical
 
@@ -38,6 +39,32 @@ class ReferencesModel(Section):
         return self
 
 
+class HolesModel(Section):
+    """`dataset.qrels_holes`: a mapping with these keys, or `llm` for their defaults.
+
+    Attributes:
+        depth: number of first documents of each configuration that the judge grades.
+        grades: worth of the judge's grades 0 to 3 on the scale of people, such as [0, 0, 1, 2]. By default, 2 is the
+            judge's lowest relevant grade, and people's highest grade (1, 2 or 3) decides.
+    """
+
+    depth: Annotated[int, Field(ge=1)] = 10
+    grades: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=4, max_length=4)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, value: Any) -> Any:
+        if isinstance(value, str) and value != LLM:
+            raise ValueError(f"is {LLM}, or a mapping with depth and grades")
+        return {} if value == LLM else value
+
+    @model_validator(mode="after")
+    def _rising(self) -> "HolesModel":
+        if self.grades is not None and self.grades != sorted(self.grades):
+            raise ValueError("grades fall; write four whole numbers that do not fall, such as [0, 0, 1, 2]")
+        return self
+
+
 class DatasetModel(Section):
     """`dataset:`, with paths relative to the experiment file or on any Beam filesystem.
 
@@ -51,6 +78,8 @@ class DatasetModel(Section):
             PDF files, local or, as {folder, glob}, in a bucket; required by retrievers that index them, and by models
             that read documents of which a run holds only the ids.
         answers: reference answers.
+        qrels_holes: let the judge grade documents that people did not judge, and compute metrics with these holes
+            filled (`nDCG(holes=llm)@10`) beside those by people.
         evidence: judgements for `unit: span`, as JSON lines or Parquet with query_id, doc_id, start, end, quote and
             optionally group and grade. [start, end) counts code points of the document's text. Every quote is checked
             against the corpus.
@@ -79,6 +108,7 @@ class DatasetModel(Section):
     queries: Location | None = None
     corpus: Location | None = None
     answers: ReferencesModel | None = None
+    qrels_holes: HolesModel | None = None
     evidence: Location | None = None
     unit: Literal["document", "chunk", "span"] = "document"
     file: Word | None = None

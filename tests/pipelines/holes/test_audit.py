@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from support.assessments import assessment_of as expected_assessment
 from support.campaigns import examples
 
-from rankbeam.pipelines.holes.audit import audit_of
 from rankbeam.pipelines.holes.effects import Effect, assessment_of, reversed_pairs
 from rankbeam.pipelines.holes.grades import scale_of
+from rankbeam.pipelines.results.audit import audit_of
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.names import parse_metric
 

@@ -93,6 +93,7 @@ def judge(
         attributes=_attribute_names(known["attributes"]),
         highest_grade=float(grade.to_numpy().max(initial=0.0)),
         also_asked=lists.null_count,
+        fractional=int((grade.to_numpy() % 1.0 != 0.0).sum()),
         qrels_hash=_sum(hashing.combine(query_hash[position], hashing.hash_strings(doc_id), grade_bits))
         + (_hash_of_subtopics(by_subtopic) if subtopics else 0),
         subtopics=_most_subtopics(by_subtopic) if subtopics else 0,

@@ -20,9 +20,11 @@ Bucketed = tuple[int, pa.RecordBatch]
 SourceRows = tuple[int, tuple[int, pa.RecordBatch]]
 """A bucket, the source its rows come from, and the rows."""
 
-JUDGED, RANKINGS, FAILURES, REPLAYED, VALUES = "judged", "rankings", "failures", "replayed", "values"
+JUDGED, RANKINGS, FAILURES, REPLAYED = "judged", "rankings", "failures", "replayed"
+VALUES, GRADES = "values", "grades"
 """Names of the parts of a bucket: batches of its queries; rows of each source, under names with this prefix; pairs of a
-source and a failure; pairs of a source and existing answers; and values of judged metrics."""
+source and a failure; pairs of a source and existing answers; values of judged metrics; and a judge's grades of
+documents, which fill holes."""
 
 _places: dict[int, bytes] = {}
 """The places of batches that were read from a spill file, by identity, as long as the batches are in use."""

@@ -89,6 +89,7 @@ class Evaluated:
     judgements: tuple[Judgement, ...]
     labelled: tuple[LabelledVerdict, ...] = ()
     votes: tuple[Votes, ...] = ()
+    grades: tuple[tuple[str, int], ...] = ()  # documents that the judge graded, where these fill holes
 
     def texts(self) -> Mapping[str, None]:
         """The texts that answers and judgements refer to, each once."""

@@ -34,7 +34,7 @@ class Dialect:
         options = {"rel": 0.0, **dict(requested.options)}  # the notebook counts every judged document as relevant
         for option, value in options.items():
             exact = exact.with_default(option, value)
-        return replace(exact, judged_only=requested.judged_only)
+        return replace(exact, judged_only=requested.judged_only, holes=requested.holes)
 
 
 _BY_CHUNKS: Mapping[str, str] = MappingProxyType({"P": "chunk_P", "R": "chunk_R", "nDCG": "chunk_nDCG"})

@@ -10,6 +10,7 @@ import numpy as np
 from rankbeam.transforms.kernels.arrays import BoolArray, HashArray
 from rankbeam.transforms.records.fusion import FusionPlan
 from rankbeam.transforms.records.generation import Generation
+from rankbeam.transforms.records.holes import Holes
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, panels_of
@@ -104,6 +105,7 @@ class Evaluation:
     notes: tuple[str, ...] = ()
     spans: bool = False
     race: Race | None = None  # when configurations are dropped; None for never
+    holes: Holes | None = None  # rules for filling holes in the judgements; None for leaving them
 
     @property
     def raced(self) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking import metrics as kernels
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.holes import LLM
 from rankbeam.transforms.records.metrics.definitions import (
     ALIASES,
     METRICS,
@@ -36,6 +37,9 @@ DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
 
 Option = float | str | bool
 
+HOLES = "holes"
+"""The option of metrics that count documents without a judgement of people by a judge's grades."""
+
 _HIGHEST_GRADES: Mapping[Option, float] = {"linear": 1e290, "exp": 990.0}
 """The highest grade by gain: the sum of billions of such gains is still less than 2^1024."""
 
@@ -54,11 +58,12 @@ class Metric:
     cutoff: int | None = None  # the number of ranks that count; None for all
     judged_only: bool = False
     budget: int | None = None  # the number of tokens that count, for metrics of spans; None for all
+    holes: bool = False  # documents that people did not judge count by the judge's grades
 
     def __str__(self) -> str:
         """The canonical name, such as `P(rel=2)@5`."""
         written = [f"{name}={_written(value)}" for name, value in self.options]
-        written += ["judged_only=True"] * self.judged_only
+        written += ["judged_only=True"] * self.judged_only + [f"{HOLES}={LLM}"] * self.holes
         options = f"({','.join(written)})" if written else ""
         cut = f"@{self.cutoff}" if self.cutoff is not None else "" if self.budget is None else f"@{self.budget}t"
         return f"{self.name}{options}{cut}"
@@ -85,7 +90,7 @@ class Metric:
         if option not in self.definition.options or option in dict(self.options) or self.is_graded(option):
             return self
         changed = _checked(self.name, {**dict(self.options), option: value}, self.cutoff, self.judged_only)
-        return replace(changed, budget=self.budget)
+        return replace(changed, budget=self.budget, holes=self.holes)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -108,7 +113,7 @@ class Metric:
 
         Args:
             assessment: n rankings seen through their judgements; with chunks counted each where
-                `definition.chunks` says so.
+                `definition.chunks` says so, and with holes filled where `holes` does.
 
         Returns:
             float64[n].
@@ -136,14 +141,18 @@ def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
         hint = did_you_mean(written.name, [*metric_names(), *ALIASES, *also])
         raise InputError(f"unknown metric {written.name!r}; {hint}")
     options: dict[str, Option] = {}
-    judged_only = False
+    judged_only = holes = False
     for option, value in written.options:
         if option == "judged_only":
             judged_only = _parse_bool(text, option, value or "")
+        elif option == HOLES and name in METRICS:
+            holes = _parse_holes(text, value or "")
         else:
             options[option] = _parse_option(text, name, option, value or "")
+    if judged_only and holes:
+        raise InputError(f"metric {text!r}: with judged_only=True no document has a hole to fill; write one of both")
     if not written.in_tokens:
-        return _checked(name, options, written.cutoff, judged_only, text)
+        return replace(_checked(name, options, written.cutoff, judged_only, text), holes=holes)
     if not definition_named(name).takes_budget:
         raise InputError(f"metric {text!r} takes no budget of tokens: write {name}@{written.cutoff}")
     return replace(_checked(name, options, None, judged_only, text), budget=written.cutoff)
@@ -208,6 +217,12 @@ def _parse_bool(text: str, option: str, written: str) -> bool:
     if written.lower() not in ("true", "false"):
         raise InputError(f"metric {text!r}: {option}={written} is neither True nor False")
     return written.lower() == "true"
+
+
+def _parse_holes(text: str, written: str) -> bool:
+    if written.strip("'\"") != LLM:
+        raise InputError(f"metric {text!r}: {HOLES}={written} is not known; write {HOLES}={LLM}")
+    return True
 
 
 def _written(value: Option) -> str:

@@ -97,7 +97,7 @@ def trec_name(metric: Metric) -> str | None:
     ('ndcg_cut_10', 'map', None)
     """
     position = _ORDER.get((metric.name, _parameter(metric) is not None))
-    if position is None or set(dict(metric.options)) - {"rel", "recall"}:
+    if position is None or metric.holes or set(dict(metric.options)) - {"rel", "recall"}:
         return None
     trec = _FAMILIES[position][0]
     if (level := _recall(metric)) is not None:

@@ -11,6 +11,7 @@ from rankbeam.transforms.kernels.ranking.orders import order_by_score
 from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements, keys
 from rankbeam.transforms.kernels.ranking.rankings import Assessment, Ranked, assess
 from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.holes import HUMAN, LLM
 from rankbeam.transforms.records.metrics.dialects import Dialect
 from rankbeam.transforms.records.metrics.evaluation import Source
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
@@ -93,13 +94,20 @@ class RankedSource:
         """The smallest id of the retrieved documents, and of the judged ones."""
         return pc.min(self.retrieved.doc_id).as_py(), pc.min(pool.doc_id).as_py()
 
-    def documents(self, pool: Pool, top_k: int | None, row_grade: FloatArray | None = None) -> pa.ListArray:
+    def documents(
+        self,
+        pool: Pool,
+        top_k: int | None,
+        row_grade: FloatArray | None = None,
+        by_judge: BoolArray | None = None,
+    ) -> pa.ListArray:
         """The rankings as lists of `tables.DOCUMENT`.
 
         Args:
             pool: the judgements.
             top_k: cut-off, or None.
             row_grade: float64[m], the grade of each row, NaN for none; None for that of its judgement.
+            by_judge: bool, the judgements that are a judge's; None if none is.
         """
         ranked, retrieved = self.ranked.upto(top_k), self.retrieved
         row = pa.array(ranked.row)
@@ -115,9 +123,15 @@ class RankedSource:
             pa.array(retrieved.score[ranked.row], from_pandas=True),  # NaN becomes null
             grade,
             text,
+            pa.nulls(len(row), pa.string())
+            if by_judge is None
+            else _SOURCES.take(pa.array(by_judge * 1).take(pool_row)),
         ]
         structs = pa.StructArray.from_arrays(fields, fields=list(tables.DOCUMENT))
         return pa.ListArray.from_arrays(pa.array(offsets_of(ranked.query, pool.queries), pa.int32()), structs)
+
+
+_SOURCES = pa.array([HUMAN, LLM])
 
 
 def _given_order_as_score(query: IntArray, score: FloatArray, queries: int) -> FloatArray:

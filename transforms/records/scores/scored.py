@@ -101,6 +101,7 @@ class ScoredPartition:
         failures: number of failed calls.
         unplaced: by source, how many of its results have no known place in their document, and how many it has; only
             where evidence spans are the judgements.
+        audited: documents that people and judge graded, as rows of `holes.AUDITED`; None where no holes are filled.
     """
 
     queries: pa.RecordBatch
@@ -109,6 +110,7 @@ class ScoredPartition:
     unjudged: int = 0
     failures: int = 0
     unplaced: Mapping[int, Counts] = field(default_factory=dict)
+    audited: pa.RecordBatch | None = None
 
     def members(self, name: str, *positions: int) -> BoolArray:
         """bool[n]: the queries of a slice; of a slice by rank, those that belong to it under all configurations."""

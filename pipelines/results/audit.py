@@ -1,0 +1,135 @@
+"""The audit of a judge: its grades of documents that people judged, too."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.judge.audit import STEP, audit_row
+from rankbeam.transforms.kernels.statistics.agreement import wilson_interval
+from rankbeam.transforms.kernels.statistics.raters import observed_agreement
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.holes import AUDITED, LLM
+from rankbeam.transforms.records.metrics.names import HOLES
+
+Pair = tuple[str, str]
+"""Query and document."""
+
+LEAST_PAIRS = 50
+"""With fewer documents that both graded, an audit says little."""
+_LEAST_KAPPA, _MOST_OVERRATED = 0.4, 0.1
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Comparison of the judge's grades with people's, on the scale of people.
+
+    Attributes:
+        grades: the grades that occur, the lowest first.
+        counts: pairs of query and document, by grade of people (row) and of the judge (column).
+        kappa: quadratic kappa; None if it is not defined.
+        interval: its bootstrap interval at 95%, over queries.
+        overrated: documents that people found not relevant and the judge found relevant.
+        not_relevant: documents that people found not relevant.
+    """
+
+    grades: Sequence[int]
+    counts: Sequence[Sequence[int]]
+    kappa: float | None
+    interval: tuple[float, float] | None
+    overrated: int
+    not_relevant: int
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs that both graded."""
+        return sum(map(sum, self.counts))
+
+    @property
+    def agreement(self) -> float | None:
+        """The share of equal grades."""
+        return observed_agreement(np.array(self.counts, np.int64)) if self.pairs else None
+
+    @property
+    def overrating(self) -> tuple[float, float]:
+        """The interval at 95% of the probability that the judge finds a document relevant that people do not."""
+        return wilson_interval(self.overrated, self.not_relevant)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Reasons not to trust the filled grades."""
+        warnings = []
+        if self.pairs < LEAST_PAIRS:
+            warnings.append(f"people and judge both graded {self.pairs:,} documents; {LEAST_PAIRS} are needed")
+        if self.not_relevant and self.overrated > _MOST_OVERRATED * self.not_relevant:
+            share = self.overrated / self.not_relevant
+            warnings.append(f"the judge finds {share:.0%} of the documents relevant that people found not relevant")
+        return [*warnings, *filter(None, [self.doubt])]
+
+    @property
+    def doubt(self) -> str:
+        """Return why no gate should be put on filled means; "" where the judge agrees with people well enough."""
+        if self.interval is not None and self.interval[0] >= _LEAST_KAPPA:
+            return ""
+        low = "unknown" if self.interval is None else f"{self.interval[0]:.2f}"
+        return f"the lower end of quadratic kappa is {low}; below {_LEAST_KAPPA}, put no gates on such means"
+
+    def as_text(self) -> str:
+        """For people; "" where both graded nothing."""
+        if not self.pairs:
+            return ""
+        low, high = self.interval or (float("nan"), float("nan"))
+        kappa = "undefined" if self.kappa is None else f"{self.kappa:.2f} ({low:.2f} to {high:.2f})"
+        equal = f"{self.pairs:,} documents graded by both · {self.agreement:.0%} equal"
+        lines = [f"audit: {equal} · quadratic kappa {kappa}"]
+        if self.not_relevant:
+            ends = " to ".join(f"{end:.0%}" for end in self.overrating)
+            share = self.overrated / self.not_relevant
+            lines.append(f"relevant by the judge where people said 0: {share:.0%} ({ends})")
+        return "\n".join(lines)
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "Audit":
+        """From a row of the table `agreement`."""
+        cells = {(int(cell["first"]), int(cell["second"])): cell["items"] for cell in row["confusion"]}
+        size = max([1, *(max(cell) for cell in cells)]) + 1
+        counts = [[cells.get((one, other), 0) for other in range(size)] for one in range(size)]
+        low, high = row.get("kappa_low"), row.get("kappa_high")
+        interval = None if low is None or high is None else (low, high)
+        first, *_ = counts
+        return cls(range(size), counts, row.get("kappa"), interval, sum(first[1:]), sum(first))
+
+
+def audit_of(human: Mapping[Pair, float], judge: Mapping[Pair, int]) -> Audit:
+    """The audit over all pairs that both graded; grades of people below 0 do not count.
+
+    Args:
+        human: grades of people.
+        judge: grades of the judge on the scale of people.
+
+    >>> audit_of({("q", "a"): 1.0, ("q", "b"): 0.0, ("r", "a"): 0.0}, {("q", "a"): 1, ("q", "b"): 1}).counts
+    [[0, 1], [0, 1]]
+    """
+    both = sorted(pair for pair in judge if human.get(pair, -1.0) >= 0)
+    rows = [{"query_id": pair[0], "human": human[pair], "judge": judge[pair]} for pair in both]
+    return Audit.of(audit_row([pa.RecordBatch.from_pylist(rows, AUDITED)], ""))
+
+
+def audit_in(run: Results) -> Audit | None:
+    """The audit of a run's judge; None where it filled no holes."""
+    try:
+        rows = run.table("agreement").to_pylist()
+    except InputError:  # the run is of an earlier version
+        return None
+    return next((Audit.of(row) for row in rows if row["step"] == STEP), None)
+
+
+def problem_of_gate(run: Results, metric: str) -> str:
+    """Return why no gate should be put on a metric: its judge's audit; "" where there is no problem."""
+    if f"{HOLES}={LLM}" not in metric:
+        return ""
+    audit = audit_in(run)
+    return "the judge that fills holes was not audited" if audit is None else audit.doubt
