@@ -60,7 +60,7 @@ def not_filled(located: Located, model: ExperimentModel, metrics: Mapping[AnyMet
     deep = [str(metric) for metric in plain if has_unjudged_bounds(metric) and holes and not _is_filled(metric, holes)]
     if holes is not None and deep:
         verb = "looks" if len(deep) == 1 else "look"
-        yield f"{', '.join(deep)} {verb} beyond the first {holes.depth} documents, whose holes are filled"
+        yield f"{', '.join(deep)} {verb} beyond the first {holes.depth} documents, and further holes are not filled"
 
 
 def _is_filled(metric: Metric, holes: Holes) -> bool:

@@ -27,11 +27,13 @@ def judge_differences(run: Results, other: Results, metrics: Iterable[str]) -> I
 
 
 def _steps(name: str) -> set[str]:
-    """The steps that a judged metric rests on, as `judge_quality` names them; none of another metric."""
+    """The steps that a metric rests on, as `judge_quality` names them; none where no judge is asked."""
     from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all  # few runs have a judge
+    from rankbeam.transforms.judge.steps.grade import GradeStep
 
-    judged = (metric for metric in parse_all([name]) if isinstance(metric, JudgedMetric))
-    return {step for metric in judged for step in metric.steps}
+    metrics = parse_all([name])
+    filled = {GradeStep.name for metric in metrics if not isinstance(metric, JudgedMetric) and metric.holes}
+    return filled | {step for metric in metrics if isinstance(metric, JudgedMetric) for step in metric.steps}
 
 
 def _by_step(run: Results, column: str) -> dict[str, set[str]]:

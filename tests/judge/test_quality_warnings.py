@@ -11,10 +11,14 @@ from rankbeam.transforms.clients.models.base import ModelParameters
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.clients.models.openai import OpenAi
+from rankbeam.transforms.judge.answering import Answering
+from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.quality import JudgeOfStep, Quality, StepQuality
 from rankbeam.transforms.judge.quality_rows import QualityRows
-from rankbeam.transforms.judge.quality_warnings import self_preference, warnings_of
+from rankbeam.transforms.judge.quality_warnings import circularity, self_preference, warnings_of
+from rankbeam.transforms.records.calls.template import Template
+from rankbeam.transforms.records.generation import Generation
 
 PRO = Gemini(model="gemini-x-pro", project="p", location="us-central1")
 FLASH = Gemini(model="gemini-x-flash", project="p", location="us-central1")
@@ -45,6 +49,22 @@ def test_a_judge_of_the_family_that_answers_is_warned_of() -> None:
     both = list(self_preference([model(PRO), other], {"a": model(FLASH)}))
     assert both == [f"{warning}compare with judge=local"]
     assert not list(self_preference([model(Lexical())], {"a": model(Lexical())}))
+
+
+def test_models_and_templates_that_resemble_the_judge_are_named_where_it_fills_holes() -> None:
+    grade = "Grade how well the passage serves the person who asked, from 0 to 3, and say why it does.\n---\n{context}"
+    template = Template("grade", grade, "grade.txt", lambda *_: {})
+    words = grade.split()
+    answering = {
+        0: Answering(model(FLASH), Generation("m", "Answer {query}")),
+        1: Answering(model(OTHER), Generation("m", f"Answer {{query}}. {' '.join(words[:13])}")),
+        2: Answering(model(OTHER), Generation("m", f"Answer {{query}}. {' '.join(words[:12])} always")),
+    }
+    judge = Judge(model(PRO), {"grade": template})
+    family, quote = circularity(judge, answering, ["a", "b", "c"])
+    assert family == "holes=llm: the judge's grades may favour what models of its family (gemini) choose: a"
+    assert "the template of b has 13 words in a row of the judge's prompt" in quote
+    assert not list(circularity(Judge(model(Lexical()), {"grade": template}), {2: answering[2]}, ["a", "b", "c"]))
 
 
 def run(detectable: float, within_sd: float | None, samples: int = 1) -> Any:
