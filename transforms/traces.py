@@ -17,6 +17,7 @@ from rankbeam.transforms.clients.formats.traces.spans import Span, read_spans
 from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn, turn_of
 from rankbeam.transforms.clients.storage import batches, files
 from rankbeam.transforms.kernels.hashing import hash_string
+from rankbeam.transforms.records.trajectories import in_rows
 
 batches.register()
 
@@ -61,7 +62,11 @@ class Choice:
             return turn
         hide = lambda text: None if text is None else re.sub("|".join(self.redact), REDACTED, text)  # noqa: E731
         contexts = None if turn.contexts is None else tuple((name, hide(text)) for name, text in turn.contexts)
-        return replace(turn, question=hide(turn.question) or "", answer=hide(turn.answer), contexts=contexts)
+        steps = (
+            None if turn.steps is None else tuple(step.with_texts(lambda text: hide(text) or "") for step in turn.steps)
+        )
+        hidden = replace(turn, question=hide(turn.question) or "", answer=hide(turn.answer), contexts=contexts)
+        return replace(hidden, steps=steps)
 
     def without_self(self, turn: Turn) -> Turn:
         """The turn without the documents that are its question: a corpus may hold the questions of the past."""
@@ -187,5 +192,5 @@ def part_path(folder: str, bucket: int) -> str:
 def turn_in(line: str) -> Turn:
     """A turn of such a file."""
     value = json.loads(line)
-    contexts = value.pop("contexts")
-    return Turn(contexts=None if contexts is None else tuple(map(tuple, contexts)), **value)
+    contexts, steps = value.pop("contexts"), in_rows(value.pop("steps"))
+    return Turn(contexts=None if contexts is None else tuple(map(tuple, contexts)), steps=steps, **value)

@@ -126,6 +126,8 @@ def _of_judged(model: ExperimentModel, metric: JudgedMetric, answering: bool) ->
         yield f"judges contexts; say how many of the first results, such as {metric}@5"
     if Need.REFERENCE in needs and answers is None:
         yield "needs reference answers; say where they stand: dataset: {answers: ATTRIBUTE} or {answers: {path: FILE}}"
+    elif Need.EXPECTED_STEPS in needs and answers is None:
+        yield "needs expected steps, which reference answers have: dataset: {answers: {path: FILE}}"
     elif {Need.NUGGETS, Need.ANSWERABLE} & needs and (answers is None or answers.path is None):
         key = "nuggets" if Need.NUGGETS in needs else "answerable"
         yield f"needs {key}, which a file of reference answers has: dataset: {{answers: {{path: FILE}}}}"

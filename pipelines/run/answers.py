@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.agreement import AgreementRows, agreement_table
-from rankbeam.transforms.judge.answering import Answering
+from rankbeam.transforms.judge.answering import Answerer, Answering
 from rankbeam.transforms.judge.ask_known import AskKnown, known_steps
 from rankbeam.transforms.judge.audit import audit_table
 from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, given_answers, tasks_of, unevaluated
@@ -28,7 +28,7 @@ from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.panel import MAJORITY
 from rankbeam.transforms.judge.quality_rows import QualityRows
 from rankbeam.transforms.judge.quality_warnings import circularity, self_preference
-from rankbeam.transforms.judge.rows import Answerer, Rows
+from rankbeam.transforms.judge.rows import Rows
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.criterion import CriterionStep, template_of
 from rankbeam.transforms.judge.templates import templates
@@ -133,8 +133,9 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
         for position, configuration in enumerate(configurations)
         if configuration.judged
     }
+    answerers = _answerers(experiment, answering)
     if judging is None or not any(metric.definition.steps for metric in experiment.judged):
-        return EvaluateAnswers(answering, None, metrics)
+        return EvaluateAnswers(answering, None, metrics, answerers=answerers)
     asking = judge_of(experiment, judging)
     others = tuple(
         Judge(_model(experiment.services[name]), asking.templates, max_output_tokens=judging.max_output_tokens)
@@ -144,7 +145,9 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
     baseline = experiment.evaluation.baseline
     fills_holes = experiment.evaluation.holes is not None
     samples, share = judging.samples, judging.repeat_share
-    return EvaluateAnswers(answering, asking, metrics, samples, share, labels, baseline, others, fills_holes)
+    return EvaluateAnswers(
+        answering, asking, metrics, samples, share, labels, baseline, others, fills_holes, answerers=answerers
+    )
 
 
 def judge_of(experiment: Experiment, judging: Judging) -> Judge:
@@ -255,20 +258,24 @@ def model_stage(experiment: Experiment, name: str, works: Mapping[str, Work[Any]
 
 def rows_of(experiment: Experiment, work: EvaluateAnswers) -> Rows:
     """Rows of answers and verdicts."""
+    return Rows(experiment.evaluation.configurations, work.answerers, work.panel.names, dict(work.templates))
+
+
+def _answerers(experiment: Experiment, answering: Mapping[int, Answering]) -> dict[int, Answerer]:
+    """Who answers for each configuration, with prices."""
     answerers = {
         position: Answerer(
-            answerer.model,
-            template_hash(answerer.generation.template),
-            experiment.pools[experiment.services[answerer.model.name].pool or ""].prices,
+            entry.model,
+            template_hash(entry.generation.template),
+            experiment.pools[experiment.services[entry.model.name].pool or ""].prices,
         )
-        for position, answerer in work.answering.items()
+        for position, entry in answering.items()
     }
-    answerers |= {
+    return answerers | {
         position: Answerer(quota=experiment.pools[experiment.evaluation.sources[configuration.source].pool or ""])
         for position, configuration in enumerate(experiment.evaluation.configurations)
         if configuration.source in experiment.applications
     }
-    return Rows(experiment.evaluation.configurations, answerers, work.panel.names, dict(work.templates))
 
 
 def _model(service: Service) -> Model:

@@ -18,6 +18,7 @@ from rankbeam.pipelines.run.evaluate import on_this_machine, quiet_beam, refusal
 from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.trajectories import as_json
 from rankbeam.transforms.traces import (
     CUT,
     DUPLICATES,
@@ -158,5 +159,6 @@ def _answer(turn: Turn) -> dict[str, Any]:
     texts = [{"doc_id": name, "text": text} for name, text in turn.contexts or () if text is not None]
     complete = turn.contexts is not None and len(texts) == len(turn.contexts)
     contexts = {"contexts": texts} if complete else {}
-    used = {"seconds": round(turn.seconds, 6), "tokens": dict(turn.tokens), "span_id": turn.span_id}
+    contexts |= {} if turn.steps is None else {"steps": as_json(turn.steps)}
+    used: dict[str, Any] = {"seconds": round(turn.seconds, 6), "tokens": dict(turn.tokens), "span_id": turn.span_id}
     return {"query_id": turn.trace_id, "answer": turn.answer, **contexts, **used}

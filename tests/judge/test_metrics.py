@@ -1,5 +1,6 @@
 """Names of judged metrics: one per metric, other tools' names accepted, and definitions that say what they need."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,13 @@ def test_a_cutoff_looks_at_the_first_contexts_only() -> None:
     assert parse_judged("ContextRelevance@2").value(inputs) == 0.5
 
 
+calls = st.lists(st.tuples(st.sampled_from("ab"), st.dictionaries(st.sampled_from("xy"), st.just("1"))), max_size=3)
+
+
+def unknown(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | values
+
+
 @st.composite
 def judged_inputs(draw: st.DrawFn) -> dict[str, Any]:
     """All inputs of one query."""
@@ -154,6 +162,9 @@ def judged_inputs(draw: st.DrawFn) -> dict[str, Any]:
         "samples": draw(st.lists(st.text(), min_size=1, max_size=3)),
         "statements": flags(draw(st.integers(0, 3))), "extracted": flags(draw(st.integers(0, 3))),
         "attributed": flags(draw(st.integers(0, 3))), "similarity": draw(cosines),
+        "calls": draw(calls), "expected_calls": draw(calls), "retrieving_calls": draw(st.integers(0, 3)),
+        "input_tokens": draw(unknown(st.integers(0, 9))), "output_tokens": draw(unknown(st.integers(0, 9))),
+        "cost": draw(unknown(st.floats(0, 9))), "seconds": draw(unknown(st.floats(0, 9))),
         "cosines": draw(st.lists(cosines, min_size=3, max_size=3)), "noncommittal": flags(3),
     }  # fmt: skip
 
@@ -167,4 +178,4 @@ def test_a_value_lies_in_its_range_or_has_a_reason_that_the_definition_names(inp
         if isinstance(value, Undefined):
             assert value in definition.undefined
         else:
-            assert definition.lowest <= value <= definition.highest
+            assert definition.lowest <= value <= (math.inf if definition.highest is None else definition.highest)

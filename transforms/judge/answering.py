@@ -8,6 +8,7 @@ from rankbeam.transforms.clients.models.base import Completion
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt, split_template, variables_of
+from rankbeam.transforms.records.calls.quota import Prices, Quota
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -15,10 +16,27 @@ from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus, fitting
 from rankbeam.transforms.records.judging.items import Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage
-from rankbeam.transforms.records.reply import Reply, Tokens
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 STEP = "answer"
 _STATUSES = {FailureKind.BLOCKED: AnswerStatus.BLOCKED, FailureKind.TRUNCATED: AnswerStatus.TRUNCATED}
+
+
+@dataclass(frozen=True)
+class Answerer:
+    """Who answers for a configuration."""
+
+    model: Model | None = None  # None if answers were given to rankbeam
+    prompt_hash: str | None = None
+    prices: Prices | None = None
+    quota: Quota | None = None  # of an application, whose calls may have a price, too
+
+    def cost(self, tokens: Tokens) -> float | None:
+        """The cost of an answer; None without a price, or if it is by tokens that an application does not say."""
+        if self.quota is not None:
+            is_unknown = self.quota.prices is not None and tokens == NO_TOKENS
+            return None if is_unknown else self.quota.cost(1, tokens)
+        return None if self.prices is None else self.prices.cost(tokens)
 
 
 @dataclass(frozen=True)

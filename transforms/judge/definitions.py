@@ -15,7 +15,7 @@ from rankbeam.transforms.judge.steps.criterion import CriterionStep, input_of
 from rankbeam.transforms.kernels import judged as kernels
 from rankbeam.transforms.kernels import judged_ragas as ragas
 from rankbeam.transforms.kernels import judged_refusals as refusals
-from rankbeam.transforms.kernels import overlap
+from rankbeam.transforms.kernels import overlap, trajectories
 from rankbeam.transforms.kernels.judged import Undefined, Value
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.criteria import Criterion
@@ -33,14 +33,14 @@ class JudgedDefinition:
             Arguments with a default are needed only for an answer without claims to a query without an answer.
         undefined: the reasons for an undefined value.
         lowest: the lowest value that a query can have: the bound of a query whose judge failed.
-        highest: the highest value that a query can have.
+        highest: the highest value that a query can have; None if there is no bound.
         note: the definition of other tools, where it differs.
     """
 
     kernel: Callable[..., Value]
     undefined: tuple[Undefined, ...] = ()
     lowest: float = 0.0
-    highest: float = 1.0
+    highest: float | None = 1.0
     note: str = ""
 
     @cached_property
@@ -143,6 +143,17 @@ _F1, _NOISE = (*_NO_CLAIMS, *_NO_REFERENCE, _U.REFERENCE_REFUSES), (*_NO_ANSWER_
 _TEXTS = (_U.NO_REFERENCE,)
 _nuggets, _noise = partial(partial, kernels.nugget_score), partial(partial, kernels.noise_sensitivity)
 _Definition = JudgedDefinition
+_EXPECTED = (_U.STEPS_NOT_GIVEN, _U.NO_EXPECTED_STEPS)
+_TRAJECTORIES: Mapping[str, tuple[Callable[..., Value], tuple[Undefined, ...]]] = {
+    "TrajectoryExact": (trajectories.trajectory_exact, _EXPECTED),
+    "TrajectoryInOrder": (trajectories.trajectory_in_order, _EXPECTED),
+    "TrajectoryAnyOrder": (trajectories.trajectory_any_order, _EXPECTED),
+    "TrajectoryPrecision": (trajectories.trajectory_precision, (*_EXPECTED, _U.NO_STEPS)),
+    "TrajectoryRecall": (trajectories.trajectory_recall, (*_EXPECTED, _U.NO_STEPS_EXPECTED)),
+}
+ARGS = "args"
+"""The option of metrics of trajectories that says how arguments are compared."""
+_DEFAULT_ARGS = trajectories.MATCHES[0]
 
 JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
     {
@@ -209,6 +220,20 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
         "Refused": _Definition(refusals.refused),
         "RefusalPrecision": _Definition(refusals.refusal_precision, (_U.ANSWERABLE_UNKNOWN, _U.NOT_REFUSED)),
         "RefusalRecall": _Definition(refusals.refusal_recall, (_U.ANSWERABLE_UNKNOWN, _U.ANSWERABLE)),
+        **{
+            name if args == _DEFAULT_ARGS else f"{name}({ARGS}={args})": _Definition(
+                partial(kernel, args=args), reasons
+            )
+            for name, (kernel, reasons) in _TRAJECTORIES.items()
+            for args in trajectories.MATCHES
+        },
+        "Steps": _Definition(trajectories.steps, (_U.STEPS_NOT_GIVEN,), highest=None),
+        "Retrievals": _Definition(trajectories.retrievals, (_U.STEPS_NOT_GIVEN,), highest=None),
+        "Tokens": _Definition(trajectories.all_tokens, (_U.TOKENS_NOT_GIVEN,), highest=None),
+        "InputTokens": _Definition(trajectories.tokens_in, (_U.TOKENS_NOT_GIVEN,), highest=None),
+        "OutputTokens": _Definition(trajectories.tokens_out, (_U.TOKENS_NOT_GIVEN,), highest=None),
+        "Cost": _Definition(trajectories.cost_of, (_U.COST_NOT_KNOWN,), highest=None),
+        "Seconds": _Definition(trajectories.duration, (_U.SECONDS_NOT_GIVEN,), highest=None),
     }
 )
 """By name, with the word that chooses the definition."""

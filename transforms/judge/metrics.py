@@ -1,7 +1,8 @@
 """Names of judged metrics: `Faithfulness`, `ContextRelevance@5`, `NoiseSensitivity(relevant)`, `Faithfulness(ragas)`.
 
-A bare word in brackets chooses a definition. `labels=True` adds human labels. `judge=NAME` and `embeddings=NAME` name
-the judge or the embedding model, where the metric's name must show it.
+A bare word in brackets chooses a definition, and so does `args=ignore` or `args=subset` of a trajectory. `labels=True`
+adds human labels. `judge=NAME` and `embeddings=NAME` name the judge or the embedding model, where the metric's name
+must show it.
 """
 
 import re
@@ -11,9 +12,10 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from rankbeam.transforms.judge.definitions import JudgedDefinition, definition_named, definition_of, judged_names
+from rankbeam.transforms.judge.definitions import ARGS, JudgedDefinition, definition_named, definition_of, judged_names
 from rankbeam.transforms.judge.steps import step_named as judge_step
 from rankbeam.transforms.kernels.judged import Value
+from rankbeam.transforms.kernels.trajectories import MATCHES
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.criteria import CRITERION, Criterion, step_named
@@ -146,8 +148,8 @@ class JudgedMetric:
         return self.definition.lowest
 
     @property
-    def highest(self) -> float:
-        """The highest value that a query can have."""
+    def highest(self) -> float | None:
+        """The highest value that a query can have; None if there is no bound."""
         return self.definition.highest
 
     def value(self, inputs: Mapping[str, Any]) -> Value:
@@ -168,6 +170,9 @@ def parse_judged(text: str) -> JudgedMetric:
         raise InputError(f"unknown metric {written.name!r}; {hint}")
     words = [option for option, value in written.options if value is None]
     models = {option: value for option, value in written.options if value is not None}
+    if ARGS in models and f"{known_name}({ARGS}={MATCHES[1]})" in judged_names():
+        args = models.pop(ARGS)
+        words += [] if args == MATCHES[0] else [f"{ARGS}={args}"]
     has_labels = models.pop(LABELS, "False")
     if has_labels not in ("True", "False"):
         raise InputError(f"metric {text!r}: {LABELS}={has_labels} is neither True nor False")

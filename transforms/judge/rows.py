@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from rankbeam.transforms.judge.answering import Answerer
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import ClaimsStep
 from rankbeam.transforms.judge.work import STAGE
-from rankbeam.transforms.records.calls.quota import Prices, Quota
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.calls.template import Template
 from rankbeam.transforms.records.errors import CallError
@@ -17,6 +17,7 @@ from rankbeam.transforms.records.judging.evaluated import AnswerRow, Evaluated, 
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.reply import Tokens
+from rankbeam.transforms.records.trajectories import rows_of
 
 Row = dict[str, Any]
 
@@ -29,22 +30,6 @@ def items_hash(items: Iterable[str]) -> str | None:
     """
     hashes = " ".join(map(text_hash, items))
     return text_hash(hashes) if hashes else None
-
-
-@dataclass(frozen=True)
-class Answerer:
-    """Who answers for a configuration."""
-
-    model: Model | None = None  # None if answers were given to rankbeam
-    prompt_hash: str | None = None
-    prices: Prices | None = None
-    quota: Quota | None = None  # of an application, whose calls may have a price, too
-
-    def cost(self, tokens: Tokens) -> float | None:
-        """The cost of an answer; None without a price."""
-        if self.quota is not None:
-            return self.quota.cost(1, tokens)
-        return None if self.prices is None else self.prices.cost(tokens)
 
 
 @dataclass(frozen=True)
@@ -87,9 +72,10 @@ class Rows:
             "contexts_left_out": answer.left_out,
             "citations": list(dict.fromkeys(doc_id for doc_id in cited if doc_id is not None)),
             **_tokens(answer.tokens),
-            "cost": answerer.cost(answer.tokens),
+            "cost": answer.cost,
             "seconds": answer.seconds,
             "first_token_s": answer.first_token_s,
+            "steps": rows_of(answer.steps),
         }
 
     def claims(self, evaluated: Evaluated) -> Iterator[Row]:

@@ -58,14 +58,16 @@ def units_of(
     for reason in dict.fromkeys(filter(None, lacking.values())):
         yield Unit(position, tuple(metric for metric in metrics if lacking[metric] is reason), _case(item), reason)
     metrics = [metric for metric in metrics if lacking[metric] is None]
-    by_kind: defaultdict[tuple[bool, int | None], list[JudgedMetric]] = defaultdict(list)
+    by_kind: defaultdict[tuple[bool, bool, int | None], list[JudgedMetric]] = defaultdict(list)
     for metric in metrics:
-        by_kind[Need.ANSWER in metric.definition.needs, metric.cutoff].append(metric)
+        needs = metric.definition.needs
+        by_kind[Need.ANSWER in needs, Need.CONTEXTS in needs, metric.cutoff].append(metric)
     retrieved = item.contexts(system) if answers_of is None else list(answers_of[0].contexts)
-    for (of_answer, cutoff), some in by_kind.items():
+    for (of_answer, of_contexts, cutoff), some in by_kind.items():
         contexts = retrieved[:cutoff]
         texts = tuple(passage.text or "" for passage in contexts)
-        problem = _no_contexts(system, [passage.doc_id for passage in contexts if passage.text is None])
+        without_text = [passage.doc_id for passage in contexts if passage.text is None] if of_contexts else []
+        problem = _no_contexts(system, without_text)
         if not of_answer:
             yield Unit(position, tuple(some), _case(item, texts), problem)
             continue
@@ -81,6 +83,7 @@ def units_of(
                 others=_others(answers_of or (), sample),
                 baseline=rivals.get(baseline),
                 rivals=tuple(rival for other, rival in rivals.items() if other != position),
+                outcome=answer,
             )
             yield Unit(position, tuple(some), case, wrong)
 
@@ -136,6 +139,10 @@ def _lacking(definition: JudgedDefinition, system: System, gold: Gold) -> Undefi
     """The reason why a metric has no value, known before anything is judged."""
     if Need.CONTEXTS in definition.needs and not system.has_contexts:
         return Undefined.CONTEXTS_NOT_GIVEN
+    if Need.STEPS in definition.needs and system.steps is None and system.problem is None:
+        return Undefined.STEPS_NOT_GIVEN
+    if Need.EXPECTED_STEPS in definition.needs and gold.expected_steps is None:
+        return Undefined.NO_EXPECTED_STEPS
     if Need.REFERENCE not in definition.needs:
         return None
     if gold.reference is None:

@@ -6,11 +6,11 @@ several of them retrieved, is one call. A call that fails leaves the values with
 
 from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from rankbeam.transforms.judge.answering import Answering, ended
+from rankbeam.transforms.judge.answering import Answerer, Answering, ended
 from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.panel import AllReplies, Panel
@@ -53,6 +53,7 @@ class EvaluateAnswers:
     baseline: int = 0
     others: tuple[Judge, ...] = ()
     fills_holes: bool = False
+    answerers: Mapping[int, Answerer] = field(default_factory=dict)
 
     @property
     def judges(self) -> tuple[Judge, ...]:
@@ -126,7 +127,7 @@ class EvaluateAnswers:
             elif system.answer is not None:
                 contexts = tuple(item.contexts(system))
                 used = system.consumption
-                known = Answer(AnswerStatus.OK, system.answer, contexts, tokens=used.tokens)
+                known = Answer(AnswerStatus.OK, system.answer, contexts, tokens=used.tokens, steps=system.steps)
                 answers[system.configuration] = [replace(known, seconds=used.seconds, first_token_s=used.first_token_s)]
             elif answering is not None:
                 begun = answering.begun(item, system)
@@ -139,7 +140,11 @@ class EvaluateAnswers:
         outcomes = dict(zip(distinct, (yield list(distinct.values())), strict=True))
         for position, sample, call in calls:
             answers[position][sample] = ended(answers[position][sample], outcomes[call.key])
-        return answers
+        return {position: [self._priced(position, answer) for answer in some] for position, some in answers.items()}
+
+    def _priced(self, position: int, answer: Answer) -> Answer:
+        answerer = self.answerers.get(position)
+        return answer if answerer is None else replace(answer, cost=answerer.cost(answer.tokens))
 
     def _ask(
         self, item: Item, questions: SampleQuestions, replies: SampleReplies, judgements: list[Judgement]

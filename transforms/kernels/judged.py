@@ -50,6 +50,13 @@ class Undefined(StrEnum):
     ONE_SAMPLE = "one_sample"
     NO_ANSWER = "no_answer"
     NO_RUBRICS = "no_rubrics"
+    STEPS_NOT_GIVEN = "steps_not_given"
+    NO_STEPS = "no_steps"
+    NO_EXPECTED_STEPS = "no_expected_steps"
+    NO_STEPS_EXPECTED = "no_steps_expected"
+    TOKENS_NOT_GIVEN = "tokens_not_given"
+    SECONDS_NOT_GIVEN = "seconds_not_given"
+    COST_NOT_KNOWN = "cost_not_known"
 
 
 Value: TypeAlias = float | Undefined

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.records.common_columns import COMMON, required
+from rankbeam.transforms.records.trajectories import STEP
 
 CONTEXT = pa.struct(
     [
@@ -46,6 +47,7 @@ ANSWERS = pa.schema(
         pa.field("cost", pa.float64()),
         pa.field("seconds", pa.float64()),
         pa.field("first_token_s", pa.float64()),
+        pa.field("steps", pa.list_(STEP)),
     ]
 )
 """One row a configuration, query and sample of its answer.
@@ -54,7 +56,8 @@ ANSWERS = pa.schema(
 `contexts` were given to the model, best first; `contexts_left_out` were not, since all together were longer than
 `max_context_tokens`. `citations` are ids of documents that the answer refers to. Tokens and `cost` (null where no price
 is known) are those of the call that answered; configurations with an equal prompt share one call. `seconds` and
-`first_token_s` are durations of an application's call, and null elsewhere.
+`first_token_s` are durations of an application's call, and null elsewhere. `steps` are an agent's calls of tools, with
+`args` as JSON and the ids of the documents that a step retrieved; null where the system does not say them.
 """
 
 CLAIMS = pa.schema(

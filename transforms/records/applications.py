@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
+from rankbeam.transforms.records.trajectories import AgentSteps
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,10 @@ class ApplicationAnswer:
         text: the answer.
         contexts: id and text of each context, best first; None if the application does not say them.
         consumption: tokens and durations.
+        steps: calls of tools; None if the application does not say them.
     """
 
     text: str
     contexts: tuple[tuple[str | None, str | None], ...] | None
     consumption: Consumption = NO_CONSUMPTION
+    steps: AgentSteps | None = None

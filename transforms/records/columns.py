@@ -2,6 +2,8 @@
 
 import pyarrow as pa
 
+from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, STEP
+
 ATTRIBUTES = pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
 
 QUERIES = pa.schema([("query_id", pa.string()), ("text", pa.string()), ("attributes", ATTRIBUTES)])
@@ -45,11 +47,12 @@ REPLAYED = pa.schema(
         ("output_tokens", pa.int64()),
         ("seconds", pa.float64()),
         ("first_token_s", pa.float64()),
+        ("steps", pa.list_(STEP)),
     ]
 )
 """One row per query that a system has answered; contexts best first, null where the system does not say them.
 
-A context may have no document id. Tokens and durations are known of applications that were asked.
+A context may have no document id, or no text. Tokens, durations and steps are null where the system does not say them.
 """
 
 JUDGED_QUERIES = pa.schema(
@@ -74,9 +77,13 @@ REFERENCE = pa.struct(
         ("answer", pa.large_string()),
         ("answerable", pa.bool_()),
         ("nuggets", pa.list_(pa.struct([("text", pa.string()), ("vital", pa.bool_())]))),
+        (EXPECTED_STEPS, pa.list_(STEP)),
     ]
 )
-"""The reference answer to a query; `answerable` is null where it is not known whether the corpus has an answer."""
+"""The reference answer to a query; `answerable` is null where it is not known whether the corpus has an answer.
+
+`expected_steps` are those of an agent; null where nothing says them.
+"""
 
 REFERENCES = pa.schema([("query_id", pa.string()), ("reference", REFERENCE)])
 """One row per query with a reference answer."""

@@ -14,6 +14,7 @@ from rankbeam.transforms.clients.storage.batches import SourceRows
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.applications import ApplicationAnswer
 from rankbeam.transforms.records.calls.outcomes import CallAnswer
+from rankbeam.transforms.records.trajectories import rows_of
 from rankbeam.transforms.retrieve.local import ROWS_AT_ONCE
 from rankbeam.transforms.retrieve.replay import rankings_in
 
@@ -76,6 +77,7 @@ def _row(query_id: str, answer: ApplicationAnswer) -> dict[str, Any]:
         "output_tokens": used.tokens.output,
         "seconds": used.seconds,
         "first_token_s": used.first_token_s,
+        "steps": rows_of(answer.steps),
     }
 
 

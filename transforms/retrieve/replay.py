@@ -24,6 +24,7 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.failures import Failure, FailureKind
 from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.trajectories import AgentSteps, documents_of, in_rows
 from rankbeam.transforms.retrieve.local import BucketFailures
 
 STAGE = "replay"
@@ -156,21 +157,29 @@ def replayed(
     lacking = queries.filter(pc.invert(pc.is_in(queries, value_set=known["query_id"]))).to_pylist()
     empty = known["query_id"].filter(known["answer"].is_null()).to_pylist()
     known = known.filter(known["answer"].is_valid())
-    unknown = known["contexts"].null_count
-    without_ids = rankings_in(known)["documents"].null_count - unknown
+    is_unranked = rankings_in(known)["documents"].is_null()
+    unknown = pc.sum(pc.and_(known["contexts"].is_null(), is_unranked)).as_py() or 0
+    without_ids = is_unranked.true_count - unknown
     return known, lacking, empty, ReplayTally(len(foreign), min(foreign, default=None), unknown, without_ids)
 
 
 def rankings_in(known: pa.RecordBatch) -> pa.RecordBatch:
-    """The contexts of `columns.REPLAYED` as `columns.RETRIEVED`; they are a ranking where every one has an id."""
+    """The rankings in `columns.REPLAYED` as `columns.RETRIEVED`.
+
+    A ranking are the documents of all steps of an agent; without such, the contexts, if every one has an id.
+    """
     rows = [
-        {"query_id": row["query_id"], "documents": _documents(row["contexts"])}
-        for row in known.select(["query_id", "contexts"]).to_pylist()
+        {"query_id": row["query_id"], "documents": _documents(row["contexts"], in_rows(row["steps"]))}
+        for row in known.select(["query_id", "contexts", "steps"]).to_pylist()
     ]
     return pa.RecordBatch.from_pylist(rows, schema=columns.RETRIEVED)
 
 
-def _documents(contexts: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+def _documents(contexts: list[dict[str, Any]] | None, steps: AgentSteps | None) -> list[dict[str, Any]] | None:
+    retrieved = documents_of(steps)
+    if retrieved or (retrieved is not None and not contexts):
+        texts = {context["doc_id"]: context["text"] for context in contexts or ()}
+        return [{"doc_id": doc_id, "score": None, "text": texts.get(doc_id)} for doc_id in retrieved]
     if contexts is None or any(context["doc_id"] is None for context in contexts):
         return None
     return [{"doc_id": context["doc_id"], "score": None, "text": context["text"]} for context in contexts]

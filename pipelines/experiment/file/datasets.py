@@ -79,6 +79,7 @@ def with_cases(located: Located, folder: str, problems: list[InputError], notes:
     section: dict[str, Any] = {"queries": source.text}
     section |= {"qrels": source.text} if survey.judged and "qrels" not in dataset and "evidence" not in dataset else {}
     section |= {"answers": REFERENCE} if survey.references and "answers" not in dataset else {}
+    section |= {"conversations": True} if survey.in_conversations and survey.layout.tool.name == "ADK" else {}
     problems += [located.error(("dataset", name), "is given twice: the file has its own; keep one")
                  for name in ("queries", "goldens", "beir", "ir_datasets") if name in dataset]  # fmt: skip
     rest = {name: value for name, value in dataset.items() if name not in _OF_CASES}

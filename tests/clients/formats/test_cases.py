@@ -244,10 +244,13 @@ def test_items_of_an_array_are_those_of_a_parser(
 
 
 @pytest.mark.parametrize(("user", "final"), [("user_content", "final_response"), ("userContent", "finalResponse")])
-def test_earlier_turns_of_an_eval_case_of_adk_are_the_history(tmp_path: Path, user: str, final: str) -> None:
+def test_each_turn_of_an_eval_case_of_adk_is_a_query_with_its_history(tmp_path: Path, user: str, final: str) -> None:
     first = {user: {"parts": [{"text": "Hi"}, {"text": "!"}]}, final: {"parts": [{"text": "Hello"}]}}
-    (case,) = cases(tmp_path, [{"eval_id": "e1", "conversation": [first, {user: PARTS, final: DONE}]}])
-    assert (case.query_id, case.question, case.reference) == ("e1", Q, R)
+    opening, case = cases(tmp_path, [{"eval_id": "e1", "conversation": [first, {user: PARTS, final: DONE}]}])
+    assert (opening.query_id, opening.question, opening.reference) == ("e1", "Hi", "Hello")
+    assert (opening.attributes["turn"], opening.attributes.get("history")) == ("1", None)
+    assert (case.query_id, case.question, case.reference) == ("e1:2", Q, R)
+    assert (case.attributes["conversation"], case.attributes["turn"]) == ("e1", "2")
     history = [{"role": "user", "text": "Hi!"}, {"role": "assistant", "text": "Hello"}]
     assert json.loads(case.attributes["history"]) == history
 

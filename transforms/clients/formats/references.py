@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from rankbeam.transforms.clients.formats import json_lines, sources
+from rankbeam.transforms.clients.formats.cases.paths import structured
 from rankbeam.transforms.clients.formats.places import repeated_at
 from rankbeam.transforms.clients.formats.values import json_id
 from rankbeam.transforms.kernels import hashing
@@ -18,6 +19,7 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.dataset import DatasetSummary, References
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, has_steps, rows_of, steps_in
 
 _BATCH_ROWS = 10_000
 
@@ -38,16 +40,26 @@ class _Reference(BaseModel):
     answer: str | None = None
     answerable: bool | None = None
     nuggets: list[_Nugget] | None = None
+    expected_steps: Any = None
+
+    @field_validator("expected_steps")
+    @classmethod
+    def _are_steps(cls, value: Any) -> list[dict[str, Any]] | None:
+        return None if value is None else rows_of(steps_in(value))
 
     @model_validator(mode="after")
     def _says_something(self) -> "_Reference":
-        if not (self.answer or "").strip() and self.answerable is not False and not self.nuggets:
+        says_none = not (self.answer or "").strip() and not self.nuggets and self.expected_steps is None
+        if says_none and self.answerable is not False:
             raise ValueError("has no answer, and does not say answerable: false")
         return self
 
 
 def read_references(path: str) -> Iterator[pa.RecordBatch]:
-    """Read reference answers: JSON lines {query_id, answer, answerable?, nuggets?: [{text, vital}]}."""
+    """Read reference answers.
+
+    JSON lines {query_id, answer, answerable?, nuggets?: [{text, vital}], expected_steps?: [{tool, args}]}.
+    """
     rows = (_row(path, line, text) for line, text in json_lines.numbered(path))
     while part := list(islice(rows, _BATCH_ROWS)):
         yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(columns.REFERENCES))
@@ -102,12 +114,14 @@ def from_attribute(
     place = pc.index_in(pa.array(np.arange(queries.num_rows)), value_set=owner.filter(is_answer).cast(pa.int64()))
     answers = items.field("value").filter(is_answer).take(place).cast(pa.large_string())
     answers = pc.if_else(pc.equal(pc.utf8_trim_whitespace(answers), ""), None, answers)
+    steps, is_steps = _expected(items, owner, queries.num_rows)
+    known = {"answer": answers, EXPECTED_STEPS: steps}
     reference = pa.StructArray.from_arrays(
-        [answers, *(pa.nulls(len(answers), field.type) for field in list(columns.REFERENCE)[1:])],
+        [known.get(field.name, pa.nulls(len(answers), field.type)) for field in columns.REFERENCE],
         fields=list(columns.REFERENCE),
-        mask=answers.is_null(),
+        mask=pc.and_(answers.is_null(), steps.is_null()),
     )
-    is_other = pc.invert(is_answer)
+    is_other = pc.invert(pc.or_(is_answer, is_steps))
     counts = np.bincount(owner.filter(is_other).to_numpy(), minlength=queries.num_rows)
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
     others = pa.ListArray.from_arrays(offsets, items.filter(is_other), mask=attributes.is_null())
@@ -115,6 +129,18 @@ def from_attribute(
     queries = queries.set_column(position, queries.schema.field("attributes"), others.cast(columns.ATTRIBUTES))
     names = tuple(attribute for attribute in summary.attributes if attribute != name)
     return _joined(queries, reference, replace(summary, attributes=names))
+
+
+def _expected(items: pa.StructArray, owner: pa.Array, count: int) -> tuple[pa.Array, pa.BooleanArray]:
+    """The expected steps of some queries, and which attributes hold them; another attribute of that name is none."""
+    expected: list[list[dict[str, Any]] | None] = [None] * count
+    is_steps = np.zeros(len(items), bool)
+    for place in np.flatnonzero(pc.equal(items.field("name"), EXPECTED_STEPS)).tolist():
+        value = structured(items.field("value")[place].as_py())
+        if has_steps(value):
+            expected[owner[place].as_py()] = rows_of(steps_in(value))
+            is_steps[place] = True
+    return pa.array(expected, columns.REFERENCE.field(EXPECTED_STEPS).type), pa.array(is_steps)
 
 
 class ReferenceConflict(Exception):
@@ -142,7 +168,7 @@ def _joined(
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
     lacking = queries["query_id"].filter(reference.is_null())
     ids = hashing.hash_strings(queries["query_id"].filter(reference.is_valid()))
-    texts = pa.array([repr(sorted(entry.items())) for entry in reference.drop_null().to_pylist()], pa.string())
+    texts = pa.array([repr(_fingerprinted(entry)) for entry in reference.drop_null().to_pylist()], pa.string())
     joined = queries.append_column(columns.REFERENCED_QUERIES.field("reference"), reference)
     return joined, replace(
         summary,
@@ -151,6 +177,11 @@ def _joined(
         without_reference_ids=tuple(sorted(lacking.to_pylist())[:3]),
         references_hash=int(hashing.combine(ids, hashing.hash_strings(texts)).sum(dtype=np.uint64)),
     )
+
+
+def _fingerprinted(reference: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The content of a reference answer for its hash, without missing expected steps, which are newer than the hash."""
+    return sorted(entry for entry in reference.items() if entry != (EXPECTED_STEPS, None))
 
 
 def _flat(array: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -20,12 +20,15 @@ from rankbeam.transforms.clients.formats.cases.read import read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import COMMON, OWN, tool_of
 from rankbeam.transforms.clients.formats.places import repeated_at
-from rankbeam.transforms.clients.formats.values import as_text, json_id
+from rankbeam.transforms.clients.formats.values import as_text, checked_id, json_id
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.trajectories import AgentSteps, has_steps, rows_of, steps_in
 
 _BATCH_ROWS = 1_000
+_TOKENS = ("input", "cached", "output")
 _FOREIGN = {"question", "query", "input", "prompt"}
 """Keys of rows that hold their question, which rankbeam's own lines name by `query_id`."""
 
@@ -36,12 +39,18 @@ class _Context(BaseModel):
     model_config = ConfigDict(strict=True)
 
     doc_id: Any = None
-    text: str
+    text: str | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _bare_text(cls, value: Any) -> Any:
         return {"text": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _says_something(self) -> "_Context":
+        if self.text is None and self.doc_id in (None, ""):
+            raise ValueError("has neither text nor doc_id")
+        return self
 
 
 class _Answer(BaseModel):
@@ -53,6 +62,9 @@ class _Answer(BaseModel):
     answer: str
     contexts: list[_Context] | None = None
     config: Any = None
+    steps: Any = None
+    tokens: Any = None
+    seconds: Any = None
 
     @field_validator("answer")
     @classmethod
@@ -61,10 +73,19 @@ class _Answer(BaseModel):
             raise ValueError("is empty; leave out the line of a query without an answer, which then counts as failed")
         return answer
 
+    @field_validator("steps")
+    @classmethod
+    def _are_steps(cls, value: Any) -> AgentSteps | None:
+        return steps_in(value) if has_steps(value) else None  # anything else is the user's own
+
 
 @dataclass(frozen=True)
 class ReplayReader:
-    """Reads the answers of one system: lines {query_id, answer, contexts?: [{doc_id?, text}], config?}, or cases."""
+    """Reads the answers of one system, or cases.
+
+    Lines are {query_id, answer, contexts?: [{doc_id?, text?}], config?, steps?: [{tool, args, status?, doc_ids?}],
+    tokens?: {input, output, cached?}, seconds?}.
+    """
 
     config: str | None  # only lines with this `config`; None for all
     columns: Mapping[str, str] = field(default_factory=dict)  # the user's paths for parts of cases
@@ -151,9 +172,26 @@ def _row(path: str, line: int, stated: _Answer) -> dict[str, Any]:
         "answer": stated.answer,
         "contexts": None if contexts is None else [_context(path, line, context) for context in contexts],
         "line": line,
+        "steps": _step_rows(path, line, stated.steps),
+        "seconds": float(stated.seconds) if type(stated.seconds) in (int, float) and stated.seconds >= 0 else None,
+        **_tokens(stated.tokens),
     }
 
 
-def _context(path: str, line: int, stated: _Context) -> dict[str, str | None]:
+def _step_rows(path: str, line: int, steps: AgentSteps | None) -> list[dict[str, Any]] | None:
+    for step in steps or ():
+        for doc_id in step.doc_ids or ():
+            checked_id(path, line, doc_id)
+    return rows_of(steps)
+
+
+def _tokens(stated: Any) -> dict[str, int]:
+    """The tokens that a line states; other values of the key are the user's own."""
+    counts = {name: stated.get(name) or 0 for name in _TOKENS} if isinstance(stated, dict) else {}
+    is_known = all(type(count) is int for count in counts.values()) and Tokens(**counts).is_possible
+    return {f"{name}_tokens": count for name, count in counts.items()} if is_known else {}
+
+
+def _context(path: str, line: int, stated: _Context) -> dict[str, Any]:
     doc_id = None if stated.doc_id in (None, "") else json_id(path, line, stated.doc_id)
     return {"doc_id": doc_id, "text": stated.text}

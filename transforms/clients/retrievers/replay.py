@@ -14,11 +14,12 @@ class Replay(RetrieverParameters):
     """Answers that exist already: `answers: {type: replay, path: …}` of a configuration.
 
     Attributes:
-        path: file of JSON lines {query_id, answer, contexts?: [{doc_id?, text}], config?}, or of another tool; by
-            default the dataset's `file`.
+        path: file of JSON lines {query_id, answer, contexts?: [{doc_id?, text?}], config?, steps?: [{tool, args,
+            status?, doc_ids?}], tokens?: {input, output}, seconds?}, or of another tool; by default the dataset's
+            `file`.
         config: value of `config` that selects rows of the file; by default all rows are used.
-        columns: keys or JMESPath expressions by which rows hold `id`, `question`, `answer`, `contexts`, `context_ids`
-            and `config`, where rankbeam does not know the file's tool.
+        columns: keys or JMESPath expressions by which rows hold `id`, `question`, `answer`, `contexts`, `context_ids`,
+            `steps` and `config`, where rankbeam does not know the file's tool.
     """
 
     path: str

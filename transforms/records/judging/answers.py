@@ -9,6 +9,7 @@ from enum import StrEnum
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
+from rankbeam.transforms.records.trajectories import AgentSteps
 
 CHARACTERS_PER_TOKEN = 4
 _LEAST_YEAR = 1000
@@ -40,6 +41,8 @@ class Answer:
     error: CallError | None = None
     seconds: float | None = None  # duration of an application's call; None where it was not measured
     first_token_s: float | None = None
+    steps: AgentSteps | None = None  # calls of tools; None where the system does not say them
+    cost: float | None = None  # None without a price
 
     @property
     def cited(self) -> tuple[int, ...]:

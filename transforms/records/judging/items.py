@@ -14,6 +14,7 @@ from rankbeam.transforms.records.applications import NO_CONSUMPTION, Consumption
 from rankbeam.transforms.records.columns import ATTRIBUTES
 from rankbeam.transforms.records.rankings.contexts import Contexts, Passage
 from rankbeam.transforms.records.reply import Tokens
+from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, STEP, AgentSteps, in_rows, rows_of
 
 ITEMS = pa.schema(
     [
@@ -23,6 +24,7 @@ ITEMS = pa.schema(
         ("reference", pa.large_string()),
         ("answerable", pa.bool_()),
         ("nuggets", pa.list_(pa.struct([("text", pa.string()), ("vital", pa.bool_())]))),
+        (EXPECTED_STEPS, pa.list_(STEP)),
         ("passages", pa.list_(pa.struct([("doc_id", pa.string()), ("text", pa.large_string())]))),
         (
             "systems",
@@ -38,6 +40,7 @@ ITEMS = pa.schema(
                         ("tokens", pa.list_(pa.int64())),
                         ("seconds", pa.float64()),
                         ("first_token_s", pa.float64()),
+                        ("steps", pa.list_(STEP)),
                     ]
                 )
             ),
@@ -60,6 +63,7 @@ class Gold:
     reference: str | None = None
     answerable: bool | None = None  # None if nothing says so
     nuggets: tuple[tuple[str, bool], ...] | None = None
+    expected_steps: AgentSteps | None = None
 
 
 NO_GOLD = Gold()
@@ -76,6 +80,7 @@ class System:
     problem: str | None = None
     has_contexts: bool = True
     consumption: Consumption = NO_CONSUMPTION
+    steps: AgentSteps | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) ->
         for entry in of_query:
             passages = tuple(places.setdefault(passage, len(places)) for passage in entry.passages)
             fields = entry.given
-            known = fields.answer, fields.problem, fields.has_contexts, fields.consumption
+            known = fields.answer, fields.problem, fields.has_contexts, fields.consumption, fields.steps
             systems.append(System(entry.configuration, passages, entry.failed, *known))
         attributes = {pair["name"]: pair["value"] for pair in pairs or ()}
         yield Item(query_id, text or "", attributes, tuple(places), tuple(systems), gold)
@@ -113,12 +118,14 @@ def _golds(queries: pa.RecordBatch) -> list[Gold]:
     if "reference" not in queries.schema.names:
         return [NO_GOLD] * queries.num_rows
     rows = queries["reference"].to_pylist()
-    return [NO_GOLD if row is None else _gold(row["answer"], row["answerable"], row["nuggets"]) for row in rows]
+    return [NO_GOLD if row is None else _gold(row["answer"], row) for row in rows]
 
 
-def _gold(reference: str | None, answerable: bool | None, nuggets: Sequence[Mapping[str, Any]] | None) -> Gold:
-    pairs = None if nuggets is None else tuple((row["text"], row["vital"]) for row in nuggets)
-    return Gold(reference if (reference or "").strip() else None, answerable, pairs)
+def _gold(reference: str | None, row: Mapping[str, Any]) -> Gold:
+    nuggets = row["nuggets"]
+    pairs = None if nuggets is None else tuple((entry["text"], entry["vital"]) for entry in nuggets)
+    reference = reference if (reference or "").strip() else None
+    return Gold(reference, row["answerable"], pairs, in_rows(row[EXPECTED_STEPS]))
 
 
 def batch_of(items: Iterable[Item]) -> pa.RecordBatch:
@@ -170,6 +177,7 @@ def _row(item: Item) -> dict[str, Any]:
         "reference": item.gold.reference,
         "answerable": item.gold.answerable,
         "nuggets": _nugget_rows(item.gold),
+        EXPECTED_STEPS: rows_of(item.gold.expected_steps),
         "passages": [{"doc_id": passage.doc_id, "text": passage.text} for passage in item.passages],
         "systems": [
             {
@@ -182,6 +190,7 @@ def _row(item: Item) -> dict[str, Any]:
                 "tokens": list(astuple(system.consumption.tokens)),
                 "seconds": system.consumption.seconds,
                 "first_token_s": system.consumption.first_token_s,
+                "steps": rows_of(system.steps),
             }
             for system in item.systems
         ],
@@ -203,10 +212,11 @@ def _item(row: Mapping[str, Any]) -> Item:
                 entry["problem"],
                 entry["has_contexts"],
                 Consumption(Tokens(*entry["tokens"]), entry["seconds"], entry["first_token_s"]),
+                in_rows(entry["steps"]),
             )
             for entry in row["systems"]
         ),
-        _gold(row["reference"], row["answerable"], row["nuggets"]),
+        _gold(row["reference"], row),
     )
 
 

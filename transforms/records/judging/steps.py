@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 from rankbeam.transforms.kernels.judged import decisive_vote
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.forms import Form, parsed, schema_of
+from rankbeam.transforms.records.judging.answers import Answer
 from rankbeam.transforms.records.judging.items import NO_GOLD, Gold
 from rankbeam.transforms.records.plug_ins import loaded, registered
 
@@ -36,6 +37,8 @@ class Need(StrEnum):
     NUGGETS = "nuggets"
     EMBEDDINGS = "embeddings"
     SAMPLES = "samples"
+    STEPS = "steps"
+    EXPECTED_STEPS = "expected_steps"
 
 
 class JudgeQuestion(NamedTuple):
@@ -67,6 +70,7 @@ class JudgedCase:
         attributes: those of the query.
         baseline: answer of the baseline; the CallError of one that failed; None if there is none.
         rivals: answers of all other configurations, in the same form.
+        outcome: the answer with its tokens, cost, duration and steps; None if contexts are judged alone.
     """
 
     query: str
@@ -79,6 +83,7 @@ class JudgedCase:
     attributes: Mapping[str, str] = field(default_factory=dict)
     baseline: str | CallError | None = None
     rivals: tuple[str | CallError | None, ...] = ()
+    outcome: Answer | None = None
 
 
 class JudgeReplies:

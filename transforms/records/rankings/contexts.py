@@ -16,6 +16,7 @@ from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rankings.fused import Answers, answers_of
 from rankbeam.transforms.records.reply import Tokens
+from rankbeam.transforms.records.trajectories import AgentSteps, documents_of, in_rows
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Given:
     problem: str | None = None
     has_contexts: bool = True
     consumption: Consumption = NO_CONSUMPTION
+    steps: AgentSteps | None = None
 
 
 NOT_GIVEN = Given()
@@ -99,9 +101,13 @@ def _given(
         if row is None:
             yield Contexts(position, (), True, Given(problem=problems[query_id]))
             continue
-        contexts = row["contexts"]
-        passages = tuple(Passage(context["doc_id"], context["text"]) for context in contexts or ())
-        yield Contexts(position, passages, False, Given(row["answer"], None, contexts is not None, _consumption(row)))
+        steps = in_rows(row["steps"])
+        retrieved = documents_of(steps)
+        passages = tuple(Passage(context["doc_id"], context["text"]) for context in row["contexts"] or ())
+        if row["contexts"] is None:
+            passages = tuple(Passage(doc_id, None) for doc_id in retrieved or ())
+        has_contexts = row["contexts"] is not None or retrieved is not None
+        yield Contexts(position, passages, False, Given(row["answer"], None, has_contexts, _consumption(row), steps))
 
 
 def _consumption(row: Mapping[str, Any]) -> Consumption:

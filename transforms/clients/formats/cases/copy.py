@@ -38,7 +38,12 @@ Filled = Iterator[tuple[dict[str, Any], Values]]
 
 
 def _filled(source: CaseSource, names: Sequence[str], values: Callable[[Case], Values]) -> Filled:
+    before: dict[str, Any] | None = None
     for row, case in read_rows(source):
+        if row is before:
+            problem = "is a conversation of several turns, and a copy has one row of values for each; use the tables"
+            raise InputError(problem, path=source.path, line=case.line)
+        before = row
         if taken := next((name for name in names if name in row), None):
             raise InputError(f"has a column {taken!r} already", path=source.path, line=case.line)
         yield row, values(case)

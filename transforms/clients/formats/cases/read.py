@@ -11,6 +11,7 @@ from typing import Any
 
 import jmespath.exceptions
 
+from rankbeam.transforms.clients.formats.cases.conversations import messages_before, messages_in, turns_of
 from rankbeam.transforms.clients.formats.cases.objects import Row, Shape, rows_in, shape_of
 from rankbeam.transforms.clients.formats.cases.paths import is_numpy, keys_of, structured, value_at
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
@@ -18,6 +19,7 @@ from rankbeam.transforms.clients.formats.cases.tools import FIELDS, Tool, only_t
 from rankbeam.transforms.clients.formats.values import as_text, json_id
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
+from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, AgentSteps, has_steps, steps_in
 
 SAMPLE_ROWS = 1_000
 """Rows whose keys tell the tool."""
@@ -25,10 +27,11 @@ _MISSING = ("nan", "NaN", "None", "null")
 """Cells of CSV that pandas and Python write for a value that is missing."""
 _TEXT_KEYS = ("text", "content", "page_content", "document.content", "document.text", "contents", "context", "snippet")
 _ID_KEYS = ("doc_id", "id", "document_id", "document.id", "metadata.doc_id", "metadata.id", "source")
-_SPEAKERS = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant", "model": "assistant"}
 _MARKED = re.compile(r"deepeval_source=(?P<source>.*?),deepeval_context=(?P<text>.*)", re.DOTALL)
 """A context with its source, as DeepEval writes it."""
 _LONGEST_ATTRIBUTE = 1_000
+STEPS = ("steps", EXPECTED_STEPS)
+"""The parts of a case that are an agent's steps."""
 
 Context = tuple[str | None, str | None]
 """Id and text of a context; one of them may be None."""
@@ -48,6 +51,8 @@ class Case:
     config: str
     attributes: Mapping[str, str]
     notes: tuple[str, ...] = ()  # what users should know, as keys of `survey.NOTES`
+    steps: AgentSteps | None = None
+    expected_steps: AgentSteps | None = None
 
 
 @dataclass(frozen=True)
@@ -72,12 +77,13 @@ def read_cases(source: CaseSource) -> Iterator[Case]:
 
 
 def read_rows(source: CaseSource) -> Iterator[tuple[dict[str, Any], Case]]:
-    """Read the rows of a file, each with its case."""
+    """Read the rows of a file, each with its case; a row of ADK has one for each turn of its conversation."""
     rows = rows_in(source.path)
     head = list(islice(rows, SAMPLE_ROWS))
     layout = layout_of(source, head)
     for line, row in chain(head, rows):
-        yield row, case_of(source, layout, line, row)
+        for turn in turns_of(row) if layout.tool.name == "ADK" else (row,):
+            yield row, case_of(source, layout, line, turn)
 
 
 def layout_of(source: CaseSource, head: Sequence[Row]) -> Layout:
@@ -130,9 +136,10 @@ def case_of(source: CaseSource, layout: Layout, line: int, row: Mapping[str, Any
     attributes = reading.attributes()
     if history:
         attributes["history"] = json.dumps(history, ensure_ascii=False)
+    steps, expected_steps = (reading.steps(name) for name in STEPS)
     return Case(
         line, query_id, question, last if answer is None else answer, contexts, reference, relevant,
-        as_text(reading.value("config")).strip(), attributes, tuple(reading.notes),
+        as_text(reading.value("config")).strip(), attributes, tuple(reading.notes), steps, expected_steps,
     )  # fmt: skip
 
 
@@ -212,21 +219,10 @@ class _Reading:
         question = self.text("question")
         if question is None and self.value("id") is None:
             raise self.refuse("has no question")
-        return question or "", self._turns_before(), None
-
-    def _turns_before(self) -> list[dict[str, str]]:
-        """The turns of an ADK conversation before its last one, which is the question."""
-        talk = structured(self.row.get("conversation")) if self.layout.tool.name == "ADK" else None
-        turns = [entry for entry in talk[:-1] if isinstance(entry, dict)] if isinstance(talk, list) else []
-        names = (("user", "user_content", "userContent"), ("assistant", "final_response", "finalResponse"))
-        spoken = [(role, value_at(turn, f"({snake} || {camel}).parts[].text"))
-                  for turn in turns for role, snake, camel in names]  # fmt: skip
-        return [{"role": role, "text": "".join(texts)} for role, texts in spoken if texts]
+        return question or "", messages_before(self.row) if self.layout.tool.name == "ADK" else [], None
 
     def _of_conversation(self, talk: Sequence[Mapping[str, Any]]) -> tuple[str, list[dict[str, str]], str | None]:
-        turns = [(_SPEAKERS.get(str(entry.get("type") or entry.get("role")).lower(), "tool"), entry.get("content"))
-                 for entry in talk]  # fmt: skip
-        content = [{"role": role, "text": text} for role, text in turns if role != "tool" and isinstance(text, str)]
+        content = messages_in(talk)
         places = [place for place, entry in enumerate(content) if entry["role"] == "user"]
         if not places:
             raise self.refuse("has a conversation without a message of the user")
@@ -321,9 +317,21 @@ class _Reading:
         names = [json_id(self.source.path, self.line, entry) for group in groups for entry in group]
         return tuple(dict.fromkeys(names))
 
+    def steps(self, name: str) -> AgentSteps | None:
+        """An agent's steps; other values than lists of objects are the user's own unless `columns` names it."""
+        value = structured(self.value(name))
+        stored = isinstance(value, dict) and self.layout.tool.name == "ADK"
+        if value is None or not (stored or has_steps(value) or name in self.layout.columns):
+            return None
+        try:
+            return steps_in(value)
+        except ValueError as error:
+            raise self.refuse(f"{name}: {error}") from error
+
     def attributes(self) -> dict[str, str]:
         """The other keys with short values; those in `metadata` and in Auto RAG Eval's profile, too."""
-        used = {name for part in FIELDS for path in self.layout.paths(part) for name in (path, *keys_of(path))}
+        parts = [part for part in FIELDS if part not in STEPS or self.steps(part) is not None]
+        used = {name for part in parts for path in self.layout.paths(part) for name in (path, *keys_of(path))}
         inner = [structured(self.row.get(key)) for key in ("metadata", "Q&A Gen Profile")]
         others = {key: value for key, value in self.row.items() if key not in used}
         for entry in inner:

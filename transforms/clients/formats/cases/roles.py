@@ -1,5 +1,6 @@
 """Cases in the roles of a dataset's files: queries, judgements, and answers of one system."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -13,6 +14,7 @@ from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, as_json, rows_of
 
 REFERENCE = "reference"
 """The attribute of queries that holds the reference answer."""
@@ -38,8 +40,10 @@ def queries_in(source: CaseSource) -> Iterator[Case]:
 def read_queries(source: CaseSource) -> Iterator[tuple[str, str, Mapping[str, str], int]]:
     """Id, text, attributes and line of every query; the reference answer is an attribute."""
     for case in queries_in(source):
-        reference = {} if case.reference is None else {REFERENCE: case.reference}
-        yield case.query_id, case.question, {**case.attributes, **reference}, case.line
+        gold = {} if case.reference is None else {REFERENCE: case.reference}
+        if case.expected_steps is not None:
+            gold[EXPECTED_STEPS] = json.dumps(as_json(case.expected_steps), ensure_ascii=False)
+        yield case.query_id, case.question, {**case.attributes, **gold}, case.line
 
 
 def read_qrels(source: CaseSource) -> Iterator[pa.RecordBatch]:
@@ -60,7 +64,8 @@ def read_replayed(source: CaseSource, config: str | None) -> Iterator[pa.RecordB
 
 def _replayed(case: Case) -> dict[str, Any]:
     contexts = None if case.contexts is None else [{"doc_id": name, "text": text} for name, text in case.contexts]
-    return {"query_id": case.query_id, "answer": case.answer, "contexts": contexts, "line": case.line}
+    known = {"query_id": case.query_id, "answer": case.answer, "contexts": contexts, "line": case.line}
+    return {**known, "steps": rows_of(case.steps)}
 
 
 def _batches(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -10,6 +10,7 @@ from rankbeam.transforms.clients.formats.cases.objects import rows_in
 from rankbeam.transforms.clients.formats.cases.read import SAMPLE_ROWS, Layout, layout_of, read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.storage import matching
+from rankbeam.transforms.records.conversations import TURN
 from rankbeam.transforms.records.errors import InputError
 
 NOTES = {
@@ -38,6 +39,7 @@ class Survey:
     has_ids: bool  # whether all contexts have ids
     repeated: int  # rows that repeat a query of the same system
     counts: dict[str, int]
+    in_conversations: bool  # whether some question is a later turn
 
     def notes(self) -> Iterator[str]:
         """Notes for users."""
@@ -69,8 +71,9 @@ def _survey(text: str, version: object) -> Survey:  # noqa: ARG001  a file that 
         stated = {
             "answers": case.answer,
             "contexts": case.contexts,
-            "references": case.reference,
+            "references": case.reference if case.expected_steps is None else case.expected_steps,
             "judged": case.relevant,
+            "turns": case.attributes.get(TURN),
         }
         parts.update(["rows", *(name for name, value in stated.items() if value is not None)])
         without_ids += any(name is None for name, _ in case.contexts or ())
@@ -85,4 +88,5 @@ def _survey(text: str, version: object) -> Survey:  # noqa: ARG001  a file that 
         bool(parts["contexts"]) and not without_ids,
         parts["rows"] - len(seen),
         dict(counts),
+        bool(parts["turns"]),
     )

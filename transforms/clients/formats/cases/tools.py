@@ -11,7 +11,8 @@ from typing import Any
 from rankbeam.transforms.clients.storage.json_paths import check_path, names_in
 from rankbeam.transforms.records.suggestions import did_you_mean
 
-FIELDS = ("id", "question", "answer", "contexts", "context_ids", "reference", "relevant", "config")
+FIELDS = ("id", "question", "answer", "contexts", "context_ids", "reference", "relevant", "config", "steps",
+          "expected_steps")  # fmt: skip
 """The parts of a case, which `columns:` may name."""
 
 Paths = Mapping[str, Sequence[str]]
@@ -52,8 +53,13 @@ def _under(prefixes: Iterable[str], names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _adk(prefix: str, inside: str) -> tuple[str, ...]:
-    snake, camel = f"{prefix}{inside}", ".".join(_camel(part) for part in f"{prefix}{inside}".split("."))
+    snake, camel = _both(prefix, inside)
     return f"{snake}.parts[0].text", f"{camel}.parts[0].text"
+
+
+def _both(prefix: str, inside: str) -> tuple[str, str]:
+    """A path in either spelling."""
+    return f"{prefix}{inside}", ".".join(_camel(part) for part in f"{prefix}{inside}".split("."))
 
 
 def _camel(part: str) -> str:
@@ -73,7 +79,8 @@ TOOLS = (
         OWN,
         _marks("query_id answer"),
         {"id": ("query_id",), "question": ("question", "query"), "answer": ("answer",), "contexts": ("contexts",),
-         "reference": ("reference",), "config": ("config",)},
+         "reference": ("reference",), "config": ("config",), "steps": ("steps",),
+         "expected_steps": ("expected_steps",)},
     ),
     Tool(
         "AutoRAG",
@@ -87,7 +94,8 @@ TOOLS = (
         _marks("user_input"),
         {"id": ("query_id", "id"), "question": ("user_input",), "answer": ("response",),
          "contexts": ("retrieved_contexts",), "context_ids": ("retrieved_context_ids",),
-         "reference": ("reference",), "relevant": ("reference_context_ids",), "config": _CONFIGS},
+         "reference": ("reference",), "relevant": ("reference_context_ids",), "config": _CONFIGS,
+         "expected_steps": ("reference_tool_calls",)},
     ),
     Tool(
         "DeepEval",
@@ -95,7 +103,8 @@ TOOLS = (
                "input expectedOutput", "input retrievalContext"),
         {"question": ("input",), "answer": ("actual_output", "actualOutput"),
          "contexts": ("retrieval_context", "retrievalContext"), "reference": ("expected_output", "expectedOutput"),
-         "config": _CONFIGS},
+         "config": _CONFIGS, "steps": ("tools_called", "toolsCalled"),
+         "expected_steps": ("expected_tools", "expectedTools")},
         joined="|",
     ),
     Tool(
@@ -151,7 +160,12 @@ TOOLS = (
                          for path in _adk(f"{entry}.", "actual_invocation.final_response")),
          "reference": (*_adk("conversation[-1].", "final_response"),
                        *(path for entry in _INVOCATIONS
-                         for path in _adk(f"{entry}.", "expected_invocation.final_response")))},
+                         for path in _adk(f"{entry}.", "expected_invocation.final_response"))),
+         "steps": tuple(path for entry in _INVOCATIONS
+                        for path in _both(f"{entry}.", "actual_invocation.intermediate_data")),
+         "expected_steps": (*_both("conversation[-1].", "intermediate_data"),
+                            *(path for entry in _INVOCATIONS
+                              for path in _both(f"{entry}.", "expected_invocation.intermediate_data")))},
     ),
     Tool(
         "ragas before 0.2",
@@ -163,7 +177,7 @@ TOOLS = (
         "Vertex AI evaluation",
         _marks("prompt response", "prompt reference"),
         {"question": ("prompt",), "answer": ("response",), "contexts": ("context",), "reference": ("reference",),
-         "config": _CONFIGS},
+         "config": _CONFIGS, "steps": ("predicted_trajectory",), "expected_steps": ("reference_trajectory",)},
     ),
 )  # fmt: skip
 """Known tools; the first one whose marks a file has counts."""

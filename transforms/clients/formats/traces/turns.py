@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from rankbeam.transforms.clients.formats.cases.paths import value_at
+from rankbeam.transforms.clients.formats.cases.paths import structured, value_at
 from rankbeam.transforms.clients.formats.traces.spans import Span, is_cut, listed
+from rankbeam.transforms.records.trajectories import ERROR, OK, AgentStep, AgentSteps, step_in
 
 UNFINISHED_S = 3600
 """A trace without a root is unfinished if its last span is so much older than the newest span of the source."""
@@ -15,6 +16,8 @@ _INFERENCES = ("chat", "generate_content", "text_completion")
 _KIND = "openinference.span.kind"
 _RERANKED, _RETRIEVED = "reranker.output_documents", ("retrieval.documents", "gen_ai.retrieval.documents")
 _DOCUMENTS = (_RERANKED, *_RETRIEVED)
+_RETRIEVAL_QUERY = "gen_ai.retrieval.query.text"
+_ARGUMENTS = ("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
 
 
 class Skipped(StrEnum):
@@ -49,6 +52,7 @@ class Turn:
         answer: None where the system failed or said nothing.
         duplicates: spans that the source has twice.
         is_cut: the documents were truncated, so that the contexts are not known.
+        steps: calls of tools and retrievals by time; None without any.
     """
 
     trace_id: str
@@ -64,6 +68,7 @@ class Turn:
     tokens: Mapping[str, int] = field(default_factory=dict)
     duplicates: int = 0
     is_cut: bool = False
+    steps: AgentSteps | None = None
 
 
 def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Skipped:
@@ -101,6 +106,7 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
         {name: _total(merged, inferences, keys) for name, keys in _TOKENS.items()},
         duplicates,
         cut,
+        _steps(merged) or None,
     )
 
 
@@ -122,6 +128,38 @@ def _ancestors(name: str, parents: Mapping[str, str]) -> Iterator[str]:
     while (name := parents.get(name, "")) and name not in seen:
         seen.add(name)
         yield name
+
+
+def _steps(spans: Sequence[Span]) -> AgentSteps:
+    """Calls of tools, and retrievals outside them; a retrieval inside a call of a tool belongs to the call."""
+    parents = {span.span_id: span.parent_id or "" for span in spans}
+    tools = {span.span_id for span in spans if _is_tool(span)}
+    retrieved: dict[str, list[str]] = {}
+    for span in spans:
+        documents = _retrieved(span)
+        if documents is not None:
+            owner = next((name for name in (span.span_id, *_ancestors(span.span_id, parents)) if name in tools), "")
+            names = retrieved.setdefault(owner or span.span_id, [])
+            names += [name for name, _ in documents if name is not None and name not in names]
+    return tuple(_step(span, retrieved.get(span.span_id)) for span in spans if span.span_id in {*tools, *retrieved})
+
+
+def _step(span: Span, doc_ids: Sequence[str] | None) -> AgentStep:
+    tool = _word([span], "gen_ai.tool.name", "tool.name") or span.name or "retrieval"
+    args = next((span.attributes[name] for name in _ARGUMENTS if name in span.attributes), None)
+    args = args if args is not None or doc_ids is None else {"query": span.attributes.get(_RETRIEVAL_QUERY)}
+    status = ERROR if span.has_failed else OK
+    step = step_in({"tool": tool, "args": structured(args), "status": status})
+    return replace(step, doc_ids=None if doc_ids is None else tuple(doc_ids))
+
+
+def _is_tool(span: Span) -> bool:
+    kind = str(span.attributes.get(_KIND, "")).upper()
+    return kind == "TOOL" or span.attributes.get("gen_ai.operation.name") == "execute_tool"
+
+
+def _retrieved(span: Span) -> list[tuple[str | None, str | None]] | None:
+    return next((entries for name in _RETRIEVED if (entries := _documents(span, name)) is not None), None)
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:

@@ -1,6 +1,7 @@
 """Agents behind the API server of Google's Agent Development Kit (`adk api_server`)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic import JsonValue, model_validator
@@ -8,6 +9,7 @@ from pydantic import JsonValue, model_validator
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records.conversations import HISTORY, USER, Message
 from rankbeam.transforms.records.reply import Tokens
+from rankbeam.transforms.records.trajectories import AgentSteps, parts_of, steps_of_parts
 
 _TOKENS = {"input": "promptTokenCount", "cached": "cachedContentTokenCount", "output": "candidatesTokenCount"}
 
@@ -63,7 +65,7 @@ class AdkApplication(HttpApplication):
 
     def _text(self, reply: Any) -> Any:
         """The texts of the last event that has any: the agent's final answer."""
-        events = [_parts(event) for event in _events(reply)]
+        events = [parts_of([event]) for event in _events(reply)]
         texts = [[part["text"] for part in parts if isinstance(part.get("text"), str)] for parts in events]
         return next(("".join(content) for content in reversed(texts) if content), None)
 
@@ -72,18 +74,26 @@ class AdkApplication(HttpApplication):
         tokens = Tokens(**{ours: sum(usage.get(theirs) or 0 for usage in used) for ours, theirs in _TOKENS.items()})
         return tokens if tokens.is_possible else Tokens()
 
+    def _steps(self, reply: Any) -> AgentSteps | None:
+        """The agent's calls of functions, in the events of its session; without ids if some context has none."""
+        steps = steps_of_parts(parts_of(_events(reply)), self._retrieved)
+        if all(name is not None for name, _ in self._contexts(reply) or ()):
+            return steps
+        return tuple(step if step.doc_ids is None else replace(step, doc_ids=()) for step in steps)
+
+    def _retrieved(self, response: Any) -> tuple[str, ...] | None:
+        """The ids of the documents in the response of a tool; None if it has no list of contexts."""
+        if self.results is None or not isinstance(self._value(self.results, response), list):
+            return None
+        return tuple(name for name, _ in super()._contexts(response) or () if name is not None)
+
     def _contexts(self, reply: Any) -> tuple[tuple[str | None, str | None], ...] | None:
         if self.results is None:
             return None
-        responses = [part.get("functionResponse") or {} for event in _events(reply) for part in _parts(event)]
+        responses = [part.get("functionResponse") or {} for part in parts_of(_events(reply))]
         lists = [super(AdkApplication, self)._contexts(response.get("response")) or () for response in responses]
         return tuple(dict.fromkeys(context for contexts in lists for context in contexts))
 
 
 def _events(reply: Any) -> list[dict[str, Any]]:
     return [event for event in reply if isinstance(event, dict)] if isinstance(reply, list) else []
-
-
-def _parts(event: dict[str, Any]) -> list[dict[str, Any]]:
-    parts = (event.get("content") or {}).get("parts") or []
-    return [part for part in parts if isinstance(part, dict)]

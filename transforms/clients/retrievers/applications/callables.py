@@ -20,6 +20,7 @@ from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply
+from rankbeam.transforms.records.trajectories import AgentSteps, has_steps
 
 Function = Callable[[str, Mapping[str, str]], Any]
 """Takes a query and its attributes; returns a text, or {answer, contexts}, or an awaitable of one."""
@@ -66,7 +67,8 @@ def langchain(runnable: Any) -> Function:
     async def ask(text: str, _attributes: Mapping[str, str]) -> Any:
         if "messages" in names:
             result = await runnable.ainvoke({"messages": [{"role": "user", "content": text}]})
-            return result["messages"][-1]
+            calls = [call for message in result["messages"] for call in getattr(message, "tool_calls", None) or ()]
+            return {"answer": result["messages"][-1], "steps": calls}
         name = names[0] if len(names) == 1 else next((name for name in _QUESTIONS if name in names), "root")
         return await runnable.ainvoke(text if name == "root" else {name: text})
 
@@ -129,6 +131,7 @@ class CallableApplication(HttpApplication):
     results: str | None = "contexts"
     id: str | None = "doc_id"
     text: str | None = "text"
+    steps: str | None = "steps"
     attributes_of_queries: tuple[str, ...] = ()
 
     reading: ClassVar[frozenset[str]] = HttpApplication.reading | {"url"}
@@ -167,6 +170,9 @@ class CallableApplication(HttpApplication):
             (content_key({"key": key, "attributes": entry}) if entry else key, _joined(entry, payload))
             for (key, payload), entry in zip(requests, attributes, strict=True)
         ]
+
+    def _steps(self, reply: Any) -> AgentSteps | None:
+        return super()._steps(reply) if "steps" in reply else None
 
     def scope(self) -> str:
         """The name of the function."""
@@ -225,7 +231,9 @@ def plain(result: Any) -> dict[str, Any]:
     answer = next((result[name] for name in _ANSWERS if name in result), None)
     contexts = next((result[name] for name in _CONTEXTS if name in result), None)
     answer = answer if isinstance(answer, str | None) else _text_of(answer)
-    return {"answer": answer, "contexts": None if contexts is None else [_context(entry) for entry in contexts]}
+    steps = {"steps": result["steps"]} if has_steps(result.get("steps")) else {}
+    contexts = None if contexts is None else [_context(entry) for entry in contexts]
+    return {"answer": answer, "contexts": contexts, **steps}
 
 
 def _text_of(message: Any) -> str:

@@ -1,6 +1,6 @@
 """Applications that speak OpenAI's protocol for chats, such as gateways and agents."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pydantic import JsonValue, model_validator
@@ -8,6 +8,9 @@ from pydantic import JsonValue, model_validator
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.storage.json_paths import finder
 from rankbeam.transforms.records.conversations import Message
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.trajectories import AgentSteps, steps_in
 
 
 class ChatApplication(HttpApplication):
@@ -20,6 +23,8 @@ class ChatApplication(HttpApplication):
     Attributes:
         model: name of the model or agent that the endpoint serves.
         contexts: JMESPath to the list of contexts in the reply, such as "choices[0].message.context.citations".
+        steps: JMESPath to the list of the agent's calls of tools; by default the message's `tool_calls`, and steps are
+            not known if there are none.
     """
 
     model: str | None = None
@@ -59,6 +64,30 @@ class ChatApplication(HttpApplication):
         earlier = [{"role": entry["role"], "content": entry["text"]} for entry in history]
         return {**body, "messages": [*earlier, *body["messages"]]}
 
+    def _steps(self, reply: Any) -> AgentSteps | None:
+        if self.steps is not None:
+            return super()._steps(reply)
+        events = reply["events"] if self.stream else [reply]
+        path = finder("choices[0].delta.tool_calls[]" if self.stream else "choices[0].message.tool_calls[]")
+        calls = _joined(call for event in events for call in path(event) or ())
+        try:
+            return steps_in(calls) if calls else None
+        except ValueError as error:
+            raise CallError(FailureKind.MALFORMED, f"tool_calls: {error}") from error
+
     def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:
         """A stream ends with [DONE], or with a reason in its last choice."""
         return is_done or any(finder("choices[0].finish_reason")(event) for event in events)
+
+
+def _joined(calls: Iterable[Any]) -> list[Any]:
+    """Calls of tools; a stream sends the arguments of the call with one `index` in pieces."""
+    joined: dict[Any, Any] = {}
+    for place, call in enumerate(calls):
+        key = call.get("index", -place - 1) if isinstance(call, dict) else -place - 1
+        piece = call.get("function") if isinstance(call, dict) else None
+        if key in joined and isinstance(piece, dict):
+            joined[key]["function"]["arguments"] += piece.get("arguments") or ""
+        else:
+            joined[key] = {**call, "function": {"arguments": "", **piece}} if isinstance(piece, dict) else call
+    return list(joined.values())

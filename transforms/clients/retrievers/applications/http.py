@@ -20,6 +20,7 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.suggestions import shortened
+from rankbeam.transforms.records.trajectories import AgentSteps, steps_in
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(\w+)\}")
 _OWN = frozenset({"query", "query_id", "attempt"})
@@ -41,6 +42,8 @@ class HttpApplication(Http):
         id: JMESPath to the document id in a context.
         text: JMESPath to the text in a context; contexts may also be texts themselves.
         usage: JMESPaths to the tokens of `input`, `output` and `cached`.
+        steps: JMESPath to the list of the agent's calls of tools, each {tool, args, status?, doc_ids?} or as OpenAI,
+            LangChain and ADK write them; without it, steps are not known.
         stream: if true, the reply is a stream of server-sent events, each of them JSON. The texts at `answer` are
             joined; other paths take the last event that has a value. The time to the first text is measured.
         version: version of the deployed application. Answers of another version are not reused.
@@ -50,10 +53,12 @@ class HttpApplication(Http):
     id: _Path | None = None  # type: ignore[assignment]
     answer: _Path
     usage: dict[str, StrictStr] = Field(default_factory=dict)
+    steps: _Path | None = None
     stream: bool = False
 
     default_top_k: ClassVar[int | None] = None
-    reading: ClassVar[frozenset[str]] = Http.reading | {"answer", "usage"}
+    reading: ClassVar[frozenset[str]] = Http.reading | {"answer", "usage", "steps"}
+    added: ClassVar[frozenset[str]] = Http.added | {"steps"}
 
     @field_validator("url")
     @classmethod
@@ -61,10 +66,10 @@ class HttpApplication(Http):
         super()._usable_url(_PLACEHOLDER.sub("{query}", value))
         return value
 
-    @field_validator("answer")
+    @field_validator("answer", "steps")
     @classmethod
-    def _usable_answer(cls, value: str) -> str:
-        check_path(value)
+    def _usable_answer(cls, value: str | None) -> str | None:
+        check_path(value or "answer")
         return value
 
     @field_validator("usage")
@@ -163,7 +168,7 @@ class HttpApplication(Http):
             raise CallError(FailureKind.INVALID, f"answer: {self.answer} is empty")
         first = reply["first_token_s"] if self.stream else None
         consumption = Consumption(self._tokens(reply), stored["seconds"], first)
-        return ApplicationAnswer(text, self._contexts(reply), consumption)
+        return ApplicationAnswer(text, self._contexts(reply), consumption, self._steps(reply))
 
     def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:  # noqa: ARG002  streams end in many ways
         """Return whether a stream of events is complete."""
@@ -206,6 +211,17 @@ class HttpApplication(Http):
         if not isinstance(listed, list):
             raise CallError(FailureKind.MALFORMED, f"results: {self.results} is not a list, found {_shown(listed)}")
         return tuple(self._context(place, entry) for place, entry in enumerate(listed))
+
+    def _steps(self, reply: Any) -> AgentSteps | None:
+        if self.steps is None:
+            return None
+        listed = self._value(self.steps, reply)
+        if listed is None and not self.results_required:
+            return ()
+        try:
+            return steps_in(listed)
+        except ValueError as error:
+            raise CallError(FailureKind.MALFORMED, f"steps: {self.steps}: {error}, found {_shown(listed)}") from error
 
     def _context(self, place: int, value: Any) -> tuple[str | None, str | None]:
         if isinstance(value, str):

@@ -1,0 +1,193 @@
+"""Agents through the command line: steps of every kind of application and file, and the values that they make."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from support.cli import Outcome, rankbeam
+from support.inputs import write
+
+ANSWER = "Owners pay."
+FIND = {"tool": "find", "args": {"q": "invoices"}}
+TELL = {"tool": "tell", "args": {"to": "owner"}}
+METRICS = ["TrajectoryExact", "TrajectoryRecall", "TrajectoryPrecision(args=ignore)", "Steps", "Retrievals"]
+VALUES = {"TrajectoryExact": 0.0, "TrajectoryRecall": 0.5, "TrajectoryPrecision(args=ignore)": 1.0, "Steps": 2.0}
+"""Of an agent that finds as expected, and tells somebody else."""
+DOCUMENTS = [{"id": "d3", "text": "Three."}, {"id": "d1", "text": "One."}]
+
+
+def replies(path: str) -> Any:
+    """The same two calls in the words of each protocol."""
+    other = {"to": "nobody"}
+    if path == "/run":
+        parts: list[dict[str, Any]] = [
+            {"functionCall": {"id": "1", "name": "find", "args": FIND["args"]}},
+            {"functionResponse": {"id": "1", "name": "find", "response": {"results": DOCUMENTS}}},
+            {"functionCall": {"id": "2", "name": "tell", "args": other}},
+            {"functionResponse": {"id": "2", "name": "tell", "response": {"error": "nobody is there"}}},
+            {"text": ANSWER},
+        ]
+        return [{"content": {"parts": [part]}} for part in parts]
+    calls = [
+        {"type": "function", "function": {"name": "find", "arguments": json.dumps(FIND["args"])}},
+        {"type": "function", "function": {"name": "tell", "arguments": json.dumps(other)}},
+    ]
+    steps = [{**FIND, "doc_ids": ["d3", "d1"]}, {"tool_name": "tell", "tool_input": other}]
+    return {"answer": ANSWER, "trace": steps, "choices": [{"message": {"content": ANSWER, "tool_calls": calls}}]}
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            content = json.dumps(replies(self.path)).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def do_DELETE(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing is logged."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def evaluate(folder: Path, answers: dict[str, Any], **more: Any) -> Outcome:
+    write(folder / "queries.jsonl", '{"_id": "q", "text": "Who pays?"}\n')
+    expected = {"query_id": "q", "answer": ANSWER, "expected_steps": [FIND, TELL]}
+    write(folder / "expected.jsonl", json.dumps(expected) + "\n")
+    experiment = {
+        "name": "agents", "dataset": {"queries": "queries.jsonl", "answers": {"path": "expected.jsonl"}},
+        "configurations": [{"name": "agent", "answers": answers}], "metrics": METRICS, "output": {"path": "out"},
+        **more,
+    }  # fmt: skip
+    return rankbeam("evaluate", write(folder / "e.yaml", yaml.safe_dump(experiment)))
+
+
+def values(folder: Path, query_id: str = "q") -> dict[str, Any]:
+    rows = pq.read_table(folder / "out" / "query_metrics").to_pylist()
+    (row,) = [row for row in rows if row["query_id"] == query_id]
+    return {one["metric"]: one["reason"] if one["value"] is None else one["value"] for one in row["metrics"]}
+
+
+APPLICATIONS = {
+    "http": ({"type": "http", "path": "/ask", "answer": "answer", "steps": "trace"}, 1.0),
+    "openai_chat": ({"type": "openai_chat", "path": "/chat"}, 0.0),
+    "adk": ({"type": "adk", "path": "", "app": "a", "contexts": "results", "id": "id"}, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", APPLICATIONS)
+def test_steps_of_an_application_are_compared_and_stored(tmp_path: Path, name: str) -> None:
+    answers, retrievals = APPLICATIONS[name]
+    with serving() as url:
+        settings = {key: value for key, value in answers.items() if key != "path"}
+        known = {"version": "1", "url": url + str(answers["path"]), **settings}
+        assert evaluate(tmp_path, known, quotas={name: {"requests_per_minute": 6000}}).status == 0
+    assert values(tmp_path) == {**VALUES, "Retrievals": retrievals}
+    (row,) = pq.read_table(tmp_path / "out" / "answers").to_pylist()
+    assert [(step["tool"], json.loads(step["args"])) for step in row["steps"]] == [
+        ("find", FIND["args"]), ("tell", {"to": "nobody"}),
+    ]  # fmt: skip
+    if name == "adk":
+        assert [(step["status"], step["doc_ids"]) for step in row["steps"]] == [("ok", ["d3", "d1"]), ("error", None)]
+
+
+def test_the_ranking_of_an_agent_is_what_all_steps_saw(tmp_path: Path) -> None:
+    seen = [["d3", "d1"], ["d1", "d7"], []]
+    steps = [{"tool": "find", "doc_ids": doc_ids} for doc_ids in seen]
+    line = {"query_id": "q", "answer": ANSWER, "steps": steps, "tokens": {"input": 9, "output": 2}, "seconds": 1.5}
+    write(tmp_path / "answers.jsonl", f"{json.dumps(line)}\n")
+    write(tmp_path / "qrels.tsv", "query-id\tcorpus-id\tscore\nq\td7\t1\n")
+    dataset = {"queries": "queries.jsonl", "qrels": "qrels.tsv", "answers": {"path": "expected.jsonl"}}
+    replay = {"type": "replay", "path": "answers.jsonl"}
+    metrics = ["RR", "Retrievals", "Tokens", "Seconds", "Cost"]
+    assert evaluate(tmp_path, replay, dataset=dataset, metrics=metrics).status == 0
+    expected = {"RR": 1 / 3, "Retrievals": 3.0, "Tokens": 11.0, "Seconds": 1.5, "Cost": "cost_not_known"}
+    assert values(tmp_path) == pytest.approx(expected)
+    (row,) = pq.read_table(tmp_path / "out" / "rankings").to_pylist()
+    assert [document["doc_id"] for document in row["documents"]] == ["d3", "d1", "d7"]
+
+
+def test_keys_that_are_no_steps_stay_the_users_own_and_wrong_steps_are_refused(tmp_path: Path) -> None:
+    for value, reason in ((3, "steps_not_given"), (None, "steps_not_given"), ([], 0.0)):
+        line = {"query_id": "q", "answer": ANSWER, "steps": value, "tokens": "many", "seconds": "long"}
+        write(tmp_path / "answers.jsonl", f"{json.dumps(line)}\n")
+        assert evaluate(tmp_path, {"type": "replay", "path": "answers.jsonl"}, metrics=["Steps"]).status == 0
+        assert values(tmp_path) == {"Steps": reason}
+        (tmp_path / "e.yaml").unlink()
+        for path in sorted((tmp_path / "out").rglob("*"), reverse=True):
+            path.unlink() if path.is_file() else path.rmdir()
+    write(tmp_path / "answers.jsonl", '{"query_id": "q", "answer": "a", "steps": [{"tool": "a"}, {"args": {}}]}\n')
+    refused = evaluate(tmp_path, {"type": "replay", "path": "answers.jsonl"})
+    assert refused.status == 2
+    assert "answers.jsonl:1" in refused.stderr
+    assert "1: has no tool; its keys: args" in refused.stderr
+
+
+def invocation(question: str, answer: str, uses: list[dict[str, Any]] | None) -> dict[str, Any]:
+    data = None if uses is None else {"toolUses": uses, "toolResponses": [], "intermediateResponses": []}
+    return {
+        "userContent": {"parts": [{"text": question}]}, "finalResponse": {"parts": [{"text": answer}]},
+        "intermediateData": data,
+    }  # fmt: skip
+
+
+def test_an_eval_set_of_adk_has_a_query_for_each_turn_and_results_match_it(tmp_path: Path) -> None:
+    use = {"name": "find", "args": FIND["args"]}
+    expected = [
+        invocation("Who pays?", ANSWER, [use]),
+        invocation("When?", "In May.", []),
+        invocation("Why?", "So.", None),
+    ]
+    cases = [{"evalId": "pay", "conversation": expected}, {"evalId": "hi", "conversation": expected[1:2]}]
+    write(tmp_path / "a.evalset.json", json.dumps({"evalSetId": "a", "evalCases": cases}))
+    actual = [invocation("Who pays?", "Guests.", [use, use]), invocation("When?", "In June.", [])]  # a turn is missing
+    results = [
+        {"evalId": "pay", "evalMetricResultPerInvocation": [
+            {"actualInvocation": one, "expectedInvocation": other}
+            for one, other in zip(actual, expected[:2], strict=True)
+        ]},
+        {"evalId": "hi", "evalMetricResultPerInvocation": [{"actualInvocation": actual[1]}]},
+        {"evalId": "more", "evalMetricResultPerInvocation": [{"actualInvocation": actual[1]}]},
+    ]  # fmt: skip
+    write(tmp_path / "results.json", json.dumps({"evalCaseResults": results}))
+    outcome = evaluate(
+        tmp_path, {"type": "replay", "path": "results.json"}, dataset={"file": "a.evalset.json"},
+        metrics=["TrajectoryExact", "TrajectoryInOrder", "TrajectoryRecall"], max_failure_rate=1.0,
+    )  # fmt: skip
+    assert outcome.status == 0, outcome.stderr
+    assert values(tmp_path, "pay") == {"TrajectoryExact": 0.0, "TrajectoryInOrder": 1.0, "TrajectoryRecall": 1.0}
+    nothing = {"TrajectoryExact": 1.0, "TrajectoryInOrder": 1.0, "TrajectoryRecall": "no_steps_expected"}
+    assert values(tmp_path, "pay:2") == values(tmp_path, "hi") == nothing
+    assert set(values(tmp_path, "pay:3").values()) == {"no_expected_steps"}
+    assert "1 answers to queries that are not evaluated, such as 'more'" in outcome.stderr
+    (row,) = [row for row in pq.read_table(tmp_path / "out" / "answers").to_pylist() if row["query_id"] == "pay:3"]
+    assert row["status"] == "failed"
+
+
+def test_a_metric_of_trajectories_without_expected_steps_is_refused(tmp_path: Path) -> None:
+    write(tmp_path / "answers.jsonl", '{"query_id": "q", "answer": "a"}\n')
+    replay = {"type": "replay", "path": "answers.jsonl"}
+    outcome = evaluate(tmp_path, replay, dataset={"queries": "queries.jsonl"}, metrics=["TrajectoryExact"])
+    assert outcome.status == 2
+    assert "TrajectoryExact needs expected steps, which reference answers have" in outcome.stderr
+    assert "write TrajectoryExact or TrajectoryExact(args=ignore)" in evaluate(
+        tmp_path, replay, metrics=["TrajectoryExact(args=some)"]
+    ).stderr.replace("\n", " ")
