@@ -3,6 +3,7 @@
 Tables of BigQuery are left to the run: reading them here would be paid for.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from rankbeam.transforms.clients.formats.sources import expand
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.conversations import HISTORY
+from rankbeam.transforms.records.conversations import CONVERSATION, HISTORY, TURN, history_of
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.judging.criteria import Criterion, statements_of
 from rankbeam.transforms.records.rewriting import RewriteKind
@@ -178,6 +179,33 @@ def rewrites_without_history(located: Located, cells: Sequence[Cell], queries: s
     if known is not None and HISTORY not in known:
         for entry in standalone:
             yield located.error(entry.place, "kind: standalone needs queries with a history, and none has one")
+
+
+def conversation_notes(templates: Iterable[TemplateFile], queries: str | None) -> Iterator[str]:
+    """Warnings about conversations: prompts without their history, and turns that the queries lack."""
+    if queries is None or is_table(queries):
+        return
+    turns: defaultdict[str, set[str]] = defaultdict(set)
+    has_history = False
+    for path in sources.expand(queries):
+        for entry in texts.read_entries(path, "queries"):
+            has_history |= bool(history_of(entry.attributes))
+            if entry.attributes.keys() >= {CONVERSATION, TURN}:
+                turns[entry.attributes[CONVERSATION]].add(entry.attributes[TURN])
+    for template in templates if has_history else ():
+        if HISTORY not in template.attributes:
+            name = "the template that ships" if template.path is None else template.path
+            yield f"{name} lacks {{history}}: the model answers later turns without the messages before them"
+    gaps = {name: gap for name, numbers in sorted(turns.items()) if (gap := _first_gap(numbers)) is not None}
+    if gaps:
+        name, gap = next(iter(gaps.items()))
+        yield f"{len(gaps):,} conversations lack a turn, such as turn {gap} of {name!r}; the others are evaluated"
+
+
+def _first_gap(numbers: Set[str]) -> int | None:
+    """The first turn that is missing before a later one."""
+    last = max((int(number) for number in numbers if number.isdecimal()), default=0)
+    return next((number for number in range(1, last) if str(number) not in numbers), None)
 
 
 def wrong_inputs(

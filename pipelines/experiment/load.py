@@ -132,6 +132,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         )
         if model.dataset.conversations:
             unusable += dataset_checks.requests_without_history(located, expanded.sources, queries)
+            case_notes += [] if unusable else dataset_checks.conversation_notes(expanded.templates, queries)
         unusable += dataset_checks.rewrites_without_history(located, expanded.cells, queries)
         unusable += dataset_checks.wrong_rubrics(located, criteria.values(), queries)
         answers = None if model.dataset.answers is None else model.dataset.answers.attribute

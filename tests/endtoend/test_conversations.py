@@ -159,3 +159,21 @@ def test_an_application_that_takes_no_history_is_refused(tmp_path: Path) -> None
     done = evaluate(tmp_path, {"type": "openai_chat", "url": "http://h/"}, plain)
     assert done.status == 2
     assert "no query has the attribute 'conversation'" in done.stderr
+
+
+def test_prompts_without_history_and_missing_first_turns_are_warnings(tmp_path: Path) -> None:
+    write(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "Who pays and when? Owners pay each month."}\n')
+    settings = experiment(tmp_path, {"type": "http"}, [turn for turn in TURNS if turn["_id"] != "b1"])
+    generate = {"retriever": {"type": "bm25"}, "top_k": 1, "generate": {"service": "reader", "contexts": 1}}
+    settings |= {
+        "dataset": {**settings["dataset"], "corpus": "corpus.jsonl"}, "metrics": ["AnswerRelevance"], "quotas": {},
+        "services": {**settings["services"], "reader": {"type": "extractive"}},
+        "configurations": [{"name": "rag", **generate}],
+    }  # fmt: skip
+    outcome = rankbeam("evaluate", write(tmp_path / "e.yaml", yaml.safe_dump(settings)))
+    assert outcome.status == 0, outcome.stderr
+    messages = " ".join(outcome.stderr.split())
+    assert "the template that ships lacks {history}" in messages
+    assert "1 conversations lack a turn, such as turn 1 of 'b'" in messages
+    verdicts = pq.read_table(tmp_path / "out" / "verdicts").to_pylist()
+    assert {row["query_id"] for row in verdicts if row["step"] == "answer_kind"} == {"a1", "a2", "b2", "c1", "c2"}

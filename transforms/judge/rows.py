@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.transforms.judge.answering import Answerer
-from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import ClaimsStep
 from rankbeam.transforms.judge.work import STAGE

@@ -22,6 +22,7 @@ from rankbeam.transforms.judge.units import Unit, units_of, values_of
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.calls.template import Template
+from rankbeam.transforms.records.conversations import as_dialogue, history_of
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
 from rankbeam.transforms.records.judging.evaluated import AnswerRow, Evaluated, Judgement, KnownAnswer
@@ -150,14 +151,14 @@ class EvaluateAnswers:
         self, item: Item, questions: SampleQuestions, replies: SampleReplies, judgements: list[Judgement]
     ) -> Generator[Sequence[Call], Sequence[Any], None]:
         """Ask the questions of every sample, and some of them again."""
-        panel = self.panel
+        panel, history = self.panel, as_dialogue(history_of(item.attributes))
         asks = [
-            (question, sample, judge, judge.call(question, item.text, sample))
+            (question, sample, judge, judge.call(question, item.text, sample, history))
             for question, sample in questions
             for judge in panel.judges_of(question)
         ]
         asks += [
-            (question, sample, judge, judge.call(question, item.text, sample))
+            (question, sample, judge, judge.call(question, item.text, sample, history))
             for question, first, judge, call in asks
             if first == 0 and self._is_repeated(question, call)
             for sample in range(self.samples, _TIMES)

@@ -63,12 +63,13 @@ Value: TypeAlias = float | Undefined
 
 
 class AnswerKind(StrEnum):
-    """Kinds of answers: an answer, part of one, a refusal, or something else."""
+    """Kinds of answers: an answer, part of one, a refusal, or something else; in conversations a question, too."""
 
     ANSWERED = "answered"
     PARTIAL = "partial"
     REFUSED = "refused"
     OFF_TOPIC = "off_topic"
+    CLARIFIED = "clarified"
 
 
 class Assigned(StrEnum):

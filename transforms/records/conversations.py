@@ -40,6 +40,15 @@ def history_of(attributes: Mapping[str, str]) -> list[Message]:
     return [{"role": entry["role"], "text": entry["text"]} for entry in value] if is_history(value) else []
 
 
+def as_dialogue(history: Sequence[Message]) -> str:
+    """Messages as a text, for a prompt.
+
+    >>> as_dialogue([{"role": "user", "text": "Who pays?"}, {"role": "assistant", "text": "Owners."}])
+    'user: Who pays?\\nassistant: Owners.'
+    """
+    return "\n".join(f"{message['role']}: {message['text']}" for message in history)
+
+
 def problem_of(attributes: Mapping[str, Any]) -> str | None:
     """The defect of a query's conversation, or None.
 

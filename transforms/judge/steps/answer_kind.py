@@ -9,6 +9,9 @@ from rankbeam.transforms.judge.steps.grade import Level
 from rankbeam.transforms.judge.steps.reading import LEVEL, SUPPORTED_SHARE, offline_grade, offline_reason, one_of
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, AnswerKind, decisive_vote
 from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
+from rankbeam.transforms.records.conversations import HISTORY
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.forms import TEXT, Form, object_of, parsed
 from rankbeam.transforms.records.judging.steps import (
     LONGEST_REASON,
@@ -58,6 +61,8 @@ def _relevance(case: JudgedCase) -> Inquiry:
 
 
 _NEEDS = frozenset({Need.ANSWER})
+_KINDS = tuple(kind for kind in AnswerKind if kind is not AnswerKind.CLARIFIED)
+"""The kinds outside of conversations."""
 
 
 class AnswerKindStep(JudgeStep):
@@ -66,7 +71,12 @@ class AnswerKindStep(JudgeStep):
     name = "answer_kind"
     variables = ("query", "answer")
     judges = True
-    decisions = tuple(kind.value for kind in AnswerKind)
+    in_conversations = (
+        "One more kind: clarified, where the question stays unclear even with the conversation, and the answer asks "
+        "back instead of guessing. Such an answer is not off_topic, and its relevance is that of the question it asks. "
+        "So kind is one of answered, partial, clarified, refused, off_topic."
+    )
+    decisions = tuple(kind.value for kind in _KINDS)
     people_question = "What does the answer do with the question?"
     inputs = {  # noqa: RUF012
         "kind": JudgedInput(_kind, ("answer_kind",), _NEEDS),
@@ -77,15 +87,18 @@ class AnswerKindStep(JudgeStep):
     @property
     def scale(self) -> tuple[str, ...]:
         """From answered to refused."""
-        return (AnswerKind.ANSWERED, AnswerKind.PARTIAL, AnswerKind.OFF_TOPIC, AnswerKind.REFUSED)
+        kind = AnswerKind
+        return (kind.ANSWERED, kind.PARTIAL, kind.CLARIFIED, kind.OFF_TOPIC, kind.REFUSED)
 
-    def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002
+    def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         """A reason, a kind and a grade."""
-        return object_of(reason=TEXT, kind=one_of(AnswerKind), relevance=LEVEL)
+        return object_of(reason=TEXT, kind=one_of(AnswerKind if HISTORY in values else _KINDS), relevance=LEVEL)
 
-    def read(self, values: Mapping[str, Any], text: str) -> JudgedKind:  # noqa: ARG002
+    def read(self, values: Mapping[str, Any], text: str) -> JudgedKind:
         """The kind and the relevance."""
         reply = parsed(_Kind, text)
+        if reply.kind is AnswerKind.CLARIFIED and HISTORY not in values:
+            raise CallError(FailureKind.MALFORMED, f"kind: write one of {', '.join(_KINDS)}")
         return JudgedKind(reply.kind, reply.relevance, shortened(reply.reason, LONGEST_REASON))
 
     def imagined(self, imagined: Imagined) -> JudgedKind:  # noqa: ARG002

@@ -51,7 +51,7 @@ def check_ids(ids: Sequence[int], count: int, name: str) -> None:
     raise malformed(f"{name}: the ids must be 0 to {count - 1}, each once; {', '.join(parts)}")
 
 
-def one_of(values: type[StrEnum]) -> dict[str, Any]:
+def one_of(values: Iterable[StrEnum]) -> dict[str, Any]:
     """The schema of one of some words."""
     return {"type": "string", "enum": [value.value for value in values]}
 

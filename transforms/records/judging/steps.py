@@ -179,6 +179,7 @@ class JudgeStep:
             verdict. Without them, people cannot label what this step judges.
         is_ordered: the decisions are an ordered scale, so that their distance counts in coefficients of agreement.
         people_question: question to people about one item.
+        in_conversations: instructions for a question that is a later turn of a conversation.
         known_items: questions with known answers, as mappings: `values` by variable, `expected` (see `known_class`),
             and optional `tags`. Without them nothing is known of the judge's accuracy in this step.
     """
@@ -196,6 +197,7 @@ class JudgeStep:
     decisions: ClassVar[tuple[str, ...]] = ()
     is_ordered: ClassVar[bool] = False
     people_question: ClassVar[str] = ""
+    in_conversations: ClassVar[str] = ""
 
     @property
     def scale(self) -> tuple[str, ...]:
