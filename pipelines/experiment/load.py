@@ -87,7 +87,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     located = with_documents(located, folder, problems, case_notes)
     model = _validated(located, problems)
     given_criteria = {} if model.judge is None else model.judge.criteria or {}
-    criteria = criteria_of(located, given_criteria, files.parent(path or ""), problems)
+    criteria = criteria_of(located, given_criteria, folder, problems)
     metrics = _metrics(located, model, criteria, list(given_criteria), problems)
     metrics = with_holes(located, model, metrics, problems)
     dialects = _dialects(located, model, problems)
@@ -110,8 +110,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     used = called_services(expanded.configurations, judging) | embedders | {*reranking, *rewriting}
     corpus_quotas = corpus_quotas_of(located, model.quotas, problems)
     of_calls = {name: quota for name, quota in model.quotas.items() if name not in CORPUS_POOLS}
-    retrieving = [cell.retriever for cell in expanded.cells]
-    of_sources = [source.retriever for source in expanded.sources]
+    retrieving, of_sources = ([part.retriever for part in parts] for parts in (expanded.cells, expanded.sources))
     pools = pools_of(located, of_calls, retrieving, of_sources, services, used, problems)
     problems += above_window(located, pools, expanded.configurations, judging, {RERANK: reranking, REWRITE: rewriting})
     if model.max_cost is not None:
@@ -127,9 +126,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     if not unusable:
         queries = _below(folder, model.dataset.queries)
         unusable += unknown_systems(located, expanded.sources, folder)
-        unusable += dataset_checks.unknown_placeholders(
-            located, expanded.sources, _below(folder, model.dataset.queries)
-        )
+        unusable += dataset_checks.unknown_placeholders(located, expanded.sources, queries)
         if model.dataset.conversations:
             unusable += dataset_checks.requests_without_history(located, expanded.sources, queries)
             case_notes += [] if unusable else dataset_checks.conversation_notes(expanded.templates, queries)

@@ -7,8 +7,9 @@ from typing import Any
 
 from rankbeam.transforms.judge.steps.grade import Level
 from rankbeam.transforms.judge.steps.reading import LEVEL, SUPPORTED_SHARE, offline_grade, offline_reason, one_of
-from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, AnswerKind, decisive_vote
+from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, AnswerKind
 from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
+from rankbeam.transforms.kernels.statistics.raters import decisive_vote
 from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind

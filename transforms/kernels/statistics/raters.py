@@ -309,3 +309,22 @@ def decision_agreement(human: Sequence[int], judge: Sequence[int]) -> DecisionAg
     """
     pairs = list(zip(human, judge, strict=True))
     return DecisionAgreement(len(pairs), sum(a == b for a, b in pairs), sum(a * b < 0 for a, b in pairs))
+
+
+def decisive_vote(ranks: Sequence[float], voters: int) -> int | None:
+    """Position of the lower median of all votes; None where the missing votes could change it.
+
+    Of an even number of votes it is the lower middle one: a claim counts as supported if more than half support it.
+
+    Args:
+        ranks: place on the scale of each vote that exists, in the order of the judges.
+        voters: number of judges.
+
+    >>> decisive_vote([2, 0, 2], 3), decisive_vote([0, 2], 2), decisive_vote([2, 2], 3), decisive_vote([2, 0], 3)
+    (0, 0, 0, None)
+    """
+    ordered, middle = sorted(ranks), (voters - 1) // 2
+    lowest = middle - (voters - len(ranks))  # the place of the median if all missing votes were lower
+    if lowest < 0 or middle >= len(ranks) or ordered[lowest] != ordered[middle]:
+        return None
+    return list(ranks).index(ordered[middle])

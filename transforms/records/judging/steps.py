@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Any, ClassVar, NamedTuple
 
-from rankbeam.transforms.kernels.judged import decisive_vote
+from rankbeam.transforms.kernels.statistics.raters import decisive_vote
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.forms import Form, parsed, schema_of
 from rankbeam.transforms.records.judging.answers import Answer

@@ -29,7 +29,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.results import (
     reused,
 )
 from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments
-from rankbeam.transforms.clients.corpora.rag_engine.uses import CorpusUse, Uses
+from rankbeam.transforms.clients.corpora.rag_engine.uses import CorpusUse, Uses, reasons_of
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, NeededCorpus, existing_of, preferred
 from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity
@@ -333,7 +333,7 @@ class Builder:
 
     def _failures(self, own: About, files: Mapping[str, str]) -> tuple[Failure, ...]:
         """The documents that a corpus lacks, with the reasons that were known when files were imported."""
-        known = _known_reasons(own)
+        known = reasons_of(own.staging, own.identity)
         documents = {self._documents.id_of(name): reason for name, reason in files.items()}
         return failures_of({doc_id: known.get(doc_id, reason) for doc_id, reason in documents.items()}, self._documents)
 
@@ -344,11 +344,3 @@ class Builder:
         if operation.is_import and not operation.done and now - shown >= _REPORT_EVERY_S:
             self._shown[operation.name] = now
             self._report(f"corpora: {operation.name.partition('/operations/')[0]}: {operation.progress}% imported")
-
-
-def _known_reasons(own: About) -> Mapping[str, str]:
-    """Reasons why documents of a corpus could not be imported; none if its staging folder is gone."""
-    try:
-        return Uses(own.staging).failed(own.identity) if own.staging else {}
-    except InputError:
-        return {}

@@ -98,3 +98,11 @@ def _read(content: bytes, place: str) -> CorpusUse:
     except ValidationError as error:
         problem = "is not what rankbeam wrote; delete it, if no corpus needs its documents"
         raise InputError(problem, path=place) from error
+
+
+def reasons_of(staging: str, identity: str) -> Mapping[str, str]:
+    """Reasons why documents of a corpus could not be imported; none if its staging folder is gone."""
+    try:
+        return Uses(staging).failed(identity) if staging else {}
+    except InputError:
+        return {}
