@@ -61,6 +61,7 @@ def judging_of(
         examples=examples,
         max_output_tokens=model.max_output_tokens,
         strict_version=model.strict_version,
+        max_context_tokens=model.max_context_tokens,
         labels=labels,
     )
 

@@ -1,7 +1,7 @@
 """The branch of a pipeline in which models answer from what was retrieved, and a judge judges."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -37,6 +37,7 @@ from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.prompt import template_hash
 from rankbeam.transforms.records.calls.steps import Work
 from rankbeam.transforms.records.generation import Judging
+from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.labels import NO_LABELS
 from rankbeam.transforms.records.run import Run
 
@@ -137,10 +138,8 @@ def work_of(experiment: Experiment) -> EvaluateAnswers:
     if judging is None or not any(metric.definition.steps for metric in experiment.judged):
         return EvaluateAnswers(answering, None, metrics, answerers=answerers)
     asking = judge_of(experiment, judging)
-    others = tuple(
-        Judge(_model(experiment.services[name]), asking.templates, max_output_tokens=judging.max_output_tokens)
-        for name in judging.others
-    )
+    models = [_model(experiment.services[name]) for name in judging.others]
+    others = tuple(replace(asking, model=model, embedder=None) for model in models)
     labels = NO_LABELS if judging.labels is None else read_labels(judging.labels)
     baseline = experiment.evaluation.baseline
     fills_holes = experiment.evaluation.holes is not None
@@ -157,7 +156,8 @@ def judge_of(experiment: Experiment, judging: Judging) -> Judge:
     prompts = dict(templates(judging.prompts, judging.examples))
     criteria = [metric.criterion for metric in experiment.judged if metric.criterion is not None]
     prompts |= {criterion.step: template_of(criterion, prompts[CriterionStep.name]) for criterion in criteria}
-    return Judge(_model(services[judging.service]), prompts, embedder, judging.max_output_tokens)
+    most = None if judging.max_context_tokens is None else judging.max_context_tokens * CHARACTERS_PER_TOKEN
+    return Judge(_model(services[judging.service]), prompts, embedder, judging.max_output_tokens, most)
 
 
 def audit_rows(experiment: Experiment, scored: beam.PCollection) -> beam.PCollection:

@@ -81,7 +81,7 @@ class AskKnown:
         call = self.call(item)
         (outcome,) = yield [call]
         known = KnownAnswer(item.id, item.expected)
-        judgement = judgement_of(item.question, 0, call, outcome, known=known, judge=self.judge.model.name)
+        judgement = judgement_of(item.question, 0, call.key or "", outcome, known=known, judge=self.judge.model.name)
         return Evaluated("", None, (), (), (judgement,))
 
     def read(self, call: Call, reply: Reply) -> JudgeReply:

@@ -1,6 +1,6 @@
 """The judge: a question becomes a call, and a reply what its step reads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.template import Template
 from rankbeam.transforms.records.conversations import HISTORY
+from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.steps import JudgeQuestion
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
@@ -48,6 +49,7 @@ class Judge:
     templates: Mapping[str, Template]
     embedder: Model | None = None
     max_output_tokens: int = 4096
+    most_letters: int | None = None  # of a text that is judged at once; None for all
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -58,8 +60,28 @@ class Judge:
         """Return whether a call is to one of the models."""
         return any(call.service == model.name for model in self.models)
 
+    def calls(self, question: JudgeQuestion, query: str, sample: int, history: str = "") -> list[Call]:
+        """The calls for a question: one, or one for each part of what is too long for one."""
+        parts = step_named(question.step).parts(question, self.most_letters)
+        return [self.call(part, query, sample, history) for window in parts for part in window]
+
+    def joined(self, question: JudgeQuestion, outcomes: Sequence[JudgeReply | CallError]) -> JudgeReply | CallError:
+        """The outcome of a question, from those of its calls; one that failed fails it."""
+        if len(outcomes) == 1:
+            return outcomes[0]
+        tokens = sum((outcome.tokens for outcome in outcomes), NO_TOKENS)
+        replies = [outcome for outcome in outcomes if not isinstance(outcome, CallError)]
+        failed = next((outcome for outcome in outcomes if isinstance(outcome, CallError)), None)
+        if failed is not None:
+            return CallError(failed.kind, failed.message, failed.attempts, tokens=tokens)
+        step, values = step_named(question.step), iter(reply.value for reply in replies)
+        parts = step.parts(question, self.most_letters)
+        versions = dict.fromkeys(reply.model_version for reply in replies if reply.model_version is not None)
+        value = step.joined(parts, [[next(values) for _ in window] for window in parts])
+        return JudgeReply(value, ", ".join(versions) or None, tokens)
+
     def call(self, question: JudgeQuestion, query: str, sample: int, history: str = "") -> Call:
-        """The call for a question, which belongs to no configuration more than to another.
+        """The call for a question that one call can hold; it belongs to no configuration more than to another.
 
         Args:
             question: the step with its texts.

@@ -10,6 +10,7 @@ from typing import Any
 
 from rankbeam.transforms.judge.answering import AnswerText
 from rankbeam.transforms.judge.judge import JudgeReply
+from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Steps
@@ -75,10 +76,16 @@ def _imagined(call: Call, query_id: str, guess: Guess) -> JudgeReply | AnswerTex
     step = step_of(prompt.step)
     if step is not None:
         key = call.key or ""
-        parts = (f"{number} {key[:8]} ".ljust(guess.of_a_claim, ".") for number in range(guess.claims))
+        parts = (f"{number} {key[:8]} ".ljust(guess.of_a_claim, ".") for number in range(_claims_of(prompt, guess)))
         return JudgeReply(step.imagined(Imagined(key, items_of(prompt), tuple(parts))))
     name = f"answer to {query_id if guess.alike else call.key} "
     return AnswerText(name + imagined_text(guess.characters), "", NO_TOKENS)
+
+
+def _claims_of(prompt: Prompt, guess: Guess) -> int:
+    """Number of claims in the text of a prompt: one a sentence, where many are imagined and the text has more."""
+    text = prompt.values.get("text", "")
+    return max(guess.claims, len(sentences(text))) if guess.claims > 1 and isinstance(text, str) else guess.claims
 
 
 def items_of(prompt: Prompt) -> int:

@@ -15,13 +15,14 @@ from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.panel import AllReplies, Panel
 from rankbeam.transforms.judge.people import labelled_verdicts, values_by_people
-from rankbeam.transforms.judge.rehearsal import rehearsed
+from rankbeam.transforms.judge.rehearsal import MOST, rehearsed
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.grade import GradeStep
 from rankbeam.transforms.judge.units import Unit, units_of, values_of
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.calls.template import Template
+from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.conversations import as_dialogue, history_of
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
@@ -114,7 +115,7 @@ class EvaluateAnswers:
 
     def calls(self, item: Item) -> range:
         """The range of an item's calls: the minimum, and the maximum plus one."""
-        ends = sorted(rehearsed(self.steps(item), claims) for claims in (0, 1))
+        ends = sorted(rehearsed(self.steps(item), claims) for claims in (0, MOST.claims))
         return range(ends[0], ends[1] + 1)
 
     def _answer(self, item: Item) -> Generator[Sequence[Call], Sequence[Any], Answers]:
@@ -153,24 +154,25 @@ class EvaluateAnswers:
         """Ask the questions of every sample, and some of them again."""
         panel, history = self.panel, as_dialogue(history_of(item.attributes))
         asks = [
-            (question, sample, judge, judge.call(question, item.text, sample, history))
+            (question, sample, judge, judge.calls(question, item.text, sample, history))
             for question, sample in questions
             for judge in panel.judges_of(question)
         ]
         asks += [
-            (question, sample, judge, judge.call(question, item.text, sample, history))
-            for question, first, judge, call in asks
-            if first == 0 and self._is_repeated(question, call)
+            (question, sample, judge, judge.calls(question, item.text, sample, history))
+            for question, first, judge, calls in asks
+            if first == 0 and self._is_repeated(question, key_of(calls))
             for sample in range(self.samples, _TIMES)
         ]
-        outcomes = yield [call for *_, call in asks]
-        for (question, sample, judge, call), outcome in zip(asks, outcomes, strict=True):
+        outcomes = iter((yield [call for *_, calls in asks for call in calls]))
+        for question, sample, judge, calls in asks:
+            outcome = judge.joined(question, [next(outcomes) for _ in calls])
             is_repeat = sample >= self.samples
             if not is_repeat:
                 reply = outcome if isinstance(outcome, CallError) else outcome.value
                 replies[sample].setdefault(question, []).append(reply)
             name = judge.model.name
-            judgements.append(judgement_of(question, sample, call, outcome, is_repeat=is_repeat, judge=name))
+            judgements.append(judgement_of(question, sample, key_of(calls), outcome, is_repeat=is_repeat, judge=name))
 
     @property
     def templates(self) -> Mapping[str, Template]:
@@ -183,8 +185,8 @@ class EvaluateAnswers:
         criteria = (metric.criterion for metrics in self.metrics.values() for metric in metrics)
         return Panel(self.judges, {one.step: dict(one.levels) for one in criteria if one is not None})
 
-    def _is_repeated(self, question: JudgeQuestion, call: Call) -> bool:
-        place = int((call.key or "0")[:_KEY_DIGITS], 16) / 16**_KEY_DIGITS
+    def _is_repeated(self, question: JudgeQuestion, key: str) -> bool:
+        place = int((key or "0")[:_KEY_DIGITS], 16) / 16**_KEY_DIGITS
         return step_named(question.step).judges and place < self.repeat_share
 
 
@@ -222,10 +224,17 @@ def _missing(units: Sequence[Unit], replies: SampleReplies, panel: Panel) -> Sam
     return list(missing)
 
 
+def key_of(calls: Sequence[Call]) -> str:
+    """The content key of a question: that of its call, or one made of the keys of several."""
+    if len(calls) == 1:
+        return calls[0].key or ""
+    return content_key({"parts": [call.key for call in calls]})
+
+
 def judgement_of(
     question: JudgeQuestion,
     sample: int,
-    call: Call,
+    key: str,
     outcome: Any,
     *,
     is_repeat: bool = False,
@@ -236,7 +245,7 @@ def judgement_of(
     failed = isinstance(outcome, CallError)
     return Judgement(
         question.step,
-        call.key or "",
+        key,
         sample,
         is_repeat,
         question.texts,

@@ -33,6 +33,7 @@ class Judging:
     strict_version: bool = False
     labels: str | None = None  # the file or folder of labels; None for none
     others: tuple[str, ...] = ()
+    max_context_tokens: int | None = None  # of a text that is judged at once; None for all
 
     @property
     def services(self) -> tuple[str, ...]:

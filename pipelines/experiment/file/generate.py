@@ -59,6 +59,9 @@ class JudgeModel(Section):
             examples. A verdict by another version is another question, which is paid anew.
         examples: folder of right replies that the judge is shown, `STEP.jsonl`, instead of those of `v2`.
         max_output_tokens: maximum tokens in the reply to one call, whether it holds one verdict or several.
+        max_context_tokens: maximum tokens of a text that is judged at once, below what the model can read. Longer ones
+            are judged in parts: a claim is supported if any part supports it, and a context is worth its best part. By
+            default no context is judged in parts.
         strict_version: if true, a run whose verdicts come from more than one version of the model ends with status 3;
             otherwise it only warns.
         labels: folder of human labels, `OUT/labels`, which `rankbeam label OUT --apply FILE` writes. With labels, the
@@ -73,6 +76,7 @@ class JudgeModel(Section):
     prompts: Word | None = None
     examples: Word | None = None
     max_output_tokens: Count = 4096
+    max_context_tokens: Count | None = None
     strict_version: bool = False
     labels: Word | None = None
     criteria: dict[str, CriterionModel] = Field(default={})

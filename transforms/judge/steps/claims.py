@@ -8,10 +8,11 @@ from typing import Any
 from rankbeam.transforms.judge.steps.reading import check_ids
 from rankbeam.transforms.kernels.judged_refusals import has_words_of_refusal
 from rankbeam.transforms.kernels.quoting import place_of
-from rankbeam.transforms.kernels.sentences import sentences
+from rankbeam.transforms.kernels.sentences import parts_of, sentences
 from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, object_of, parsed
 from rankbeam.transforms.records.judging.steps import Imagined, JudgeQuestion, JudgeStep, Share
 
+_MOST_SENTENCES = 60  # in one call: a claim takes about 60 tokens, and a sentence makes about one
 _CITATION = re.compile(r"^(?:\[\d+\]\s*)+$")
 
 
@@ -22,6 +23,12 @@ class Claim:
     text: str
     start: int | None
     end: int | None
+
+    def moved(self, offset: int) -> "Claim":
+        """The claim of a text that is a part of a longer one, from `offset` on."""
+        if self.start is None or self.end is None:
+            return self
+        return Claim(self.text, self.start + offset, self.end + offset)
 
 
 class _Claim(Form):
@@ -50,6 +57,19 @@ class ClaimsStep(JudgeStep):
         claims = sorted(parsed(_Claims, text).claims, key=lambda claim: claim.id)
         check_ids([claim.id for claim in claims], len(claims), "claims")
         return tuple(_placed(claim, values["text"]) for claim in claims)
+
+    def parts(self, question: JudgeQuestion, most_letters: int | None = None) -> list[list[JudgeQuestion]]:
+        """One question for each part of a text of many sentences."""
+        texts = parts_of(question.texts[0], _MOST_SENTENCES, most_letters)
+        return [[claims_question(text) for text in texts]] if len(texts) > 1 else [[question]]
+
+    def joined(self, parts: Sequence[Sequence[JudgeQuestion]], replies: Sequence[Sequence[Any]]) -> tuple[Claim, ...]:
+        """The claims of all parts, with their places in the whole text."""
+        claims, offset = list[Claim](), 0
+        for part, reply in zip(parts[0], replies[0], strict=True):
+            claims += (claim.moved(offset) for claim in reply)
+            offset += len(part.texts[0])
+        return tuple(claims)
 
     def imagined(self, imagined: Imagined) -> tuple[Claim, ...]:
         """One claim for each part."""

@@ -58,6 +58,7 @@ class GradeStep(JudgeStep):
 
     name = "grade"
     variables = ("query", "context")
+    in_parts = True
     judges = True
     decisions = tuple(map(str, range(HIGHEST_GRADE + 1)))
     is_ordered = True
@@ -86,6 +87,10 @@ class GradeStep(JudgeStep):
         """The grade."""
         score = Fraction(reply.grade, HIGHEST_GRADE)
         return [JudgeVerdict(grade=reply.grade, reason=reply.reason, score=score)]
+
+    def weight(self, part: ContextGrade) -> float:
+        """A context is worth its best part."""
+        return part.grade
 
     def decided(self, decisions: Sequence[str]) -> ContextGrade:
         """The grade; intent and trust are not labelled, and no metric uses them."""

@@ -60,6 +60,7 @@ class NuggetAssignStep(JudgeStep):
     name = "nugget_assign"
     variables = ("query", "answer", "nuggets")
     items = "nuggets"
+    most_items = 10
     judges = True
     decisions = (Assigned.NONE.value, Assigned.PARTIAL.value, Assigned.SUPPORT.value)
     is_ordered = True

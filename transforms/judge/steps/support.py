@@ -126,6 +126,7 @@ def _attributed(case: JudgedCase) -> Inquiry:
     return supported_by_all(case, sentences_of(case.gold.reference or ""))
 
 
+_WEIGHTS = (SupportVerdict.NOT_STATED, SupportVerdict.CONTRADICTED, SupportVerdict.SUPPORTED)
 _STEPS = (ClaimsStep.name, "support")
 _A, _C, _G = Need.ANSWER, Need.CONTEXTS, Need.REFERENCE
 
@@ -136,6 +137,8 @@ class SupportStep(JudgeStep):
     name = "support"
     variables = ("query", "evidence", "claims")
     items = "claims"
+    most_items = 60  # reasons of 40 words for more of them exceed 4,096 tokens
+    in_parts = True
     judges = True
     decisions = (SupportVerdict.CONTRADICTED.value, SupportVerdict.NOT_STATED.value, SupportVerdict.SUPPORTED.value)
     people_question = "Does the text support the claim?"
@@ -165,6 +168,10 @@ class SupportStep(JudgeStep):
         return [
             JudgeVerdict(one.verdict.value, reason=one.reason, score=Fraction(one.verdict is supports)) for one in reply
         ]
+
+    def weight(self, part: ReasonedVerdict[SupportVerdict]) -> float:
+        """A claim is supported if any part of the text supports it, else contradicted if any contradicts it."""
+        return _WEIGHTS.index(part.verdict)
 
     def decided(self, decisions: Sequence[str]) -> tuple[ReasonedVerdict[SupportVerdict], ...]:
         """One verdict for each claim."""

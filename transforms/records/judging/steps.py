@@ -12,6 +12,7 @@ from functools import cache
 from importlib.metadata import EntryPoint
 from typing import Any, ClassVar, NamedTuple
 
+from rankbeam.transforms.kernels.sentences import parts_of
 from rankbeam.transforms.kernels.statistics.raters import decisive_vote
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.forms import Form, parsed, schema_of
@@ -172,6 +173,8 @@ class JudgeStep:
         form: pydantic model of the reply.
         items: the variable whose items get a verdict each.
         lists_items: the prompt numbers the items from 1; by default their ids begin with 0.
+        most_items: items in one call; more of them are asked in windows.
+        in_parts: the first text may be judged in parts where it is too long.
         judges: replies are verdicts: they are written to `verdicts`, and some are repeated to measure agreement.
         embeds: the embedding model answers, not the judge.
         inputs: arguments of formulas that this step is asked for, by name.
@@ -190,6 +193,8 @@ class JudgeStep:
     form: ClassVar[type[Form] | None] = None
     items: ClassVar[str | None] = None
     lists_items: ClassVar[bool] = False
+    most_items: ClassVar[int | None] = None
+    in_parts: ClassVar[bool] = False
     judges: ClassVar[bool] = False
     embeds: ClassVar[bool] = False
     inputs: ClassVar[Mapping[str, JudgedInput]] = {}
@@ -203,6 +208,29 @@ class JudgeStep:
     def scale(self) -> tuple[str, ...]:
         """The decisions in the order in which several judges have a median; by default that of `decisions`."""
         return self.decisions
+
+    def parts(self, question: JudgeQuestion, most_letters: int | None = None) -> list[list[JudgeQuestion]]:
+        """The questions in place of one that is too long: for each window of items, one a part of the text."""
+        first, windows = question.texts[:1], [question.items]
+        if self.most_items is not None and len(question.items) > self.most_items:
+            starts = range(0, len(question.items), self.most_items)
+            windows = [question.items[start : start + self.most_items] for start in starts]
+        if self.in_parts and most_letters is not None and len(first[0]) > most_letters:
+            first = tuple(parts_of(first[0], most_letters=most_letters))
+        if len(first) < 2 and len(windows) == 1:
+            return [[question]]
+        rest = question.texts[1:]
+        return [[question._replace(texts=(text, *rest), items=items) for text in first] for items in windows]
+
+    def joined(self, parts: Sequence[Sequence[JudgeQuestion]], replies: Sequence[Sequence[Any]]) -> Any:  # noqa: ARG002
+        """The reply to a question, from those to its `parts`: that of the weightiest part of the text for each item."""
+        if self.items is None:
+            return max(replies[0], key=self.weight)
+        return tuple(max(some, key=self.weight) for window in replies for some in zip(*window, strict=True))
+
+    def weight(self, part: Any) -> float:  # noqa: ARG002  for subclasses
+        """The weight of the verdict of one part of a text; the heaviest is that of the whole text."""
+        return 0.0
 
     def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002  for subclasses
         """The JSON schema of the reply; by default that of `form`.
@@ -237,15 +265,9 @@ class JudgeStep:
         return ()
 
     def median(self, replies: Sequence[Any], voters: int, rank: Callable[[JudgeVerdict], float]) -> Any | None:
-        """The reply of several judges together: the lower median of their verdicts, for each item.
+        """The lower median of judges' replies, for each item; None where missing ones of `voters` could change it.
 
-        Args:
-            replies: replies to one question, in the order of the judges; those of a step with items are sequences.
-            voters: number of judges, those without a reply included.
-            rank: place of a verdict on the scale.
-
-        Returns:
-            A reply; None where the missing replies could change it.
+        Replies of a step with items are sequences; `rank` is the place of a verdict on the scale.
         """
         by_item = zip(*map(self.verdicts, replies), strict=True)
         places = [decisive_vote([rank(verdict) for verdict in verdicts], voters) for verdicts in by_item]
