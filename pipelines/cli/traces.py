@@ -10,6 +10,7 @@ from rankbeam.pipelines.local.messages import messages
 _SERVICE_HELP = "The judge: a type, or '{type: gemini, model: …, …}'. lexical compares words, offline."
 _QUESTION_HELP = "Path of the question in inputs that are JSON, such as question or messages[-1].content."
 _ANSWER_HELP = "Path of the answer in outputs that are JSON."
+_DOCUMENTS_HELP = "Path of the list of documents in results of tools, such as results."
 _SELF_HELP = "Leave out retrieved documents that equal their question, where the corpus holds past questions."
 _CONFIGURATION_HELP = "Attribute that names the system that answered."
 
@@ -19,6 +20,7 @@ _CONFIGURATION_HELP = "Attribute that names the system that answered."
 @click.option("--output", metavar="DIR", required=True, help="Folder for queries, answers and the experiment.")
 @click.option("--question", metavar="PATH", help=_QUESTION_HELP)
 @click.option("--answer", metavar="PATH", help=_ANSWER_HELP)
+@click.option("--documents", metavar="PATH", help=_DOCUMENTS_HELP)
 @click.option("--configuration", metavar="NAME", default="service.version", show_default=True, help=_CONFIGURATION_HELP)
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Keep N traces, chosen by a hash of their ids.")
 @click.option("--per-day", is_flag=True, help="Keep --sample N traces of each day.")
@@ -30,6 +32,7 @@ def traces(
     output: str,
     question: str | None,
     answer: str | None,
+    documents: str | None,
     configuration: str,
     sample: int | None,
     per_day: bool,
@@ -40,12 +43,14 @@ def traces(
     """Make a dataset of the traces in FILE: questions of users, contexts and answers.
 
     FILE is a file, or a pattern, of OTLP JSON (OpenTelemetry's GenAI conventions or OpenInference), spans that Phoenix
-    exports, or traces of Langfuse with their observations. DIR gets queries.jsonl, answers.jsonl and experiment.yaml.
+    exports, traces of Langfuse with their observations, or ADK's table agent_events, in BigQuery or exported from it.
+    DIR gets queries.jsonl, answers.jsonl and experiment.yaml.
 
     \b
     Examples:
       rankbeam traces spans.jsonl --output production
       rankbeam traces 'spans/*.jsonl' --output production --sample 500 --per-day --redact '\\S+@\\S+'
+      rankbeam traces bigquery://project.dataset.agent_events --output production --documents results
       rankbeam evaluate production/experiment.yaml
     """
     if per_day and sample is None:
@@ -64,12 +69,12 @@ def traces(
         from rankbeam.transforms.records.errors import InputError
         from rankbeam.transforms.traces import Choice
 
-        for option, path in (("--question", question), ("--answer", answer)):
+        for option, path in (("--question", question), ("--answer", answer), ("--documents", documents)):
             try:
                 check_path(path or "text")
             except ValueError as error:
                 raise InputError(f"{option} {error}") from error
-        naming = Naming(question, answer, configuration)
+        naming = Naming(question, answer, configuration, documents)
         judge = service_of(service, list(MODELS.types))
         choice = Choice(sample, per_day, redact, drop_self)
         collected = collect(source, output, naming, choice, judge)

@@ -15,6 +15,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from rankbeam.pipelines.run.evaluate import on_this_machine, quiet_beam, refusals
+from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
@@ -35,7 +36,7 @@ from rankbeam.transforms.traces import (
 
 _BUCKET_BYTES = 16 << 20
 _COUNTS = "counts.json"
-_MOST_BUCKETS = 4096
+_MOST_BUCKETS, _TABLE_BUCKETS = 4096, 256
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,13 @@ def experiment_of(name: str, collected: Collected, service: Mapping[str, Any]) -
 
 
 def _run(source: str, folder: str, naming: Naming, choice: Choice) -> None:
-    size = sum(bytes_ for _, bytes_, _ in matching.version(source))
-    buckets = min(_MOST_BUCKETS, 1 + size // _BUCKET_BYTES)
+    of_table = is_table(source)
+    size = 0 if of_table else sum(bytes_ for _, bytes_, _ in matching.version(source))
+    buckets = _TABLE_BUCKETS if of_table else min(_MOST_BUCKETS, 1 + size // _BUCKET_BYTES)
+    paths = [source] if of_table else matching.expand(source)
     options = PipelineOptions(["--runner=FnApiRunner"])
     with on_this_machine(options), quiet_beam(), refusals(), beam.Pipeline(FnApiRunner(), options) as pipeline:
-        counts = pipeline | "Turns" >> WriteTurns(matching.expand(source), folder, buckets, naming, choice)
+        counts = pipeline | "Turns" >> WriteTurns(paths, folder, buckets, naming, choice)
         _ = counts | "WriteCounts" >> beam.Map(_write_counts, files.join(folder, _COUNTS))
 
 
@@ -144,7 +147,7 @@ def _written(parts: Path, folder: Path, choice: Choice) -> Collected:
     counts[OUTSIDE] = counts[TRACES] - skipped - counts[TURNS]
     for path in (queries, answers):
         shutil.move(path, folder / path.name)
-    in_conversations = any(count > 1 for count in conversations.values())
+    in_conversations = len(conversations) > 1 and any(count > 1 for count in conversations.values())
     return Collected(counts, has_contexts, tuple(systems), in_conversations)
 
 

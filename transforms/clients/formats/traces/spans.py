@@ -1,4 +1,4 @@
-"""Spans in one form, from OTLP JSON, rows of flattened spans (Phoenix), and traces of Langfuse.
+"""Spans in one form, from OTLP JSON, rows of flattened spans (Phoenix), traces of Langfuse, and ADK's `agent_events`.
 
 OTLP JSON: `resourceSpans` → `scopeSpans` → `spans`, and `resourceLogs` → `scopeLogs` → `logRecords`, one such object a
 line or one a file; attributes are lists of `{key, value: {stringValue: …}}`.
@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from rankbeam.transforms.clients.bigquery.read import batches
+from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
 from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.cases.objects import Shape, rows_in, shape_of
 from rankbeam.transforms.clients.formats.cases.paths import structured
+from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, event_of, is_agent_event, time_of
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
@@ -59,8 +62,9 @@ def read_spans(path: str) -> Iterator[Span]:
             yield from spans_of(row)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             keys = shortened(", ".join(map(str, row)), 200)
-            problem = f"is not a span: {type(error).__name__} {error}; write OTLP JSON, spans of Phoenix or traces of"
-            raise InputError(f"{problem} Langfuse; its keys: {keys}", path=path, line=line) from error
+            problem = f"is not a span: {type(error).__name__} {error}; write OTLP JSON, spans of Phoenix, traces of"
+            problem += f" Langfuse or events of ADK; its keys: {keys}"
+            raise InputError(problem, path=path, line=line) from error
 
 
 def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
@@ -69,6 +73,10 @@ def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
         yield from _of_otlp(row)
     elif isinstance(row.get("observations"), list):
         yield from _of_langfuse(row)
+    elif is_agent_event(row):
+        for span_id, parent_id, failed, own in event_of(row):
+            at = time_of(row)
+            yield Span(str(row["invocation_id"]), span_id, parent_id, str(row["event_type"]), at, at, failed, own)
     else:
         yield _flat(row)
 
@@ -100,7 +108,11 @@ def seconds_of(value: Any) -> float:
 
 
 def _objects(path: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """The objects of a file; an export of OTLP may be one object over several lines."""
+    """The objects of a file or table; an export of OTLP may be one object over several lines."""
+    if is_table(path):
+        rows = (row for batch in batches(TableSource.parse(path), COLUMNS) for row in batch.to_pylist())
+        yield from enumerate(rows, start=1)
+        return
     if shape_of(path) is Shape.DOCUMENT:
         try:
             value = json.loads(files.read_all(path))

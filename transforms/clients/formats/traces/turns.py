@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from rankbeam.transforms.clients.formats.cases.paths import structured, value_at
+from rankbeam.transforms.clients.formats.traces.agent_events import RESULT, TRUNCATED
 from rankbeam.transforms.clients.formats.traces.spans import Span, is_cut, listed
 from rankbeam.transforms.records.trajectories import ERROR, OK, AgentStep, AgentSteps, step_in
 
@@ -36,11 +37,13 @@ class Naming:
     Attributes:
         question, answer: JMESPaths into inputs and outputs that are JSON.
         configuration: attribute that names the configuration.
+        documents: JMESPath to the list of documents in the results of tools.
     """
 
     question: str | None = None
     answer: str | None = None
     configuration: str = "service.version"
+    documents: str | None = None
 
 
 @dataclass(frozen=True)
@@ -91,15 +94,18 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
     if question is None or isinstance(question, Skipped):
         return question or Skipped.NO_QUESTION
     last = inferences[-1] if inferences else root
-    cut = any(is_cut(span.attributes, name) for span in merged for name in _DOCUMENTS)
+    merged = [_with_documents(span, naming.documents) for span in merged]
+    cut = any(TRUNCATED in span.attributes for span in merged)
+    cut |= any(is_cut(span.attributes, name) for span in merged for name in _DOCUMENTS)
+    ended_s = root.end_s if root.end_s > root.start_s else max(span.end_s for span in merged)
     return Turn(
         root.trace_id,
         root.span_id,
         root.start_s,
         question,
-        None if root.has_failed else _answer(root, last, naming),
+        None if root.has_failed or TRUNCATED in last.attributes else _answer(root, last, naming),
         None if cut else _contexts(merged),
-        max(0.0, root.end_s - root.start_s),
+        max(0.0, ended_s - root.start_s),
         _word(merged, "gen_ai.conversation.id", "session.id"),
         _word([root, *merged], naming.configuration),
         _word(reversed(merged), "gen_ai.response.model", "llm.model_name", "gen_ai.request.model"),
@@ -148,9 +154,18 @@ def _step(span: Span, doc_ids: Sequence[str] | None) -> AgentStep:
     tool = _word([span], "gen_ai.tool.name", "tool.name") or span.name or "retrieval"
     args = next((span.attributes[name] for name in _ARGUMENTS if name in span.attributes), None)
     args = args if args is not None or doc_ids is None else {"query": span.attributes.get(_RETRIEVAL_QUERY)}
-    status = ERROR if span.has_failed else OK
+    status = ERROR if span.has_failed or "error.type" in span.attributes else OK
     step = step_in({"tool": tool, "args": structured(args), "status": status})
     return replace(step, doc_ids=None if doc_ids is None else tuple(doc_ids))
+
+
+def _with_documents(span: Span, path: str | None) -> Span:
+    """The span with the documents in the result of its tool, where a path names them."""
+    result = structured(span.attributes.get(RESULT))
+    documents = None if path is None or result is None else value_at({"result": result}, f"result.{path}")
+    if not isinstance(documents, list):
+        return span
+    return replace(span, attributes={**span.attributes, "retrieval.documents": documents})
 
 
 def _is_tool(span: Span) -> bool:

@@ -1,0 +1,111 @@
+"""Rows of ADK's table `agent_events` in BigQuery, or exported from it as JSON lines, as spans.
+
+An invocation is a trace: the message of the user is its root, and calls of tools and replies of models are below it.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from rankbeam.transforms.clients.formats.cases.paths import structured
+
+COLUMNS = (
+    "timestamp", "event_type", "agent", "session_id", "invocation_id", "span_id", "content", "attributes", "status",
+    "error_message", "is_truncated",
+)  # fmt: skip
+"""The columns that are read."""
+TRUNCATED, RESULT = "rankbeam.is_truncated", "gen_ai.tool.call.result"
+_TEXTS = ("response_text", "response", "text_summary", "text")
+_QUOTED = re.compile(r"text: (?P<quote>['\"])(?P<text>.*)(?P=quote)\s*", re.DOTALL)
+_CALL = "call: "
+
+Event = tuple[str, str | None, bool, dict[str, Any]]
+"""Id and parent of a span, whether it has failed, and its attributes; a parent of None adds to the span of that id."""
+
+
+def is_agent_event(row: Mapping[str, Any]) -> bool:
+    """Return whether a row is one of `agent_events`."""
+    return "event_type" in row and "invocation_id" in row
+
+
+def event_of(row: Mapping[str, Any]) -> Iterator[Event]:
+    """The span of a row; none for events that say nothing about question, steps or answer."""
+    make = _EVENTS.get(str(row["event_type"]))
+    if make is None or not row["invocation_id"]:
+        return
+    content = structured(row.get("content"))
+    content = content if isinstance(content, Mapping) else {"text": content}
+    name = str(row.get("span_id") or _hashed(row))
+    span_id, parent_id, own = make(name, content)
+    known = {"gen_ai.conversation.id": row.get("session_id"), "agent": row.get("agent")}
+    failed = str(row.get("status") or "").upper() == "ERROR" or bool(row.get("error_message"))
+    known |= {"error.type": "error"} if failed else {}
+    known |= {TRUNCATED: True} if row.get("is_truncated") in (True, "true") else {}
+    yield span_id, parent_id, failed, {**{key: value for key, value in known.items() if value is not None}, **own}
+
+
+def time_of(row: Mapping[str, Any]) -> float:
+    """Seconds since 1970 of a row; exports of BigQuery write times as `2026-11-25 03:00:00.5 UTC`."""
+    value = row["timestamp"]
+    if not isinstance(value, datetime):
+        value = datetime.fromisoformat(str(value).removesuffix(" UTC"))
+    return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+
+
+def _message_of_user(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
+    return name, "", {"gen_ai.input.messages": _message("user", _text(content))}
+
+
+def _called(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
+    args = json.dumps(content.get("args") or {})
+    tool = {"gen_ai.tool.name": content.get("tool"), "gen_ai.tool.call.arguments": args}
+    return f"{name}:tool", "user", {"gen_ai.operation.name": "execute_tool", **tool}
+
+
+def _returned(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
+    return f"{name}:tool", None, {RESULT: json.dumps(content.get("result"))}
+
+
+def _replied(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
+    """A model's reply, which the plugin writes as "text: '…'" or as a call of a tool."""
+    usage = content.get("usage")
+    usage = usage if isinstance(usage, Mapping) else {}
+    tokens = {"gen_ai.usage.input_tokens": usage.get("prompt"), "gen_ai.usage.output_tokens": usage.get("completion")}
+    text = _text(content)
+    quoted = _QUOTED.fullmatch(text)
+    text = quoted["text"] if quoted else "" if text.startswith(_CALL) else text
+    known = {key: value for key, value in tokens.items() if value is not None}
+    return f"{name}:model", "user", {"gen_ai.operation.name": "chat", **known, **_output(text)}
+
+
+def _answered(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
+    return f"{name}:answer", "user", {"gen_ai.operation.name": "chat", **_output(_text(content))}
+
+
+_EVENTS: Mapping[str, Callable[[str, Mapping[str, Any]], tuple[str, str | None, dict[str, Any]]]] = {
+    "USER_MESSAGE_RECEIVED": _message_of_user,
+    "TOOL_STARTING": _called,
+    "TOOL_COMPLETED": _returned,
+    "TOOL_ERROR": lambda name, _: (f"{name}:tool", None, {}),
+    "LLM_RESPONSE": _replied,
+    "AGENT_RESPONSE": _answered,
+}
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    return next((value for name in _TEXTS if isinstance(value := content.get(name), str)), "")
+
+
+def _message(role: str, text: str) -> str:
+    return json.dumps([{"role": role, "parts": [{"type": "text", "content": text}]}])
+
+
+def _output(text: str) -> dict[str, Any]:
+    return {"gen_ai.output.messages": _message("assistant", text)} if text.strip() else {}
+
+
+def _hashed(row: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(row, sort_keys=True, default=str).encode()).hexdigest()[:16]
