@@ -80,8 +80,8 @@ def evaluate(folder: Path, answers: dict[str, Any], **more: Any) -> Outcome:
     return rankbeam("evaluate", write(folder / "e.yaml", yaml.safe_dump(experiment)))
 
 
-def values(folder: Path, query_id: str = "q") -> dict[str, Any]:
-    rows = pq.read_table(folder / "out" / "query_metrics").to_pylist()
+def values(folder: Path, query_id: str = "q", output: str = "out") -> dict[str, Any]:
+    rows = pq.read_table(folder / output / "query_metrics").to_pylist()
     (row,) = [row for row in rows if row["query_id"] == query_id]
     return {one["metric"]: one["reason"] if one["value"] is None else one["value"] for one in row["metrics"]}
 
@@ -123,6 +123,20 @@ def test_the_ranking_of_an_agent_is_what_all_steps_saw(tmp_path: Path) -> None:
     assert values(tmp_path) == pytest.approx(expected)
     (row,) = pq.read_table(tmp_path / "out" / "rankings").to_pylist()
     assert [document["doc_id"] for document in row["documents"]] == ["d3", "d1", "d7"]
+
+
+def test_texts_of_what_an_agent_retrieved_come_from_the_corpus(tmp_path: Path) -> None:
+    steps = [{"tool": "find", "doc_ids": ["d1"]}]
+    write(tmp_path / "answers.jsonl", f"{json.dumps({'query_id': 'q', 'answer': ANSWER, 'steps': steps})}\n")
+    write(tmp_path / "corpus.jsonl", '{"_id": "d1", "text": "Owners pay."}\n')
+    dataset = {"queries": "queries.jsonl", "answers": {"path": "expected.jsonl"}}
+    judge = {"services": {"overlap": {"type": "lexical"}}, "judge": {"service": "overlap"}, "metrics": ["Faithfulness"]}
+    name = "Faithfulness(judge=lexical)"
+    for corpus, value in (({}, "contexts_not_given"), ({"corpus": "corpus.jsonl"}, 1.0)):
+        folder = {"output": {"path": "out" if corpus else "first"}}
+        replay = {"type": "replay", "path": "answers.jsonl"}
+        assert evaluate(tmp_path, replay, dataset={**dataset, **corpus}, **judge, **folder).status == 0
+        assert values(tmp_path, output=folder["output"]["path"]) == {name: value}
 
 
 def test_keys_that_are_no_steps_stay_the_users_own_and_wrong_steps_are_refused(tmp_path: Path) -> None:

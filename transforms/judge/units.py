@@ -14,7 +14,7 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
 from rankbeam.transforms.records.judging.evaluated import Value
-from rankbeam.transforms.records.judging.items import Gold, Item, System
+from rankbeam.transforms.records.judging.items import Item, System
 from rankbeam.transforms.records.judging.steps import JudgedCase, JudgeQuestion, Need
 
 _ANSWERED = frozenset({AnswerStatus.OK, AnswerStatus.NO_CONTEXT})
@@ -54,7 +54,7 @@ def units_of(
     """
     position = system.configuration
     answers_of = answers.get(position)
-    lacking = {metric: _lacking(metric.definition, system, item.gold) for metric in metrics}
+    lacking = {metric: _lacking(metric.definition, item, system) for metric in metrics}
     for reason in dict.fromkeys(filter(None, lacking.values())):
         yield Unit(position, tuple(metric for metric in metrics if lacking[metric] is reason), _case(item), reason)
     metrics = [metric for metric in metrics if lacking[metric] is None]
@@ -135,9 +135,10 @@ def _mean(position: int, metric: str, some: Sequence[float | Undefined | CallErr
     return Value(position, metric, math.fsum(numbers) / len(numbers))
 
 
-def _lacking(definition: JudgedDefinition, system: System, gold: Gold) -> Undefined | None:
+def _lacking(definition: JudgedDefinition, item: Item, system: System) -> Undefined | None:
     """The reason why a metric has no value, known before anything is judged."""
-    if Need.CONTEXTS in definition.needs and not system.has_contexts:
+    gold = item.gold
+    if Need.CONTEXTS in definition.needs and not item.knows_contexts(system):
         return Undefined.CONTEXTS_NOT_GIVEN
     if Need.STEPS in definition.needs and system.steps is None and system.problem is None:
         return Undefined.STEPS_NOT_GIVEN

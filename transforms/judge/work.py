@@ -127,7 +127,7 @@ class EvaluateAnswers:
             if system.problem is not None:
                 answers[system.configuration] = [Answer(AnswerStatus.FAILED, message=system.problem)]
             elif system.answer is not None:
-                contexts = tuple(item.contexts(system))
+                contexts = tuple(item.contexts(system) if item.knows_contexts(system) else ())
                 used = system.consumption
                 known = Answer(AnswerStatus.OK, system.answer, contexts, tokens=used.tokens, steps=system.steps)
                 answers[system.configuration] = [replace(known, seconds=used.seconds, first_token_s=used.first_token_s)]

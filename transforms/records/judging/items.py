@@ -98,6 +98,11 @@ class Item:
         """The passages of a configuration, best first."""
         return [self.passages[place] for place in system.passages]
 
+    def knows_contexts(self, system: System) -> bool:
+        """Return whether contexts were given, or the corpus has the texts of all documents that an agent retrieved."""
+        retrieved = self.contexts(system)
+        return system.has_contexts or (bool(retrieved) and all(passage.text is not None for passage in retrieved))
+
 
 def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) -> Iterator[Item]:
     """The items of some queries."""

@@ -106,7 +106,7 @@ def _given(
         passages = tuple(Passage(context["doc_id"], context["text"]) for context in row["contexts"] or ())
         if row["contexts"] is None:
             passages = tuple(Passage(doc_id, None) for doc_id in retrieved or ())
-        has_contexts = row["contexts"] is not None or retrieved is not None
+        has_contexts = row["contexts"] is not None
         yield Contexts(position, passages, False, Given(row["answer"], None, has_contexts, _consumption(row), steps))
 
 
