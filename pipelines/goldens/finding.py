@@ -11,6 +11,7 @@ from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import Embed, KeptEmbeddings, embeddings_of
 from rankbeam.transforms.clients.retrievers.base import Retriever
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.goldens.distilling import EnlargedClue
 from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library
 from rankbeam.transforms.goldens.lookups import EmbeddedText, Missing, Rankings, Sought, text_name
@@ -43,21 +44,29 @@ class Finding:
         rules = self.goldens.context
         if not rules.passages or not sources:
             return list(sources)
+        clues = {source.name: source.spans[0].text for source in sources}
+        failures = 0
+        if rules.enlarged:
+            tasks = [(source.name, source) for source in sources]
+            enlarged = self.do(self.goldens.enlarging(), tasks, number, EnlargedClue)
+            failures = sum(bool(clue.failure) for clue in enlarged)
+            clues |= {clue.name: clue.text for clue in enlarged if not clue.failure}
         rankings: Mapping[str, Rankings] = {}
         if rules.by == "pool":
-            texts = [source.spans[0].text for source in sources]
-            missing = [
-                self._embedded(embed.as_role(Role.QUERY), texts, number) for embed in self.goldens.pool.embedders
-            ]
-            rankings = self._rankings([Sought(source.name, source.spans[0].text) for source in sources], number)
-            lacking = sum(map(len, missing)) + sum(ranking.missing is not None for ranking in rankings.values())
-            if lacking:
-                problem = f"{lacking:,} searches for the context of spans failed, and other retrievers found it alone"
-                self.warnings.append(f"{problem}; run the same command again for all of it")
-        return [replace(source, context=self._context(source, rankings.get(source.name))) for source in sources]
+            for embed in self.goldens.pool.embedders:
+                failures += len(self._embedded(embed.as_role(Role.QUERY), list(clues.values()), number))
+            rankings = self._rankings([Sought(name, clue) for name, clue in clues.items()], number)
+            failures += sum(ranking.missing is not None for ranking in rankings.values())
+        if failures:
+            problem = f"{failures:,} calls for the context of spans failed; it was found without them"
+            self.warnings.append(f"{problem}: run the same command again for all of it")
+        return [
+            replace(source, context=self._context(source, clues[source.name], rankings.get(source.name)))
+            for source in sources
+        ]
 
-    def _context(self, source: WritingTask, rankings: Rankings | None) -> tuple[Span, ...]:
-        rules, text = self.goldens.context, source.spans[0].text
+    def _context(self, source: WritingTask, text: str, rankings: Rankings | None) -> tuple[Span, ...]:
+        rules = self.goldens.context
         own = {span.doc_id for span in source.spans}
         best = self._search.best(text)
         if rankings is not None:

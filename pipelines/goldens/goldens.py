@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.retrieve import Retrieve
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import Asking
-from rankbeam.transforms.goldens.distilling import ContextRules
+from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues
 from rankbeam.transforms.goldens.grading import GradePassages
 from rankbeam.transforms.goldens.lookups import SEARCH, EmbedTexts, SearchServices
 from rankbeam.transforms.goldens.origins import Origin
@@ -88,6 +88,10 @@ class Goldens:
     def writing(self) -> Stage:
         """The stage that writes."""
         return self._stage(WriteItems(self.asking, self.reviews, self.wanted.dimensions, self.context.overall))
+
+    def enlarging(self) -> Stage:
+        """The stage that writes texts to search for."""
+        return self._stage(EnlargeClues(self.asking))
 
     def grading(self) -> Stage:
         """The stage that grades."""

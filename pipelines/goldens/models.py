@@ -215,6 +215,8 @@ class ContextModel(_Model):
         passages: number of passages of other documents that are found for each span.
         neighbours: number of passages of the same document, before and after each, that are added to it.
         by: "bm25" finds passages by the span's words, "pool" by the retrievers of `reviews.pool`, services included.
+        enlarged: if true, the writer first describes what to search for and makes up an example passage (HyDE); this
+            text is searched for instead of the span's.
         overall: if true, the model also distils all passages of a span together, and what it chooses is added.
     """
 
@@ -222,6 +224,7 @@ class ContextModel(_Model):
     neighbours: Annotated[int, Field(ge=0, le=5)] = 0
     by: Literal["bm25", "pool"] = "bm25"
     overall: bool = False
+    enlarged: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -231,7 +234,7 @@ class ContextModel(_Model):
     @property
     def rules(self) -> ContextRules:
         """The same as a value."""
-        return ContextRules(self.passages, self.neighbours, self.by, self.overall)
+        return ContextRules(self.passages, self.neighbours, self.by, self.overall, self.enlarged)
 
 
 class GoldensModel(_Model):

@@ -11,6 +11,7 @@ from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.plan.models import Range, shown
 from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.goldens.distilling import EnlargeClues
 from rankbeam.transforms.goldens.grading import GradingPool
 from rankbeam.transforms.goldens.lookups import EMBED, SEARCH
 from rankbeam.transforms.goldens.planning import GoldensPlan
@@ -98,6 +99,10 @@ def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
     anywhere = plan.library.passages[: goldens.context.passages]  # which ones is not known before a search
     sources = [replace(source, context=anywhere) for source in plan.round(1, [], ())]
     sizes = [*rehearsed(work, sources, lambda calls: _recalled(goldens.ledger, work, calls)).values()]
+    if goldens.context.passages and goldens.context.enlarged:
+        calls = [EnlargeClues(goldens.asking).call(source) for source in sources]
+        known = {entry.key for entry in Ledger(goldens.ledger).find(dict.fromkeys(call.key or "" for call in calls))}
+        sizes += [size_of(call, call.key in known) for call in calls]
     graded = [*_graded(goldens, plan), *_looked_up(goldens, plan, len(sources))]
     types = Counter(candidate.type for source in sources for candidate in source.candidates)
     quotas = goldens.pools.items()

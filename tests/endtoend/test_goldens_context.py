@@ -1,6 +1,7 @@
 """Context found over the whole corpus and distilled: questions may rest on sentences of further documents."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,15 @@ from support.standins import Faults, serve
 from rankbeam.pipelines.goldens.finding import Finding
 from rankbeam.pipelines.goldens.load import load_goldens
 from rankbeam.pipelines.goldens.rounds import plan_of
-from rankbeam.transforms.goldens.distilling import ContextRules
+from rankbeam.transforms.clients.models.extractive import Extractive
+from rankbeam.transforms.goldens.asking import Asking, Reading
+from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues, EnlargedClue
+from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.goldens import forms
+from rankbeam.transforms.records.goldens.items import Asked
+from rankbeam.transforms.records.goldens.sources import Span, WritingTask
 
 FINAL = ("safety", "truncated")
 
@@ -79,7 +88,7 @@ def test_a_second_pass_distills_all_passages_together(tmp_path: Path, monkeypatc
     assert outcome.status == 0, outcome.stderr
     assert all(steps.count("distill") == 3 for steps in steps_of(tmp_path / "out"))
     about = json.loads((tmp_path / "out" / "about.json").read_text())
-    assert about["context"] == {"passages": 2, "neighbours": 0, "by": "bm25", "overall": True}
+    assert about["context"] == {"passages": 2, "neighbours": 0, "by": "bm25", "overall": True, "enlarged": False}
 
 
 def test_neighbours_of_a_passage_belong_to_its_context(tmp_path: Path) -> None:
@@ -97,6 +106,36 @@ def test_neighbours_of_a_passage_belong_to_its_context(tmp_path: Path) -> None:
             assert (wider.start, wider.end) == (places[max(0, at - 1)][0], places[min(len(places) - 1, at + 1)][1])
             assert wider.text == texts[wider.doc_id][wider.start : wider.end]
     assert widened != narrow
+
+
+def test_an_enlarged_clue_is_searched_for_instead_of_the_span(tmp_path: Path) -> None:
+    more: dict[str, Any] = {"items": 6, "context": {"passages": 2, "enlarged": True}, "reviews": {"pool": 0}}
+    planned = rankbeam("goldens", "plan", goldens_file(tmp_path, **more))
+    outcome = rankbeam("goldens", goldens_file(tmp_path, **more))
+    before = stable(tmp_path / "out")
+    again, later = (rankbeam("goldens", *words, goldens_file(tmp_path, **more)) for words in ([], ["plan"]))
+    assert re.search(r"enlarge: 6 to 12 calls", planned.stdout), planned.stdout
+    assert outcome.status == 0, outcome.stderr
+    assert "(0 calls, " in again.stdout
+    assert stable(tmp_path / "out") == before
+    assert re.search(r"enlarge: .*6 in the ledger", later.stdout), later.stdout
+
+
+def test_a_clue_is_its_example_and_its_description_or_says_why_there_is_none() -> None:
+    asking = Asking(*[Model(name, "extractive", Extractive()) for name in ("writer", "checker")])
+    source = WritingTask((Span("d", 0, 4, "Fees are due in May."),), ())
+    works = EnlargeClues(asking)
+    for outcome, clue in (
+        (Reading("an example of it", Asked("", "", "", "")), EnlargedClue(source.name, "an example of it")),
+        (CallError(FailureKind.BLOCKED, "no"), EnlargedClue(source.name, failure="blocked: no")),
+    ):
+        steps = works.steps(source)
+        (call,) = next(steps)
+        assert "Fees are due in May." in call.payload
+        with pytest.raises(StopIteration) as ended:
+            steps.send([outcome])
+        assert ended.value.value == clue
+    assert forms.read("enlarge", {}, '{"description": "Of fees.", "example": "May."}') == "May. Of fees."
 
 
 @pytest.mark.parametrize("faults", [None, Faults(rate=0.1, kinds=("unavailable",))])

@@ -18,7 +18,7 @@ from rankbeam.transforms.records.goldens import forms
 from rankbeam.transforms.records.goldens.items import Asked
 from rankbeam.transforms.records.reply import Reply
 
-WRITTEN = frozenset({"facts", "distill", "question", "unanswerable", "closed_book"})
+WRITTEN = frozenset({"facts", "enlarge", "distill", "question", "unanswerable", "closed_book"})
 """The steps of the writing model; all others are of the checking one."""
 FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.INVALID, FailureKind.MALFORMED})
 """Failures that would come again with the same call; the ledger keeps malformed replies, too."""

@@ -7,10 +7,12 @@ from typing import Any, Literal
 from rankbeam.transforms.goldens.asking import FINAL, Asking, Reading
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.goldens.forms import Fact
 from rankbeam.transforms.records.goldens.items import Asked
 from rankbeam.transforms.records.goldens.sources import Span, WritingTask
+from rankbeam.transforms.records.reply import Reply
 
 Distilled = tuple[Reading | CallError, list[Asked]]
 
@@ -23,6 +25,7 @@ class ContextRules:
         passages: number of passages of other documents.
         neighbours: number of passages of the same document, before and after each, that are added to it.
         by: "bm25" finds passages by the words of the source, "pool" by the retrievers of the pool.
+        enlarged: whether the model first writes what to search for (HyDE), instead of the text of the source.
         overall: whether a further call sees the sentences of all passages together; what it chooses is added.
     """
 
@@ -30,6 +33,48 @@ class ContextRules:
     neighbours: int = 0
     by: Literal["bm25", "pool"] = "bm25"
     overall: bool = False
+    enlarged: bool = False
+
+
+@dataclass(frozen=True)
+class EnlargedClue:
+    """A text to search for instead of a source's own, or why there is none."""
+
+    name: str
+    text: str = ""
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class EnlargeClues:
+    """Write texts to search for; a `Work` whose items are sources."""
+
+    asking: Asking
+    stage: str = "enlarge"
+
+    @property
+    def services(self) -> Sequence[str]:
+        """The models."""
+        return self.asking.services
+
+    def steps(self, item: WritingTask) -> Steps[EnlargedClue]:
+        """One call."""
+        (outcome,) = yield [self.call(item)]
+        if isinstance(outcome, CallError):
+            return EnlargedClue(item.name, failure=f"{outcome.kind}: {outcome.message}")
+        return EnlargedClue(item.name, outcome.value)
+
+    def call(self, item: WritingTask) -> Call:
+        """The call about a source."""
+        return self.asking.call("enlarge", {"text": item.spans[0].text})
+
+    def read(self, call: Call, reply: Reply) -> Reading:
+        """The model's reply."""
+        return self.asking.read(call, reply)
+
+    def calls(self, item: WritingTask) -> range:  # noqa: ARG002  every source alike
+        """One."""
+        return range(1, 2)
 
 
 def distilled(

@@ -30,6 +30,7 @@ from rankbeam.transforms.records.reply import Tokens
 
 OUTPUT_TOKENS: Mapping[str, int] = {
     "facts": 900,
+    "enlarge": 120,
     "distill": 40,
     "question": 300,
     "unanswerable": 80,

@@ -51,6 +51,13 @@ def _facts(prompt: Prompt, language: str) -> dict[str, Any]:
     return {"facts": facts}
 
 
+def _enlarge(prompt: Prompt, language: str) -> dict[str, Any]:
+    """The first sentence, and the one with most word stems."""
+    text = str(prompt.values["text"])
+    parts = [text[start:end] for start, end in sentences(text)]
+    return {"description": parts[0], "example": max(parts, key=lambda part: len(stems(part, language)))}
+
+
 def _distill(prompt: Prompt, language: str) -> dict[str, Any]:
     """Sentences that share word stems with the facts."""
     known = frozenset[str]().union(*(stems(text, language) for text in prompt.values["facts"].values()))
@@ -151,6 +158,7 @@ def _verdict(passes: bool, reason: str) -> dict[str, str]:
 _WRITERS: Mapping[str, Callable[[Prompt, str], dict[str, Any]]] = MappingProxyType(
     {
         "facts": _facts,
+        "enlarge": _enlarge,
         "distill": _distill,
         "question": _question,
         "unanswerable": _unanswerable,

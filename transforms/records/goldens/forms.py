@@ -2,6 +2,7 @@
 
     step            values of its prompt                         reads as
     facts           texts {number: text}                         Facts: those whose quote is in its text
+    enlarge         text                                         text to search for
     distill         facts, sentences {number: text}              numbers of sentences
     question        facts {number: text}, type, profile          Draft
     unanswerable    facts, profile                               Draft without nuggets and facts
@@ -159,6 +160,11 @@ class _Derived(Form):
     claims: list[Text]
 
 
+class _Enlarged(Form):
+    description: Text
+    example: Text
+
+
 class _ClosedBook(Form):
     answer: Text
 
@@ -190,6 +196,11 @@ def _facts(values: Mapping[str, Any], answer: str) -> Facts:
         if text is not None and place is not None:
             facts.append(Fact(one.text, one.source, *place, text[place[0] : place[1]]))
     return Facts(tuple(facts), len(facts_read) - len(facts))
+
+
+def _enlarged(_: Mapping[str, Any], answer: str) -> str:
+    form = parsed(_Enlarged, answer)
+    return f"{form.example} {form.description}"
 
 
 def _distilled(values: Mapping[str, Any], answer: str) -> tuple[int, ...]:
@@ -247,6 +258,7 @@ def _verdict(values: type[StrEnum]) -> dict[str, Any]:
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
     "facts": _facts,
+    "enlarge": _enlarged,
     "distill": _distilled,
     "question": _draft,
     "unanswerable": _unanswerable,
@@ -260,6 +272,7 @@ _NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0}
 _TRUTH: dict[str, Any] = {"type": "boolean"}
 _SCHEMAS: Mapping[str, dict[str, Any]] = {
     "facts": object_of(facts=list_of(object_of(text=TEXT, source=_NUMBER, quote=TEXT))),
+    "enlarge": object_of(description=TEXT, example=TEXT),
     "distill": object_of(sentences=list_of(_NUMBER)),
     "question": object_of(
         question=TEXT, answer=TEXT, facts=list_of(_NUMBER), nuggets=list_of(object_of(text=TEXT, vital=_TRUTH))
