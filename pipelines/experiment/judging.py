@@ -137,6 +137,44 @@ def _by_judges(metric: JudgedMetric, judging: Judging, services: Services) -> It
         yield from (metric.shown(judge=name) for name in judging.services)
 
 
+def beyond_scores(
+    located: Located,
+    metrics: Mapping[AnyMetric, int],
+    configurations: Sequence[Configuration],
+    judging: Judging | None,
+    services: Services,
+) -> Iterator[InputError]:
+    """Work for a service that only scores criteria, and that it cannot do."""
+    names = {name for name, service in services.valid.items() if service.parameters.only_scores}
+    for configuration in configurations:
+        if configuration.generation is not None and configuration.generation.service in names:
+            problem = (
+                f"{configuration.generation.service!r} scores criteria, and cannot answer for {configuration.name}"
+            )
+            yield located.error(("services", configuration.generation.service), problem)
+    if judging is None:
+        return
+    if judging.embeddings in names:
+        yield located.error(("judge", "embeddings"), f"{judging.embeddings!r} scores criteria, and makes no embeddings")
+    for metric, position in metrics.items() if judging.service in names else ():
+        if isinstance(metric, JudgedMetric) and metric.definition.steps and (problem := _beyond(metric)):
+            yield located.error(("metrics", position), f"{metric} {problem}")
+
+
+def _beyond(metric: JudgedMetric) -> str:
+    """The reason why a metric cannot be judged by scores; "" if it can."""
+    if metric.criterion is None:
+        return "is judged by claims, and the judge only scores criteria; name a judge that is a language model"
+    words = [word for word, _ in metric.criterion.levels]
+    if metric.criterion.pairs is not None or not all(map(_is_number, words)):
+        return "has verdicts that are not numbers, and the judge gives scores; write its scale as 1..5"
+    return ""
+
+
+def _is_number(word: str) -> bool:
+    return word.removeprefix("-").replace(".", "", 1).isdecimal()
+
+
 def with_judged(
     configurations: Sequence[Configuration], answered: Collection[int], metrics: Sequence[JudgedMetric]
 ) -> tuple[Configuration, ...]:

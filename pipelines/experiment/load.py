@@ -31,6 +31,7 @@ from rankbeam.pipelines.experiment.grid.components import ANSWERS, RERANK, REWRI
 from rankbeam.pipelines.experiment.grid.grid import GridContext
 from rankbeam.pipelines.experiment.holes import holes_of, not_filled, with_holes
 from rankbeam.pipelines.experiment.judging import (
+    beyond_scores,
     by_judges,
     called_services,
     judging_of,
@@ -122,6 +123,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     problems += missing_inputs(located, model, expanded.sources)
     problems += needs.unmet(located, model, metrics, expanded.cells)
     problems += needs.wrong_unit(located, model, metrics)
+    problems += beyond_scores(located, metrics, expanded.configurations, judging, services)
     unusable = list(wrong_inputs(located, model, expanded.sources, folder))
     if not unusable:
         queries = _below(folder, model.dataset.queries)

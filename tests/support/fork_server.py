@@ -36,6 +36,7 @@ PRELOADED = (
     "httpx",
     "support.standins.rag_engine",
     "support.standins.rag_corpora",
+    "support.standins.evaluation",
     "support.standins.vertex_search",
     "support.standins.http",
     "support.standins.gemini",

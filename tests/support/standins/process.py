@@ -23,6 +23,7 @@ from support.standins.reception import Settings, Stats
 SERVER_MODULES = {
     "rag_engine": "support.standins.rag_engine",
     "rag_corpora": "support.standins.rag_corpora",
+    "evaluation": "support.standins.evaluation",
     "vertex_search": "support.standins.vertex_search",
     "search_documents": "support.standins.search_documents",
     "http": "support.standins.http",

@@ -133,6 +133,7 @@ class ModelParameters(Parameters):
         embeds_only: True if the model embeds texts and writes none.
         default_quota: the budget where `quotas:` says nothing.
         offline: for models that need no service: what they are, said wherever their numbers show.
+        only_scores: whether it is a judge that gives criteria scores, and writes no text.
     """
 
     model: str = ""
@@ -143,6 +144,7 @@ class ModelParameters(Parameters):
     embeds_only: ClassVar[bool] = False
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
     offline: ClassVar[str | None] = None
+    only_scores: ClassVar[bool] = False
 
     @model_validator(mode="after")
     def _no_alias(self) -> "ModelParameters":
