@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from support.onnx_models import MINILM, TABLE, ids, real, write_model
 from rankbeam.pipelines.dataflow.uploads import refuse_local
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.models.onnx_session import OnnxSession
+from rankbeam.transforms.clients.retrievers import dense
 from rankbeam.transforms.records.errors import InputError
 
 DOCUMENTS = {"d1": "red apple", "d2": "blue sky", "d3": "green apple", "d4": "", "d5": "word word red word blue word"}
@@ -95,6 +98,32 @@ def test_rankings_are_those_of_plain_cosines_and_vectors_are_kept(tmp_path: Path
     assert second.status == 0, second.stderr
     assert results(tmp_path, "r2") == (config_id, rankings)
     assert vectors.stat().st_mtime_ns == before  # another place of the same model
+
+
+def test_a_stopped_run_continues_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_model(tmp_path / "small")
+    path = write_experiment(tmp_path, {"folder": "small", "max_tokens": 4})
+    monkeypatch.setattr(dense, "_UNITS_AT_ONCE", 2)
+    plainly, texts = OnnxSession.embed_all, list[str]()
+
+    def embed_all(session: OnnxSession, some: Sequence[str]) -> Any:
+        texts.extend(some)
+        if stopping and len(texts) > 3:
+            raise InputError("stopped")
+        return plainly(session, some)
+
+    stopping = True
+    monkeypatch.setattr(OnnxSession, "embed_all", embed_all)
+    assert "stopped" in rankbeam("evaluate", path, "--run-id", "r1").stderr
+    assert list((tmp_path / "out" / "indexes").rglob("part-*/vectors.npy"))
+    texts.clear()
+    stopping = False
+    run = rankbeam("evaluate", path, "--run-id", "r2")
+    assert run.status == 0, run.stderr
+    assert "small: 1 of 5 documents or chunks have more than 4 tokens" in run.stderr
+    check(results(tmp_path, "r2")[1], limit=4)
+    assert sorted(texts) == sorted([*QUERIES.values(), DOCUMENTS["d1"]])  # documents come by descending id
+    assert not list((tmp_path / "out" / "indexes").rglob("part-*/vectors.npy"))
 
 
 def test_texts_that_a_model_sees_in_part_are_counted_in_every_run(tmp_path: Path) -> None:

@@ -23,8 +23,22 @@ class Embeddings(Protocol):
         """The embeddings of texts as queries, where the model embeds these in another way."""
         ...
 
-    def vectors(self, texts: Iterable[str], warnings: list[str]) -> Iterator[npt.NDArray[np.float32] | None]:
-        """The vector of each text; None for one that has none. Warnings for users are added after the last one."""
+    @property
+    def is_kept(self) -> bool:
+        """True if the vectors are kept already, and need not be computed."""
+        ...
+
+    def vectors(self, texts: Iterable[str], cut: list[int]) -> Iterator[npt.NDArray[np.float32] | None]:
+        """The vector of each text; None for one that has none.
+
+        Args:
+            texts: the texts.
+            cut: gets, after the last text, the number of texts that the model sees in part only.
+        """
+        ...
+
+    def cut_warning(self, cut: int, total: int) -> str:
+        """The warning that the model sees some of all texts in part only."""
         ...
 
 

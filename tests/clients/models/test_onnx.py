@@ -38,10 +38,11 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def vectors(model: Onnx, texts: list[str], role: Role = Role.DOCUMENT) -> tuple[list[Any], list[str]]:
-    warnings: list[str] = []
+    cut: list[int] = []
     embed = Embed("m", "onnx", model)
     own = ComputedEmbeddings(embed) if role is Role.DOCUMENT else ComputedEmbeddings(embed).of_queries()
-    return list(own.vectors(texts, warnings)), warnings
+    computed = list(own.vectors(texts, cut))
+    return computed, [own.cut_warning(number, len(texts)) for number in cut if number]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "last", None])

@@ -93,7 +93,16 @@ class KeptEmbeddings:
         """The embeddings of texts that are asked."""
         return replace(self, model=self.model.as_role(self.role))
 
-    def vectors(self, texts: Iterable[str], warnings: list[str]) -> Iterator[Vector | None]:  # noqa: ARG002  none
+    @property
+    def is_kept(self) -> bool:
+        """True."""
+        return True
+
+    def cut_warning(self, cut: int, total: int) -> str:
+        """Services do not say which texts they cut."""
+        raise NotImplementedError
+
+    def vectors(self, texts: Iterable[str], cut: list[int]) -> Iterator[Vector | None]:  # noqa: ARG002  not known
         """The vector of each text; None for one without an answer."""
         from rankbeam.transforms.clients.ledger import Ledger  # few experiments embed texts
 
@@ -129,29 +138,33 @@ class ComputedEmbeddings:
         """The embeddings of texts that are asked."""
         return replace(self, model=self.model.as_role(self.role))
 
-    def vectors(self, texts: Iterable[str], warnings: list[str]) -> Iterator[Vector | None]:
+    @property
+    def is_kept(self) -> bool:
+        """False."""
+        return False
+
+    def vectors(self, texts: Iterable[str], cut: list[int]) -> Iterator[Vector | None]:
         """The vector of each text; None for a blank one."""
         from rankbeam.transforms.clients.calls.tally import count  # imports Beam
 
-        session, cut, total = self._onnx.session, 0, 0
+        session, number = self._onnx.session, 0
         for some in batched(texts, _COMPUTED_AT_ONCE):
             full = [self._onnx.embedding(text, self.model.role).values["text"] for text in some if text.strip()]
             embedded = iter(session.embed_all(full))
             count(Counter.TEXTS_EMBEDDED, len(full))
             for text in some:
                 one = next(embedded) if text.strip() else None
-                cut += one is not None and one.is_cut
+                number += one is not None and one.is_cut
                 yield None if one is None else one.vector
-            total += len(some)
-        if cut:
-            warnings.append(self._warning(cut, total))
+        cut.append(number)
 
     @property
     def _onnx(self) -> Onnx:
         assert isinstance(self.model.parameters, Onnx)  # noqa: S101  others are called
         return self.model.parameters
 
-    def _warning(self, cut: int, total: int) -> str:
+    def cut_warning(self, cut: int, total: int) -> str:
+        """The warning, with the way out."""
         limit = self._onnx.limit
         what = "queries" if self.model.role is Role.QUERY else f"{cut:,} of {total:,} documents or chunks"
         advice = "raise max_tokens if the model takes more, or search chunks"

@@ -23,7 +23,7 @@ from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Query, Ranking
 
 File = Annotated[str, Field(min_length=1)]
-_VECTORS, _WARNINGS = "vectors", "warnings.json"
+_VECTORS, _PART, _CUT, _WARNINGS = "vectors", "part", "cut.npy", "warnings.json"
 _UNITS_AT_ONCE = 4096
 
 
@@ -125,7 +125,10 @@ class DenseIndex:
     def _vectors(self, queries: Sequence[Query]) -> Iterable[SingleArray | None]:
         if self.embeddings is None or self.parameters.query_vectors is not None:
             return [self.queries.get(query.query_id) for query in queries]
-        return self.embeddings.of_queries().vectors([query.text for query in queries], self.warnings)
+        model, cut = self.embeddings.of_queries(), list[int]()
+        vectors = list(model.vectors([query.text for query in queries], cut))
+        self.warnings.extend(model.cut_warning(number, len(queries)) for number in cut if number)
+        return vectors
 
     def close(self) -> None:
         """Do nothing: the next bundle of this process uses the vectors again."""
@@ -140,11 +143,15 @@ def _opened(parameters: Dense, documents: Documents) -> DenseIndex:
     def make(folder: Path) -> None:
         if parameters.vectors is not None:
             write_of_file(folder, pa.array(_ids(units), pa.string()), parameters.vectors)
+        elif known is not None and known.is_kept:
+            write_all(folder, len(units), known.vectors(_texts(units, parameters.fields, np.arange(len(units))), []))
         elif known is not None:
-            warnings: list[str] = []
-            texts = _texts(units, parameters.fields, np.arange(len(units)))
-            write_all(folder, len(units), known.vectors(texts, warnings))
+            cut: list[int] = []
+            write_all(folder, len(units), _in_parts(units, parameters.fields, known, key, cut))
+            warnings = [known.cut_warning(sum(cut), len(units))] if any(cut) else []
             (folder / _WARNINGS).write_text(json.dumps(warnings), encoding="utf-8")
+            for first in range(0, len(units), _UNITS_AT_ONCE):
+                indexes.drop(_PART, [key, first])
 
     def is_current(folder: Path) -> bool:
         """Return whether no vector has come that was missing before."""
@@ -153,8 +160,8 @@ def _opened(parameters: Dense, documents: Documents) -> DenseIndex:
             return True
         return all(vector is None for vector in known.vectors(_texts(units, parameters.fields, missing), []))
 
-    indexes = units.collection.indexes
-    folder = indexes.get(_VECTORS, _parameters(parameters, documents), make, is_current)
+    indexes, key = units.collection.indexes, _parameters(parameters, documents)
+    folder = indexes.get(_VECTORS, key, make, is_current)
     matrix, noted = Matrix.of(folder), folder / _WARNINGS
     what, missing = "documents" if documents.chunking is None else "chunks", len(matrix.missing)
     warnings = [*units.collection.lacking(documents.judgements)]
@@ -164,6 +171,25 @@ def _opened(parameters: Dense, documents: Documents) -> DenseIndex:
     queries = _table(parameters.query_vectors) if parameters.query_vectors is not None else {}
     _refuse_other_width(parameters, matrix.vectors, queries)
     return DenseIndex(parameters, units, matrix.vectors, documents.embeddings, queries, warnings)
+
+
+def _in_parts(
+    units: Units, fields: Sequence[str], model: Embeddings, key: list[object], cut: list[int]
+) -> Iterator[SingleArray | None]:
+    """The vectors of units; parts are kept until all are computed, so that a stopped run continues where it was."""
+    for first in range(0, len(units), _UNITS_AT_ONCE):
+        rows = np.arange(first, min(first + _UNITS_AT_ONCE, len(units)))
+
+        def make(folder: Path, rows: IntArray = rows) -> None:
+            own: list[int] = []
+            write_all(folder, len(rows), model.vectors(_texts(units, fields, rows), own))
+            np.save(folder / _CUT, own)
+
+        folder = units.collection.indexes.get(_PART, [key, first], make)
+        matrix = Matrix.of(folder)
+        missing = frozenset(matrix.missing.tolist())
+        yield from (None if row in missing else vector for row, vector in enumerate(matrix.vectors))
+        cut += np.load(folder / _CUT).tolist()
 
 
 def _units(documents: Documents) -> Units:

@@ -72,6 +72,13 @@ class IndexFolder:
         with self._alone_with(name, parameters) as folder:
             return folder if self._is_there(folder) else None
 
+    def drop(self, name: str, parameters: object) -> None:
+        """Delete a folder of files, here and in its place."""
+        with self._alone_with(name, parameters) as folder:
+            shutil.rmtree(folder, ignore_errors=True)
+            if self.place is not None:
+                files.delete(files.join(self.place, folder.name))
+
     @contextmanager
     def _alone_with(self, name: str, parameters: object) -> Iterator[Path]:
         folder = self.folder / f"{name}-{digest(json.dumps([FORMAT, parameters], sort_keys=True))}"
