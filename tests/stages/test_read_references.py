@@ -48,12 +48,13 @@ def read(folder: Path, references: References | None, *, qrels: bool = True) -> 
 def test_references_are_joined_to_their_queries(folder: Path) -> None:
     rows, summary = read(folder, References(path=str(folder / "answers.jsonl")))
     assert {query: row["reference"] for query, row in rows.items()} == {
-        "q1": {"answer": "one", "answerable": None, "nuggets": None},
-        "q2": {"answer": None, "answerable": False, "nuggets": None},
+        "q1": {"answer": "one", "answerable": None, "nuggets": None, "expected_steps": None},
+        "q2": {"answer": None, "answerable": False, "nuggets": None, "expected_steps": None},
         "3": {
             "answer": "three",
             "answerable": True,
             "nuggets": [{"text": "n", "vital": False}, {"text": "m", "vital": True}],
+            "expected_steps": None,
         },
         "q4": None,
     }

@@ -71,7 +71,7 @@ def test_an_agent_gets_a_message_and_answers_with_its_last_one() -> None:
     agent = Chain(
         {"type": "object", "properties": {"messages": {}}}, {"messages": [{"role": "user", "content": Q}]}, state
     )
-    assert answer(agent) == {"answer": A, "contexts": None}
+    assert answer(agent) == {"answer": A, "contexts": None, "steps": []}
 
 
 class Pipeline:
