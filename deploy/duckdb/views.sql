@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
--- sha256 04c328feb4bf0d9158bfe6f544d23708da438cd28ad85d18f031ac9507a16c2b
+-- sha256 4721bb8ddd6d65901bd38fa90e9fed503111fb90a8296b14c78de7c1b56dc3e0
 
 CREATE VIEW run_history AS
 SELECT
@@ -182,6 +182,7 @@ SELECT
   d.ties,
   d.losses,
   d.clusters,
+  d.stage,
   c.position,
   c.config_id,
   b.config_id AS baseline_id
@@ -622,6 +623,32 @@ SELECT
 FROM differences
 WHERE
   is_latest;
+
+CREATE VIEW stages AS
+SELECT
+  d.run_id,
+  d.experiment,
+  d.started_at,
+  d.is_latest,
+  d.stage,
+  d.slice,
+  d.metric,
+  d.configuration,
+  d.baseline AS without_stage,
+  d.difference AS gain,
+  d.ci_low,
+  d.ci_high,
+  d.p_value,
+  d.p_adjusted,
+  d.queries,
+  d.wins,
+  d.ties,
+  d.losses,
+  d.config_id,
+  d.baseline_id
+FROM differences AS d
+WHERE
+  NOT d.stage IS NULL;
 
 CREATE VIEW latest_leaderboard AS
 SELECT

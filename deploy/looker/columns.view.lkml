@@ -715,6 +715,11 @@ view: differences_columns {
     sql: ${TABLE}.clusters ;;
   }
 
+  dimension: stage {
+    type: string
+    sql: ${TABLE}.stage ;;
+  }
+
   dimension: position {
     type: number
     hidden: yes

@@ -62,7 +62,7 @@ def _results(estimates: RunEstimates, of_judge: Mapping[str, pa.Table], evaluati
         "runs": pa.Table.from_pylist([row]),
         "configurations": configurations(evaluation),
         "configuration_metrics": metrics_table(estimates, evaluation),
-        "comparisons": comparisons_table(estimates),
+        "comparisons": comparisons_table(estimates, evaluation),
         **of_judge,
     }
     return Results("", run.run_id, InMemory(known))

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.transforms.records.metrics.evaluation import Configuration
+from rankbeam.transforms.records.reply import NO_TOKENS
+from rankbeam.transforms.records.reranking import STAGE as RERANK
+from rankbeam.transforms.records.stages import lacking
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,34 @@ def configuration_plans(experiment: Experiment) -> tuple[ConfigurationPlan, ...]
         ConfigurationPlan(configuration.name, _where_from(configuration, experiment, names))
         for configuration in configurations
     )
+
+
+def proposals(experiment: Experiment, queries: int) -> tuple[str, ...]:
+    """Missing configurations that would show what a stage adds, each with its further calls; none is added."""
+    configurations = experiment.evaluation.configurations
+    known = {configuration.parameters for configuration in configurations}
+    return tuple(
+        f"{configuration.name}: no configuration lacks its {stage}: alone; to see what it adds, evaluate "
+        f"`{stage}: null` as well ({_further_calls(configuration, stage, experiment, queries)})"
+        for configuration in configurations
+        for stage, without in lacking(configuration.parameters)
+        if without not in known
+    )
+
+
+def _further_calls(configuration: Configuration, stage: str, experiment: Experiment, queries: int) -> str:
+    """Calls for rankings without a stage: those of the retriever, unless they are made anyway."""
+    evaluation = experiment.evaluation
+    others = f", and those of {configuration.name} for answers" if configuration.generation is not None else ""
+    origins = evaluation.origins(configuration.source)
+    is_asked = any(source not in experiment.rewritten for source in origins & experiment.remote.keys())
+    pools = {evaluation.sources[source].pool for source in origins & experiment.remote.keys()}
+    if stage == RERANK or is_asked or not pools:
+        return f"no further calls for its rankings{others}"
+    (pool,) = pools
+    cost = experiment.pools[pool or ""].cost(queries, NO_TOKENS)
+    price = "" if cost is None else f", cost {cost:,.2f}"
+    return f"{queries:,} calls of {pool}{price}{others}"
 
 
 def _where_from(configuration: Configuration, experiment: Experiment, names: dict[str, str]) -> str:

@@ -20,7 +20,7 @@ from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.plan.corpora import CorpusPlan, corpora_plan
 from rankbeam.pipelines.plan.counting import CallCounts
 from rankbeam.pipelines.plan.models import ModelPlan, Range, lines_of, model_plans, shown
-from rankbeam.pipelines.plan.origins import ConfigurationPlan, configuration_plans
+from rankbeam.pipelines.plan.origins import ConfigurationPlan, configuration_plans, proposals
 from rankbeam.pipelines.plan.stages import (
     count_models,
     count_reranking,
@@ -85,6 +85,7 @@ class Plan:
     race: str = ""
     queries: int | None = None  # None where nothing is called
     least_share: float = 1.0
+    proposals: tuple[str, ...] = ()
 
     @property
     def cost(self) -> Range | None:
@@ -116,6 +117,7 @@ class Plan:
             lines.append(f"max_cost: {self.max_cost:,.2f}")
         lines += [self.race] if self.race else []
         lines += [corpus.line() for corpus in self.corpora]
+        lines += self.proposals
         sources = Table(
             ["configuration", "rankings"],
             [(configuration.name, configuration.source) for configuration in self.configurations],
@@ -155,6 +157,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         _race(experiment, queries),
         queries,
         _least_share(experiment, queries, is_begun=known > 0),
+        proposals(experiment, queries),
     )
 
 

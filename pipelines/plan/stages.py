@@ -21,7 +21,7 @@ from rankbeam.pipelines.run.buckets import buckets_of, of_documents
 from rankbeam.pipelines.run.calling import answers_of_applications, embed_stage, retrieve_stage, tasks_to_embed
 from rankbeam.pipelines.run.reranking import items_of as rerank_items
 from rankbeam.pipelines.run.reranking import rerank_stage, rerank_works, tasks_to_rerank
-from rankbeam.pipelines.run.rewriting import rewrite_stage, tasks_to_rewrite
+from rankbeam.pipelines.run.rewriting import rewrite_stage, rewrite_works, tasks_to_rewrite
 from rankbeam.transforms.call import DistinctTasks
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import groups_in
@@ -45,6 +45,7 @@ from rankbeam.transforms.retrieve.answers import is_application
 from rankbeam.transforms.retrieve.remote import CollectRankings
 from rankbeam.transforms.retrieve.rerank import CollectReranked, as_configurations
 from rankbeam.transforms.retrieve.rewrite import TEXTS, AskRewritten
+from rankbeam.transforms.retrieve.rewrite import failures_of as rewrites_failed
 
 _FAILED = "failed"
 _CONTEXTS = 10  # number imagined without a limit
@@ -62,21 +63,21 @@ def count_rewriting(experiment: Experiment, dataset: Dataset, branches: Branches
     Returns:
         The queries of each source, with imagined texts where none are known.
     """
-    stage = rewrite_stage(experiment)
+    stage, ask = rewrite_stage(experiment), AskRewritten(experiment.evaluation, rewrite_works(experiment))
     tasks = distinct_batches(tasks_to_rewrite(dataset, experiment), stage)
     _count_calls(tasks, stage, experiment, file)
     recall = beam.ParDo(RecallFn(stage, experiment.ledger)).with_output_types(CallAnswer, failed=FailedTask)
     recalled = tasks | "RecallRewrites" >> recall.with_outputs(_FAILED, main="answers")
     parts = {JUDGED: dataset.judged, TEXTS: recalled.answers, _FAILED: recalled[_FAILED]}
-    branches.rewritten = (parts | "AskKnown" >> AskRewritten(experiment.evaluation)).queries
-    branches.failures.append(recalled[_FAILED] | "NotRewritten" >> beam.FlatMap(remote.failures_of))
+    branches.rewritten = (parts | "AskKnown" >> ask).queries
+    branches.failures.append(recalled[_FAILED] | "NotRewritten" >> beam.FlatMap(rewrites_failed, ask.works))
     imagined = recalled[_FAILED] | "ImagineTexts" >> beam.Map(_imagined_texts, MOST_TEXTS)
     parts = {
         JUDGED: dataset.judged,
         TEXTS: (recalled.answers, imagined) | "EveryRewrite" >> beam.Flatten(),
         _FAILED: dataset.judged | "NoFailure" >> beam.FlatMap(lambda _: ()),
     }
-    return (parts | "AskImagined" >> AskRewritten(experiment.evaluation)).queries
+    return (parts | "AskImagined" >> ask).queries
 
 
 def _imagined_texts(failed: FailedTask, number: int) -> CallAnswer:

@@ -19,6 +19,7 @@ from rankbeam.pipelines.report.encode import as_json
 from rankbeam.pipelines.report.judge import judge
 from rankbeam.pipelines.report.parameters import heat_maps, parameters
 from rankbeam.pipelines.report.precision_recall import precision_recall
+from rankbeam.pipelines.report.stages import stages
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.sweeps import sweeps
 from rankbeam.pipelines.report.trend import changes, judge_changes, trend
@@ -57,6 +58,7 @@ def render(results: Results, against: Against | None = None) -> str:
             "maps": heat_maps(study, metric, swept_parameters),
             "plots": [drawn for sweep in swept if (drawn := plots.plot(study, sweep, metric)) is not None],
             "slices": coverage.slice_tables(study, metric),
+            "stages": stages(study, metric),
         }
         for metric in study.metrics
     ]
@@ -77,6 +79,7 @@ def render(results: Results, against: Against | None = None) -> str:
             limits={"low": LOW, "high": HIGH, "noisy": NOISY},
             few_queries=FEW_QUERIES,
             few_lines=plots.FEW_LINES,
+            has_stages=any(panel["stages"] for panel in sections),
             has_trend=any(panel["trend"] or panel["changes"] for panel in sections),
             parameters=swept_parameters,
             has_maps=any(panel["maps"] for panel in sections),
@@ -145,6 +148,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {"value": words.value, "interval": lambda row: words.interval(row.ci_low, row.ci_high)}
     environment.filters |= {"count": words.count, "series": words.series, "seconds": seconds, "parts": in_parts}
+    environment.filters |= {"signed": words.signed}
     return environment
 
 

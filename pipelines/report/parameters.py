@@ -2,12 +2,13 @@
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.study import INSIDE, Study
+from rankbeam.transforms.records.stages import ADDED
 
 MOST_PARAMETERS, MOST_VALUES, MOST_MAPS = 8, 16, 12
 _LEVELS = 5
@@ -43,20 +44,30 @@ class HeatMap:
 def parameters(study: Study) -> list[Parameter]:
     """Return the parameters in which configurations differ, those with the fewest values first.
 
-    Parameters that merely follow the retriever's type, such as `k1` beside a service, say no more than the type.
+    Parameters that merely follow the type of a retriever or stage, such as `k1` beside a service, say no more than it.
     """
     names = dict.fromkeys(name for row in study.given for name in row)
     types = [row.get(_TYPE) for row in study.given]
     columns = {name: [row.get(name) for row in study.given] for name in names}
-    known = [
-        _parameter(study, name, column) for name, column in columns.items() if name == _TYPE or _varies(types, column)
-    ]
+    of_stages = {stage: column for stage in ADDED if any(column := [_stage(row, stage) for row in study.given])}
+    differing_columns = {
+        name: column
+        for name, column in columns.items()
+        if name == _TYPE or _varies([*map(str, of_stages.get(name.partition(".")[0], types))], column)
+    }
+    known = [_parameter(study, name, column) for name, column in (of_stages | differing_columns).items()]
     differing = [parameter for parameter in known if 1 < len(parameter.values) <= MOST_VALUES]
     return sorted(differing, key=lambda parameter: len(parameter.values))[:MOST_PARAMETERS]
 
 
+def _stage(parameters: Mapping[str, Any], stage: str) -> str | None:
+    """The name of a configuration's stage; None if it has none."""
+    names = (f"{stage}.{name}" for name in ("kind", "type", "service.type"))
+    return next((str(parameters[name]) for name in names if parameters.get(name)), None)
+
+
 def _varies(types: Sequence[Any], values: Sequence[Any]) -> bool:
-    """Return whether configurations of one type of retriever have several values."""
+    """Return whether configurations of one type have several values."""
     distinct = {(json.dumps(kind), json.dumps(value)) for kind, value in zip(types, values, strict=True)}
     return len(distinct) > len({kind for kind, _ in distinct})
 

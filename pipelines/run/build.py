@@ -159,7 +159,7 @@ def _rows(
     yield "query_metrics", scored | "QueryRows" >> beam.FlatMap(row.query_metrics, evaluation)
     yield "configuration_metrics", estimates | "MetricRows" >> beam.Map(metrics_table, evaluation)
     if len(evaluation.configurations) > 1:
-        yield "comparisons", estimates | "ComparisonRows" >> beam.Map(comparisons_table)
+        yield "comparisons", estimates | "ComparisonRows" >> beam.Map(comparisons_table, evaluation)
     if any(source.keep_rankings for source in evaluation.sources):
         yield "rankings", scored | "RankingRows" >> beam.FlatMap(row.rankings, evaluation)
 

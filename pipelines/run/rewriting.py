@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.storage.batches import JUDGED
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.rewriting import STAGE
 from rankbeam.transforms.records.run import Run
-from rankbeam.transforms.retrieve import remote, rewrite
+from rankbeam.transforms.retrieve import rewrite
 
 
 class RewrittenQueries(NamedTuple):
@@ -29,12 +29,12 @@ class RewrittenQueries(NamedTuple):
 
 def rewrite_all(experiment: Experiment, execution: Run, dataset: Dataset) -> RewrittenQueries:
     """Rewrite queries by calls."""
-    ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
+    ledger, works = Ledger(experiment.ledger, owner_of(experiment, execution)), rewrite_works(experiment)
     call = CallServices(rewrite_stage(experiment), ledger, dataset.summary)
     called: Called = tasks_to_rewrite(dataset, experiment) | "CallRewriters" >> call
     parts = {JUDGED: dataset.judged, rewrite.TEXTS: called.answers, rewrite.FAILED: called.failed}
-    rewritten: rewrite.Rewritten = parts | "AskRewritten" >> rewrite.AskRewritten(experiment.evaluation)
-    failures = called.failed | "FailedRewrites" >> beam.FlatMap(remote.failures_of)
+    rewritten: rewrite.Rewritten = parts | "AskRewritten" >> rewrite.AskRewritten(experiment.evaluation, works)
+    failures = called.failed | "FailedRewrites" >> beam.FlatMap(rewrite.failures_of, works)
     return RewrittenQueries(rewritten.queries, failures, [rewritten.warnings, called.warnings], called.usage)
 
 

@@ -24,6 +24,7 @@ from rankbeam.pipelines.show.parts import (
     slices_by_attribute,
 )
 from rankbeam.pipelines.show.screen import WHOLE, Screen
+from rankbeam.pipelines.show.stages import stage_table
 from rankbeam.pipelines.show.tabular import Table, printable
 from rankbeam.pipelines.show.usage import SHARED, usage_table
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
@@ -45,6 +46,8 @@ def as_text(results: Results, screen: Screen = WHOLE) -> str:
     if (used := usage_table(results)) is not None:
         parts.append(screen.table(used))
         parts += [screen.prose(SHARED)] if any(cell.endswith("*") for row in used.rows for cell in row) else []
+    if (of_stages := stage_table(results)) is not None:
+        parts.append(screen.table(of_stages))
     for part in slices_by_attribute(results):
         sliced = part.too_many
         parts.append(screen.prose(sliced) if sliced else screen.table(_by_slice(results, part, rows)))

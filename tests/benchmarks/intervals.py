@@ -71,7 +71,7 @@ def measure(
         combining += time.perf_counter() - began
     began = time.perf_counter()
     estimates = RunEstimates.of(aggregate, evaluation)
-    rows = metrics_table(estimates, evaluation).num_rows + comparisons_table(estimates).num_rows
+    rows = metrics_table(estimates, evaluation).num_rows + comparisons_table(estimates, evaluation).num_rows
     concluding = time.perf_counter() - began
     pipe.send((combining, concluding, rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6))
 

@@ -19,6 +19,10 @@ MEANS = (
     "undefined", "missing", "lowest", "highest", "tie_lowest", "tie_highest",
 )  # fmt: skip
 
+STAGE_COLUMNS = (
+    "stage", "slice", "metric", "configuration", "ci_low", "ci_high", "p_value", "p_adjusted", "queries", "wins",
+    "ties", "losses", "config_id", "baseline_id",
+)  # fmt: skip
 PREVIOUS = ("previous_run_id", "previous_started_at", "previous_config_id")
 
 
@@ -175,6 +179,12 @@ class Expected(ExpectedAnswers):
                 "configuration": ours["name"], "baseline": theirs["name"], "position": ours["position"],
                 "dialect": ours["dialect"], "baseline_id": theirs["config_id"],
             }  # fmt: skip
+
+    def stages(self) -> Iterator[Row]:
+        for row in self.differences():
+            if row["stage"] is not None:
+                own = {name: row[name] for name in (*self.run(row["run_id"]), *STAGE_COLUMNS)}
+                yield own | {"without_stage": row["baseline"], "gain": row["difference"]}
 
     def per_query(self) -> Iterator[Row]:
         for row in self.shown("query_metrics"):

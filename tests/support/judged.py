@@ -65,7 +65,7 @@ class JudgedRun:
         known = {name: tables.own_columns(schema).empty_table() for name, schema in tables.TABLES.items()} | {
             "configurations": configurations(self.evaluation),
             "configuration_metrics": metrics_table(estimates, self.evaluation),
-            "comparisons": comparisons_table(estimates),
+            "comparisons": comparisons_table(estimates, self.evaluation),
             "query_metrics": pa.concat_tables(values),
             "runs": pa.Table.from_pylist(
                 [

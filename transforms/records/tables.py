@@ -188,6 +188,7 @@ COMPARISONS = pa.schema(
         required("losses", pa.int64()),
         pa.field("p_method", pa.string()),
         pa.field("clusters", pa.float64()),
+        pa.field("stage", pa.string()),
     ]
 )
 """One row a configuration, baseline, slice and metric, over the `queries` that both have; `unpaired` ones only one has.
@@ -199,7 +200,8 @@ them) or "tilted" (importance sampling, for small ones); older releases name non
 slices another. Configurations with equal values are one member of a family, and one with the values of the baseline is
 not tested: its p-values are null. `t_p_value` is of the paired t test, `effect_size` the difference over the standard
 deviation of the differences (Cohen's d_z), `detectable` the smallest difference that a t test at 5% would find with a
-power of 80%. `clusters` is as in `configuration_metrics`.
+power of 80%. `clusters` is as in `configuration_metrics`. `stage` is "rewrite" or "rerank" where the configuration has
+this stage, the baseline lacks it and all else is equal, "retriever" where only the type of retriever differs, or null.
 """
 
 FAILURES = pa.schema(

@@ -5,7 +5,7 @@ queries ─► calls by content ─► texts ─► queries with these texts, fo
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from rankbeam.transforms.records.conversations import history_of
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rewriting import STAGE, RewriteKind, RewrittenQuery
+from rankbeam.transforms.retrieve.local import BucketFailures
 
 TEXTS, FAILED = "texts", "failed"
 _EMPTY = "empty"
@@ -54,16 +55,27 @@ def tasks_of(element: Bucketed, works: Works, evaluation: Evaluation) -> Iterato
     bucket, judged = element
     order = order_of(judged["query_id"])
     for name, (work, sources) in works.items():
+        counted = _counted(sources, evaluation)
         lasts = [evaluation.last_of(source) for source in sources]
         last = None if None in lasts else max(limit for limit in lasts if limit is not None)
         here = judged if last is None else judged.filter(pa.array(order <= np.uint64(last)))
         tasks = [
-            Task(work.call(item).key or "", name, item, (Subject(STAGE, query_id, bucket, sources),))
+            Task(work.call(item).key or "", name, item, (Subject(STAGE, query_id, bucket, counted),))
             for query_id, item in zip(here["query_id"].to_pylist(), _originals(here, work), strict=True)
             if is_rewritten(work, item)
         ]
         for batch in batches_of(tasks):
             yield name, batch
+
+
+def _counted(sources: Sequence[int], evaluation: Evaluation) -> tuple[int, ...]:
+    """The sources for which a call is counted: one for each configuration that needs any of them."""
+    counted, known = list[int](), set[int]()
+    for source in sources:
+        if not known.issuperset(users := evaluation.users(source)):
+            counted.append(source)
+            known.update(users)
+    return tuple(counted)
 
 
 def is_rewritten(work: Rewrite, item: Original) -> bool:
@@ -78,10 +90,10 @@ def _originals(queries: pa.RecordBatch, work: Rewrite) -> Iterator[Original]:
         yield text or "", {name: known[name] for name in sorted(work.attributes) if name in known}
 
 
-def texts_by_bucket(answer: CallAnswer) -> Iterator[tuple[int, tuple[str, tuple[int, ...], tuple[str, ...]]]]:
-    """The texts of a call, for every query that needs them."""
+def texts_by_bucket(answer: CallAnswer, works: Works) -> Iterator[tuple[int, tuple[str, tuple[int, ...], Any]]]:
+    """The texts of a call, for every query and all sources that need them."""
     for subject in answer.subjects:
-        yield subject.bucket, (subject.query_id, subject.positions, answer.value)
+        yield subject.bucket, (subject.query_id, works[answer.work][1], answer.value)
 
 
 class AskFn(beam.DoFn):
@@ -145,14 +157,15 @@ class AskRewritten(beam.PTransform):
     """Make the queries of each source that is asked rewritten ones."""
 
     evaluation: Evaluation
+    works: Works
 
     def expand(self, parts: dict[str, beam.PCollection]) -> Any:  # an Rewritten; Beam warns of named results
         """Add the steps; the parts are "judged", "texts" of `CallAnswer`, and "failed" of `FailedTask`."""
         outputs = (
             {
                 JUDGED: parts[JUDGED],
-                TEXTS: parts[TEXTS] | "TextsByBucket" >> beam.FlatMap(texts_by_bucket),
-                FAILED: parts[FAILED] | "FailedByBucket" >> beam.FlatMap(failed_by_bucket),
+                TEXTS: parts[TEXTS] | "TextsByBucket" >> beam.FlatMap(texts_by_bucket, self.works),
+                FAILED: parts[FAILED] | "FailedByBucket" >> beam.FlatMap(failed_by_bucket, self.works),
             }
             | "GroupTexts" >> beam.CoGroupByKey()
             | "Ask"
@@ -164,10 +177,16 @@ class AskRewritten(beam.PTransform):
         return Rewritten(outputs.queries, summed | "SayEmpty" >> beam.Map(warning_of, self.evaluation))
 
 
-def failed_by_bucket(failed: FailedTask) -> Iterator[tuple[int, tuple[str, int]]]:
+def failed_by_bucket(failed: FailedTask, works: Works) -> Iterator[tuple[int, tuple[str, int]]]:
     """The query of a call that failed, for every source that needs its texts."""
-    for source in failed.subject.positions:
-        yield failed.subject.bucket, (failed.subject.query_id, source)
+    for bucket, (source, failure) in failures_of(failed, works):
+        yield bucket, (failure.query_id, source)
+
+
+def failures_of(failed: FailedTask, works: Works) -> Iterator[BucketFailures]:
+    """The failure of a call, for every source that needs its texts."""
+    for source in works[failed.work][1]:
+        yield failed.subject.bucket, (source, failed.failure)
 
 
 def warning_of(empty: tuple[int, int], evaluation: Evaluation) -> str:

@@ -17,7 +17,7 @@ from rankbeam.transforms.write.rows import configurations
 
 RUN = judged_run(3, queries=30, replicates=20)
 MEANS = metrics_table(RUN.estimates(), RUN.evaluation).to_pylist()
-COMPARISONS = comparisons_table(RUN.estimates()).to_pylist()
+COMPARISONS = comparisons_table(RUN.estimates(), RUN.evaluation).to_pylist()
 Row = dict[str, Any]
 
 

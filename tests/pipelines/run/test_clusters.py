@@ -129,8 +129,8 @@ def test_without_clusters_no_number_changes(seed: int) -> None:
     run = judged_run(seed, queries=90)
     estimates = run.estimates()
     actual = []
-    for table in (metrics_table(estimates, run.evaluation), comparisons_table(estimates)):
-        added = {"clusters", "unjudged_lowest", "unjudged_highest", "judge_power", "effective_labels"}
+    for table in (metrics_table(estimates, run.evaluation), comparisons_table(estimates, run.evaluation)):
+        added = {"clusters", "stage", "unjudged_lowest", "unjudged_highest", "judge_power", "effective_labels"}
         new = [name for name in table.column_names if name in added]
         assert all(table[name].null_count == table.num_rows for name in new)
         rows = table.drop_columns(new).to_pylist()

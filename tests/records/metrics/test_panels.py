@@ -122,7 +122,7 @@ def test_a_judge_that_is_down_moves_no_metric_of_rankings() -> None:
         for partition in run.partitions
     ]
     alone = JudgedRun(replace(run.evaluation, metrics=run.evaluation.retrieval), partitions, {})
-    for table in (metrics_table, lambda estimates, _: comparisons_table(estimates)):
+    for table in (metrics_table, comparisons_table):
         together, apart = (table(some.estimates(), some.evaluation).to_pylist() for some in (run, alone))
         assert [row for row in together if row["metric"] not in JUDGED] == apart
 

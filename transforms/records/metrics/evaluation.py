@@ -18,6 +18,7 @@ from rankbeam.transforms.records.race import Race
 from rankbeam.transforms.records.reranking import RerankPlan
 from rankbeam.transforms.records.rewriting import RewrittenQuery
 from rankbeam.transforms.records.slices import attributes_of
+from rankbeam.transforms.records.stages import added_pairs
 
 _MOST_NAMED = 4
 
@@ -143,12 +144,16 @@ class Evaluation:
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Positions of the configurations that are compared, each with the one that is its baseline."""
+        """Positions of the configurations that are compared, each with the one that is its baseline.
+
+        A configuration with a stage is always compared with the one that lacks this stage alone.
+        """
         others = [i for i in range(len(self.configurations)) if i != self.baseline]
         pairs = [(i, self.baseline) for i in others]
         if self.statistics.all_pairs:
             pairs += [(others[b], others[a]) for b in range(len(others)) for a in range(b)]
-        return tuple(pairs)
+        of_stages = added_pairs(tuple(configuration.parameters for configuration in self.configurations))
+        return tuple(dict.fromkeys([*pairs, *of_stages])) if of_stages else tuple(pairs)
 
     @property
     def attributes(self) -> tuple[str, ...]:

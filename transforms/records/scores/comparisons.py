@@ -15,6 +15,7 @@ from rankbeam.transforms.records.scores.estimates import Firsts, RunEstimates
 from rankbeam.transforms.records.scores.means import or_null
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
+from rankbeam.transforms.records.stages import stage_between
 
 
 def metrics_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Table:
@@ -34,9 +35,14 @@ def comparisons_of(estimates: RunEstimates) -> list[Comparison]:
     return _corrected(rows, {name: _firsts(means) for name, means in estimates.means.items()})
 
 
-def comparisons_table(estimates: RunEstimates) -> pa.Table:
-    """Rows of `tables.COMPARISONS`, without the common columns, as `comparisons_of` gives them."""
-    return _table(comparisons_of(estimates), tables.COMPARISONS)
+def comparisons_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Table:
+    """Rows of `tables.COMPARISONS`, without the common columns, as `comparisons_of` gives them, with their stages."""
+    parameters = {configuration.config_id: configuration.parameters for configuration in evaluation.configurations}
+    rows = comparisons_of(estimates)
+    pairs = {(row.config_id, row.baseline) for row in rows}
+    stages = {(one, other): stage_between(parameters[one], parameters[other]) for one, other in pairs}
+    staged = [replace(row, stage=stages[row.config_id, row.baseline]) for row in rows]
+    return _table(staged, tables.COMPARISONS)
 
 
 def _corrected(rows: Sequence[Comparison], firsts: Mapping[str, Firsts]) -> list[Comparison]:

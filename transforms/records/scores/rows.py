@@ -152,6 +152,7 @@ class Comparison(Difference):
     metric: str
     p_adjusted: float | None = None
     q_value: float | None = None
+    stage: str | None = None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Comparison":

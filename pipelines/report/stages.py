@@ -1,0 +1,119 @@
+"""The gains of stages in a report, and the trade of cost for quality."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from rankbeam.pipelines.report import plots, svg, words
+from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.results.stages import StageGain, cost_of, stage_gains
+from rankbeam.pipelines.results.usage import usage_of, usage_rows
+from rankbeam.transforms.kernels.statistics.pareto import pareto_front
+
+MOST_POINTS = 60
+Usage = list[dict[str, Any]]
+COST, LATENCY = "cost of 1,000 queries", "sum of the median latencies of its calls, in seconds"
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    """Cost and quality of every configuration."""
+
+    axis: str
+    picture: Markup
+    table: list[tuple[str, str, str, str, bool]]
+    left_out: int
+    ledger_hits: int
+
+
+@dataclass(frozen=True)
+class StageSection:
+    """The section of one metric."""
+
+    gains: list[StageGain]
+    trade_off: TradeOff | None
+
+    @property
+    def has_calls(self) -> bool:
+        """True if a stage makes calls."""
+        return any(gain.calls for gain in self.gains)
+
+    def interval(self, gain: StageGain) -> str:
+        """The interval of a gain, in words."""
+        return words.interval(gain.row.ci_low, gain.row.ci_high, sign=True)
+
+    def number(self, number: float | None) -> str:
+        """A further number of calls, or a further cost, in words."""
+        return "–" if number is None else f"{number:+,.4g}".replace("-", "−")
+
+    @property
+    def has_cost(self) -> bool:
+        """True if the cost of a stage is known."""
+        return any(gain.cost for gain in self.gains)
+
+
+def stages(study: Study, metric: str) -> StageSection | None:
+    """Gains of stages and the plot of cost and quality; None if there is neither."""
+    gains, trade_off = stage_gains(study.results, metric), _trade_off(study, metric)
+    return StageSection(gains, trade_off) if gains or trade_off is not None else None
+
+
+def _trade_off(study: Study, metric: str) -> TradeOff | None:
+    usage = usage_rows(study.results)
+    known = [place for place in study.order(metric) if study.mean(place, metric).mean is not None]
+    axis, prices = COST, {place: _cost(study, usage, place) for place in known}
+    if not any(prices.values()):
+        axis, prices = LATENCY, {place: _latency(study, usage, place) for place in known}
+    priced = [(place, price) for place, price in prices.items() if price is not None][:MOST_POINTS]
+    if len({price for _, price in priced}) < 2:
+        return None
+    hits = sum(row["ledger_hits"] for row in usage)
+    return _drawn(study, metric, axis, priced, len(known) - len(priced), hits)
+
+
+def _cost(study: Study, usage: Usage, place: int) -> float | None:
+    """Cost of 1,000 queries, of the cheapest of the configurations with equal values."""
+    costs = [cost_of(usage, study.ids[member]) for member in study.members[place]]
+    queries = study.mean(place, study.metrics[0]).queries
+    return min((cost * 1000 / max(1, queries) for cost in costs if cost is not None), default=None)
+
+
+def _latency(study: Study, usage: Usage, place: int) -> float | None:
+    of_members = (usage_of(usage, study.ids[member]) for member in study.members[place])
+    return min(sum(row["p50_s"] or 0.0 for row in rows) for rows in of_members)
+
+
+def _drawn(
+    study: Study, metric: str, axis: str, priced: list[tuple[int, float]], left_out: int, ledger_hits: int
+) -> TradeOff:
+    rows = [(place, price, study.mean(place, metric)) for place, price in priced]
+    points = [(price, row.mean or 0.0, *(row.interval or (row.mean, row.mean))) for _, price, row in rows]
+    front = pareto_front(np.array([x for x, *_ in points]), np.array([mean for _, mean, *_ in points])).tolist()
+    across, up = plots.inner_scales(
+        [x for x, *_ in points], [float(end or 0.0) for point in points for end in point[1:]]
+    )
+    parts = plots.axes(across, up, [x for x, *_ in points], axis)
+    best = sorted(point[:2] for point, is_best in zip(points, front, strict=True) if is_best)
+    path = " ".join(f"{across(x):.1f},{up(mean):.1f}" for x, mean in best)
+    parts.append(svg.element("polyline", {"points": path, "class": "front"}))
+    for number, ((place, *_), (x, mean, low, high), is_best) in enumerate(
+        zip(rows, points, front, strict=True), start=1
+    ):
+        hint = f"{study.titles[place]}: {words.plain_number(x)}, {words.value(mean)} ({words.interval(low, high)})"
+        bar = svg.line(across(x), up(float(low or mean)), across(x), up(float(high or mean)), "bar")
+        dot: dict[str, str | float] = {"cx": across(x), "cy": up(mean), "r": 4.5, "class": "mark"}
+        mark = svg.element("circle", dot, svg.element("title", {}, hint))
+        label = svg.text(across(x) + 7, up(mean) - 6, str(number), "tick", "start")
+        parts.append(svg.element("g", {"class": "series-0" if is_best else "series-1"}, bar, mark, label))
+    names = [study.titles[place] for place, _ in priced]
+    story = "; ".join(name for name, is_best in zip(names, front, strict=True) if is_best)
+    picture = svg.picture(
+        plots.WIDTH, plots.HEIGHT, "plot trade", f"{metric} by {axis}", f"Not beaten in both: {story}", *parts
+    )
+    table = [
+        (name, words.plain_number(x), words.value(mean), words.interval(low, high), is_best)
+        for name, (x, mean, low, high), is_best in zip(names, points, front, strict=True)
+    ]
+    return TradeOff(axis, picture, table, left_out, ledger_hits)

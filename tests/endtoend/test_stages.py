@@ -1,0 +1,107 @@
+"""Gains of stages: comparisons, terminal, view, report and plan."""
+
+import math
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import duckdb
+import pytest
+from support import stage_world
+from support.cli import rankbeam
+from support.runs import query_values
+from support.stage_world import evaluated, experiment
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.stages import stage_gains
+from rankbeam.pipelines.show.terminal import as_text
+
+SERVICES = {"demo": {"type": "lexical"}, "writer": {"type": "extractive"}}
+GRID: dict[str, Any] = {
+    "rewrite": {"off": None, "hyde": {"service": "writer", "kind": "hyde"}},
+    "rerank": {"off": None, "demo": {"service": "demo", "depth": 12}},
+}
+CONFIGURATIONS = [
+    {"name": "bm25", "retriever": {"type": "bm25"}, "top_k": 10},
+    {"name": "lsa", "retriever": {"type": "lsa", "dimension": 5}, "top_k": 10},
+]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A run with two retrievers and both stages."""
+    folder = tmp_path_factory.mktemp("stages")
+    quotas = {name: {"requests_per_minute": 600_000, "price_per_1000": 2.0} for name in SERVICES}
+    path = experiment(folder, services=SERVICES, configurations=CONFIGURATIONS, grid=GRID, quotas=quotas)
+    evaluated(path)
+    return stage_world.results(path)
+
+
+def test_every_pair_that_differs_by_one_stage_has_its_gain(run: Results) -> None:
+    values = query_values(run)
+    gains = stage_gains(run, "nDCG@5")
+    expected = {
+        (stage, f"{name}:rewrite={rewrite},rerank={rerank}", f"{name}:{without}")
+        for name in ("bm25", "lsa")
+        for rewrite, rerank, stage, without in (
+            ("hyde", "off", "rewrite", "rewrite=off,rerank=off"),
+            ("off", "demo", "rerank", "rewrite=off,rerank=off"),
+            ("hyde", "demo", "rewrite", "rewrite=off,rerank=demo"),
+            ("hyde", "demo", "rerank", "rewrite=hyde,rerank=off"),
+        )
+    } | {("retriever", "lsa:rewrite=off,rerank=off", "bm25:rewrite=off,rerank=off")}
+    assert {(gain.stage, gain.name, gain.without) for gain in gains} == expected
+    for gain in gains:
+        one, other = values[gain.name], values[gain.without]
+        differences = [one[query]["nDCG@5"] - other[query]["nDCG@5"] for query in one]
+        assert gain.row.difference is not None
+        assert math.isclose(gain.row.difference, fmean(differences), abs_tol=1e-12)
+        assert gain.pays in ("yes", "no, worse", "no, equal", "not shown")
+
+
+def test_calls_and_costs_are_those_of_the_stage(run: Results) -> None:
+    by_stage = {(gain.stage, gain.without): gain for gain in stage_gains(run, "nDCG@5")}
+    rewritten = by_stage["rewrite", "bm25:rewrite=off,rerank=off"]
+    assert (rewritten.calls, rewritten.cost) == (1.0, 2.0)
+    reranked = by_stage["rerank", "bm25:rewrite=off,rerank=off"]
+    assert 1.0 < reranked.calls <= 12.0
+    assert reranked.cost == pytest.approx(2.0 * reranked.calls)
+
+
+def test_the_view_has_the_same_gains(run: Results) -> None:
+    with duckdb.connect(str(Path(run.output) / "results.duckdb"), read_only=True) as connection:
+        rows = connection.execute(
+            "SELECT stage, configuration, without_stage, gain FROM stages WHERE slice = 'all' AND metric = 'nDCG@5'"
+        ).fetchall()
+    gains = stage_gains(run, "nDCG@5")
+    assert sorted(rows) == sorted((gain.stage, gain.name, gain.without, gain.row.difference) for gain in gains)
+
+
+def test_terminal_and_report_show_them(run: Results) -> None:
+    lines = as_text(run).splitlines()
+    (head,) = (line for line in lines if "gain in nDCG@5" in line)
+    assert "pays" in head
+    assert sum(line.startswith(("rewrite ", "rerank ", "retriever ")) for line in lines) == 9
+    page = (Path(run.output) / "report.html").read_text(encoding="utf-8")
+    assert "What each stage adds" in page
+    assert "nDCG@5 by cost of 1,000 queries" in page
+    assert page.count('class="plot trade"') == len(run.metrics)
+
+
+def test_a_run_without_stages_has_no_such_pairs(tmp_path: Path) -> None:
+    path = experiment(tmp_path, configurations=CONFIGURATIONS[:1], grid={"top_k": [5, 10]})
+    outcome = evaluated(path)
+    results = stage_world.results(path)
+    assert stage_gains(results, "nDCG@5") == []
+    assert "pays" not in outcome.stdout
+    assert "What each stage adds" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_plan_proposes_what_is_missing_and_adds_nothing(tmp_path: Path) -> None:
+    one = {**CONFIGURATIONS[0], "rerank": GRID["rerank"]["demo"]}
+    path = experiment(tmp_path, services=SERVICES, configurations=[one])
+    planned = " ".join(rankbeam("plan", path).stdout.split())
+    assert "bm25: no configuration lacks its rerank: alone" in planned
+    assert "no further calls for its rankings" in planned
+    both = experiment(tmp_path, services=SERVICES, configurations=CONFIGURATIONS[:1], grid={"rerank": GRID["rerank"]})
+    assert "no configuration lacks" not in rankbeam("plan", both).stdout
