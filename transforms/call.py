@@ -158,7 +158,8 @@ class CallFn(beam.DoFn):
         for (pools, lane), references in self._lanes:
             recall = Recall(self._stage.works, partial(_batches, references))
             fan_out.begin(Lane(pools, lane), Feed(recall.missed(), recall=recall))
-        limit = FailureLimit(self._stage.max_failure_rate, self._queries)
+        is_last = self._stage.batch is None or not self._stage.batch.parks
+        limit = FailureLimit(self._stage.max_failure_rate if is_last else 1.0, self._queries)
         reported_at = 0.0
         for outcome in fan_out.taken():
             if isinstance(outcome, CallAnswer):
@@ -166,7 +167,7 @@ class CallFn(beam.DoFn):
             elif isinstance(outcome, Recalled):
                 yield beam.pvalue.TaggedOutput(RECALLED, _in_window(outcome))
             elif outcome is not None:
-                count(Counter.FAILURES, 1)
+                count(Counter.FAILURES, int(is_last))  # other rounds repeat the task
                 if (warning := limit.add(outcome)) is not None:
                     _logger.warning("%s", warning)
                 yield beam.pvalue.TaggedOutput(FAILED, _in_window(outcome))

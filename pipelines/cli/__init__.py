@@ -1,6 +1,7 @@
 """The command line, one module for each kind of command. Commands import their slow dependencies themselves."""
 
 from rankbeam.pipelines.cli import (
+    batch,
     cancel,
     clicks,
     compare,
@@ -29,6 +30,7 @@ from rankbeam.pipelines.cli import (
 from rankbeam.pipelines.cli.group import main
 
 __all__ = [
+    "batch",
     "cancel",
     "clicks",
     "compare",

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 DOCUMENTATION = "https://github.com/rankbeam/rankbeam/blob/main/docs"
 
 GUIDES: Mapping[str, str] = {
+    "batch": "services",
     "cancel": "cloud",
     "clicks": "formats",
     "compare": "statistics",

@@ -14,6 +14,7 @@ from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.pipelines.gates.models import MONITOR
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import pinned
+from rankbeam.transforms.clients.ledger.batches import BatchRound
 from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import Embed, embeddings_of
 from rankbeam.transforms.clients.models.onnx import LIBRARIES, Onnx
@@ -32,6 +33,9 @@ from rankbeam.transforms.records.documents import Documents, Judgements
 from rankbeam.transforms.records.generation import Judging
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.rewriting import RewriteKind, RewrittenQuery
+
+_STAGES = ("rewrite", "embed", "retrieve", "rerank", "judge")
+"""Stages that make calls, in their order; named here, since their modules take long to import."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class Experiment:
     is_fresh: bool = False  # each day calls anew
     computes: bool = True  # False for a plan, in which models in this process embed nothing
     day: str | None = None  # the date that calls are made for, where each day calls anew
+    batch: BatchRound | None = None  # None where no call is left to batch jobs
 
     @property
     def is_monitored(self) -> bool:
@@ -92,10 +97,18 @@ class Experiment:
         """The folder that keeps the answers of remote services."""
         return files.below(self.output, "ledger") if self.ledger_path is None else self.ledger_path
 
+    def budget(self, stage: str) -> float:
+        """Budget of the calls of a stage and those before it; what earlier rounds spent later is not left."""
+        if self.max_cost is None:
+            return math.inf
+        spent = {} if self.batch is None else self.batch.spent
+        later = _STAGES[_STAGES.index(stage) :]  # a stage takes off what the stages before it have spent
+        return max(0.0, self.max_cost - sum(spent.get(name, 0.0) for name in later))
+
     @property
-    def budget(self) -> float:
-        """Budget of all calls together."""
-        return math.inf if self.max_cost is None else self.max_cost
+    def batched(self) -> list[str]:
+        """The services that leave calls to batch jobs."""
+        return [name for name, service in self.services.items() if service.batch is not None]
 
     @property
     def remote(self) -> dict[int, RemoteRetriever]:

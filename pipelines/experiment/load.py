@@ -41,7 +41,14 @@ from rankbeam.pipelines.experiment.judging import (
 )
 from rankbeam.pipelines.experiment.needs import AnyMetric
 from rankbeam.pipelines.experiment.quotas import NAMES as CORPUS_POOLS
-from rankbeam.pipelines.experiment.quotas import above_window, corpus_quotas_of, pools_of, unpriced, unpriced_imports
+from rankbeam.pipelines.experiment.quotas import (
+    above_window,
+    corpus_quotas_of,
+    pools_of,
+    unpriced,
+    unpriced_imports,
+    wrong_batches,
+)
 from rankbeam.pipelines.gates.gates import KnownNames, gates_of
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.models.families import missing_roles
@@ -114,6 +121,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     retrieving, of_sources = ([part.retriever for part in parts] for parts in (expanded.cells, expanded.sources))
     pools = pools_of(located, of_calls, retrieving, of_sources, services, used, problems)
     problems += above_window(located, pools, expanded.configurations, judging, {RERANK: reranking, REWRITE: rewriting})
+    problems += wrong_batches(located, pools, services, is_raced=model.race is not None)
     if model.max_cost is not None:
         problems += unpriced(located, pools, services)
         problems += unpriced_imports(located, expanded.sources, corpus_quotas)

@@ -15,6 +15,7 @@ from rankbeam.pipelines.experiment.grid.cells import PlannedSource
 from rankbeam.pipelines.experiment.grid.components import Retrieving
 from rankbeam.transforms.clients.calls.admission import window
 from rankbeam.transforms.clients.models.base import MODELS
+from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
 from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
@@ -83,6 +84,24 @@ def pools_of(
             problems.append(located.error(("quotas", budget, "lanes"), problem))
     names = tuple(None if entry is None else entry.pool for entry in retrievers)
     return Pools(quotas, names, {name: entry.pool for name, entry in called.items()}, budgets)
+
+
+def wrong_batches(located: Located, pools: Pools, services: Services, *, is_raced: bool) -> Iterator[InputError]:
+    """Services whose calls cannot be left to batch jobs."""
+    for name, pool in pools.services.items():
+        service = services.valid[name]
+        if not isinstance(service.parameters, RemoteModel) or service.batch is None:
+            continue
+        place = (*service.place, "batch")
+        if (problem := service.parameters.unbatchable()) is not None:
+            yield located.error(place, problem)
+        if is_raced:
+            yield located.error(
+                place, "a race asks further queries after each look, and a job takes hours; take one out"
+            )
+        if pools.quotas[pool].prices is None:
+            price = "price_per_million: {input: …, output: …}"
+            yield located.error(place, f"needs the price of tokens; give quotas: {{{pool}: {{{price}}}}}")
 
 
 def unpriced(located: Located, pools: Pools, services: Services) -> Iterator[InputError]:

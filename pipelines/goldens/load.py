@@ -54,6 +54,10 @@ def load_goldens(path: str, output: str | None = None) -> Goldens:
     pools = pools_of(located, model.quotas, retrieving, retrieving, services, used, problems)
     if model.max_cost is not None:
         problems += unpriced(located, pools, services)
+    for service in (services.valid[name] for name in pools.services):
+        if service.batch is not None:
+            problem = "goldens make every call online so far; take it out"
+            problems.append(located.error((*service.place, "batch"), problem))
     dimensions = _dimensions(located, model, folder, problems)
     problems += _documents(located, folder)
     problems += _wrong_offline(located, model, services)

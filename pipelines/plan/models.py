@@ -10,6 +10,7 @@ from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.plan.counting import NOT_SEEN, CallCounts, CallSize, Step, StepTotals
 from rankbeam.transforms.clients.calls.together import MOST_CHARACTERS
 from rankbeam.transforms.clients.models.remote import RemoteModel
+from rankbeam.transforms.judge.answering import STEP as ANSWER
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.calls.quota import Prices, Quota
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
@@ -48,6 +49,8 @@ class ModelPlan:
     seconds: Range
     cost: Range | None  # None if no price is known
     steps: tuple[StepPlan, ...]
+    batch_cost: Range | None = None  # None if no call is left to batch jobs
+    batch_steps: int = 0  # steps with jobs, at most as many one after another
 
 
 def model_plans(counted: CallCounts, experiment: Experiment) -> list[ModelPlan]:
@@ -67,6 +70,10 @@ def _of_pool(pool: str, steps: Collection[Step], counted: CallCounts, experiment
     costs = [0.0 if is_free else quota.cost(end.requests, end.tokens) for end in ends]
     requests = sorted(end.requests for end in ends)
     known = [cost for cost in costs if cost is not None]
+    batched = [[step for step in steps if _waits(step, sizes, experiment)] for sizes in (counted.least, counted.most)]
+    halves = [
+        _half(step, sizes, counted, quota) for step, sizes in zip(batched, (counted.least, counted.most), strict=True)
+    ]
     return ModelPlan(
         pool,
         (sum(plan.calls[0] for plan in plans), sum(plan.calls[1] for plan in plans)),
@@ -80,7 +87,26 @@ def _of_pool(pool: str, steps: Collection[Step], counted: CallCounts, experiment
         _range(_seconds(end, quota) for end in ends),
         _range(known) if len(known) == len(costs) else None,
         plans,
+        _range(cost - half for cost, half in zip(known, halves, strict=True)) if any(batched) else None,
+        max(map(len, batched)),
     )
+
+
+def _waits(step: Step, sizes: "dict[Step, dict[int, CallSize]]", experiment: Experiment) -> bool:
+    """Return whether the calls of a step are left to batch jobs."""
+    service = experiment.services[step.service]
+    left = sum(not size.held for size in sizes.get(step, {}).values())
+    if service.batch is None or left < service.batch.min_calls:
+        return False
+    return service.batch.answers or step.step not in (EMBED, ANSWER)
+
+
+def _half(
+    steps: Collection[Step], sizes: "dict[Step, dict[int, CallSize]]", counted: CallCounts, quota: Quota
+) -> float:
+    """The cost that batch jobs save."""
+    left = _Left.of(sizes, dict.fromkeys(steps, 1), counted.seen)
+    return (quota.cost(0, left.tokens) or 0.0) - (quota.cost(0, left.tokens.in_batch()) or 0.0)
 
 
 def _of_step(step: Step, counted: CallCounts) -> StepPlan:
@@ -153,6 +179,9 @@ def lines_of(plan: ModelPlan) -> list[str]:
     parts.append(f"{_clocks(plan.seconds)} at {plan.requests_per_minute:,.10g} calls{of_tokens} a minute")
     if plan.cost is not None:
         parts.append(f"cost {shown(plan.cost, '{:,.2f}')}")
+    if plan.batch_cost is not None:
+        jobs = f"batch jobs in up to {plan.batch_steps} steps, one after another"
+        parts.append(f"{shown(plan.batch_cost, '{:,.2f}')} with {jobs}")
     return [" · ".join(parts), *(f"  {_step_line(step)}" for step in plan.steps)]
 
 

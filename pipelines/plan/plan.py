@@ -94,7 +94,8 @@ class Plan:
         of_corpora = [
             None if corpus.cost is None else (corpus.cost, corpus.cost) for corpus in self.corpora if corpus.state
         ]
-        of_calls = [*of_pools, *(model.cost for model in self.models)]
+        of_models = (model.cost if model.batch_cost is None else model.batch_cost for model in self.models)
+        of_calls = [*of_pools, *of_models]
         known = [cost for cost in (*of_calls, *of_corpora) if cost is not None]
         if not known or len(known) < len(of_calls) + len(of_corpora):
             return None

@@ -252,7 +252,8 @@ def model_stage(experiment: Experiment, name: str, works: Mapping[str, Work[Any]
         {name: service.pool or "" for name, service in called.items()},
         experiment.pools,
         experiment.accounts(),
-        budget=experiment.budget,
+        budget=experiment.budget(STAGE),
+        batch=experiment.batch,
     )
 
 

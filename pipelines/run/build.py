@@ -17,7 +17,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.quotas import DATA
 from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.local import worker_processes
-from rankbeam.pipelines.run.branches import rankings_of
+from rankbeam.pipelines.run.branches import Branches, rankings_of
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
 from rankbeam.pipelines.run.provenance import provenance
 from rankbeam.transforms.aggregate import AggregateScores, EstimateScores, met, warnings_of
@@ -107,19 +107,26 @@ def build(
     return pipeline
 
 
-def scores_of(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> Scores:
-    """Retrieve, answer and score the queries of a dataset."""
+def calls_of(
+    pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset
+) -> "tuple[Branches, dict[str, beam.PCollection], AnswerBranch | None]":
+    """Retrieve and answer: the branches, the parts of all queries, and the answers."""
     if experiment.makes_calls or experiment.embedders:
         from rankbeam.pipelines.run.calling import call_stages, refuse_shared_pools
 
         refuse_shared_pools(list(call_stages(experiment)))
     branches = rankings_of(pipeline, experiment, execution, dataset, buckets_of(experiment))
     parts = {JUDGED: dataset.judged, **branches.rankings}
-    located = _located(experiment, branches.rankings)
     if branches.failures:
         parts[FAILURES] = branches.failures | "EveryFailure" >> beam.Flatten()
     known = parts if branches.replayed is None else {**parts, REPLAYED: branches.replayed}
-    answers = _answers(experiment, execution, dataset, known, branches.usage)
+    return branches, parts, _answers(experiment, execution, dataset, known, branches.usage)
+
+
+def scores_of(pipeline: beam.Pipeline, experiment: Experiment, execution: Run, dataset: Dataset) -> Scores:
+    """Retrieve, answer and score the queries of a dataset."""
+    branches, parts, answers = calls_of(pipeline, experiment, execution, dataset)
+    located = _located(experiment, branches.rankings)
     if answers is not None:
         parts = {**parts, VALUES: answers.values}
         parts |= {} if answers.grades is None else {GRADES: answers.grades}

@@ -110,7 +110,7 @@ def retrieve_stage(experiment: Experiment) -> Stage:
         experiment.pools,
         experiment.accounts(),
         experiment.max_failure_rate,
-        experiment.budget,
+        experiment.budget(STAGE),
     )
 
 
@@ -172,7 +172,8 @@ def embed_stage(experiment: Experiment) -> Stage:
         {name: experiment.services[name].pool or "" for name in models},
         experiment.pools,
         experiment.accounts(),
-        budget=experiment.budget,
+        budget=experiment.budget(EMBED_STAGE),
+        batch=experiment.batch,
     )
 
 

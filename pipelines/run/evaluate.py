@@ -16,6 +16,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local import messages, overheads, progress
 from rankbeam.pipelines.local.interrupt import Interrupted, finish_calls, in_background
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.run.batch import batched
 from rankbeam.pipelines.run.build import build
 from rankbeam.pipelines.run.race import raced
 from rankbeam.transforms.clients.storage import files, spill
@@ -53,7 +54,8 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
     try:
         with refusals(), quiet_beam(), messages.shown(), on_this_machine(options):
             ready = raced(_with_corpora(experiment, execution), execution, options)
-            state = build(ready, execution, options).run().wait_until_finish()
+            with batched(ready, execution, options) as last:
+                state = build(last, execution, options).run().wait_until_finish()
     except BaseException as error:
         if (not_loaded := failure_behind(error)) is not None:  # all files are complete
             raise RunFailed(not_loaded) from error
@@ -90,6 +92,9 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, 
     """Submit a run to a service that executes it without this process; return the service's handle."""
     if experiment.evaluation.race is not None:
         raise InputError("race: its rounds need a runner that this process waits for; take race out")
+    for name in experiment.batched:
+        problem = "its jobs need a runner that this process waits for; leave out --runner, or take batch: out"
+        raise InputError(f"services.{name}.batch: {problem}")
     _delete_previous_rows(experiment, execution)
     try:
         with refusals(), quiet_beam(), messages.shown():
@@ -202,6 +207,8 @@ def run_here(
             return in_background(lambda: run(experiment, execution, options))
     except KeyboardInterrupt:
         notes = [finish_calls(experiment.ledger)] if experiment.makes_calls else []
+        if experiment.batched:
+            notes = [f"{'; '.join(notes)}; batch jobs go on, and the next run collects them"]
         delete_rows(experiment.output, execution.run_id)
         folders = run_folders(experiment.output, execution.run_id)
         spilled = [] if (folder := spill.folder()) is None else [folder]

@@ -32,6 +32,7 @@ from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameter
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
+from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.retrievers.applications.adk import AdkApplication
 from rankbeam.transforms.clients.retrievers.applications.chat import ChatApplication
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
@@ -55,6 +56,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "answers openai_chat": ChatApplication,
     "answers adk": AdkApplication,
     "judge": JudgeModel,
+    "services.batch": Batch,
     "judge.criteria": CriterionModel,
     "quotas": QuotaModel,
     "price_per_million": PricesModel,

@@ -1,6 +1,6 @@
 """The reply of a service to one call, and the tokens that it charges."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 _MOST = 10_000_000  # more than the window of any model
 
@@ -13,11 +13,15 @@ class Tokens:
         input: tokens of the request, cached ones included.
         cached: tokens of the request that the service had cached.
         output: tokens of the answer, thinking included.
+        batch_input: the part of `input` that a batch job used, at half price.
+        batch_output: the part of `output` that a batch job used, at half price.
     """
 
     input: int = 0
     cached: int = 0
     output: int = 0
+    batch_input: int = field(default=0, repr=False)
+    batch_output: int = field(default=0, repr=False)
 
     def __add__(self, other: "Tokens") -> "Tokens":
         """The sum of both.
@@ -25,7 +29,17 @@ class Tokens:
         >>> Tokens(10, 2, 5) + Tokens(1, 1, 1)
         Tokens(input=11, cached=3, output=6)
         """
-        return Tokens(self.input + other.input, self.cached + other.cached, self.output + other.output)
+        return Tokens(
+            self.input + other.input,
+            self.cached + other.cached,
+            self.output + other.output,
+            self.batch_input + other.batch_input,
+            self.batch_output + other.batch_output,
+        )
+
+    def in_batch(self) -> "Tokens":
+        """The same tokens as a batch job charges them: all at half price, without a discount for cached ones."""
+        return replace(self, cached=0, batch_input=self.input, batch_output=self.output)
 
     @property
     def total(self) -> int:

@@ -10,6 +10,7 @@ from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.providers import hint_of
 from rankbeam.transforms.clients.models.base import MODELS, ModelParameters
+from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.records.errors import InputError
@@ -34,6 +35,11 @@ class Service:
     def account(self) -> str:
         """Identity of its quota pool: services of one type, project, region and model share a pool."""
         return f"{self.kind} {self.parameters.scope()}".strip()
+
+    @property
+    def batch(self) -> Batch | None:
+        """Settings of its batch jobs; None if it has none."""
+        return self.parameters.batch if isinstance(self.parameters, RemoteModel) else None
 
     @property
     def sets_temperature(self) -> bool:

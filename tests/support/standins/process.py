@@ -30,6 +30,7 @@ SERVER_MODULES = {
     "gemini": "support.standins.gemini",
     "openai": "support.standins.openai",
     "rerankers": "support.standins.rerankers",
+    "openai_batches": "support.standins.openai_batches",
 }
 DOCUMENTS = tuple(f"doc-{number}" for number in range(1000))
 TESTS = Path(__file__).parents[2]
@@ -86,12 +87,13 @@ def serve(
     port: int = 0,
     rag: Mapping[str, Any] | None = None,
     buckets: Sequence[str] = (),
+    batch: Mapping[str, Any] | None = None,
 ) -> Iterator[Standin]:
     """A stand-in, for as long as the block lasts.
 
     Args:
-        kind: "rag_engine", "rag_corpora", "vertex_search", "search_documents", "http", "gemini",
-            "openai" or "rerankers".
+        kind: "rag_engine", "rag_corpora", "vertex_search", "search_documents", "http", "gemini", "openai",
+            "openai_batches" or "rerankers".
         answers: by query, its results, best first: "id", "score", and if need be "text", "uri", "display_name",
             "title". RAG Engine's scores are distances. Of "search_documents", by document, its chunks.
         documents: ids of which all other queries find some, always the same.
@@ -107,6 +109,7 @@ def serve(
         port: port of an ended stand-in, since an address is part of a model's identity; 0 for a free port. HTTP only.
         rag: fields of `rag_state.Behaviour` for "rag_corpora".
         buckets: buckets of the Cloud Storage of "rag_corpora".
+        batch: fields of `batches.JobFaults` for "openai_batches".
     """
     low_s, high_s = latency_s if isinstance(latency_s, tuple) else (latency_s, latency_s)
     with tempfile.TemporaryDirectory() as folder:
@@ -114,7 +117,7 @@ def serve(
         settings = Settings(
             answers or {}, documents, faults or Faults(), (low_s, high_s), slow, quota_per_minute, enforce,
             streams_per_connection, certificate, private_key, port, rag or {},
-            tuple(buckets), by_second,
+            tuple(buckets), by_second, batch or {},
         )  # fmt: skip
         standin = _started(kind, settings)
         try:

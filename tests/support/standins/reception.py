@@ -31,6 +31,7 @@ class Settings:
     rag: Mapping[str, Any] = field(default_factory=dict)
     buckets: Sequence[str] = ()
     by_second: bool = True
+    batch: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rankbeam.transforms.clients.calls.parking import Waiting
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
@@ -84,8 +85,19 @@ class Driver:
             opened.outcomes[place] = outcome
             opened.missing -= 1
             if not opened.missing:
-                self._advance(opened, opened.outcomes)
+                self._go_on(opened)
         self._ask_new()
+
+    def _go_on(self, opened: OpenTask) -> None:
+        """Advance a task whose calls have ended; one that needs a call of a batch job ends here."""
+        waiting = next((outcome for outcome in opened.outcomes if isinstance(outcome, Waiting)), None)
+        if waiting is None:
+            self._advance(opened, opened.outcomes)
+            return
+        opened.steps.close()
+        self.held_bytes -= opened.bytes
+        self.open -= 1
+        self._fail(opened.task, waiting)
 
     def _advance(self, opened: OpenTask, sent: Sequence[Any] | None) -> None:
         """Send a generator its outcomes, until it requests further calls or ends."""

@@ -22,6 +22,7 @@ from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.hits import Hits
 from rankbeam.transforms.clients.calls.in_flight import InFlight
 from rankbeam.transforms.clients.calls.lane_context import Counts, LaneContext
+from rankbeam.transforms.clients.calls.parking import Parking
 from rankbeam.transforms.clients.calls.pool_calls import PoolCalls
 from rankbeam.transforms.clients.calls.shared import SharedServices
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
@@ -94,6 +95,7 @@ class LaneRun:
         self._driver = Driver(stage.name, stage.works, self._ask, context.emit)
         self._unexpected = UnexpectedErrors(ledger.keep_log)
         self._budget = Budget(shared.account)
+        self._parking = None if stage.batch is None else Parking(stage.batch, stage.name, services)
         parts = LaneContext(
             lane.number,
             self,
@@ -140,6 +142,8 @@ class LaneRun:
             Stopped: the lane was stopped before that.
         """
         await self._hits.refresh()
+        if self._parking is not None:
+            await asyncio.to_thread(self._parking.load)
         self._in_flight.begin(self._start_tasks())
         self._in_flight.begin(self._read_all_hits())
         try:
@@ -151,6 +155,8 @@ class LaneRun:
             raise
         finally:
             await self._in_flight.end()
+            if self._parking is not None:
+                await asyncio.to_thread(self._parking.flush)
             await asyncio.to_thread(self._write_records)
         if self._is_stopped and not self._is_over():
             raise Stopped
@@ -253,6 +259,11 @@ class LaneRun:
             self._call(flight)
 
     def _call(self, flight: Flight) -> None:
+        refusal = None if self._parking is None else self._parking.refusal(flight.call, flight.positions())
+        if refusal is not None:
+            self._driver.settle(flight, [refusal] * len(flight.wanted_by))
+            self._news.set()
+            return
         if self._shared.joins(flight, partial(self._joined, flight)):
             return
         self._pools[self._stage.pools[flight.call.service]].add(flight)

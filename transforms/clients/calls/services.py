@@ -77,7 +77,8 @@ class Connection(Protocol):
 class Service(Protocol):
     """A service that can be connected to, as a value that travels to workers.
 
-    A service may also have `access`, an `Access`: the run then ends if its first call is refused.
+    A service may also have `access`, an `Access`: the run then ends if its first call is refused. One whose calls may
+    wait for batch jobs has `waits(payload)`: whether that call may.
     """
 
     async def connect(self) -> Connection:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rankbeam.transforms.clients.calls.services import Service
+from rankbeam.transforms.clients.ledger.batches import BatchRound
 from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Work
@@ -26,6 +27,7 @@ class Stage:
     accounts: Mapping[str, str]
     max_failure_rate: float = 1.0
     budget: float = math.inf
+    batch: BatchRound | None = None  # None where no call is left to batch jobs
 
     def connected(self) -> dict[str, Pools]:
         """For each work the pools of its lane: those of its own calls, and those that other works connect to them."""

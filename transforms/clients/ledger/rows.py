@@ -17,6 +17,8 @@ from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.reply import Tokens
 
 GROUP_ROWS, GROUP_BYTES = 512, 8 << 20
+BATCH = "batch"
+"""The transport of calls that a batch job makes."""
 WHOLE = Reach(0)
 """The stored reach of an answer that is whole."""
 IMPOSSIBLE = "rows with impossible values"
@@ -39,6 +41,7 @@ class LedgerEntry:
     finished_at: datetime  # when the call was answered, in UTC
     tokens: Tokens = Tokens()  # noqa: RUF009  it is immutable
     service: str = ""
+    via: str = ""  # `BATCH` for the answer of a batch job; "" for that of a request of its own
 
 
 class StoredRow(NamedTuple):
@@ -128,9 +131,10 @@ def entry_of(stored: StoredRow | None) -> LedgerEntry | None:
         return None
     reach = Reach(results, distance)
     tokens = Tokens(*(stored.further.get(name, 0) for name in _TOKENS))
-    service = stored.further.get("service", "")
-    finished_at = _EPOCH + timedelta(microseconds=moment)
-    return LedgerEntry(key, None if reach == WHOLE else reach, text, attempts, seconds, finished_at, tokens, service)
+    service, via = stored.further.get("service", ""), stored.further.get("via", "")
+    tokens = tokens.in_batch() if via == BATCH else tokens
+    reach_of_entry, finished_at = None if reach == WHOLE else reach, _EPOCH + timedelta(microseconds=moment)
+    return LedgerEntry(key, reach_of_entry, text, attempts, seconds, finished_at, tokens, service, via)
 
 
 def _row(entry: LedgerEntry) -> dict[str, Any]:
@@ -154,8 +158,7 @@ def _written_of(entry: LedgerEntry) -> dict[str, Any]:
     if entry.tokens != Tokens():
         tokens = (entry.tokens.input, entry.tokens.cached, entry.tokens.output)
         further.update(zip(_TOKENS, map(int, tokens), strict=True))
-    if entry.service:
-        further["service"] = entry.service
+    further |= {name: value for name, value in (("service", entry.service), ("via", entry.via)) if value}
     return dict(sorted(further.items()))
 
 

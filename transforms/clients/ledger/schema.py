@@ -34,6 +34,7 @@ ADDED = pa.schema(
         pa.field("cached_tokens", pa.int64()),
         pa.field("output_tokens", pa.int64()),
         pa.field("service", pa.string()),
+        pa.field("via", pa.string()),  # the transport of the call; null for a request of its own
     ]
 )
 """The columns that format 2 adds."""

@@ -121,7 +121,13 @@ def _took(row: Mapping[str, Any]) -> Took:
         None if position is None else int(position),
         int(row["calls"]),
         int(row["shared"]),
-        Tokens(int(tokens["input"]), int(tokens["cached"]), int(tokens["output"])),
+        Tokens(
+            int(tokens["input"]),
+            int(tokens["cached"]),
+            int(tokens["output"]),
+            int(tokens.get("batch_input", 0)),  # earlier versions made no batch jobs
+            int(tokens.get("batch_output", 0)),
+        ),
         {int(place): int(number) for place, number in row["durations"].items()},
     )
 

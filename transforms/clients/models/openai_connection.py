@@ -24,6 +24,7 @@ from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.judging.answers import estimated_tokens
 from rankbeam.transforms.records.reply import Reply, Tokens
 
+JSON = "application/json"
 _SHOWN = 300
 _FINISHES = {"stop": STOP, "length": MAX_TOKENS, "eos": STOP}
 _BLOCKS = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"}
@@ -88,7 +89,7 @@ class OpenAiConnection(ModelConnection):
     async def answer(self, request: ModelRequest, prompt: Prompt, timeout_s: float) -> Reply:
         """Ask for an answer."""
         sent, parts = request.texts.system + request.texts.user, self.parts(request, prompt)
-        response = await self._post("/chat/completions", self._body(request, prompt, parts), sent, timeout_s)
+        response = await self._post("/chat/completions", self.body(request, prompt), sent, timeout_s)
         if response.status in (400, 422):
             block = _block(response.body)
             if block is not None:
@@ -96,13 +97,18 @@ class OpenAiConnection(ModelConnection):
                 return Reply(stored.written(), Tokens(estimated_tokens(sent)))
             if self.refusals.learn(_message(response.body), parts):
                 raise CallError(FailureKind.INVALID, self._shown(response), changes_form=True)
-        body = self._object(response, sent)
+        return self.reply(self._object(response, sent), request, prompt)
+
+    def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:
+        """The reply that is the body of a response."""
+        sent = request.texts.system + request.texts.user
         stored = self._stored(body, prompt, sent)
         limit = request.max_output_tokens if stored.finish == MAX_TOKENS else None
         return Reply(stored.written(), self.charges.of(_usage(body), sent, stored.text or "", limit))
 
-    def _body(self, request: ModelRequest, prompt: Prompt, parts: frozenset[RequestPart]) -> dict[str, Any]:
-        own, form = self.parameters, {}
+    def body(self, request: ModelRequest, prompt: Prompt) -> dict[str, Any]:
+        """The body of a request for an answer."""
+        own, form, parts = self.parameters, {}, self.parts(request, prompt)
         system, schema = self.system_and_schema(request, prompt, parts)
         if schema is not None:
             named = {"name": prompt.step, "strict": True, "schema": schema}
@@ -124,30 +130,49 @@ class OpenAiConnection(ModelConnection):
 
     async def embed(self, prompts: list[Prompt], timeout_s: float) -> Reply:
         """Embed the texts of prompts in one request."""
-        own, texts = self.parameters, texts_of(prompts)
+        texts = texts_of(prompts)
         request = "".join(texts)
-        size = {} if own.dimensions is None else {"dimensions": own.dimensions}
-        content = {"model": own.model, "input": texts if len(texts) > 1 else texts[0], **size, **own.extra_body}
-        response = await self._post("/embeddings", content, request, timeout_s)
+        response = await self._post("/embeddings", self.embedding_body(texts), request, timeout_s)
         if response.status == 413 or (response.status in (400, 422) and _MANY.search(_message(response.body))):
             self.vectors.refused(len(texts))
-        body = self._object(response, request)
-        tokens, version = self.charges.of(_usage(body), request), self._version(body)
+        return self.embeddings(self._object(response, request), texts)
+
+    def embedding_body(self, texts: list[str]) -> dict[str, Any]:
+        """The body of a request for embeddings."""
+        own = self.parameters
+        size = {} if own.dimensions is None else {"dimensions": own.dimensions}
+        return {"model": own.model, "input": texts if len(texts) > 1 else texts[0], **size, **own.extra_body}
+
+    def embeddings(self, body: Mapping[str, Any], texts: list[str]) -> Reply:
+        """The embeddings that are the body of a response."""
+        tokens, version = self.charges.of(_usage(body), "".join(texts)), self._version(body)
         vectors = self.vectors.read(_rows(body.get("data")), texts, tokens)
         return reply_of(vectors, texts, tokens, version)
+
+    async def object(
+        self, method: str, path: str, content: bytes | None = None, timeout_s: float = 120.0, form: str = JSON
+    ) -> dict[str, Any]:
+        """The JSON object that a request returns.
+
+        Raises:
+            CallError: there is none.
+        """
+        return self._object(await self._send(method, path, content, "", timeout_s, form), "")
 
     async def _post(self, path: str, body: Mapping[str, Any], request: str, timeout_s: float) -> _Response:
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         return await self._send("POST", path, content, request, timeout_s)
 
-    async def _send(self, method: str, path: str, content: bytes | None, request: str, timeout_s: float) -> _Response:
+    async def _send(
+        self, method: str, path: str, content: bytes | None, request: str, timeout_s: float, form: str = JSON
+    ) -> _Response:
         """Send a request and receive its response, whatever its status.
 
         Raises:
             CallError: there is no response, or not a whole one; the latter may be charged as the request.
         """
         url, tokens = f"{self.parameters.base_url}{path}", Tokens()
-        headers = {} if content is None else {"Content-Type": "application/json"}
+        headers = {} if content is None else {"Content-Type": form}
         try:
             async with asyncio.timeout(timeout_s):
                 with self.clients.one() as client:

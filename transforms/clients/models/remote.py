@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from rankbeam.transforms.clients.calls.services import Access
-from rankbeam.transforms.clients.models.base import PrefixedModel
+from rankbeam.transforms.clients.models.base import PrefixedModel, prompt_of
+from rankbeam.transforms.clients.models.batch_settings import Batch, can_prove
 from rankbeam.transforms.clients.secrets import REFERENCE, Secrets, check_references, refuse_literal, resolve
-from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 
 
 def _checked(value: str) -> str:
@@ -82,6 +83,7 @@ class RemoteModel(PrefixedModel):
         allow_http: if true, send the key unencrypted to an address outside private networks.
         temperature: sampling temperature that overrides `generate:` and the judge's prompts; some models accept only 1.
         texts_per_request: maximum number of texts in one embedding request; the default depends on the type of service.
+        batch: leave calls to the service's batch jobs, at half price and within a day.
     """
 
     model_config = ConfigDict(hide_input_in_errors=True)  # what is refused may be a secret
@@ -90,10 +92,30 @@ class RemoteModel(PrefixedModel):
     allow_http: bool = False
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] | None = None
     texts_per_request: Annotated[int, Field(ge=1, le=2048)] | None = None
+    batch: Batch | None = None
 
-    operational: ClassVar[frozenset[str]] = PrefixedModel.operational | {"allow_http", "texts_per_request"}
+    operational: ClassVar[frozenset[str]] = PrefixedModel.operational | {"allow_http", "texts_per_request", "batch"}
     added: ClassVar[frozenset[str]] = PrefixedModel.added | {"temperature"}
     referring: ClassVar[frozenset[str]] = frozenset({"api_key"})
+    embeds_in_batches: ClassVar[bool] = False
+    """True if the service's batch jobs embed texts."""
+
+    @property
+    def jobs_module(self) -> str | None:
+        """Module whose `connect` reaches the service's batch jobs; None if it has none."""
+        return None
+
+    def unbatchable(self) -> str | None:
+        """The reason against batch jobs of the service; None if it has them."""
+        return "this type of service has no batch jobs; take it out" if self.jobs_module is None else None
+
+    def waits(self, payload: str) -> bool:
+        """Return whether a call may wait for a batch job: its answer can be proved, or need not be."""
+        if self.batch is None:
+            return False
+        prompt = prompt_of(payload)
+        may_embed = prompt.step != EMBED or self.embeds_in_batches
+        return (self.batch.answers and may_embed) or can_prove(prompt)
 
     @property
     def most_texts(self) -> int:

@@ -28,9 +28,13 @@ class Prices:
 
         >>> Prices(input=1.0, cached=0.25, output=4.0).cost(Tokens(input=1_000_000, cached=400_000, output=100_000))
         1.1
+        >>> Prices(input=1.0, cached=0.25, output=4.0).cost(Tokens(input=1_000_000, output=100_000).in_batch())
+        0.7
         """
         fresh = (tokens.input - tokens.cached) * self.input
-        return (fresh + tokens.cached * self.cached + tokens.output * self.output) / 1_000_000
+        full = fresh + tokens.cached * self.cached + tokens.output * self.output
+        of_batch = tokens.batch_input * self.input + tokens.batch_output * self.output
+        return (full - of_batch / 2) / 1_000_000
 
 
 @dataclass(frozen=True)

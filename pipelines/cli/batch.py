@@ -1,0 +1,77 @@
+"""The commands for batch jobs: `rankbeam batch list | collect | cancel`."""
+
+import click
+
+from rankbeam.pipelines.cli.group import main, shown_as
+from rankbeam.pipelines.local.messages import messages, warn
+
+
+@main.group()
+def batch() -> None:
+    """Show batch jobs, collect their answers, or cancel them.
+
+    Services with `batch:` leave calls to jobs at half price. A run waits for its jobs; one that was interrupted leaves
+    them running, and the next run collects their answers.
+    """
+
+
+@batch.command("list")
+@click.argument("place", metavar="OUT")
+@shown_as()
+def list_jobs(place: str, form: str) -> None:
+    """List the batch jobs of OUT: an output folder, a ledger's folder, or an experiment.
+
+    \b
+    Example:
+      rankbeam batch list out/helpdesk
+    """
+    with messages():
+        from rankbeam.pipelines.manage.batch import LedgerJobs
+        from rankbeam.pipelines.show.screen import Screen
+
+        jobs = LedgerJobs.of(place)
+        click.echo(jobs.as_json() if form == "json" else jobs.as_text(Screen.of()))
+
+
+@batch.command()
+@click.argument("place", metavar="OUT")
+@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+def collect(place: str, jobs: tuple[str, ...]) -> None:
+    """Write the answers of batch jobs that have ended to the ledger of OUT, without waiting for others.
+
+    \b
+    Examples:
+      rankbeam batch collect out/helpdesk
+      rankbeam batch collect out/helpdesk rankbeam-v1-3fa9c2d14be07a55
+    """
+    with messages():
+        from rankbeam.pipelines.local.messages import shown
+        from rankbeam.pipelines.manage.batch import LedgerJobs
+
+        with shown():
+            for warning in LedgerJobs.of(place).collect(jobs):
+                warn(warning)
+        left = LedgerJobs.of(place).named(())
+        click.echo(f"{len(left):,} batch jobs have not ended" if left else "no batch job is open")
+
+
+@batch.command()
+@click.argument("place", metavar="OUT")
+@click.argument("jobs", nargs=-1, metavar="[JOB]...")
+def cancel(place: str, jobs: tuple[str, ...]) -> None:
+    """Cancel open batch jobs of OUT; without JOB, all of them.
+
+    Answers that a job already has are charged, and the next run or `rankbeam batch collect` uses them.
+
+    \b
+    Example:
+      rankbeam batch cancel out/helpdesk rankbeam-v1-3fa9c2d14be07a55
+    """
+    with messages():
+        from rankbeam.pipelines.manage.batch import LedgerJobs
+
+        cancelled = LedgerJobs.of(place).cancel(jobs)
+        for record in cancelled:
+            click.echo(f"cancelled {record.name}")
+        if not cancelled:
+            click.echo("no batch job is open")

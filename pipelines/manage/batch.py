@@ -1,0 +1,97 @@
+"""The command `rankbeam batch`: list the batch jobs of a ledger, collect their answers, or cancel them."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from rankbeam.pipelines.manage.ledger import ledger_folder
+from rankbeam.pipelines.show.screen import WHOLE, Screen
+from rankbeam.pipelines.show.tabular import Table
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.ledger.batches import BatchFolder, BatchJobRecord
+from rankbeam.transforms.clients.models.base import MODELS
+from rankbeam.transforms.clients.models.batches.make import BatchedService, BatchJobs
+from rankbeam.transforms.clients.models.remote import RemoteModel
+from rankbeam.transforms.judge import steps  # noqa: F401  registers the steps that read answers
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
+
+
+@dataclass(frozen=True)
+class LedgerJobs:
+    """The batch jobs of a ledger."""
+
+    ledger: str
+    records: tuple[BatchJobRecord, ...]
+
+    @classmethod
+    def of(cls, place: str) -> "LedgerJobs":
+        """The jobs of an output folder, a ledger or an experiment."""
+        folder = ledger_folder(place)
+        return cls(folder, tuple(sorted(BatchFolder(folder).records(), key=lambda record: record.created)))
+
+    def named(self, names: Sequence[str]) -> list[BatchJobRecord]:
+        """The open jobs of these names; all open ones without names.
+
+        Raises:
+            InputError: a name is not that of a job of this ledger.
+        """
+        known = {record.name: record for record in self.records}
+        for name in names:
+            if name not in known:
+                hint = did_you_mean(name, known) if known else "it has none"
+                raise InputError(f"{name!r} is not a batch job of this ledger; {hint}", path=self.ledger)
+        records = [known[name] for name in names] if names else self.records
+        return [record for record in records if record.is_open]
+
+    def collect(self, names: Sequence[str]) -> list[str]:
+        """Record the answers of jobs that have ended; returns warnings."""
+        records = self.named(names)
+        jobs = BatchJobs(Ledger(self.ledger), [service_of(record) for record in records])
+        jobs.run(records, waits=False)
+        return jobs.warnings
+
+    def cancel(self, names: Sequence[str]) -> list[BatchJobRecord]:
+        """Ask the services to end jobs; returns these. Answers that they have can still be collected."""
+        cancellable = [record for record in self.named(names) if record.job is not None]
+        for record in cancellable:
+            asyncio.run(_cancel(record))
+        return cancellable
+
+    def as_text(self, screen: Screen = WHOLE) -> str:
+        """For people."""
+        if not self.records:
+            return f"{self.ledger} has no batch jobs. Services with `batch:` make them."
+        rows = [
+            (record.name, record.service, record.step, f"{record.calls:,}", f"{record.answered:,}", record.state)
+            for record in self.records
+        ]
+        return screen.table(Table(["job", "service", "step", "calls", "answered", "state"], rows, 3))
+
+    def as_json(self) -> str:
+        """As one JSON document, without the parameters of services."""
+        jobs = [{"name": record.name, **asdict(record)} for record in self.records]
+        for job in jobs:
+            del job["parameters"]
+        return json.dumps({"ledger": self.ledger, "jobs": jobs}, indent=2)
+
+
+def service_of(record: BatchJobRecord) -> BatchedService:
+    """The service that a job was made for, from its record."""
+    model = MODELS.load(record.kind)
+    parameters = model(**record.parameters)
+    if not isinstance(parameters, RemoteModel):
+        raise InputError(f"batch job {record.name}: services of type {record.kind} have no batch jobs")
+    account = f"{record.kind} {parameters.scope()}".strip()
+    return BatchedService(record.service, record.kind, parameters, record.service, account, parameters.default_quota)
+
+
+async def _cancel(record: BatchJobRecord) -> None:
+    connection = await service_of(record).connect()
+    try:
+        await connection.cancel(record.job or "")
+    except CallError as error:
+        raise InputError(f"batch job {record.name} cannot be cancelled: {error.message}") from None
+    finally:
+        await connection.close()

@@ -1,0 +1,111 @@
+"""The rounds of a run that leaves calls to batch jobs: whole pipelines over one ledger, and jobs between them.
+
+round: calls that the ledger lacks are written down, their tasks end ─► jobs: made, waited for, answers to the ledger ─┐
+  ▲                                                                                                                  │
+  └────────────────────────────── until a round leaves no call ◄─────────────────────────────────────────────────────┘
+
+Each round goes one step of the judge further. Only the pipeline after the last round publishes results.
+"""
+
+import copy
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.run.build import calls_of, day_of, new_pipeline, pin_of, read_dataset
+from rankbeam.pipelines.run.folders import owner_of
+from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.ledger.batches import BatchRound
+from rankbeam.transforms.clients.models.remote import RemoteModel
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.run import Run
+
+if TYPE_CHECKING:
+    from rankbeam.transforms.clients.models.batches.make import BatchedService, BatchJobs
+
+_logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def batched(
+    experiment: Experiment, execution: Run, options: PipelineOptions, clock: Clock = SYSTEM_CLOCK
+) -> Iterator[Experiment]:
+    """Run the rounds of an experiment with batch jobs; yields the experiment of the pipeline that publishes."""
+    if not experiment.batched:
+        yield experiment
+        return
+    from rankbeam.transforms.clients.models.batches.make import BatchJobs  # few experiments need it
+
+    ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
+    jobs = BatchJobs(ledger, services_of(experiment), clock)
+    pinned = experiment.pinned(pin_of(execution), day_of(execution))
+
+    def run_round(batch: BatchRound) -> None:
+        pipeline = new_pipeline(copy.deepcopy(options))
+        calls_of(pipeline, replace(pinned, batch=batch), execution, read_dataset(pipeline, pinned))
+        pipeline.run().wait_until_finish()
+
+    with rounds(ledger, jobs, experiment.pools, experiment.max_cost, run_round) as last:
+        evaluation = experiment.evaluation
+        evaluation = replace(evaluation, notes=(*evaluation.notes, *jobs.warnings))
+        yield replace(experiment, batch=last, evaluation=evaluation)
+
+
+@contextmanager
+def rounds(
+    ledger: Ledger,
+    jobs: "BatchJobs",
+    pools: Mapping[str, Quota],
+    max_cost: float | None,
+    run_round: Callable[[BatchRound], None],
+) -> Iterator[BatchRound]:
+    """Repeat rounds until none leaves a call to jobs; yields the last round, which makes all calls that remain."""
+    batch = BatchRound.of(ledger.folder, ledger.owner.run_id, ledger.owner.started)
+    batch.delete()
+    try:
+        jobs.run(jobs.open())  # of runs that were interrupted
+        number = 0
+        while True:
+            batch = replace(batch, spent=spent(ledger, pools))
+            run_round(batch)
+            if not (pending := batch.take_pending()):
+                break
+            number += 1
+            _logger.info("batch: round %d leaves %s calls", number, f"{len(pending):,}")
+            left = float("inf") if max_cost is None else max_cost - sum(spent(ledger, pools).values())
+            records, decisions = jobs.planned(pending, left)
+            batch.decide({**decisions, **jobs.run(records)})
+        yield replace(batch, parks=False)
+    finally:
+        batch.delete()
+
+
+def spent(ledger: Ledger, pools: Mapping[str, Quota]) -> dict[str, float]:
+    """Cost of all calls of a run so far, by stage."""
+    costs: defaultdict[str, float] = defaultdict(float)
+    for use in ledger.uses():
+        for stage, _, took in use.took:
+            if took.position is None and use.pool in pools:
+                costs[stage] += pools[use.pool].cost(took.calls, took.tokens) or 0.0
+    return dict(costs)
+
+
+def services_of(experiment: Experiment) -> "list[BatchedService]":
+    """The services that leave calls to batch jobs."""
+    from rankbeam.transforms.clients.models.batches.make import BatchedService
+
+    services = []
+    for name in experiment.batched:
+        service = experiment.services[name]
+        assert isinstance(service.parameters, RemoteModel)  # noqa: S101  others have no `batch:`
+        pool = service.pool or ""
+        quota = experiment.pools[pool]
+        services.append(BatchedService(name, service.kind, service.parameters, pool, service.account, quota))
+    return services

@@ -1,0 +1,57 @@
+"""Runs that leave calls to batch jobs of a stand-in, on a virtual clock: a day of waiting takes no time."""
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.answering import model, write_experiment
+from support.standins import Standin
+
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.run import batch, evaluate
+from rankbeam.pipelines.run.options import pipeline_options
+from rankbeam.transforms.clients.virtual_clock import VirtualClock
+
+PRICES = {"price_per_million": {"input": 100.0, "output": 4.0}}
+TABLES = ("answers", "claims", "verdicts", "query_metrics", "configuration_metrics", "failures", "texts")
+COSTS = {"cost", "run_id", "started_at", "seconds", "cached_tokens", "tokens"}
+
+
+def experiment(folder: Path, server: Standin, settings: Mapping[str, Any] | None, **more: Any) -> str:
+    """Write an experiment whose model leaves calls to batch jobs; None for one that calls online. Returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    own = {} if settings is None else {"batch": dict(settings)}
+    return write_experiment(folder, {**model(server, "openai"), **own}, PRICES, **more)
+
+
+def evaluated(path: str, run_id: str, monkeypatch: pytest.MonkeyPatch) -> Results:
+    """Run an experiment; its jobs wait on a virtual clock."""
+    os.environ.setdefault("RANKBEAM_TEST_KEY", "k")
+    loaded = load_experiment(path)
+    execution = evaluate.new_run(loaded, run_id)
+    with VirtualClock() as clock:
+        whole: Callable[..., Any] = batch.batched
+        monkeypatch.setattr(evaluate, "batched", lambda *parts: whole(*parts, clock))
+        try:
+            return evaluate.run(loaded, execution, pipeline_options([]))
+        finally:
+            monkeypatch.setattr(evaluate, "batched", whole)
+
+
+def rows(results: Results) -> dict[str, list[str]]:
+    """The rows of every table without what batch jobs change on purpose: their cost."""
+    tables = {}
+    for name in TABLES:
+        table = results.table(name)
+        columns = [column for column in table.column_names if column not in COSTS]
+        tables[name] = sorted(map(repr, table.select(columns).to_pylist()))
+    return tables
+
+
+def usage(results: Results) -> dict[str, float]:
+    """Sums of the usage table."""
+    rows = results.table("usage").to_pylist()
+    return {name: sum(row[name] or 0 for row in rows) for name in ("calls", "ledger_hits", "cost")}

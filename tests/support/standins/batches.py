@@ -1,0 +1,142 @@
+"""Batch jobs of the stand-ins of models: what a job does with the rows that it was given, and how it goes wrong."""
+
+import json
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class JobFaults:
+    """Faults of jobs.
+
+    Attributes:
+        polls: number of times that a job is asked for before it ends.
+        state: final state, in the service's words; "" for success.
+        answered: share of the rows that the job answers before it ends.
+        failed: share of the rows that fail.
+        swapped: pairs of rows whose keys are swapped.
+        duplicated: rows that come twice.
+        foreign: rows of another job.
+        shuffled: whether the rows come in another order.
+        half_line: whether the last row is cut.
+        wrong_shape: rows whose answer breaks its form.
+        no_file: whether there is no output file although the job succeeded.
+        create: faults of requests that make a job, one after the other: "quota", "lost" (made, but the connection
+            breaks), "unavailable", "".
+        name_page: jobs of other software that are listed before those of this one, several pages of them.
+    """
+
+    polls: int = 0
+    state: str = ""
+    answered: float = 1.0
+    failed: float = 0.0
+    swapped: int = 0
+    duplicated: int = 0
+    foreign: int = 0
+    shuffled: bool = False
+    half_line: bool = False
+    wrong_shape: int = 0
+    no_file: bool = False
+    create: tuple[str, ...] = ()
+    name_page: int = 0
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "JobFaults":
+        """From the settings of a stand-in."""
+        return cls(**{**values, "create": tuple(values.get("create", ()))})
+
+
+@dataclass
+class Job:
+    """A job."""
+
+    id: str
+    name: str
+    rows: list[Row]
+    polls_left: int
+    cancelled: bool = False
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_ended(self) -> bool:
+        """True if its state is final."""
+        return self.polls_left <= 0 or self.cancelled
+
+
+@dataclass
+class JobBook:
+    """The files and jobs of a service.
+
+    Attributes:
+        faults: faults of jobs.
+        files: contents by id.
+        jobs: in the order in which they were made.
+        answered: number of answers of jobs by key.
+        creations: number of requests that make a job.
+    """
+
+    faults: JobFaults
+    files: dict[str, bytes] = field(default_factory=dict)
+    jobs: dict[str, Job] = field(default_factory=dict)
+    answered: dict[str, int] = field(default_factory=dict)
+    creations: int = 0
+    _numbers: int = 0
+
+    def add_file(self, content: bytes) -> str:
+        """Keep a file; returns its id."""
+        self._numbers += 1
+        name = f"file-{self._numbers}"
+        self.files[name] = content
+        return name
+
+    def fault_of_create(self) -> str:
+        """The fault of the request that now makes a job."""
+        self.creations += 1
+        return self.faults.create[self.creations - 1] if self.creations <= len(self.faults.create) else ""
+
+    def add(self, name: str, file: str, **about: Any) -> Job:
+        """Make a job."""
+        rows = [json.loads(line) for line in self.files[file].split(b"\n") if line]
+        self._numbers += 1
+        job = Job(f"job-{self._numbers}", name, rows, self.faults.polls, about=about)
+        self.jobs[job.id] = job
+        return job
+
+    def poll(self, job: Job) -> None:
+        """Note that a job was asked for."""
+        job.polls_left -= 1
+
+    def output(
+        self, job: Job, key: str, answer: Callable[[Row], Row], failure: Callable[[Row], Row]
+    ) -> tuple[list[Row], list[Row]]:
+        """The rows of a job: answers, and failures.
+
+        Args:
+            job: a job that has ended.
+            key: name of the key in a row.
+            answer: makes the answer to a row.
+            failure: makes the failure of a row.
+        """
+        faults, rows = self.faults, job.rows
+        rows = rows[: round(len(rows) * faults.answered)]
+        failing = rows[: round(len(rows) * faults.failed)]
+        answered = [answer(row) for row in rows[len(failing) :]]
+        for row in rows[len(failing) :]:
+            self.answered[row[key]] = self.answered.get(row[key], 0) + 1
+        for place in range(0, 2 * faults.swapped, 2):
+            one, other = answered[place], answered[place + 1]
+            one[key], other[key] = other[key], one[key]
+        answered += [dict(row) for row in answered[: faults.duplicated]]
+        answered += [{**row, key: f"foreign-{place}"} for place, row in enumerate(answered[: faults.foreign])]
+        if faults.shuffled:
+            random.Random(7).shuffle(answered)
+        return answered, [failure(row) for row in failing]
+
+    def written(self, rows: list[Row]) -> bytes:
+        """Rows as a file."""
+        content = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+        return content[: -len(content.split(b"\n")[-2]) // 2] if self.faults.half_line and rows else content

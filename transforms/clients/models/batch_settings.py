@@ -1,0 +1,68 @@
+"""`batch:` of a service: which calls are left to its batch jobs, and what happens to those that no job answers."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field
+
+from rankbeam.transforms.clients.parameters import Parameters
+from rankbeam.transforms.records.calls.prompt import Prompt
+
+ITEM = "item"
+"""The field of an answer that repeats which request it answers."""
+
+_DURATION = re.compile(r"(\d{1,4}(?:\.\d{1,3})?)([mhd])")
+_SECONDS = {"m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def _checked_duration(value: str) -> str:
+    if (match := _DURATION.fullmatch(value)) is None or not float(match[1]):
+        raise ValueError("write a number of minutes, hours or days, such as 90m, 26h or 2d")
+    return value
+
+
+class Batch(Parameters):
+    """Settings of batch jobs.
+
+    Attributes:
+        min_calls: a step with fewer calls than this is not left to a job.
+        deadline: longest wait for a job, such as 90m, 26h or 2d; then the job is cancelled, and the answers that it has
+            are used.
+        otherwise: "online" to make the calls that a job did not answer one by one, at full price; "fail" to count them
+            as failed.
+        answers: also leave calls to jobs whose answers have no schema (answers of `generate`, embeddings). Nothing but
+            the service's own key says which request such an answer belongs to.
+    """
+
+    min_calls: Annotated[int, Field(ge=1)] = 200
+    deadline: Annotated[str, AfterValidator(_checked_duration)] = "26h"
+    otherwise: Literal["online", "fail"] = "online"
+    answers: bool = False
+
+    @property
+    def deadline_s(self) -> float:
+        """The longest wait, in seconds.
+
+        >>> Batch(deadline="90m").deadline_s, Batch().deadline_s
+        (5400.0, 93600.0)
+        """
+        match = _DURATION.fullmatch(self.deadline)
+        assert match is not None  # noqa: S101  it was validated
+        return float(match[1]) * _SECONDS[match[2]]
+
+
+def can_prove(prompt: Prompt) -> bool:
+    """Return whether an answer can repeat which request it answers: it is an object with fields."""
+    properties = (prompt.schema or {}).get("properties")
+    return isinstance(properties, Mapping) and ITEM not in properties
+
+
+def with_item(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema with the field that repeats the item; it is the same for all requests of a step.
+
+    >>> with_item({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]})["required"]
+    ['item', 'a']
+    """
+    properties = {ITEM: {"type": "string"}, **schema["properties"]}
+    return {**schema, "properties": properties, "required": [ITEM, *schema.get("required", ())]}

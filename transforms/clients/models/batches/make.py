@@ -1,0 +1,334 @@
+"""The batch jobs of a run: from calls that wait to answers in the ledger.
+
+A kill at any moment loses no job and pays for none twice: a part is written before its job is made, the job has the
+part's name, and its record is closed after its answers are in the ledger.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from rankbeam.transforms.clients.calls.admission import Stopped
+from rankbeam.transforms.clients.calls.upkeep import Upkeep, UpkeepHooks
+from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
+from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter, UseRecord
+from rankbeam.transforms.clients.ledger import batches as stored
+from rankbeam.transforms.clients.ledger.batches import BatchFolder, BatchJobRecord, PendingCall
+from rankbeam.transforms.clients.ledger.rows import BATCH
+from rankbeam.transforms.clients.models.batch_settings import Batch
+from rankbeam.transforms.clients.models.batches.jobs import FIRST_POLL_S, JobRun
+from rankbeam.transforms.clients.models.batches.matching import Matched, Refused
+from rankbeam.transforms.clients.models.batches.service import JobService, ServiceJob
+from rankbeam.transforms.clients.models.remote import RemoteModel
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.took import Took, summed
+from rankbeam.transforms.records.errors import CallError, InputError
+
+_MOST_CALLS, _MOST_BYTES = 20_000, 80 << 20  # of a part; a line is about as long as its payload
+_NOT_ANSWERED = "no batch job answered it (otherwise: fail)"
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class BatchedService:
+    """A service that leaves calls to batch jobs."""
+
+    name: str
+    kind: str
+    parameters: RemoteModel
+    pool: str
+    account: str
+    quota: Quota
+
+    @property
+    def settings(self) -> Batch:
+        """Settings of its jobs."""
+        return self.parameters.batch or Batch()
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All of it that decides an answer."""
+        return self.parameters.identity(self.kind)
+
+    async def connect(self) -> JobService:
+        """Connect to the service's batch jobs."""
+        if self.parameters.jobs_module is None:
+            raise InputError(f"{self.name}: services of type {self.kind} have no batch jobs; take batch: out")
+        service: JobService = await import_module(self.parameters.jobs_module).connect(self.parameters)
+        return service
+
+    def most_cost(self, call: PendingCall) -> float:
+        """The most that a call may cost in a job."""
+        return self.quota.cost(1, self.parameters.most_tokens(call.payload).in_batch()) or 0.0
+
+
+class _Sums:
+    """Counts of the calls that jobs of one service made."""
+
+    def __init__(self) -> None:
+        self._took: dict[tuple[str, str], tuple[Took, ...]] = {}
+        self._calls = self._answered = 0
+
+    def add(self, record: BatchJobRecord, model: str, matched: Matched, calls: Iterable[PendingCall]) -> None:
+        """Add the calls of a job that are charged."""
+        took = [
+            Took(position, 1, int(position is not None and len(call.positions) > 1), matched.tokens[call.key])
+            for call in calls
+            if call.key in matched.tokens
+            for position in (None, *call.positions)
+        ]
+        known = self._took.get((record.stage, model), ())
+        self._took[record.stage, model] = summed([*known, *took])
+        self._calls += len(matched.tokens)
+        self._answered += len(matched.replies)
+
+    def counts(self) -> LaneCounts:
+        """The counts so far."""
+        took = tuple((stage, model, item) for (stage, model), items in self._took.items() for item in items)
+        return LaneCounts(0, self._calls, self._answered, took)
+
+
+class BatchJobs:
+    """Makes the batch jobs of a run, waits for them, and records their answers."""
+
+    def __init__(self, ledger: Ledger, services: Iterable[BatchedService], clock: Clock = SYSTEM_CLOCK) -> None:
+        self._ledger, self._clock = ledger, clock
+        self._services = {service.name: service for service in services}
+        self._folder = BatchFolder(ledger.folder)
+        self._stopped = asyncio.Event()
+        self._reading = asyncio.Lock()  # one job's answers are in memory at a time
+        self.warnings: list[str] = []
+
+    def open(self) -> list[BatchJobRecord]:
+        """Jobs of earlier runs whose answers are not collected, and that the services of this run can collect."""
+        return [record for record in self._folder.records() if record.is_open and self._service(record) is not None]
+
+    def planned(self, pending: Sequence[PendingCall], left: float) -> tuple[list[BatchJobRecord], dict[str, str]]:
+        """Write calls as parts of jobs; returns their records, and decisions about the calls that no job makes.
+
+        Args:
+            pending: calls, sorted by key.
+            left: the money that is left for them, of which each reserves the most that it may cost.
+        """
+        steps: dict[tuple[str, str], list[PendingCall]] = {}
+        for call in pending:
+            steps.setdefault((call.service, call.step), []).append(call)
+        records, decisions = [], {call.key: "" for call in pending}
+        for (name, _), calls in sorted(steps.items()):
+            service, affordable = self._services[name], []
+            for call in calls if len(calls) >= service.settings.min_calls else ():
+                if (cost := service.most_cost(call)) <= left:
+                    left -= cost
+                    affordable.append(call)
+                    del decisions[call.key]
+            records += [self._written(service, part) for part in _parts(affordable)]
+        return records, decisions
+
+    def run(self, records: Sequence[BatchJobRecord], *, waits: bool = True) -> dict[str, str]:
+        """Bring jobs to their ends; returns decisions about their calls.
+
+        Args:
+            records: jobs, made or not.
+            waits: false to collect only those that have ended.
+
+        Raises:
+            InputError: a service refuses batch jobs, or the ledger cannot be written.
+        """
+        if not records:
+            return {}
+        return asyncio.run_coroutine_threadsafe(self._run(records, waits), self._clock.loop()).result()
+
+    def _written(self, service: BatchedService, part: Sequence[PendingCall]) -> BatchJobRecord:
+        name, first = stored.hash_of(part), part[0]
+        self._folder.save_part(name, part)
+        known = self._folder.record(name)
+        record = BatchJobRecord(
+            hash=name,
+            service=service.name,
+            kind=service.kind,
+            parameters=service.parameters.model_dump(mode="json", exclude_defaults=True),
+            stage=first.stage,
+            step=first.step,
+            calls=len(part),
+            created=self._clock.now().isoformat(timespec="seconds"),
+            ended=() if known is None else known.ended,
+        )
+        self._folder.save(record)
+        message = "batch: %s calls of %s (%s) are left to job %s"
+        _logger.info(message, f"{len(part):,}", service.name, first.step, record.name)
+        return record
+
+    def _service(self, record: BatchJobRecord) -> BatchedService | None:
+        """The service of a job, whatever its name in this experiment."""
+        of_kind = (service for service in self._services.values() if service.kind == record.kind)
+        for service in of_kind:
+            if service.identity == type(service.parameters)(**record.parameters).identity(record.kind):
+                return service
+        return None
+
+    async def _run(self, records: Sequence[BatchJobRecord], waits: bool) -> dict[str, str]:
+        services = {service.name: service for record in records if (service := self._service(record)) is not None}
+        lanes = {service.account: service.quota.lanes for service in services.values()}
+        names = [f"quota pool {account}, lane {lane}" for account in lanes for lane in range(lanes[account])]
+        leases = [self._ledger.lease(name, self._clock) for name in names]
+        writer, sums = self._ledger.writer(clock=self._clock), {name: _Sums() for name in services}
+        uses = {
+            name: self._ledger.record(service.pool, 0, partial(_Sums.counts, sums[name]), self._clock)
+            for name, service in services.items()
+        }
+        hooks = UpkeepHooks(_go_on, self._stopped.set, self._pause)
+        async with Upkeep(self._ledger, leases, writer, list(uses.values()), hooks, self._clock.monotonic):
+            connections: dict[str, JobService] = {}
+            try:
+                for name, service in services.items():
+                    connections[name] = await service.connect()
+                works = []
+                for record in records:
+                    service = self._service(record)
+                    if service is not None:
+                        run = self._job_run(service, connections[service.name], waits)
+                        recording = _Recording(writer, sums[service.name], uses[service.name])
+                        works.append(self._ended(record, service, run, recording))
+                return {key: reason for decided in await _all_of(works) for key, reason in decided.items()}
+            finally:
+                for connection in connections.values():
+                    await connection.close()
+
+    def _job_run(self, service: BatchedService, connection: JobService, waits: bool) -> JobRun:
+        deadline_s = service.settings.deadline_s
+        return JobRun(connection, service.parameters, deadline_s, self._folder.save, self._pause, self._clock, waits)
+
+    async def _ended(
+        self, record: BatchJobRecord, service: BatchedService, run: JobRun, recording: "_Recording"
+    ) -> dict[str, str]:
+        """Bring a job to its end and record its answers; returns decisions about its calls."""
+        record = await run.create(record, partial(self._folder.calls, record.hash))
+        if record.job is None and not run.waits:
+            return {}
+        job = None if record.job is None else await run.ended(record)
+        if job is None and not run.waits:
+            return {}
+        async with self._reading:
+            calls = self._folder.calls(record.hash)
+            matched = await self._matched(run, record, job, calls)
+            await asyncio.to_thread(self._record, record, service, matched, calls, recording)
+            self._folder.save(_closed(record, job, matched))
+            self._folder.delete_part(record.hash)
+        self._report(record, service, job, matched)
+        no_row = matched.refused[Refused.MISSING] > 0 and service.settings.otherwise == "fail"
+        decided = {call.key: "" for call in calls}
+        return {**decided, **(dict.fromkeys(matched.without_row, _NOT_ANSWERED) if no_row else {})}
+
+    async def _matched(
+        self, run: JobRun, record: BatchJobRecord, job: ServiceJob | None, calls: Sequence[PendingCall]
+    ) -> Matched:
+        """The answers of a job; those that cannot be read now are read later."""
+        pause_s = FIRST_POLL_S
+        while True:
+            try:
+                return await run.matched(job, calls)
+            except CallError as error:
+                if not error.kind.is_transient:
+                    problem = f"the answers of batch job {record.name} cannot be read: {error.message}"
+                    raise InputError(f"{record.service}: {problem}; `rankbeam batch cancel` gives it up") from None
+                _logger.info("batch: the answers of %s cannot be read so far: %s", record.name, error.message)
+                await self._pause(pause_s)
+                pause_s = min(2 * pause_s, 10 * FIRST_POLL_S)
+
+    def _record(
+        self,
+        record: BatchJobRecord,
+        service: BatchedService,
+        matched: Matched,
+        calls: Sequence[PendingCall],
+        recording: "_Recording",
+    ) -> None:
+        """Write answers, then what they took: what is written twice after a kill is the usage, never a call."""
+        now = self._clock.now()
+        for key, reply in matched.replies.items():
+            recording.writer.add(LedgerEntry(key, None, reply.answer, 1, 0.0, now, reply.tokens, service.name, BATCH))
+        recording.writer.flush()
+        recording.sums.add(record, service.parameters.model, matched, calls)
+        recording.use.write(at_once=True)
+
+    def _report(
+        self, record: BatchJobRecord, service: BatchedService, job: ServiceJob | None, matched: Matched
+    ) -> None:
+        state = "not made" if job is None else job.state
+        message = "batch: %s of %s (%s): %s; %s of %s calls are answered"
+        counts = f"{len(matched.replies):,}", f"{record.calls:,}"
+        _logger.info(message, record.name, service.name, record.step, state, *counts)
+        rest = "fail" if service.settings.otherwise == "fail" else "are called online"
+        if matched.is_mixed_up:
+            self.warnings.append(
+                f"batch job {record.name} of {service.name}: too many of its answers are of other requests, so that "
+                f"none is used ({', '.join(matched.summary())}); its calls are made online"
+            )
+        elif matched.refused:
+            without_row = f"; calls without an answer {rest}" if matched.refused[Refused.MISSING] else ""
+            self.warnings.append(
+                f"batch job {record.name} of {service.name}, {record.step}: {', '.join(matched.summary())}{without_row}"
+            )
+        if matched.unproved:
+            self.warnings.append(
+                f"batch job {record.name} of {service.name}, {record.step}: {matched.unproved:,} answers were matched "
+                "by the service's key alone (batch.answers)"
+            )
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopped.wait()
+        except TimeoutError:
+            return
+        raise Stopped
+
+
+@dataclass(frozen=True)
+class _Recording:
+    """Writers of the answers of a service, and of their usage."""
+
+    writer: LedgerWriter
+    sums: _Sums
+    use: UseRecord
+
+
+def _parts(calls: Iterable[PendingCall]) -> Iterator[list[PendingCall]]:
+    """Calls of one service and step, in parts that one job takes."""
+    part: list[PendingCall] = []
+    size = 0
+    for call in calls:
+        length = len(call.payload.encode("utf-8", "replace"))
+        if part and (len(part) == _MOST_CALLS or size + length > _MOST_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(call)
+        size += length
+    if part:
+        yield part
+
+
+def _closed(record: BatchJobRecord, job: ServiceJob | None, matched: Matched) -> BatchJobRecord:
+    refused = {str(reason): number for reason, number in matched.refused.items()}
+    state = stored.GIVEN_UP if job is None else stored.COLLECTED
+    ended = record.ended if record.job is None else (*record.ended, record.job)
+    return replace(record, job=None, state=state, ended=ended, answered=len(matched.replies), refused=refused)
+
+
+async def _all_of(works: Sequence[Coroutine[Any, Any, dict[str, str]]]) -> list[dict[str, str]]:
+    """The results of works that run together; the first error ends all of them."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _go_on() -> bool:
+    return True

@@ -1,0 +1,146 @@
+"""Batch jobs of services that are compatible with OpenAI's: POST /files, POST /batches, GET /files/ID/content."""
+
+import json
+import uuid
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+import httpx
+
+from rankbeam.transforms.clients.http.transport import error_of
+from rankbeam.transforms.clients.models import openai_connection
+from rankbeam.transforms.clients.models.attempts import ModelRequest
+from rankbeam.transforms.clients.models.base import embedded_text
+from rankbeam.transforms.clients.models.batches.service import BatchRow, ServiceJob, lines_of, object_in
+from rankbeam.transforms.clients.models.openai import OpenAi
+from rankbeam.transforms.clients.models.openai_connection import OpenAiConnection
+from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Reply
+
+_ENDED = {"completed", "failed", "expired", "cancelled"}
+_UPLOAD_S = 900.0
+_NAME = "rankbeam"
+_NOT_BEGUN = {"batch_expired", "batch_cancelled"}
+_WINDOW = "24h"  # the only one that services take
+
+
+async def connect(parameters: OpenAi) -> "OpenAiJobs":
+    """Find the key and make a client."""
+    return OpenAiJobs(await openai_connection.connect(parameters))
+
+
+@dataclass(frozen=True)
+class OpenAiJobs:
+    """The batch jobs of a service; see `service.JobService`."""
+
+    connection: OpenAiConnection
+
+    def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:
+        """A request as a line of a file."""
+        embeds = prompt.step == EMBED
+        own = self.connection
+        body = own.embedding_body([embedded_text(prompt)]) if embeds else own.body(request, prompt)
+        row = {"custom_id": key, "method": "POST", "url": _url(prompt.step), "body": body}
+        return json.dumps(row, ensure_ascii=False).encode("utf-8", "replace")
+
+    def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:
+        """The reply in a row of the output."""
+        if prompt.step == EMBED:
+            return self.connection.embeddings(body, [embedded_text(prompt)])
+        return self.connection.reply(body, request, prompt)
+
+    async def create(self, name: str, lines: IO[bytes], step: str) -> str:
+        """Upload the file, and make the job."""
+        boundary = uuid.uuid4().hex
+        head = (
+            f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--{boundary}\r\n'
+            f'Content-Disposition: form-data; name="file"; filename="{name}.jsonl"\r\n'
+            "Content-Type: application/jsonl\r\n\r\n"
+        )
+        content = head.encode() + lines.read() + f"\r\n--{boundary}--\r\n".encode()
+        form = f"multipart/form-data; boundary={boundary}"
+        uploaded = await self.connection.object("POST", "/files", content, _UPLOAD_S, form)
+        job = {
+            "input_file_id": uploaded.get("id"),
+            "endpoint": _url(step),
+            "completion_window": _WINDOW,
+            "metadata": {_NAME: name},
+        }
+        return _job(await self.connection.object("POST", "/batches", json.dumps(job).encode())).id
+
+    async def find(self, name: str) -> Sequence[ServiceJob]:
+        """All jobs of a name, on all pages of the list."""
+        jobs: list[ServiceJob] = []
+        after = ""
+        while True:
+            page = await self.connection.object("GET", f"/batches?limit=100{after}")
+            rows = page.get("data")
+            listed = [_job(row) for row in rows] if isinstance(rows, list) else []
+            jobs += [job for job in listed if job.name == name]
+            if not listed or not page.get("has_more"):
+                return jobs[::-1]  # services list the newest first
+            after = f"&after={listed[-1].id}"
+
+    async def job(self, job: str) -> ServiceJob:
+        """A job by its id."""
+        return _job(await self.connection.object("GET", f"/batches/{job}"))
+
+    async def cancel(self, job: str) -> None:
+        """Ask the service to end a job."""
+        await self.connection.object("POST", f"/batches/{job}/cancel", b"{}")
+
+    async def rows(self, job: ServiceJob, keys: Mapping[str, str]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.JobService
+        """The rows of a job's output, and of its errors."""
+        for file in job.outputs:
+            async for line in lines_of(self._content(file)):
+                if (row := _row(object_in(line))) is not None:
+                    yield row
+
+    async def _content(self, file: str) -> AsyncIterator[bytes]:
+        own = self.connection
+        url = f"{own.parameters.base_url}/files/{file}/content"
+        try:
+            with own.clients.one() as client:
+                async with client.stream("GET", url) as response:
+                    if not response.is_success:
+                        raise CallError(FailureKind.UNAVAILABLE, f"HTTP {response.status_code} for the file {file}")
+                    async for piece in response.aiter_bytes():
+                        yield piece
+        except httpx.HTTPError as error:
+            raise error_of(error, own.secrets.hide) from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.connection.close()
+
+
+def _url(step: str) -> str:
+    return "/v1/embeddings" if step == EMBED else "/v1/chat/completions"
+
+
+def _job(body: Any) -> ServiceJob:
+    if not isinstance(body, dict) or not isinstance(body.get("id"), str):
+        raise CallError(FailureKind.MALFORMED, "the service describes a batch job without an id")
+    metadata, errors = body.get("metadata") or {}, (body.get("errors") or {}).get("data") or []
+    messages = [str(error.get("message", "")) for error in errors if isinstance(error, dict)]
+    files = (body.get("output_file_id"), body.get("error_file_id"))
+    state = str(body.get("status", ""))
+    outputs = tuple(file for file in files if isinstance(file, str) and file)
+    name = str(metadata.get(_NAME, "")) if isinstance(metadata, dict) else ""
+    return ServiceJob(body["id"], name, state, state in _ENDED, outputs, "; ".join(messages[:3]))
+
+
+def _row(row: Mapping[str, Any] | None) -> BatchRow | None:
+    """A row of the output; None for a request that was never begun."""
+    if row is None or not isinstance(row.get("custom_id"), str):
+        return BatchRow(None, None, "a row that cannot be read")
+    response, error = row.get("response"), row.get("error")
+    if isinstance(error, dict) and error.get("code") in _NOT_BEGUN:
+        return None
+    body = response.get("body") if isinstance(response, dict) else None
+    if error or not isinstance(response, dict) or response.get("status_code") != 200 or not isinstance(body, dict):
+        return BatchRow(row["custom_id"], None, json.dumps(error or body, ensure_ascii=False)[:200])
+    return BatchRow(row["custom_id"], body)

@@ -1,0 +1,114 @@
+"""Batch jobs as the services of models offer them: files of requests, states, files of answers."""
+
+import json
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, NamedTuple, Protocol
+
+from rankbeam.transforms.clients.models.attempts import ModelRequest
+from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.reply import Reply
+
+
+@dataclass(frozen=True)
+class ServiceJob:
+    """A batch job as its service describes it.
+
+    Attributes:
+        id: the service's id.
+        name: the name that rankbeam gave it; "" for a job of other software.
+        state: its state, in the service's words.
+        has_ended: true if the state is final.
+        outputs: files of its answers, of all that it has; none while it runs, and where all requests failed.
+        message: the service's reason for a failure.
+    """
+
+    id: str
+    name: str
+    state: str
+    has_ended: bool
+    outputs: tuple[str, ...] = ()
+    message: str = ""
+
+
+class BatchRow(NamedTuple):
+    """One row of a job's output."""
+
+    key: str | None  # None where the row has no key that can be read
+    body: Mapping[str, Any] | None  # None for a request that failed
+    problem: str = ""
+
+
+class JobService(Protocol):
+    """The batch jobs of one service. Every method may raise a CallError."""
+
+    def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:
+        """A request as a line of a file."""
+        ...
+
+    def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:
+        """The reply in a row of the output."""
+        ...
+
+    async def create(self, name: str, lines: IO[bytes], step: str) -> str:
+        """Make a job; returns its id."""
+        ...
+
+    async def find(self, name: str) -> Sequence[ServiceJob]:
+        """All jobs of a name, the oldest first."""
+        ...
+
+    async def job(self, job: str) -> ServiceJob:
+        """A job by its id."""
+        ...
+
+    async def cancel(self, job: str) -> None:
+        """Ask the service to end a job; the answers that it has are kept."""
+        ...
+
+    def rows(self, job: ServiceJob, keys: Mapping[str, str]) -> AsyncIterator[BatchRow]:
+        """The rows of a job's output, in any order.
+
+        Args:
+            job: a job that has ended.
+            keys: keys by the text of their request, for services whose rows have no key.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release the resources that `connect` acquired."""
+        ...
+
+
+async def lines_of(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The lines of a file that arrives in pieces. A last line without its end is yielded, too."""
+    rest = b""
+    async for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in filter(None, lines):
+            yield line
+    if rest:
+        yield rest
+
+
+def object_in(line: bytes) -> dict[str, Any] | None:
+    """The JSON object of a line; None if it is not one.
+
+    >>> object_in(b'{"a": 1}'), object_in(b'{"a": ')
+    ({'a': 1}, None)
+    """
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def spooled(lines: Iterator[bytes]) -> IO[bytes]:
+    """Lines as a temporary file, at its beginning."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115  the caller closes it
+    for line in lines:
+        file.write(line + b"\n")
+    file.seek(0)
+    return file
