@@ -20,11 +20,13 @@ TABLES = ("answers", "claims", "verdicts", "query_metrics", "configuration_metri
 COSTS = {"cost", "run_id", "started_at", "seconds", "cached_tokens", "tokens"}
 
 
-def experiment(folder: Path, server: Standin, settings: Mapping[str, Any] | None, **more: Any) -> str:
+def experiment(
+    folder: Path, server: Standin, settings: Mapping[str, Any] | None, kind: str = "openai", **more: Any
+) -> str:
     """Write an experiment whose model leaves calls to batch jobs; None for one that calls online. Returns its path."""
     folder.mkdir(parents=True, exist_ok=True)
     own = {} if settings is None else {"batch": dict(settings)}
-    return write_experiment(folder, {**model(server, "openai"), **own}, PRICES, **more)
+    return write_experiment(folder, {**model(server, kind), **own}, PRICES, **more)
 
 
 def evaluated(path: str, run_id: str, monkeypatch: pytest.MonkeyPatch) -> Results:

@@ -77,6 +77,7 @@ class JobBook:
         jobs: in the order in which they were made.
         answered: number of answers of jobs by key.
         creations: number of requests that make a job.
+        about_upload: content of a file so far.
     """
 
     faults: JobFaults
@@ -84,6 +85,7 @@ class JobBook:
     jobs: dict[str, Job] = field(default_factory=dict)
     answered: dict[str, int] = field(default_factory=dict)
     creations: int = 0
+    about_upload: bytes = b""
     _numbers: int = 0
 
     def add_file(self, content: bytes) -> str:

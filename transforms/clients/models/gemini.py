@@ -115,6 +115,11 @@ class Gemini(RemoteModel):
         place = f"projects/{self.project}/locations/{self.location}" if self.on_vertex else f"{self.api_key}"
         return f"{place} {self.model}"
 
+    @property
+    def jobs_module(self) -> str | None:
+        """Module of the service's batch jobs, which rankbeam makes on the Developer API only."""
+        return None if self.on_vertex else "rankbeam.transforms.clients.models.batches.gemini_jobs"
+
     async def connect(self) -> Connection:
         """Find credentials and make a client."""
         return await connected("rankbeam.transforms.clients.models.gemini_connection", self)

@@ -100,32 +100,32 @@ class GeminiConnection(ModelConnection):
         """Ask for an answer."""
         parts, sent = self.parts(request, prompt), request.texts.system + request.texts.user
         thinking = self.parameters.thinking if prompt.thinking is None else prompt.thinking
-        config = self._config(request, prompt, parts, thinking, timeout_s)
+        config = self.config(request, prompt, timeout_s)
 
         async def send() -> Reply:
             response = await self.client.aio.models.generate_content(
                 model=self.parameters.model, contents=request.texts.user, config=config
             )
-            stored = _stored(response, self.secrets.hide)
-            if stored is None:
-                charged = self.charges.of(_usage(response.usage_metadata), sent)
-                raise CallError(FailureKind.MALFORMED, "the answer holds no candidate", tokens=charged)
-            limit = request.max_output_tokens if stored.finish == MAX_TOKENS else None
-            tokens = self.charges.of(_usage(response.usage_metadata), sent, stored.text or "", limit)
-            return Reply(stored.written(), tokens)
+            return self.reply(response, request)
 
         return await self._sent(send, sent, timeout_s, parts, thinking)
 
-    def _config(
-        self,
-        request: ModelRequest,
-        prompt: Prompt,
-        parts: frozenset[RequestPart],
-        thinking: int | None,
-        timeout_s: float,
-    ) -> Any:
+    def reply(self, response: Any, request: ModelRequest) -> Reply:
+        """The reply that is a response."""
+        sent, stored = request.texts.system + request.texts.user, _stored(response, self.secrets.hide)
+        if stored is None:
+            charged = self.charges.of(_usage(response.usage_metadata), sent)
+            raise CallError(FailureKind.MALFORMED, "the answer holds no candidate", tokens=charged)
+        limit = request.max_output_tokens if stored.finish == MAX_TOKENS else None
+        tokens = self.charges.of(_usage(response.usage_metadata), sent, stored.text or "", limit)
+        return Reply(stored.written(), tokens)
+
+    def config(self, request: ModelRequest, prompt: Prompt, timeout_s: float) -> Any:
+        """The settings of a request for an answer, in the library's form."""
         from google.genai import types
 
+        parts = self.parts(request, prompt)
+        thinking = self.parameters.thinking if prompt.thinking is None else prompt.thinking
         system, schema = self.system_and_schema(request, prompt, parts)
         return types.GenerateContentConfig(
             system_instruction=system or None,
@@ -161,6 +161,10 @@ class GeminiConnection(ModelConnection):
 
         return await self._sent(send, "".join(texts), timeout_s)
 
+    def translated(self, error: Exception) -> CallError:
+        """An error of the library about something else than a call."""
+        return translated(error, None, self.secrets.hide, Tokens())
+
     async def _sent(
         self,
         send: Callable[[], Coroutine[Any, Any, Reply]],
@@ -189,7 +193,7 @@ class GeminiConnection(ModelConnection):
             raise CallError(FailureKind.TIMEOUT, f"no whole answer within {timeout_s:g} s") from None
         except CallError as error:
             problem = error if error.tokens.total else CallError(error.kind, error.message, tokens=tokens)
-        except _errors() as error:
+        except errors() as error:
             if getattr(error, "code", None) == 400 and self.refusals.learn(message_of(error), parts):
                 raise CallError(FailureKind.INVALID, self.secrets.hide(message_of(error)), changes_form=True) from None
             problem = translated(error, thinking, self.secrets.hide, tokens)
@@ -259,7 +263,8 @@ def _library() -> Any:
     return genai
 
 
-def _errors() -> tuple[type[Exception], ...]:
+def errors() -> tuple[type[Exception], ...]:
+    """The errors that the library and its transport raise."""
     import aiohttp
     from google.auth.exceptions import GoogleAuthError
     from google.genai.errors import APIError

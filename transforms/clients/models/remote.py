@@ -107,7 +107,7 @@ class RemoteModel(PrefixedModel):
 
     def unbatchable(self) -> str | None:
         """The reason against batch jobs of the service; None if it has them."""
-        return "this type of service has no batch jobs; take it out" if self.jobs_module is None else None
+        return "rankbeam makes no batch jobs of this service; take it out" if self.jobs_module is None else None
 
     def waits(self, payload: str) -> bool:
         """Return whether a call may wait for a batch job: its answer can be proved, or need not be."""

@@ -1,0 +1,120 @@
+"""Batch jobs of the Gemini Developer API, through google-genai: a file of requests, a job, a file of answers."""
+
+import json
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, TypeVar
+
+from rankbeam.transforms.clients.models import gemini_connection
+from rankbeam.transforms.clients.models.attempts import ModelRequest
+from rankbeam.transforms.clients.models.batches.service import BatchRow, ServiceJob, object_in
+from rankbeam.transforms.clients.models.gemini import Gemini
+from rankbeam.transforms.clients.models.gemini_connection import GeminiConnection
+from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.reply import Reply
+
+Value = TypeVar("Value")
+
+_ENDED = {"SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED", "PARTIALLY_SUCCEEDED"}
+_TIMEOUT_S = 120.0
+_NOT_SENT = ("http_options", "system_instruction")
+
+
+async def connect(parameters: Gemini) -> "GeminiJobs":
+    """Find the key and make a client."""
+    return GeminiJobs(await gemini_connection.connect(parameters))
+
+
+@dataclass(frozen=True)
+class GeminiJobs:
+    """The batch jobs of the service; see `service.JobService`."""
+
+    connection: GeminiConnection
+
+    def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:
+        """A request as a line of a file, in the form of the REST API."""
+        config = self.connection.config(request, prompt, _TIMEOUT_S)
+        sent: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": request.texts.user}]}]}
+        if config.system_instruction:
+            sent["systemInstruction"] = {"parts": [{"text": config.system_instruction}]}
+        sent["generationConfig"] = config.model_dump(
+            mode="json", by_alias=True, exclude_none=True, exclude=set(_NOT_SENT)
+        )
+        return json.dumps({"key": key, "request": sent}, ensure_ascii=False).encode("utf-8", "replace")
+
+    def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:  # noqa: ARG002  see service.JobService
+        """The reply in a row of the output."""
+        from google.genai import types
+
+        try:
+            response = types.GenerateContentResponse.model_validate(dict(body))
+        except ValueError as error:
+            raise CallError(FailureKind.MALFORMED, f"the answer has another form: {type(error).__name__}") from None
+        return self.connection.reply(response, request)
+
+    async def create(self, name: str, lines: IO[bytes], step: str) -> str:  # noqa: ARG002  see service.JobService
+        """Upload the file, and make the job."""
+        files, batches = self.connection.client.aio.files, self.connection.client.aio.batches
+        config = {"display_name": name, "mime_type": "application/jsonl"}
+        uploaded = await self._sent(files.upload(file=lines, config=config))
+        creation = batches.create(
+            model=self.connection.parameters.model, src=uploaded.name, config={"display_name": name}
+        )
+        return _job(await self._sent(creation)).id
+
+    async def find(self, name: str) -> Sequence[ServiceJob]:
+        """All jobs of a name, on all pages of the list."""
+        listed = await self._sent(self._listed())
+        return [job for job in map(_job, listed) if job.name == name][::-1]  # the service lists the newest first
+
+    async def job(self, job: str) -> ServiceJob:
+        """A job by its id."""
+        return _job(await self._sent(self.connection.client.aio.batches.get(name=job)))
+
+    async def cancel(self, job: str) -> None:
+        """Ask the service to end a job."""
+        await self._sent(self.connection.client.aio.batches.cancel(name=job))
+
+    async def rows(self, job: ServiceJob, keys: Mapping[str, str]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.JobService
+        """The rows of a job's output."""
+        for file in job.outputs:
+            content = await self._sent(self.connection.client.aio.files.download(file=file))
+            for line in filter(None, content.split(b"\n")):
+                yield _row(object_in(line))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self.connection.close()
+
+    async def _listed(self) -> list[Any]:
+        pages = await self.connection.client.aio.batches.list(config={"page_size": 100})
+        return [job async for job in pages]
+
+    async def _sent(self, request: Coroutine[Any, Any, Value]) -> Value:
+        """The result of a request of the library; what it raises becomes a CallError."""
+        try:
+            return await request
+        except gemini_connection.errors() as error:
+            raise self.connection.translated(error) from None
+        except (ValueError, TypeError, AttributeError, LookupError) as error:
+            message = f"the answer cannot be read: {type(error).__name__}"
+            raise CallError(FailureKind.MALFORMED, message) from None
+
+
+def _job(job: Any) -> ServiceJob:
+    state = str(getattr(job.state, "value", job.state) or "").removeprefix("JOB_STATE_")
+    output = getattr(job.dest, "file_name", None)
+    message = str(getattr(job.error, "message", None) or "")
+    outputs = () if output is None else (output,)
+    return ServiceJob(job.name or "", job.display_name or "", state, state in _ENDED, outputs, message)
+
+
+def _row(row: Mapping[str, Any] | None) -> BatchRow:
+    if row is None or not isinstance(row.get("key"), str):
+        return BatchRow(None, None, "a row that cannot be read")
+    response = row.get("response")
+    if not isinstance(response, dict):
+        return BatchRow(row["key"], None, json.dumps(row.get("error") or row.get("status"), ensure_ascii=False)[:200])
+    return BatchRow(row["key"], response)
