@@ -165,3 +165,17 @@ def test_wrong_parameters_are_refused(parameters: dict[str, Any], problem: str) 
 def test_an_alias_of_a_model_is_refused() -> None:
     with pytest.raises(ValidationError, match="another model tomorrow"):
         VertexRanking(project="p", model="semantic-ranker-default@latest")
+
+
+def test_coheres_key_comes_from_the_environment_and_is_in_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COHERE_API_KEY", "s3cret-key")
+    with serve("rerankers") as server:
+        reranker = Cohere(model="rerank-v3.5", url=f"{server.url}/v2/rerank")
+        assert scores(reranker) == tuple(relevance(QUERY, text) for text in TEXTS)
+        (request,) = server.stats().requests
+    assert request["headers"]["authorization"] == "Bearer s3cret-key"
+    assert json.loads(request["body"]) == {"model": "rerank-v3.5", "query": QUERY, "documents": list(TEXTS)}
+    assert "${env:COHERE_API_KEY}" in reranker.secret_places()
+    before = reranker.key("cohere", ("who?", ("a",)))
+    monkeypatch.setenv("COHERE_API_KEY", "another")
+    assert reranker.key("cohere", ("who?", ("a",))) == before
