@@ -99,5 +99,5 @@ def rerank_stage(experiment: Experiment) -> Stage:
         {service: pool or "" for service, pool in pools.items()},
         experiment.pools,
         experiment.accounts(),
-        budget=experiment.budget,
+        budget=experiment.budget(STAGE),
     )
