@@ -82,7 +82,7 @@ def rounds(
             left = float("inf") if max_cost is None else max_cost - sum(spent(ledger, pools).values())
             records, decisions = jobs.planned(pending, left)
             batch.decide({**decisions, **jobs.run(records)})
-        yield replace(batch, parks=False)
+        yield replace(batch, parks=False, spent=spent(ledger, pools))
     finally:
         batch.delete()
 

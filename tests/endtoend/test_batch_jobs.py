@@ -190,11 +190,11 @@ def test_a_budget_reserves_half_the_price_and_leaves_the_rest_to_calls(
     tmp_path: Path, online: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serve("openai_batches") as server:
-        path = batches.experiment(tmp_path, server, MIN, max_cost=online[1]["cost"])
+        path = batches.experiment(tmp_path, server, MIN, max_cost=0.4 * online[1]["cost"])
         results = batches.evaluated(path, "r", monkeypatch)
         rows = server.stats().extra["rows"]
     assert 0 < rows < CLAIMS + SUPPORTS  # the most that the others may cost was not left
-    assert batches.usage(results)["cost"] <= online[1]["cost"]
+    assert batches.usage(results)["cost"] <= 0.4 * online[1]["cost"]
 
 
 def refusal(path: str, change: dict[str, Any]) -> str:
