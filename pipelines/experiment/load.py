@@ -6,7 +6,7 @@ nearest valid name.
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,9 @@ from rankbeam.pipelines.experiment.judging import (
     called_services,
     judging_of,
     race_of,
-    with_criterion,
     with_judged,
 )
+from rankbeam.pipelines.experiment.metrics import metrics_of
 from rankbeam.pipelines.experiment.needs import AnyMetric
 from rankbeam.pipelines.experiment.quotas import NAMES as CORPUS_POOLS
 from rankbeam.pipelines.experiment.quotas import (
@@ -54,10 +54,9 @@ from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.models.families import missing_roles
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.storage import files, matching
-from rankbeam.transforms.judge.metrics import notes, parse_all
+from rankbeam.transforms.judge.metrics import notes
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.errors import InputError, InputErrors
-from rankbeam.transforms.records.judging.criteria import Criterion, criteria_in, spelled
 from rankbeam.transforms.records.metrics import other_tools
 from rankbeam.transforms.records.metrics.dialects import Dialect, parse_dialect
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
@@ -96,7 +95,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     model = _validated(located, problems)
     given_criteria = {} if model.judge is None else model.judge.criteria or {}
     criteria = criteria_of(located, given_criteria, folder, problems)
-    metrics = _metrics(located, model, criteria, list(given_criteria), problems)
+    metrics = metrics_of(located, model, criteria, list(given_criteria), problems)
     metrics = with_holes(located, model, metrics, problems)
     dialects = _dialects(located, model, problems)
     services = services_of(located, model.services, folder, problems)
@@ -235,33 +234,6 @@ def _validated(located: Located, problems: list[InputError]) -> ExperimentModel:
     except ValidationError as error:
         problems += [problem_of(located, ExperimentModel, dict(entry)) for entry in error.errors()]
         return salvage(ExperimentModel, located.value)
-
-
-def _metrics(
-    located: Located,
-    model: ExperimentModel,
-    criteria: Mapping[str, Criterion],
-    names: Sequence[str],
-    problems: list[InputError],
-) -> dict[AnyMetric, int]:
-    """Every metric once, with the position that it has first."""
-    metrics: dict[AnyMetric, int] = {}
-    for i, name in enumerate(model.metrics or ()):
-        try:
-            named = [metric for metric in parse_all([spelled(name, names)]) if not _is_invalid(metric, criteria, names)]
-            parsed = [with_criterion(metric, criteria) for metric in named]
-        except InputError as error:
-            also = f"; criteria of judge: {', '.join(names)}" if names and "unknown metric" in error.problem else ""
-            problems.append(located.error(("metrics", i), f"{error.problem}{also}"))
-        else:
-            for metric in parsed:
-                metrics.setdefault(metric, i)
-    return metrics
-
-
-def _is_invalid(metric: AnyMetric, criteria: Mapping[str, Criterion], names: Sequence[str]) -> bool:
-    """Return whether a metric is a criterion that was reported already."""
-    return any(name in names and name not in criteria for name in criteria_in([str(metric)]))
 
 
 def _dialects(located: Located, model: ExperimentModel, problems: list[InputError]) -> list[Dialect]:

@@ -20,7 +20,7 @@ from rankbeam.transforms.records.calls.steps import Steps, Work
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.judging.items import Item
-from rankbeam.transforms.records.judging.steps import step_of
+from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.reranking import STAGE as RERANK

@@ -58,4 +58,6 @@ def rewrite_stage(experiment: Experiment) -> Stage:
     works = {name: work for name, (work, _) in rewrite_works(experiment).items()}
     services = {work.rewriting.service: work.parameters for work in works.values()}
     pools = {name: experiment.services[name].pool or "" for name in services}
-    return Stage(STAGE, works, services, pools, experiment.pools, experiment.accounts(), budget=experiment.budget(STAGE))
+    return Stage(
+        STAGE, works, services, pools, experiment.pools, experiment.accounts(), budget=experiment.budget(STAGE)
+    )

@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.models.base import ModelParameters
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.judging.steps import step_of
+from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.reply import Reply
 
 CLAIMS = {"0": "Owners pay.", "1": "It snows."}

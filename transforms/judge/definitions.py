@@ -19,7 +19,8 @@ from rankbeam.transforms.kernels import overlap, trajectories
 from rankbeam.transforms.kernels.judged import Undefined, Value
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.criteria import Criterion
-from rankbeam.transforms.records.judging.steps import GROUP, JudgedInput, Need, is_metric, plug_ins
+from rankbeam.transforms.records.judging.registry import GROUP, is_metric, plug_ins
+from rankbeam.transforms.records.judging.steps import JudgedInput, Need
 from rankbeam.transforms.records.plug_ins import loaded
 from rankbeam.transforms.records.suggestions import did_you_mean
 

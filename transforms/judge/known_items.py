@@ -15,7 +15,8 @@ from typing import Any
 
 from rankbeam.transforms.judge.steps import STEPS, step_named
 from rankbeam.transforms.kernels.statistics.agreement import mcnemar_p_value, wilson_interval
-from rankbeam.transforms.records.judging.steps import JudgeQuestion, step_of
+from rankbeam.transforms.records.judging.registry import step_of
+from rankbeam.transforms.records.judging.steps import JudgeQuestion
 
 _FOLDER = "known_items"
 _LEAST_SHARE = 0.6  # of known items, below which a judge is of little use

@@ -19,7 +19,7 @@ from rankbeam.transforms.kernels.trajectories import MATCHES
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.criteria import CRITERION, Criterion, step_named
-from rankbeam.transforms.records.judging.steps import GROUP as JUDGED_GROUP
+from rankbeam.transforms.records.judging.registry import GROUP as JUDGED_GROUP
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.definitions import GROUP, metric_names
 from rankbeam.transforms.records.metrics.names import Metric

@@ -14,7 +14,8 @@ from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Steps
-from rankbeam.transforms.records.judging.steps import Imagined, step_of
+from rankbeam.transforms.records.judging.registry import step_of
+from rankbeam.transforms.records.judging.steps import Imagined
 from rankbeam.transforms.records.reply import NO_TOKENS
 
 _WORD = "word "

@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.models.base import Completion, read_answer
 from rankbeam.transforms.records.calls.prompt import Prompt, Rendered
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.judging.steps import step_of
+from rankbeam.transforms.records.judging.registry import step_of
 
 _LEAST_TEMPERATURE = 0.2
 _SEEDS_OF_A_SAMPLE = 100

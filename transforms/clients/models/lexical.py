@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.models.scoring import HIGHEST
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.judging.steps import step_of
+from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.reranking import STAGE as RERANK
 
 

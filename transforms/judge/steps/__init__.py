@@ -16,7 +16,8 @@ from rankbeam.transforms.judge.steps.sentences import SentencesStep
 from rankbeam.transforms.judge.steps.statements import StatementsStep
 from rankbeam.transforms.judge.steps.support import SupportStep
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.judging.steps import JudgedInput, JudgeStep, plugged_steps, register, step_of
+from rankbeam.transforms.records.judging.registry import plugged_steps, register, step_of
+from rankbeam.transforms.records.judging.steps import JudgedInput, JudgeStep
 
 STEPS: tuple[JudgeStep, ...] = (
     ClaimsStep(),

@@ -8,19 +8,15 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from functools import cache
-from importlib.metadata import EntryPoint
 from typing import Any, ClassVar, NamedTuple
 
 from rankbeam.transforms.kernels.sentences import parts_of
 from rankbeam.transforms.kernels.statistics.raters import decisive_vote
-from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.forms import Form, parsed, schema_of
 from rankbeam.transforms.records.judging.answers import Answer
 from rankbeam.transforms.records.judging.items import NO_GOLD, Gold
-from rankbeam.transforms.records.plug_ins import loaded, registered
 
-GROUP = "rankbeam.judged"
 LONGEST_REASON = 300
 """Characters of a reason that are kept."""
 
@@ -312,46 +308,3 @@ class JudgeStep:
         if self.form is None:
             raise NotImplementedError(f"{type(self).__name__} has no form")
         return self.form
-
-
-_REGISTERED: dict[str, JudgeStep] = {}
-
-
-def register(*steps: JudgeStep) -> None:
-    """Make steps known by their names in this process."""
-    _REGISTERED.update({step.name: step for step in steps})
-
-
-def step_of(name: str) -> JudgeStep | None:
-    """The step of that name; None if it is not one of the judge's. A criterion's has its name after a colon."""
-    name = name.partition(":")[0]
-    return _REGISTERED.get(name) or (_plugged_in(name) if name in plug_ins() and not is_metric(name) else None)
-
-
-def is_metric(name: str) -> bool:
-    """Return whether an entry point is a metric: its name begins with a capital letter, that of a step does not."""
-    return name[:1].isupper()
-
-
-def plug_ins() -> Mapping[str, EntryPoint]:
-    """The entry points of the group `rankbeam.judged`, by name."""
-    return registered(GROUP)
-
-
-@cache
-def plugged_steps() -> tuple[JudgeStep, ...]:
-    """The steps of other packages."""
-    return tuple(_plugged_in(name) for name in sorted(plug_ins()) if not is_metric(name))
-
-
-@cache
-def _plugged_in(name: str) -> JudgeStep:
-    step = loaded(GROUP, name, GROUP)
-    if not (isinstance(step, type) and issubclass(step, JudgeStep)):
-        problem = "is not a subclass of JudgeStep; the name of a metric begins with a capital letter"
-        raise InputError(f"{GROUP} {name!r}: {plug_ins()[name].value} {problem}")
-    if getattr(step, "name", "") != name:
-        raise InputError(f"{GROUP} {name!r}: the step of {plug_ins()[name].value} has another name; use one for both")
-    if name in _REGISTERED:
-        raise InputError(f"{GROUP} {name!r}: rankbeam has a step of that name; choose another")
-    return step()

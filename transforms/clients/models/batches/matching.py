@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.models.batches.service import BatchRow, JobServ
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.judging.steps import step_of
+from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 _MOST_WRONG = 0.005  # of a job's calls
