@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rankbeam.pipelines.goldens.folder import GoldensFolder
-from rankbeam.pipelines.goldens.review import plain, quotes_of
+from rankbeam.pipelines.goldens.review import quotes_of
+from rankbeam.transforms.clients.formats.spreadsheets import plain
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.goldens.records.items import Golden, GoldenEvidence, Review, ReviewDecision
 from rankbeam.transforms.kernels.statistics.agreement import cohen_kappa
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.forms import place_of
-from rankbeam.transforms.records.goldens.items import Golden, GoldenEvidence, Review, ReviewDecision
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
 _EDIT = "edit"

@@ -6,8 +6,8 @@ from importlib.resources import files as package_files
 from typing import Any
 
 from rankbeam.transforms.goldens.library import Library
+from rankbeam.transforms.goldens.records.items import Golden, Made, Reason, State
 from rankbeam.transforms.kernels.wording import DIFFICULTIES
-from rankbeam.transforms.records.goldens.items import Golden, Made, Reason, State
 
 _EXAMPLES = 20
 

@@ -17,12 +17,12 @@ from rankbeam.transforms.goldens.library import Library
 from rankbeam.transforms.goldens.lookups import EmbeddedText, Missing, Rankings, Sought, text_name
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.pooling import PoolRetriever
+from rankbeam.transforms.goldens.records.items import Made, State
+from rankbeam.transforms.goldens.records.sources import Span, WritingTask
 from rankbeam.transforms.goldens.searching import Found, Search
 from rankbeam.transforms.kernels.search.near import Vectors
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.goldens.items import Made, State
-from rankbeam.transforms.records.goldens.sources import Span, WritingTask
 
 Do = Callable[[Stage, Sequence[tuple[str, Any]], int, type[Any]], Sequence[Any]]
 """Does the tasks of a stage in a round; returns their records."""

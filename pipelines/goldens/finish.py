@@ -8,10 +8,10 @@ from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.rounds import RoundProgress
 from rankbeam.transforms.goldens.planning import GoldensPlan
 from rankbeam.transforms.goldens.publishing import separated, splits
+from rankbeam.transforms.goldens.records.items import Golden, Made, Reason, State
+from rankbeam.transforms.goldens.records.types import UNANSWERABLE
 from rankbeam.transforms.kernels.sampling import shuffled
 from rankbeam.transforms.kernels.wording import UNREACHABLE, difficulty
-from rankbeam.transforms.records.goldens.items import Golden, Made, Reason, State
-from rankbeam.transforms.records.goldens.types import UNANSWERABLE
 
 KNOWN_TO_MODEL, COPIED_WORDS, CLOZE = "known_to_model", "copied_words", "cloze"
 _KNOWN, _COPIED = 0.8, 0.9

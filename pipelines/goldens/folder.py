@@ -15,12 +15,13 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
+from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens import publishing, tabling
 from rankbeam.transforms.goldens.parts import json_lines
+from rankbeam.transforms.goldens.records.items import Golden, Made, Review
+from rankbeam.transforms.goldens.records.tables import TABLES
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.goldens.items import Golden, Made, Review
-from rankbeam.transforms.records.goldens.tables import TABLES
 
 ITEMS, REJECTED, REVIEWS, ABOUT, MANIFEST = (
     "items.jsonl", "rejected.jsonl", "reviews.jsonl", "about.json", "manifest.json",
@@ -90,7 +91,7 @@ class GoldensFolder:
         self._write_manifest(about, items, reviews)
 
     def _publish_split(self, name: str, items: Sequence[Golden], reviews: Mapping[str, Review]) -> None:
-        judged = [publishing.QRELS_HEADER, *(row for item in items for row in publishing.judgements(item))]
+        judged = [QRELS_HEADER, *(row for item in items for row in publishing.judgements(item))]
         text = "".join("\t".join(map(str, row)) + "\n" for row in judged)
         self.write(f"qrels/{name}.tsv", text.encode())
         rows = {

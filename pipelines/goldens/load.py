@@ -29,9 +29,9 @@ from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.goldens.documents import lacks_documents
 from rankbeam.transforms.goldens.planning import PlannedBenchmark
 from rankbeam.transforms.goldens.pooling import PoolRetriever
+from rankbeam.transforms.goldens.records.types import DIMENSIONS, Dimension
 from rankbeam.transforms.goldens.writing import Reviews
 from rankbeam.transforms.records.errors import InputError, InputErrors
-from rankbeam.transforms.records.goldens.types import DIMENSIONS, Dimension
 
 
 def load_goldens(path: str, output: str | None = None) -> Goldens:

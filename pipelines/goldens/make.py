@@ -20,8 +20,8 @@ from rankbeam.transforms.goldens.asking import prompt_names
 from rankbeam.transforms.goldens.distilling import ContextRules
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.planning import GoldensPlan
+from rankbeam.transforms.goldens.records.items import Asked, Golden
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.goldens.items import Asked, Golden
 from rankbeam.transforms.records.reply import Tokens
 
 _TOKENS = ("input", "cached", "output")

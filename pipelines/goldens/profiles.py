@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.goldens.records.types import Dimension, ProfileValue
 from rankbeam.transforms.records.errors import InputError, InputErrors
-from rankbeam.transforms.records.goldens.types import Dimension, ProfileValue
 
 
 class _Described(BaseModel):

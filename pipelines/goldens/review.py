@@ -5,15 +5,14 @@ import io
 from collections.abc import Mapping
 
 from rankbeam.pipelines.goldens.folder import GoldensFolder
+from rankbeam.transforms.clients.formats.spreadsheets import safe
 from rankbeam.transforms.goldens.publishing import reviewed
-from rankbeam.transforms.records.goldens.items import Golden, Review
+from rankbeam.transforms.goldens.records.items import Golden, Review
 
 COLUMNS = (
     "item_id", "decision", "question", "answer", "quotes", "doc_ids", "type", "split", "difficulty", "votes", "flags",
     "note", "reviewer",
 )  # fmt: skip
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
-"""The first characters of cells that spreadsheets run as formulas, and the mark that prevents it."""
 
 
 def as_csv(folder: GoldensFolder) -> str:
@@ -27,24 +26,6 @@ def as_csv(folder: GoldensFolder) -> str:
         (shown, *_) = reviewed([item], reviews) or [item]
         writer.writerow(safe(cell) for cell in _row(shown, reviews).values())
     return text.getvalue()
-
-
-def safe(cell: str) -> str:
-    """A cell that no program takes for a formula.
-
-    >>> safe("=1+1"), safe("'tis"), safe("plain")
-    ("'=1+1", "''tis", 'plain')
-    """
-    return f"'{cell}" if cell.startswith(FORMULA) else cell
-
-
-def plain(cell: str) -> str:
-    """The cell as it was before `safe`; one that a program has freed of the mark stays as it is.
-
-    >>> plain("'=1+1"), plain("''tis"), plain("=1+1")
-    ('=1+1', "'tis", '=1+1')
-    """
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA) else cell
 
 
 def quotes_of(item: Golden) -> list[str]:

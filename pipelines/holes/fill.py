@@ -11,8 +11,8 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.goldens.publishing import QRELS_HEADER
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.holes import HUMAN, LLM
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.pipelines.goldens.review import plain
 from rankbeam.pipelines.labels.draw import LabelTask
 from rankbeam.pipelines.labels.tasks import indexes, read_index
 from rankbeam.transforms.clients.formats.labels import FOLDER, read_labels, save_labels
+from rankbeam.transforms.clients.formats.spreadsheets import plain
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.records.errors import InputError, InputErrors

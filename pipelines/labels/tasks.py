@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from jinja2 import Environment
 from markupsafe import Markup
 
-from rankbeam.pipelines.goldens.review import safe
 from rankbeam.pipelines.labels.draw import Drawing, LabelTask
+from rankbeam.transforms.clients.formats.spreadsheets import safe
 from rankbeam.transforms.clients.storage import files, matching, parquet
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.records.errors import InputError

@@ -19,12 +19,12 @@ from rankbeam.pipelines.goldens.rounds import plan_of
 from rankbeam.transforms.clients.models.extractive import Extractive
 from rankbeam.transforms.goldens.asking import Asking, Reading
 from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues, EnlargedClue
+from rankbeam.transforms.goldens.records import forms
+from rankbeam.transforms.goldens.records.items import Asked
+from rankbeam.transforms.goldens.records.sources import Span, WritingTask
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.goldens import forms
-from rankbeam.transforms.records.goldens.items import Asked
-from rankbeam.transforms.records.goldens.sources import Span, WritingTask
 
 FINAL = ("safety", "truncated")
 

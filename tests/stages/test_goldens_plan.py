@@ -10,11 +10,11 @@ from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library, library_of
 from rankbeam.transforms.goldens.origins import Gathered
 from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, PlannedBenchmark
+from rankbeam.transforms.goldens.records.items import Made, State
+from rankbeam.transforms.goldens.records.sources import Candidate, WritingTask
+from rankbeam.transforms.goldens.records.types import DIMENSIONS
 from rankbeam.transforms.goldens.screening import screened
 from rankbeam.transforms.kernels.sampling import draw
-from rankbeam.transforms.records.goldens.items import Made, State
-from rankbeam.transforms.records.goldens.sources import Candidate, WritingTask
-from rankbeam.transforms.records.goldens.types import DIMENSIONS
 
 TYPES = {"lookup": 4, "why": 2, "multi_hop": 1, "unanswerable": 2}
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.goldens.publishing import judgements, separated
-from rankbeam.transforms.records.goldens.items import Golden, GoldenEvidence, Made, PoolGrade, State
-from rankbeam.transforms.records.goldens.types import UNANSWERABLE
+from rankbeam.transforms.goldens.records.items import Golden, GoldenEvidence, Made, PoolGrade, State
+from rankbeam.transforms.goldens.records.types import UNANSWERABLE
 
 NAMES = st.sampled_from("abcdefgh")
 

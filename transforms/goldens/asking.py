@@ -6,6 +6,8 @@ from functools import partial
 from typing import Any
 
 from rankbeam.transforms.clients.models.base import Embedding
+from rankbeam.transforms.goldens.records import forms
+from rankbeam.transforms.goldens.records.items import Asked
 from rankbeam.transforms.goldens.templates import templates
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.steps import step_named
@@ -14,8 +16,6 @@ from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.goldens import forms
-from rankbeam.transforms.records.goldens.items import Asked
 from rankbeam.transforms.records.reply import Reply
 
 WRITTEN = frozenset({"facts", "enlarge", "distill", "question", "unanswerable", "closed_book"})

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from rankbeam.transforms.goldens.asking import FINAL, Asking, Reading
+from rankbeam.transforms.goldens.records.forms import Fact
+from rankbeam.transforms.goldens.records.items import Asked
+from rankbeam.transforms.goldens.records.sources import Span, WritingTask
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.goldens.forms import Fact
-from rankbeam.transforms.records.goldens.items import Asked
-from rankbeam.transforms.records.goldens.sources import Span, WritingTask
 from rankbeam.transforms.records.reply import Reply
 
 Distilled = tuple[Reading | CallError, list[Asked]]

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.transforms.goldens.asking import FINAL, Asking, Reading
+from rankbeam.transforms.goldens.records.items import Pooled, PoolGrade
+from rankbeam.transforms.goldens.records.sources import Span
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.goldens.items import Pooled, PoolGrade
-from rankbeam.transforms.records.goldens.sources import Span
 from rankbeam.transforms.records.reply import Reply
 
 STAGE = "grade"

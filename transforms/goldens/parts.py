@@ -59,7 +59,7 @@ def write_warning(warning: str, folder: str) -> None:
 def as_line(record: Any) -> str:
     """A record as one line of JSON.
 
-    >>> from rankbeam.transforms.records.goldens.items import Nugget
+    >>> from rankbeam.transforms.goldens.records.items import Nugget
     >>> as_line(Nugget("a", True))
     '{"text": "a", "vital": true}'
     """

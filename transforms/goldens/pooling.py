@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
-from rankbeam.transforms.records.goldens.sources import Span
+from rankbeam.transforms.goldens.records.sources import Span
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,13 @@ from dataclasses import asdict, replace
 from itertools import chain
 from typing import Any
 
+from rankbeam.transforms.goldens.records.items import Golden, Made, Review, ReviewDecision
+from rankbeam.transforms.goldens.records.types import UNANSWERABLE
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, USEFUL_GRADE
 from rankbeam.transforms.records.cluster_summary import SOURCE_DOCUMENT
-from rankbeam.transforms.records.goldens.items import Golden, Made, Review, ReviewDecision
-from rankbeam.transforms.records.goldens.types import UNANSWERABLE
 
 EVIDENCE, POOLED = "evidence", "pooled"
 """Sources of judgements: the question was made from the document, or a search found it and a model graded it."""
-QRELS_HEADER = ("query-id", "corpus-id", "score", "source")
 
 _NOT_WORD = re.compile(r"\W+")
 Row = dict[str, Any]

@@ -8,13 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.transforms.goldens.asking import Reading
-from rankbeam.transforms.goldens.writing import WriteItems
-from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
-from rankbeam.transforms.judge.steps.support import SupportVerdict
-from rankbeam.transforms.kernels.judged import Assigned
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.goldens.forms import (
+from rankbeam.transforms.goldens.records.forms import (
     CRITERIA,
     CriticDecision,
     Derived,
@@ -23,8 +17,14 @@ from rankbeam.transforms.records.goldens.forms import (
     Facts,
     YesNo,
 )
-from rankbeam.transforms.records.goldens.items import Asked, Nugget, Vote
-from rankbeam.transforms.records.goldens.sources import WritingTask
+from rankbeam.transforms.goldens.records.items import Asked, Nugget, Vote
+from rankbeam.transforms.goldens.records.sources import WritingTask
+from rankbeam.transforms.goldens.writing import WriteItems
+from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
+from rankbeam.transforms.judge.steps.support import SupportVerdict
+from rankbeam.transforms.kernels.judged import Assigned
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.reply import Tokens
 

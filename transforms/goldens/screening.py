@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from rankbeam.transforms.goldens.planning import GoldensPlan
+from rankbeam.transforms.goldens.records.items import Made, Pooled, Reason, State
+from rankbeam.transforms.goldens.records.types import UNANSWERABLE
 from rankbeam.transforms.kernels.judged import USEFUL_GRADE
 from rankbeam.transforms.kernels.minhash import first_alike
 from rankbeam.transforms.kernels.search.near import Vectors, first_near
-from rankbeam.transforms.records.goldens.items import Made, Pooled, Reason, State
-from rankbeam.transforms.records.goldens.types import UNANSWERABLE
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from rankbeam.transforms.clients.retrievers.bm25 import Bm25
 from rankbeam.transforms.clients.search.analysis import STOP_WORDS
 from rankbeam.transforms.goldens.grading import GradingPool
 from rankbeam.transforms.goldens.pooling import Ids, Opened, interleaved
+from rankbeam.transforms.goldens.records.items import Made
+from rankbeam.transforms.goldens.records.sources import Span
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.goldens.items import Made
-from rankbeam.transforms.records.goldens.sources import Span
 from rankbeam.transforms.records.queries import Query
 
 _PASSAGES = 1000  # of a ranking: enough for a hundred documents

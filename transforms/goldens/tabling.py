@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rankbeam.transforms.goldens import publishing
-from rankbeam.transforms.records.goldens.items import Golden, Made, Review
-from rankbeam.transforms.records.goldens.tables import TABLES
-from rankbeam.transforms.records.goldens.types import UNANSWERABLE
+from rankbeam.transforms.goldens.records.items import Golden, Made, Review
+from rankbeam.transforms.goldens.records.tables import TABLES
+from rankbeam.transforms.goldens.records.types import UNANSWERABLE
 
 Row = dict[str, Any]
 

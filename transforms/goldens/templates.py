@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from functools import cache
 
+from rankbeam.transforms.goldens.records import forms
 from rankbeam.transforms.records.calls.template import Template, newest
-from rankbeam.transforms.records.goldens import forms
 
 
 @cache

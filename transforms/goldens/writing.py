@@ -16,14 +16,7 @@ import numpy as np
 from rankbeam.transforms.clients.models.local import share, stems
 from rankbeam.transforms.goldens.asking import FINAL, Asking, Reading
 from rankbeam.transforms.goldens.distilling import distilled
-from rankbeam.transforms.judge.steps.support import SupportVerdict
-from rankbeam.transforms.kernels.judged import Assigned, claim_f1, nugget_score
-from rankbeam.transforms.kernels.wording import MOST_COMMON_WORDS, longest_common_run, words
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.steps import Steps, together
-from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.goldens.forms import (
+from rankbeam.transforms.goldens.records.forms import (
     CRITICS,
     CriticDecision,
     Derived,
@@ -32,9 +25,16 @@ from rankbeam.transforms.records.goldens.forms import (
     Facts,
     YesNo,
 )
-from rankbeam.transforms.records.goldens.items import Asked, GoldenEvidence, Made, Reason, State, Vote
-from rankbeam.transforms.records.goldens.sources import Candidate, Span, WritingTask
-from rankbeam.transforms.records.goldens.types import DIMENSIONS, TYPES, UNANSWERABLE, Dimension
+from rankbeam.transforms.goldens.records.items import Asked, GoldenEvidence, Made, Reason, State, Vote
+from rankbeam.transforms.goldens.records.sources import Candidate, Span, WritingTask
+from rankbeam.transforms.goldens.records.types import DIMENSIONS, TYPES, UNANSWERABLE, Dimension
+from rankbeam.transforms.judge.steps.support import SupportVerdict
+from rankbeam.transforms.kernels.judged import Assigned, claim_f1, nugget_score
+from rankbeam.transforms.kernels.wording import MOST_COMMON_WORDS, longest_common_run, words
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.steps import Steps, together
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 STAGE = "write"

@@ -10,8 +10,8 @@ from typing import Any
 
 from rankbeam.pipelines.goldens.export.items import Chosen
 from rankbeam.transforms.goldens.publishing import query
+from rankbeam.transforms.goldens.records.items import Golden
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.goldens.items import Golden
 
 SUFFIX = ".evalset.json"
 _NAME = re.compile(r"[a-zA-Z0-9_]+")

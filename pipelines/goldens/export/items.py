@@ -6,8 +6,8 @@ from typing import Any
 
 from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.transforms.goldens.publishing import reviewed
+from rankbeam.transforms.goldens.records.items import Golden, Review
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.goldens.items import Golden, Review
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankbeam.pipelines.goldens.export.items import Chosen
-from rankbeam.pipelines.goldens.review import safe
-from rankbeam.transforms.goldens.publishing import QRELS_HEADER, judgements, query
+from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
+from rankbeam.transforms.clients.formats.spreadsheets import safe
+from rankbeam.transforms.goldens.publishing import judgements, query
+from rankbeam.transforms.goldens.records.items import Golden
+from rankbeam.transforms.goldens.records.types import UNANSWERABLE
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.goldens.items import Golden
-from rankbeam.transforms.records.goldens.types import UNANSWERABLE
 
 _COLUMNS = (
     "item_id", "question", "answer", "answerable", "type", "split", "difficulty", "doc_ids", "quotes", "reviewed",

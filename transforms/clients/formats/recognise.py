@@ -146,6 +146,10 @@ _READERS = {
 """By role, what tells its formats."""
 
 
+QRELS_HEADER = ("query-id", "corpus-id", "score", "source")
+"""Header of judgements that say whether people or a judge made them; without the last column, it is BEIR's."""
+
+
 def _without_source(line: str) -> tuple[str, bool]:
     """A header without the fourth column `source` that `rankbeam goldens` writes, and whether it has one."""
     before, _, last = line.rpartition("\t")

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rankbeam.transforms.goldens.records.sources import Profile
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.goldens.sources import Profile
 
 
 class State(StrEnum):
