@@ -30,6 +30,7 @@ GUIDES: Mapping[str, str] = {
     "score": "from-trec_eval",
     "status": "cloud",
     "traces": "traces",
+    "trend": "report",
     "validate": "experiment",
     "warehouse": "cloud",
     "worst": "report",

@@ -6,11 +6,9 @@ from typing import Any
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.lines import Curve, LinePlot, line_plot
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.results.find import finished_runs
+from rankbeam.pipelines.results.find import runs_alike
 from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.slices import ALL
 
 MOST_RUNS = 30
@@ -18,7 +16,7 @@ MOST_RUNS = 30
 
 def trend(study: Study, metric: str) -> LinePlot | None:
     """A metric over the runs up to this one, a line for each of its configurations; None for a first run."""
-    runs = _runs(study.results)
+    runs = runs_alike(study.results, MOST_RUNS)
     if len(runs) < 2:
         return None
     curves = [Curve(study.titles[place], _points(study.ids[place], metric, runs)) for place in study.order(metric)]
@@ -39,7 +37,7 @@ def judge_changes(study: Study, metric: str) -> list[str]:
     """Changes of the judge from run to run: its prompts or the version of its model, a sentence for each."""
     return [
         f"{run.run_id}: {sentence}"
-        for before, run in pairwise(_runs(study.results))
+        for before, run in pairwise(runs_alike(study.results, MOST_RUNS))
         for sentence in judge_differences(run, before, [metric])
     ]
 
@@ -61,17 +59,3 @@ def _points(config_id: str, metric: str, runs: list[Results]) -> list[tuple[floa
             low, high = row.interval or (row.mean, row.mean)
             points.append((float(number), row.mean, low, high, f"{run.run_id} ({run.execution[1]:%Y-%m-%d %H:%M})"))
     return points
-
-
-def _runs(results: Results) -> list[Results]:
-    """The latest runs of the experiment with the same dataset, this one last."""
-    if is_table(results.output):
-        return []  # each run would be a query that is paid for
-    try:
-        finished = finished_runs(results.output)
-    except InputError:  # the tables were moved, or are in memory
-        return []
-    identity = results.experiment, results.run["dataset_fingerprint"]
-    earlier = [run for run in finished if run.execution[1] < results.execution[1]]
-    alike = [run for run in earlier if (run.experiment, run.run["dataset_fingerprint"]) == identity]
-    return [*alike[-MOST_RUNS + 1 :], results]

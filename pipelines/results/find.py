@@ -63,6 +63,20 @@ def finished_runs(output: str) -> list[Results]:
     return sorted(runs, key=lambda results: (results.execution[1], results.run_id))
 
 
+def runs_alike(results: Results, most: int) -> list[Results]:
+    """The latest runs of an experiment with the same dataset, the given one last; of BigQuery that one alone."""
+    if is_table(results.output):
+        return [results]  # each run would be a query that is paid for
+    try:
+        finished = finished_runs(results.output)
+    except InputError:  # the tables were moved, or are in memory
+        return [results]
+    identity = results.experiment, results.run["dataset_fingerprint"]
+    earlier = [run for run in finished if run.execution[1] < results.execution[1]]
+    alike = [run for run in earlier if (run.experiment, run.run["dataset_fingerprint"]) == identity]
+    return [*alike[max(0, len(alike) - most + 1) :], results]
+
+
 def _of_experiment(runs: Sequence[Results], experiment: str) -> list[Results]:
     chosen = [run for run in runs if run.experiment == experiment]
     if not chosen:

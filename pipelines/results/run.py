@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.results.tables import InBigQuery, InFolder, RunTables
+from rankbeam.transforms.judge.metrics import named_in, parse_all
 from rankbeam.transforms.judge.quality_warnings import mixed_versions
 from rankbeam.transforms.records import answer_tables
 from rankbeam.transforms.records.calls.outcomes import OVER_BUDGET
@@ -23,6 +24,7 @@ from rankbeam.transforms.records.metrics.panels import RETRIEVAL
 from rankbeam.transforms.records.scores.aggregates import UNMET
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, canonical
+from rankbeam.transforms.records.suggestions import did_you_mean
 
 _MOST_NAMED = 20
 _FAILED = re.compile(r"[\d,]+ (quer(y has|ies have) no answer|judged values? (is|are) missing) \(")
@@ -107,6 +109,17 @@ class Results:
     def comparisons(self) -> list[Comparison]:
         """The rows of `comparisons`."""
         return [Comparison.of(row) for row in self.table("comparisons").to_pylist()]
+
+    def metric_named(self, name: str) -> str:
+        """The metric of the run that a name means, which may leave out the judge.
+
+        Raises:
+            InputError: the run has no such metric.
+        """
+        metric = name if name in self.metrics else named_in(name, parse_all(self.metrics))
+        if metric is None:
+            raise InputError(f"the run has no metric {name}; {did_you_mean(name, self.metrics)}")
+        return str(metric)
 
     def is_judged(self, metric: str) -> bool:
         """Return whether a metric has a status of its own."""

@@ -12,7 +12,6 @@ from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import printable
-from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
@@ -96,11 +95,7 @@ def _configuration(results: Results, name: str | None) -> dict[str, Any]:
 def _metric(results: Results, name: str | None) -> str:
     if name is None:
         return next(filter(results.is_judged, results.metrics), results.metrics[0])
-    (metric,) = map(str, parse_all([name]))
-    matching = [entry for entry in results.metrics if entry == metric or entry.partition("(judge=")[0] == metric]
-    if not matching:
-        raise InputError(f"the run has no metric {metric}; {did_you_mean(metric, results.metrics)}")
-    return matching[0]
+    return results.metric_named(name)
 
 
 def _values(results: Results, config_id: str, metric: str) -> Iterator[tuple[str, str | None, float | None]]:
