@@ -175,9 +175,9 @@ def test_clearing_what_is_old_keeps_unknown_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ADDED.names)
 @pytest.mark.parametrize("other", [None, "changed"])
 def test_a_changed_value_in_a_new_column_is_damage(tmp_path: Path, name: str, other: object) -> None:
-    path = written(tmp_path, judgement(0))
+    path = written(tmp_path, replace(judgement(0), via="batch"))
     field = SCHEMA.field(name)
-    value = None if other is None else {"service": "other"}.get(name, 7)
+    value = None if other is None else {"service": "other", "via": "other"}.get(name, 7)
 
     def change(table: pa.Table) -> pa.Table:
         return table.set_column(table.schema.get_field_index(name), field, pa.array([value], field.type))
