@@ -6,6 +6,7 @@ items ─► steps taken with ledger answers and imagined ones: fewest calls, mo
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -29,6 +30,8 @@ _LEAST_OUTPUT, _MOST_OUTPUT = (3, 10), (60, 60)  # tokens of a reply, and of eac
 _ITEMS_AT_ONCE = 256
 _ONE_CLAIM = replace(LEAST, claims=1)
 _KEY_DIGITS = 16
+PREFIXES = (1024, 2048, 4096)
+"""Tokens of a common beginning from which services cache it, by model."""
 KNOWN = "known items"
 """Name of the step that checks the judge with known items."""
 
@@ -47,11 +50,15 @@ class Step(NamedTuple):
 
 
 class CallSize(NamedTuple):
-    """Size of one distinct call: in the ledger or not, prompt characters, estimated reply tokens."""
+    """Size of one distinct call: in the ledger or not, prompt characters, estimated reply tokens.
+
+    `prefixes` are hashes of the beginnings of the prompt that have `PREFIXES` tokens; fewer for a shorter prompt.
+    """
 
     held: bool
     characters: int
     output: float
+    prefixes: tuple[int, ...] = ()
 
 
 @dataclass
@@ -273,7 +280,14 @@ def measured(
     step = step_of(prompt.step)
     embeds = step is not None and step.embeds
     characters = len(prompt.values["text"]) if embeds else len(rendered.system) + len(rendered.user)
-    return _step(call, prompt, criteria), CallSize(is_known, characters, _output(prompt, guess))
+    prefixes = () if embeds else tuple(_prefixes(rendered.system + rendered.user))
+    return _step(call, prompt, criteria), CallSize(is_known, characters, _output(prompt, guess), prefixes)
+
+
+def _prefixes(text: str) -> Iterator[int]:
+    for tokens in PREFIXES:
+        if len(text) >= (end := tokens * CHARACTERS_PER_TOKEN):
+            yield int.from_bytes(blake2b(text[:end].encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 
 def _output(prompt: Prompt, guess: Guess) -> float:

@@ -1,14 +1,15 @@
 """Forecast of models: calls, tokens, time and cost of every pool, from counted calls."""
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.progress import clock
-from rankbeam.pipelines.plan.counting import NOT_SEEN, CallCounts, CallSize, Step, StepTotals
+from rankbeam.pipelines.plan.counting import NOT_SEEN, PREFIXES, CallCounts, CallSize, Step, StepTotals
 from rankbeam.transforms.clients.calls.together import MOST_CHARACTERS
+from rankbeam.transforms.clients.models.families import cache_minimum
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.judge.answering import STEP as ANSWER
 from rankbeam.transforms.records.calls.prompt import EMBED
@@ -51,6 +52,9 @@ class ModelPlan:
     steps: tuple[StepPlan, ...]
     batch_cost: Range | None = None  # None if no call is left to batch jobs
     batch_steps: int = 0  # steps with jobs, at most as many one after another
+    prefix_tokens: int = 0  # tokens of a common beginning from which the service caches it
+    prefix_calls: int = 0  # calls that share one with an earlier call, at most
+    cached_cost: Range | None = None  # cost if each of them finds its beginning cached; None without such calls
 
 
 def model_plans(counted: CallCounts, experiment: Experiment) -> list[ModelPlan]:
@@ -74,6 +78,9 @@ def _of_pool(pool: str, steps: Collection[Step], counted: CallCounts, experiment
     halves = [
         _half(step, sizes, counted, quota) for step, sizes in zip(batched, (counted.least, counted.most), strict=True)
     ]
+    prefix = min(cache_minimum(experiment.services[step.service].parameters.model) for step in steps)
+    shared = [_sharing(sizes, steps, counted.seen, prefix) for sizes in (counted.least, counted.most)]
+    saved = [0.0 if quota.prices is None else quota.prices.saved(number * prefix) for number in shared]
     return ModelPlan(
         pool,
         (sum(plan.calls[0] for plan in plans), sum(plan.calls[1] for plan in plans)),
@@ -89,7 +96,23 @@ def _of_pool(pool: str, steps: Collection[Step], counted: CallCounts, experiment
         plans,
         _range(cost - half for cost, half in zip(known, halves, strict=True)) if any(batched) else None,
         max(map(len, batched)),
+        prefix,
+        max(shared),
+        _range(cost - less for cost, less in zip(known, saved, strict=True)) if any(saved) else None,
     )
+
+
+def _sharing(
+    sizes: "dict[Step, dict[int, CallSize]]", steps: Collection[Step], seen: "dict[Step, StepTotals]", tokens: int
+) -> int:
+    """Number of calls whose beginning of so many tokens an earlier call has.
+
+    Steps with answers in the ledger are left out: what was cached of them is part of their estimate.
+    """
+    place = PREFIXES.index(tokens)
+    new = (size for step in steps if step not in seen for size in sizes.get(step, {}).values() if not size.held)
+    beginnings = Counter(size.prefixes[place] for size in new if len(size.prefixes) > place)
+    return beginnings.total() - len(beginnings)
 
 
 def _waits(step: Step, sizes: "dict[Step, dict[int, CallSize]]", experiment: Experiment) -> bool:
@@ -179,6 +202,9 @@ def lines_of(plan: ModelPlan) -> list[str]:
     parts.append(f"{_clocks(plan.seconds)} at {plan.requests_per_minute:,.10g} calls{of_tokens} a minute")
     if plan.cost is not None:
         parts.append(f"cost {shown(plan.cost, '{:,.2f}')}")
+    if plan.cached_cost is not None:
+        calls = f"{plan.prefix_calls:,} calls share a beginning of {plan.prefix_tokens:,} tokens"
+        parts.append(f"{shown(plan.cached_cost, '{:,.2f}')} if it is cached each time ({calls})")
     if plan.batch_cost is not None:
         jobs = f"batch jobs in up to {plan.batch_steps} steps, one after another"
         parts.append(f"{shown(plan.batch_cost, '{:,.2f}')} with {jobs}")

@@ -36,6 +36,10 @@ class Prices:
         of_batch = tokens.batch_input * self.input + tokens.batch_output * self.output
         return (full - of_batch / 2) / 1_000_000
 
+    def saved(self, tokens: int) -> float:
+        """The cost that a number of input tokens saves if they are cached."""
+        return max(0.0, self.input - self.cached) * tokens / 1_000_000
+
 
 @dataclass(frozen=True)
 class ImportQuota:
