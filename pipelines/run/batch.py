@@ -22,7 +22,7 @@ from rankbeam.pipelines.run.build import calls_of, day_of, new_pipeline, pin_of,
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.ledger.batches import BatchRound
+from rankbeam.transforms.clients.ledger.batches import BatchFolder, BatchRound
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.run import Run
@@ -39,6 +39,12 @@ def batched(
 ) -> Iterator[Experiment]:
     """Run the rounds of an experiment with batch jobs; yields the experiment of the pipeline that publishes."""
     if not experiment.batched:
+        if experiment.makes_calls and (
+            records := [one for one in BatchFolder(experiment.ledger).records() if one.is_open]
+        ):
+            calls = f"{sum(record.calls for record in records):,} calls"
+            advice = "`rankbeam batch collect` or a run with batch: collects them; this run pays for their calls again"
+            _logger.warning("%d batch jobs of this ledger with %s are open: %s", len(records), calls, advice)
         yield experiment
         return
     from rankbeam.transforms.clients.models.batches.make import BatchJobs  # few experiments need it

@@ -289,3 +289,19 @@ def test_jobs_are_listed_collected_and_cancelled_by_the_command(
         assert server.stats().extra["jobs"] == 2
     assert batches.rows(results) == online[0]
     assert "collected" in rankbeam("batch", "list", out).stdout
+
+
+def test_a_run_without_batch_says_which_jobs_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve("openai_batches", batch={"polls": 2}) as server:
+        path = batches.experiment(tmp_path, server, MIN)
+
+        async def interrupted(*_: Any) -> None:
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(BatchJobs, "_pause", interrupted)
+            with pytest.raises(Killed):
+                batches.evaluated(path, "r", monkeypatch)
+        outcome = rankbeam("evaluate", batches.experiment(tmp_path, server, None))
+    assert outcome.status == 0
+    assert f"1 batch jobs of this ledger with {CLAIMS} calls are open" in " ".join(outcome.stderr.split())
