@@ -18,7 +18,7 @@ from rankbeam.transforms.records.reply import Reply
 VALUES: dict[str, Any] = {
     "query": "who?", "text": "Owners pay. It snows.", "evidence": "Owners\npay.", "context": "Owners pay.",
     "answer": "Owners pay. Members do not.", "claims": {str(number): f"claim\n{number}" for number in range(5)},
-    "nuggets": {"0": "Owners pay.", "1": "Members pay."}, "sentences": ["Owners pay.", "It snows."],
+    "contexts": {"0": "Owners pay.", "1": "It snows."}, "nuggets": {"0": "Owners pay.", "1": "Members pay."}, "sentences": ["Owners pay.", "It snows."],
     "criterion": "Is it polite?", "examples": "", "verdicts": "yes | no",
     "texts": [{"id": "query", "text": "Who can pay?"}, {"id": "answer", "text": "Only owners can pay."}],
 }  # fmt: skip

@@ -1,5 +1,6 @@
 """Rows of the tables of answers and judgements, from what comes of the items."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from rankbeam.transforms.records.judging.evaluated import AnswerRow, Evaluated, 
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.reply import Tokens
-from rankbeam.transforms.records.trajectories import rows_of
+from rankbeam.transforms.records.trajectories import as_json
 
 Row = dict[str, Any]
 
@@ -74,7 +75,7 @@ class Rows:
             "cost": answer.cost,
             "seconds": answer.seconds,
             "first_token_s": answer.first_token_s,
-            "steps": rows_of(answer.steps),
+            "steps": None if answer.steps is None else json.dumps(as_json(answer.steps), ensure_ascii=False),
         }
 
     def claims(self, evaluated: Evaluated) -> Iterator[Row]:

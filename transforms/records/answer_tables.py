@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.records.common_columns import COMMON, required
-from rankbeam.transforms.records.trajectories import STEP
 
 CONTEXT = pa.struct(
     [
@@ -47,7 +46,7 @@ ANSWERS = pa.schema(
         pa.field("cost", pa.float64()),
         pa.field("seconds", pa.float64()),
         pa.field("first_token_s", pa.float64()),
-        pa.field("steps", pa.list_(STEP)),
+        pa.field("steps", pa.string()),
     ]
 )
 """One row a configuration, query and sample of its answer.
@@ -56,8 +55,9 @@ ANSWERS = pa.schema(
 `contexts` were given to the model, best first; `contexts_left_out` were not, since all together were longer than
 `max_context_tokens`. `citations` are ids of documents that the answer refers to. Tokens and `cost` (null where no price
 is known) are those of the call that answered; configurations with an equal prompt share one call. `seconds` and
-`first_token_s` are durations of an application's call, and null elsewhere. `steps` are an agent's calls of tools, with
-`args` as JSON and the ids of the documents that a step retrieved; null where the system does not say them.
+`first_token_s` are durations of an application's call, and null elsewhere. `steps` are an agent's calls of tools as
+JSON, a list of {tool, args, status?, doc_ids?}; null where the system does not say them, which a repeated column of
+BigQuery could not tell from an empty list.
 """
 
 CLAIMS = pa.schema(

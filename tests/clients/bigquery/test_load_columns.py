@@ -29,7 +29,7 @@ def test_columns_of_rankings_with_their_nested_documents() -> None:
         ("documents", "RECORD", "REPEATED"),
     ]
     expected = ["rank INTEGER REQUIRED", "doc_id STRING REQUIRED", "score FLOAT NULLABLE", "grade FLOAT NULLABLE"]
-    assert schema[-1]["fields"] == columns(*expected, "text STRING NULLABLE")
+    assert schema[-1]["fields"] == columns(*expected, "text STRING NULLABLE", "grade_source STRING NULLABLE")
 
 
 @pytest.mark.parametrize(
