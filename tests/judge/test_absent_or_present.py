@@ -44,13 +44,13 @@ FORMS = ("replay", "generate")
 
 OF_CONTEXTS = {
     "Faithfulness", "Faithfulness(ragas)", "Hallucination", "SelfKnowledge", "NoiseSensitivity(relevant)",
-    "NoiseSensitivity(irrelevant)", "ContextRecall", "ContextRecall(ragas)", "ContextPrecision(claims)", "ContextAP",
+    "NoiseSensitivity(irrelevant)", "ContextRecall", "ContextRecall(ragas)", "ContextPrecision(claims)", "ContextAP", "ContextRR",
     "ContextAP(grade)", "ContextAP(answer)", "ContextUtilization", "ContextRelevance", "ContextRelevance(ragas)",
     "CitationPrecision", "CitationRecall",
 }  # fmt: skip
 OF_REFERENCE = {
     "Hallucination", "SelfKnowledge", "NoiseSensitivity(relevant)", "NoiseSensitivity(irrelevant)", "ClaimPrecision",
-    "ClaimRecall", "ContextRecall", "ContextRecall(ragas)", "ContextPrecision(claims)", "ContextAP",
+    "ClaimRecall", "ContextRecall", "ContextRecall(ragas)", "ContextPrecision(claims)", "ContextAP", "ContextRR",
     "ContextUtilization", "AnswerSimilarity", "ExactMatch", "TokenF1", "ROUGE-L", "BLEU", "chrF",
 }  # fmt: skip
 OF_AGENTS = {
@@ -173,7 +173,10 @@ def without(metric: str, case: Case) -> str | None:
         "no_citations": metric == "CitationPrecision" and not w.cited,
         "no_statements": metric == "Faithfulness(ragas)" and not w.claims,
         "no_reference_claims": not w.reference_claims
-        and (metric in of_reference or (metric in ("ContextPrecision(claims)", "ContextAP") and bool(w.contexts))),
+        and (
+            metric in of_reference
+            or (metric in ("ContextPrecision(claims)", "ContextAP", "ContextRR") and bool(w.contexts))
+        ),
         "reference_not_in_contexts": metric == "ContextUtilization" and not any(map(w.by, w.reference_claims)),
         "no_direction": metric == "AnswerSimilarity" and not is_answered,
         "no_nuggets": metric.startswith("Nugget") and not w.nuggets,

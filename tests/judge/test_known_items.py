@@ -21,7 +21,7 @@ CLASSES = {
     "statements": {"none": 8, "one": 8, "several": 8},
     "questions": {"noncommittal": 12, "committal": 12},
     "sentences": {"none": 8, "2": 8, "1, 3": 8},
-    "answer_kind": {kind.value: 6 for kind in AnswerKind},
+    "answer_kind": {kind.value: 6 for kind in AnswerKind if kind is not AnswerKind.CLARIFIED},
 }
 ITEMS = known_items()
 

@@ -24,12 +24,13 @@ V1_HASHES = {
 }
 """Parts of the keys of all verdicts in old ledgers."""
 EXAMPLES = Path(__file__).parents[2] / "transforms" / "judge" / "steps" / "examples"
+V1_ONLY = ("nuggets", "nugget_weight")
 WITH_EXAMPLES = ("claims", "grade", "support")
 LINE = {"query": "Who?", "context": "Ada {did} it.", "reply": {"reason": "r", "intent": 3, "trust": 3, "grade": 3}}
 
 
 def test_the_first_version_never_changes() -> None:
-    assert {step: template.hash for step, template in shipped().items()} == V1_HASHES
+    assert {step: template.hash for step, template in shipped().items() if step not in V1_ONLY} == V1_HASHES
     assert templates() == templates("v1") == {**shipped(1)}
 
 
@@ -39,6 +40,9 @@ def test_the_second_version_says_the_language_and_what_layout_is() -> None:
         check_template(template.text, (*VARIABLES[step], FENCE))
         system, user = split_template(template.text)
         assert user == split_template(shipped(1)[step].text)[1]
+        if step in V1_ONLY:
+            assert template.hash == shipped(1)[step].hash
+            continue
         assert "Citation marks" in system
         assert "language" in system
         assert template.hash != shipped(1)[step].hash

@@ -151,6 +151,7 @@ EXPECTED: Mapping[str, Callable[[World], float | None]] = {
     "ContextRecall(ragas)": lambda w: _joint(w, w.reference_claims),
     "ContextPrecision(claims)": lambda w: mean(w.useful),
     "ContextAP": lambda w: _ap(w.useful),
+    "ContextRR": lambda w: next((1 / (place + 1) for place, is_useful in enumerate(w.useful) if is_useful), 0.0),
     "ContextAP(grade)": lambda w: _ap([grade >= 2 for grade in w.grades]),
     "ContextAP(answer)": lambda w: _ap([any(w.holds(claim, context) for claim in w.claims) for context in w.contexts]),
     "ContextUtilization": _utilization,

@@ -36,6 +36,7 @@ VALUES: dict[str, Any] = {
     "query": "Who can pay an invoice?", "text": "Owners pay. It snows.", "evidence": "Only owners can pay invoices.",
     "context": "Only owners can pay invoices.", "answer": "Owners can pay an invoice [1].",
     "claims": {"0": "Owners pay.", "1": "Snow falls on members."}, "nuggets": {"0": "Owners pay."},
+    "contexts": {"0": "Owners pay.", "1": "Snow falls."},
     "sentences": ["Only owners can pay.", "It rains."],
     "criterion": "Is it polite?", "examples": "",
     "verdicts": "yes | no",

@@ -137,8 +137,8 @@ def test_the_order_of_a_retriever_counts_and_its_texts_are_kept(tmp_path: Path, 
     results = evaluated(tmp_path, "{type: echo, best: [q1]}")
     documents = {row["query_id"]: row["documents"] for row in results.table("rankings").to_pylist()}
     assert documents["q1"] == [
-        {"rank": 1, "doc_id": "good", "score": 0.5, "grade": 1.0, "text": "a text"},
-        {"rank": 2, "doc_id": "bad", "score": 0.5, "grade": None, "text": "another"},
+        {"rank": 1, "doc_id": "good", "score": 0.5, "grade": 1.0, "text": "a text", "grade_source": None},
+        {"rank": 2, "doc_id": "bad", "score": 0.5, "grade": None, "text": "another", "grade_source": None},
     ]
     assert [item["doc_id"] for item in documents["q2"]] == ["bad", "good"]
 

@@ -17,6 +17,7 @@ from rankbeam.pipelines.gates.gates import KnownNames, located_gates
 from rankbeam.pipelines.goldens.load import load_goldens
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
+from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 from rankbeam.transforms.records.errors import InputError, InputErrors
 
 NAME = "RB_VALUE"
@@ -50,6 +51,9 @@ def own(document: Any) -> bool:
     service = document.get("services", {}).get("any")
     if isinstance(service, dict) and "type" in service:
         return bool(MODELS.load(service["type"]).referring & service.keys())
+    reranker = (document.get("configurations") or [{}])[0].get("rerank")
+    if isinstance(reranker, dict) and "type" in reranker:
+        return bool(RERANKERS.load(reranker["type"]).referring & reranker.keys())
     retriever = (document.get("configurations") or [{}])[0].get("retriever")
     if isinstance(retriever, dict) and "type" in retriever:
         return bool(RETRIEVERS.load(retriever["type"]).referring & retriever.keys())
