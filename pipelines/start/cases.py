@@ -48,7 +48,7 @@ def about(survey: Survey) -> str:
     >>> from rankbeam.transforms.clients.formats.cases.read import Layout
     >>> from rankbeam.transforms.clients.formats.cases.objects import Shape
     >>> from rankbeam.transforms.clients.formats.cases.tools import COMMON
-    >>> about(Survey(Layout(COMMON, Shape.CSV), 3, ("",), 2, 2, 0, 0, False, 0, {}))
+    >>> about(Survey(Layout(COMMON, Shape.CSV), 3, ("",), 2, 2, 0, 0, False, 0, {}, False))
     '3 rows (CSV, common names): 2 answers, 2 with contexts, 0 with a reference answer'
     """
     counts = f"{survey.answers:,} answers, {survey.contexts:,} with contexts"

@@ -175,8 +175,6 @@ WRONG = [
     ('{"query_id": ["q1"], "answer": "a"}', 'answers.jsonl:2: the id is ["q1"]; an id is a text or a number'),
     ('{"query_id": "q1", "answer": "a", "contexts": "d1"}',
      "answers.jsonl:2: contexts: Input should be a valid list"),
-    ('{"query_id": "q1", "answer": "a", "contexts": [{"text": "t"}, {"doc_id": "d1"}]}',
-     "answers.jsonl:2: contexts.1.text: is missing"),
     ('{"query_id": "q1", "answer": "a", "contexts": [{"doc_id": {}, "text": "t"}]}',
      "answers.jsonl:2: the id is {}; an id is a text or a number"),
     ('{"query_id": "q1", "answer": "\\ud83d"}',

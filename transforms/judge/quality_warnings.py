@@ -52,6 +52,7 @@ def near_chance(row: Row) -> str:
 def notes_of(quality: Quality, judges: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
     """Yield warnings of doubtful reference answers, judges that failed, and quotes that are not in their texts.
 
+    >>> from rankbeam.transforms.judge.quality import JudgeOfStep
     >>> list(notes_of(Quality({JudgeOfStep("claims"): StepQuality(claims=90, unplaced=2)})))
     ['2 of 90 claims quote words that are not in their text; they count, and have no place in it']
     """

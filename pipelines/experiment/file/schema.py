@@ -149,7 +149,7 @@ def meanings(model: type[BaseModel]) -> dict[str, str]:
 
     >>> from rankbeam.pipelines.experiment.file.models import OutputModel
     >>> meanings(OutputModel)["path"]
-    'folder for all results.'
+    'folder for all results, by default out/NAME.'
     """
     known: dict[str, str] = {}
     for base in reversed(model.__mro__):

@@ -126,7 +126,7 @@ def offline(prompt: Prompt, language: str) -> str | None:
     """The reply of a model that only knows the words of the query; None for other steps.
 
     >>> offline(Prompt("rewrite_hyde", {"query": "Who has to pay invoices?"}), "english")
-    'This is about invoices pay.'
+    'This is about has invoices pay who.'
     """
     if not prompt.step.startswith(_STEP):
         return None
