@@ -33,7 +33,7 @@ def test_what_pyyaml_writes_is_read_as_it_was(value: dict[str, object], shared: 
 def test_mappings_are_merged_as_pyyaml_merges_them(mappings: list[tuple[dict[str, int], list[int]]]) -> None:
     lines = []
     for position, (own, others) in enumerate(mappings):
-        merged = ", ".join(f"*m{other}" for other in others if other < position)
+        merged = ", ".join(f"*m{other}" for other in others[:1] if other < position)
         pairs = [f"{key}: {value}" for key, value in own.items()] + [f"<<: [{merged}]"] * bool(merged)
         lines.append(f"k{position}: &m{position} {{{', '.join(pairs)}}}\n")
     text = "".join(lines)
