@@ -47,7 +47,7 @@ def strings(schema: Any, node: Any, value: Any, depth: int = 0) -> Iterator[Any]
 
 
 def of_onnx(document: Any) -> bool:
-    """Return whether a service is a model in this process, whose files are looked for before references are resolved."""
+    """Return whether a service is a model in this process, whose files are looked for before references are resolved."""  # noqa: E501  a row of names
     return document.get("services", {}).get("any", {}).get("type") == "onnx"
 
 
