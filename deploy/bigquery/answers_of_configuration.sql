@@ -4,7 +4,7 @@ SELECT
   r.run_id, r.experiment, a.started_at, r.is_latest, c.name AS configuration, a.query_id, q.text AS query, a.sample,
   a.status, a.answer, a.reference, a.message, ARRAY_LENGTH(a.contexts) AS contexts, a.contexts_left_out,
   ARRAY_LENGTH(a.citations) AS citations, a.service, a.model, a.model_version, a.prompt_hash,
-  a.input_tokens, a.cached_tokens, a.output_tokens, a.seconds, a.first_token_s, a.cost, c.position, c.config_id
+  a.input_tokens, a.cached_tokens, a.output_tokens, a.seconds, a.first_token_s, a.steps, a.cost, c.position, c.config_id
 FROM run_history AS r
 JOIN configurations AS c ON c.run_id = r.run_id
 JOIN answers AS a ON a.run_id = r.run_id AND a.config_id = c.config_id

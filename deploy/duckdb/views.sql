@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
--- sha256 4721bb8ddd6d65901bd38fa90e9fed503111fb90a8296b14c78de7c1b56dc3e0
+-- sha256 74ea879a91687725fc2a3028cb0a29c79a2619b6af48d2a170beeda650509aa0
 
 CREATE VIEW run_history AS
 SELECT
@@ -53,6 +53,7 @@ SELECT
   a.output_tokens,
   a.seconds,
   a.first_token_s,
+  a.steps,
   a.cost,
   c.position,
   c.config_id

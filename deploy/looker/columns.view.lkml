@@ -138,6 +138,11 @@ view: answers_of_configuration_columns {
     sql: ${TABLE}.first_token_s ;;
   }
 
+  dimension: steps {
+    type: string
+    sql: ${TABLE}.steps ;;
+  }
+
   dimension: cost {
     type: number
     hidden: yes
