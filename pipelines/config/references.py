@@ -101,7 +101,8 @@ def _names(kind: Kind[Any], component: Any) -> frozenset[str]:
     except InputError:
         return frozenset()
     overrides = (model.secret_places, model.unset) != (Parameters.secret_places, Parameters.unset)
-    return frozenset(model.model_fields) if overrides and not model.referring else model.referring
+    is_stated = any("referring" in vars(base) for base in model.__mro__ if base is not Parameters)
+    return frozenset(model.model_fields) if overrides and not is_stated else model.referring
 
 
 def _mapping(value: Any, key: str) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ _FENCED = re.compile(r"<<\[(\d+)\] (\w{16})\n(.*?)\n\2 \[\1\]>>", re.DOTALL)
 _FORM = re.compile(r'\{"(\w+)":')
 _REPAIR = "\n\nYour last answer to this could not be used"
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
+_POOLED = ("nuggets", "contexts")
 DIMENSIONS = 8
 LENIENT = "lenient"
 
@@ -82,10 +83,9 @@ def _verdicts(sections: dict[str, str], _: str) -> dict[str, Any]:
 
 def _nuggets(sections: dict[str, str], _: str) -> dict[str, Any]:
     """All nuggets so far, and the first words of each text."""
-    so_far = [(int(number), text) for number, text in _items(sections["nuggets"])]
+    so_far, texts = (sorted((int(number), text) for number, text in _items(sections[name])) for name in _POOLED)
     rows = [{"text": text, "merges": [number], "contexts": []} for number, text in so_far]
-    for number, text in _items(sections["contexts"]):
-        rows.append({"text": " ".join(text.split()[:6]), "merges": [], "contexts": [int(number)]})
+    rows += [{"text": " ".join(text.split()[:6]), "merges": [], "contexts": [number]} for number, text in texts]
     return {"nuggets": rows[:30]}
 
 

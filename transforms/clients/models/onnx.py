@@ -48,6 +48,7 @@ class Onnx(PrefixedModel):
     max_tokens: Annotated[int, Field(ge=4, le=100_000)] | None = None
 
     embeds_only: ClassVar[bool] = True
+    referring: ClassVar[frozenset[str]] = frozenset()  # it has no secrets
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=6_000_000, concurrent_calls=2, timeout_s=600.0)
 
     @model_validator(mode="after")
