@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from support.judged import judged_run
 
+from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import Race
+from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.means import QueryAggregate
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
@@ -138,3 +140,19 @@ def test_two_queries_of_every_configuration_are_enough_for_joint_intervals() -> 
         least[row.slice, row.metric] = min(least[row.slice, row.metric], row.queries)
     assert {1, 2} <= set(least.values())
     assert [row.joint_low is not None for row in actual] == [least[row.slice, row.metric] >= 2 for row in actual]
+
+
+def test_only_metrics_that_unjudged_documents_bound_have_such_bounds() -> None:
+    evaluation = replace(
+        JUDGED_RUN.evaluation,
+        configurations=JUDGED_RUN.evaluation.configurations[:1],
+        metrics=tuple(parse_all(["RR", "NumRet", "P@1"])),
+    )
+    values = np.full((4, 3), 0.5)
+    scored = ScoredPanel(np.zeros(4, np.int8), values, unjudged_bounds=np.stack([values - 0.25, values + 0.25]))
+    queries = {(0, 0, ALL): QueryAggregate.of(scored, np.ones(4, np.bool_))}
+    actual = RunEstimates.of(RunAggregate(queries), evaluation).means[ALL]
+    assert {name: row.unjudged_lowest for (_, name), row in actual.items()} == {"RR": 0.25, "NumRet": None, "P@1": 0.25}
+    assert {name: row.unjudged_highest for (_, name), row in actual.items()} == {
+        "RR": 0.75, "NumRet": None, "P@1": 0.75,
+    }  # fmt: skip

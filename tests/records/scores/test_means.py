@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rankbeam.transforms.kernels.statistics.clusters import Clustered
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
 from rankbeam.transforms.records.metrics.panels import Range
 from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, or_null
@@ -78,6 +79,15 @@ def test_what_intervals_are_drawn_from(ends: Range, floor: float, ceiling: float
     (estimate,) = state(0.0, 1.0, 1.0).estimates([ends])
     assert estimate == Estimate(3, 2 / 3, estimate.standard_error, floor, ceiling, 1.0, successes)
     assert estimate.standard_error == pytest.approx(1 / 3)
+
+
+def test_by_clusters_an_interval_of_a_share_is_drawn_from_their_number_and_not_from_that_of_queries() -> None:
+    queries, clusters = state(0.0, 1.0, 1.0, 0.0, 1.0), [Clustered(2.5, 0.3, 0.0, 1.0, 2)]
+    (estimate,) = queries.estimates([SHARE], clusters)
+    assert estimate == Estimate(2.5, 0.6, 0.3)
+    ((by_cluster,), (by_query,)) = queries.result([SHARE], clusters=clusters), queries.result([SHARE])
+    assert (by_cluster.ci_low, by_cluster.ci_high) == estimate.interval()
+    assert by_cluster.ci_high - by_cluster.ci_low > by_query.ci_high - by_query.ci_low  # type: ignore[operator]
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rankbeam.transforms.judge.metrics import parse_all
+from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
 from rankbeam.transforms.records.metrics import names
 from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation
+from rankbeam.transforms.records.scores.clusters import cluster_moments, differences_by_cluster, means_by_cluster
 from rankbeam.transforms.records.scores.resampled import SumLayout
 from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
 
@@ -82,3 +85,24 @@ def test_every_pair_has_its_own_columns() -> None:
     totals = layout.columns(parts).T
     assert [layout.means(totals, number, 0).tolist() for number in range(3)] == [[[value]] for value in values]
     assert [layout.differences(totals, pair, 0).tolist() for pair in layout.pairs] == [[[-0.25]], [[-1.25]], [[-1.0]]]
+
+
+def test_clusters_of_one_query_have_the_standard_errors_of_queries() -> None:
+    random, widths = np.random.default_rng(4), [len(panel.metrics) for panel in EVALUATION.panels]
+    values = [[random.integers(0, 5, (12, width)) / 4.0 for width in widths] for _ in EVALUATION.configurations]
+    parts = [
+        [LAYOUT.part(place, ScoredPanel(np.full(12, OK), panel)) for place, panel in enumerate(panels)]
+        for panels in values
+    ]
+    totals = ClusterTotals.of(np.arange(12, dtype=np.uint64), LAYOUT.columns(parts))
+    moments = cluster_moments(totals, EVALUATION)
+    for panel in range(len(widths)):
+        one, other = (by_panel[panel] for by_panel in values)
+        by_cluster = {
+            "one": (means_by_cluster(moments, EVALUATION, 0, panel), one),
+            "other": (means_by_cluster(moments, EVALUATION, 1, panel), other),
+            "pair": (differences_by_cluster(moments, EVALUATION, (1, 0), panel), other - one),
+        }
+        for actual, expected in by_cluster.values():
+            assert [by.standard_error for by in actual] == pytest.approx(stats.sem(expected).tolist())
+            assert [by.count for by in actual] == pytest.approx([12.0] * widths[panel])
