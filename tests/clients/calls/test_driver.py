@@ -151,6 +151,9 @@ def test_what_a_task_holds_is_its_texts_and_its_payloads() -> None:
     assert driven.driver.held_bytes == 2 * of_calls[1]
     driven.settle(3, "C")
     assert (driven.driver.held_bytes, driven.outcomes[0][1]) == (of_calls[1], of_calls[1])
+    uncalled = Driven()
+    uncalled.start([[]], [[]], size=6000)
+    assert [size for _, size in uncalled.outcomes] == [1200 + 3000] * 2
     small = Driven()
     small.start([[call("a")]])
     assert small.driver.held_bytes == 1200 + 2 * payload + 800

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
 
-from rankbeam.transforms.clients.calls.health import FAILURES_TO_OPEN, MOST_UNCONFIRMED, Begun, Breaker
+from rankbeam.transforms.clients.calls.health import FAILURES_TO_OPEN, MOST_UNCONFIRMED, Begun, Breaker, StepBreaker
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -161,6 +161,34 @@ def test_answers_of_attempts_in_flight_do_not_close_a_breaker_that_was_stopped()
     assert (breaker.is_open, breaker.is_given_up(5.0), breaker.wait_until(5.0)) == (True, True, None)
     assert str(breaker.refusal()) == "not asked: its quota is used up for now: per day"
     assert breaker.report() == "its quota is used up for now: per day; no further call is made"
+
+
+def of_steps(*steps: str) -> tuple[Breaker, list[Breaker]]:
+    return Breaker(GIVE_UP_S), [Breaker(GIVE_UP_S) for _ in steps]
+
+
+@pytest.mark.parametrize("kind", [*OF_THE_SERVICE, *OF_A_QUERY])
+def test_malformed_answers_close_their_step_and_what_fails_the_service_closes_all(kind: FailureKind) -> None:
+    service, (grade, claims) = of_steps("grade", "claims")
+    for number in range(FAILURES_TO_OPEN):
+        attempt = StepBreaker(service, grade, f"call {number}")
+        attempt.failed(attempt.begin(), CallError(kind, "no"), 0.0)
+    assert grade.is_open == (kind is FailureKind.MALFORMED)
+    assert service.is_open == StepBreaker(service, claims, "call").is_open == (kind in OF_THE_SERVICE)
+
+
+def test_a_probe_that_ends_without_evidence_leaves_its_place_to_another_one() -> None:
+    service, (step,) = of_steps("grade")
+    attempt = StepBreaker(service, step, "call")
+    for _ in range(FAILURES_TO_OPEN):
+        attempt.failed(attempt.begin(), DOWN, 0.0)
+    assert attempt.wait_until(0.0) == 1.0
+    probe = attempt.begin()
+    assert attempt.wait_until(5.0) is None
+    attempt.ended(probe, 5.0)  # its lane was stopped, say
+    assert attempt.wait_until(5.0) == 5.0
+    attempt.failed(attempt.begin(), DOWN, 6.0)
+    assert attempt.wait_until(6.0) == 8.0
 
 
 OUTCOMES = st.lists(st.sampled_from([None, *OF_THE_SERVICE, *OF_A_QUERY]), max_size=120)

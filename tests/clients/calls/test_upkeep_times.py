@@ -56,18 +56,20 @@ class Run:
     records: list[Any]
     is_due: bool = False
     cancelled_at: float | None = None
+    left_after_looks: int = 99
     looks: list[float] = field(default_factory=list)
     stops: list[float] = field(default_factory=list)
 
     async def look(self) -> bool:
         self.looks.append(round(self.clock.monotonic(), 3))
-        return True
+        return len(self.looks) < self.left_after_looks
 
     def last(self, seconds: float) -> None:
         ledger = Ledger(str(self.folder))
         writer = ledger.writer(clock=self.clock)
         stop = lambda: self.stops.append(round(self.clock.monotonic(), 3))  # noqa: E731  it is one line
-        hooks = UpkeepHooks(self.look, stop, asyncio.sleep, lambda: self.is_due)
+        due = [lambda: True] if self.is_due else []
+        hooks = UpkeepHooks(self.look, stop, asyncio.sleep, *due)
         upkeep = Upkeep(ledger, self.records, writer, self.records[:1], hooks, self.clock.monotonic)
 
         async def calls() -> None:
@@ -119,3 +121,23 @@ def test_a_run_that_is_cancelled_stops_within_a_second(clock: VirtualClock, tmp_
     with pytest.raises(InputError, match="the run was cancelled") as caught:
         run.last(3.0)
     assert (run.stops, caught.value.path) == ([1.0], str(tmp_path))
+
+
+def test_a_run_that_is_cancelled_while_it_waits_for_another_one_ends_within_a_second(
+    clock: VirtualClock, tmp_path: Path
+) -> None:
+    records = LaneRecords(clock, held_s=600.0)
+    with pytest.raises(InputError, match="the run was cancelled"):
+        Run(clock, tmp_path, [records], cancelled_at=2.5).last(0.1)
+    assert 2.5 <= clock.monotonic() < 3.5
+    assert records.events[-1] == "release pool"
+
+
+def test_where_another_run_has_answered_everything_no_further_lease_is_claimed(
+    clock: VirtualClock, tmp_path: Path
+) -> None:
+    first, second = LaneRecords(clock, "a", held_s=600.0), LaneRecords(clock, "b")
+    run = Run(clock, tmp_path, [first, second], left_after_looks=1)
+    run.last(0.1)
+    assert run.looks[0] == 50.0
+    assert second.events == ["release b"]

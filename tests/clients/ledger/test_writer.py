@@ -96,6 +96,26 @@ def test_closing_raises_where_answers_are_not_on_the_filesystem(clock: VirtualCl
     obstacle.write_text("a file in the way")
     writer = LedgerWriter(str(obstacle), flush_s=5.0, clock=clock)
     writer.add(entry(1))
-    with pytest.raises(InputError, match="cannot be written"):
+    with pytest.raises(InputError) as caught:
         writer.close()
+    assert caught.value.problem.startswith("the ledger of finished calls cannot be written: ")
+    assert (caught.value.problem.count("cannot be written"), caught.value.path) == (1, str(obstacle))
     assert writer.unwritten == 1
+
+
+def test_what_follows_a_flush_waits_for_its_own_interval(clock: VirtualClock, tmp_path: Path) -> None:
+    writer = LedgerWriter(str(tmp_path), flush_s=5.0, clock=clock)
+
+    async def add() -> list[int]:
+        unwritten = []
+        writer.add(entry(1))
+        await asyncio.to_thread(writer.flush)
+        writer.add(entry(2))
+        for seconds in (0.0, 4.9, 0.2):
+            await asyncio.sleep(seconds)
+            unwritten.append(writer.unwritten)
+        return unwritten
+
+    assert run(clock, add()) == [1, 1, 0]
+    assert clock.monotonic() < 5.5
+    writer.close()

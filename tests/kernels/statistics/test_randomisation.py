@@ -89,10 +89,12 @@ def test_any_order_and_any_split_give_the_same_state(count: int) -> None:
     np.testing.assert_array_equal(merged.test(5, 500).p_values, whole.test(5, 500).p_values)
 
 
-def test_beyond_the_limit_queries_with_the_same_top_bits_are_one_block() -> None:
-    hashes, differences = table(9, 4000)
+@pytest.mark.parametrize("count", [1025, 4000])
+def test_beyond_the_limit_queries_with_the_same_top_bits_are_one_block(count: int) -> None:
+    hashes, differences = table(9, count)
     blocks = Blocks.of(hashes, differences)
-    for bucket in (0, 17, LIMIT - 1):
+    assert blocks.keys.tolist() == list(range(1024))
+    for bucket in (0, 17, 1023):
         of_bucket = differences[hashes >> np.uint64(54) == bucket]
         assert blocks.sums[bucket].tolist() == of_bucket.sum(axis=0).tolist()
 
@@ -103,12 +105,17 @@ def test_a_state_is_equal_by_value_and_survives_pickling() -> None:
         assert pickle.loads(pickle.dumps(blocks)) == blocks  # noqa: S301  our own
         assert blocks != Blocks.of(*table(7, count))
     assert Blocks.zero(2) != Blocks.zero(3)
+    one, other = (Blocks.of(np.array(keys, np.uint64), np.array([[3], [5]])) for keys in ([1, 2], [3, 4]))
+    assert one != other  # their signs differ
+    hashes, differences = table(8, 2000)
+    more = Blocks.of(hashes, differences).merge(Blocks.of(hashes[:1], np.zeros_like(differences[:1])))
+    assert more != Blocks.of(hashes, differences)  # another number of queries
     assert Blocks.zero(2) != "nothing"
 
 
 def test_what_does_not_fit_is_refused() -> None:
     hashes = np.zeros(1, np.uint64)
-    for beyond in (LARGEST_DIFFERENCE + 1, -LARGEST_DIFFERENCE - 1, -(2**63)):
+    for beyond in (2**33 + 1, -(2**33) - 1, -(2**63)):
         with pytest.raises(ValueError, match="larger unit"):
             Blocks.of(hashes, np.array([[beyond]]))
     with pytest.raises(ValueError, match="do not match"):
