@@ -13,7 +13,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from rankbeam.transforms.clients.formats.traces.spans import Span, read_spans
+from rankbeam.transforms.clients.formats.traces.spans import SCHEMA, Span, read_spans
 from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn, turn_of
 from rankbeam.transforms.clients.storage import batches, files
 from rankbeam.transforms.kernels.hashing import hash_string
@@ -25,6 +25,7 @@ TRACES, TURNS, DUPLICATES = "traces", "turns", "spans that occur twice"
 SELF = "documents that equal their question, left out (--drop-self)"
 FAILED, OUTSIDE, CUT = "without an answer", "not drawn", "with truncated documents, whose contexts are not given"
 """Names of counts, besides those of `Skipped`."""
+OTHER_SCHEMA = "spans of another version of the GenAI conventions, of which known attributes are read: "
 REDACTED = "[redacted]"
 
 _SPANS = pa.schema([("trace_id", pa.string()), ("span", pa.string())])
@@ -170,6 +171,7 @@ def write_turns(
     counts: Counter[str] = Counter({TRACES: len(traces)})
     turns = []
     for spans in traces.values():
+        counts.update(f"{OTHER_SCHEMA}{span.attributes[SCHEMA]}" for span in spans if SCHEMA in span.attributes)
         turn = turn_of(spans, newest_s, naming)
         if isinstance(turn, Skipped):
             counts[turn.value] += 1

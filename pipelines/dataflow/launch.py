@@ -11,6 +11,7 @@ from rankbeam.pipelines.dataflow import package, record, settings
 from rankbeam.pipelines.dataflow.record import DataflowJob
 from rankbeam.pipelines.dataflow.service import DONE, DataflowError, DataflowService, DataflowSnapshot, gist, translated
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.local.runner import find_input_error
 from rankbeam.pipelines.run import evaluate
 from rankbeam.transforms.clients.bigquery.errors import LoadFailed
 from rankbeam.transforms.clients.storage import files
@@ -68,7 +69,7 @@ def follow(
     messages = "\n".join(snapshot.problems)
     if _NOT_LOADED not in messages:  # otherwise all files are complete, and the message says how to load them
         evaluate.delete_rows(job.output, job.run_id)
-    if (refused := evaluate.find_input_error(RuntimeError(messages))) is not None:
+    if (refused := find_input_error(RuntimeError(messages))) is not None:
         raise refused
     last = f": {gist(snapshot.problems[-1])}" if snapshot.problems else ""
     raise evaluate.RunFailed(f"the job ended in state {snapshot.state}{last}\nsee {job.console}")

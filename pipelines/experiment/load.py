@@ -26,6 +26,7 @@ from rankbeam.pipelines.experiment.file.models import ExperimentModel, Statistic
 from rankbeam.pipelines.experiment.file.providers import with_providers
 from rankbeam.pipelines.experiment.file.services import services_of
 from rankbeam.pipelines.experiment.file.template_files import Templates
+from rankbeam.pipelines.experiment.file.traces import with_traces
 from rankbeam.pipelines.experiment.grid import configurations
 from rankbeam.pipelines.experiment.grid.components import ANSWERS, RERANK, REWRITE, Retrieving
 from rankbeam.pipelines.experiment.grid.grid import GridContext
@@ -89,6 +90,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
     located = resolved(located, unresolved, [] if output is None else [("output", "path")])
     problems += unresolved
     folder, case_notes = files.parent(path or ""), list[str]()
+    located = with_traces(located, folder, problems, case_notes)
     located = with_cases(located, folder, problems, case_notes)
     located = with_public_files(with_files(located, folder, problems), problems)
     located = with_documents(located, folder, problems, case_notes)

@@ -11,8 +11,9 @@ from apache_beam.runners.runner import PipelineResult
 
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.local import messages
+from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.run.build import new_pipeline
-from rankbeam.pipelines.run.evaluate import RunFailed, on_this_machine, quiet_beam, refusals
+from rankbeam.pipelines.run.evaluate import RunFailed
 from rankbeam.pipelines.run.options import is_dataflow, works_elsewhere
 from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage

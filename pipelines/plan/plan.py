@@ -17,6 +17,7 @@ from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.quotas import too_large
 from rankbeam.pipelines.local.progress import clock
+from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.plan.corpora import CorpusPlan, corpora_plan
 from rankbeam.pipelines.plan.counting import CallCounts
 from rankbeam.pipelines.plan.models import ModelPlan, Range, lines_of, model_plans, shown
@@ -34,7 +35,6 @@ from rankbeam.pipelines.run.answers import work_of
 from rankbeam.pipelines.run.branches import Branches
 from rankbeam.pipelines.run.build import new_pipeline, read_dataset
 from rankbeam.pipelines.run.calling import retrieve_stage, tasks_to_do
-from rankbeam.pipelines.run.evaluate import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.pipelines.run.reranking import rerank_stage
 from rankbeam.pipelines.show.screen import WHOLE, Screen

@@ -14,6 +14,7 @@ from apache_beam.runners.runner import PipelineResult
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.interrupt import in_thread
+from rankbeam.pipelines.local.runner import find_input_error, quiet_beam
 from rankbeam.pipelines.manage import jobs
 from rankbeam.pipelines.portable import engine
 from rankbeam.pipelines.portable.job import EngineJob, refuse_second
@@ -130,7 +131,7 @@ def _job_name(execution: Run) -> str:
 def follow(submitted: Submitted, look: Callable[[], None]) -> None:
     """Wait until a job is done."""
     end = in_thread(submitted.result.wait_until_finish)
-    with evaluate.quiet_beam():
+    with quiet_beam():
         while not wait([end], timeout=_LOOK_S).done:
             look()
     look()
@@ -142,7 +143,7 @@ def follow(submitted: Submitted, look: Callable[[], None]) -> None:
         raise evaluate.RunFailed(not_loaded) from error
     _refuse_lost(submitted, error)
     evaluate.delete_rows(submitted.job.output, submitted.job.run_id)
-    if (refused := evaluate.find_input_error(error)) is not None:
+    if (refused := find_input_error(error)) is not None:
         raise refused from error
     raise evaluate.RunFailed(f"{reason(str(error))}; {recovery_hint(submitted.job)}") from error
 

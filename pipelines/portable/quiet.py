@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from apache_beam.runners.worker import log_handler, sdk_worker
 
-from rankbeam.pipelines.run.evaluate import quiet_beam
+from rankbeam.pipelines.local.runner import quiet_beam
 
 
 @contextmanager

@@ -1,20 +1,18 @@
 """Run an experiment: its pipeline, from the first file to the row in `runs`, on any of Beam's runners."""
 
 import contextlib
-import logging
 import re
 import secrets
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineResult
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.local import messages, overheads, progress
+from rankbeam.pipelines.local import messages, progress
 from rankbeam.pipelines.local.interrupt import Interrupted, finish_calls, in_background
+from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.batch import batched
 from rankbeam.pipelines.run.build import build
@@ -26,7 +24,6 @@ from rankbeam.transforms.records.errors import InputError, RankbeamError
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.write import tables as write
 
-_BEAM_SUFFIX = " [while running"  # Beam appends the step to the message of an exception
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _SYSTEM_ERROR = re.compile(r"\[Errno \d+\] (?P<what>.+) \[while running '(?P<step>[^']*)'\]")
 
@@ -128,29 +125,6 @@ def refuse_taken(output: str, execution: Run) -> None:
         raise InputError(f"{problem}; choose another --run-id, or another --output", path=output)
 
 
-def find_input_error(error: BaseException | None) -> InputError | None:
-    """The InputError behind an exception of Beam's, which wraps the exceptions of DoFns."""
-    while error is not None:
-        if isinstance(error, InputError):
-            return InputError(str(error).partition(_BEAM_SUFFIX)[0])
-        marker = f"{InputError.__module__}.InputError: "
-        if marker in str(error):  # an exception of another process arrives as the text of its traceback
-            message = str(error).rpartition(marker)[2]
-            return InputError(message.partition(_BEAM_SUFFIX)[0].partition("\n\n")[0].strip())
-        error = error.__cause__ or error.__context__
-    return None
-
-
-@contextlib.contextmanager
-def on_this_machine(options: PipelineOptions) -> Iterator[None]:
-    """With Beam's local runner, spill data that grows to disk, and avoid Beam's overheads."""
-    if options.view_as(StandardOptions).runner != "FnApiRunner":
-        yield
-        return
-    with spill.spilling(), overheads.avoided():
-        yield
-
-
 def delete_rows(output: str, run_id: str) -> None:
     """Delete the rows of an unfinished run, and folders of tables that hold no other run, as far as possible.
 
@@ -170,31 +144,6 @@ def run_folders(output: str, run_id: str) -> list[str]:
     ['out/runs/r1', 'out/configurations/r1']
     """
     return [write.run_folder(output, name, run_id) for name in tables.TABLES]
-
-
-@contextlib.contextmanager
-def refusals() -> Iterator[None]:
-    """Raise the InputError behind an exception of Beam's."""
-    try:
-        yield
-    except Exception as error:
-        if (refused := find_input_error(error)) is not None:
-            raise refused from error
-        raise
-
-
-class quiet_beam:  # noqa: N801  reads like the context managers of contextlib
-    """Silences Beam's log: errors are raised with their tracebacks, and rankbeam reports them."""
-
-    def __enter__(self) -> None:
-        self._loggers = {name: logging.getLogger(name) for name in ("apache_beam", "root")}
-        self._levels = {name: logger.level for name, logger in self._loggers.items()}
-        for logger in self._loggers.values():
-            logger.setLevel(logging.CRITICAL + 1)
-
-    def __exit__(self, *exception: Any) -> None:
-        for name, logger in self._loggers.items():
-            logger.setLevel(self._levels[name])
 
 
 def run_here(

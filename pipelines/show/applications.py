@@ -11,6 +11,7 @@ from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import seconds
 from rankbeam.pipelines.show.tabular import Table
+from rankbeam.transforms.clients.retrievers.replay import TRACES
 
 _COLUMNS = ("config_id", "seconds", "first_token_s", "input_tokens", "output_tokens", "cost")
 
@@ -30,7 +31,7 @@ def applications_table(results: Results) -> Table | None:
 
 def _is_asked(row: Mapping[str, Any]) -> bool:
     answers = json.loads(row["parameters"]).get("answers")
-    return isinstance(answers, dict) and answers.get("type") != "replay"
+    return isinstance(answers, dict) and answers.get("type") not in ("replay", TRACES)
 
 
 def _row(name: str, answers: pa.Table) -> Sequence[str]:

@@ -1,11 +1,13 @@
 """Collect the turns of traces into a folder: queries, answers, and an experiment over them."""
 
+import hashlib
 import json
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +16,11 @@ import yaml
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-from rankbeam.pipelines.run.evaluate import on_this_machine, quiet_beam, refusals
+from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn
+from rankbeam.transforms.clients.public import filling, forget_earlier, kept_in
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.trajectories import as_json
@@ -24,6 +28,7 @@ from rankbeam.transforms.traces import (
     CUT,
     DUPLICATES,
     FAILED,
+    OTHER_SCHEMA,
     OUTSIDE,
     SELF,
     TRACES,
@@ -35,7 +40,7 @@ from rankbeam.transforms.traces import (
 )
 
 _BUCKET_BYTES = 16 << 20
-_COUNTS = "counts.json"
+_COUNTS, _COLLECTED = "counts.json", "collected.json"
 _MOST_BUCKETS, _TABLE_BUCKETS = 4096, 256
 
 
@@ -51,7 +56,7 @@ class Collected:
 
     counts: Mapping[str, int]
     has_contexts: bool
-    configurations: tuple[str, ...]
+    configurations: Sequence[str]
     in_conversations: bool
 
     def as_text(self) -> str:
@@ -59,20 +64,51 @@ class Collected:
         turns = self.counts.get(TURNS, 0)
         parts = [f"{turns:,} of {self.counts.get(TRACES, 0):,} traces are questions with what became of them"]
         known = (FAILED, OUTSIDE, DUPLICATES, CUT, SELF, *(reason.value for reason in Skipped))
+        known += tuple(sorted(name for name in self.counts if name.startswith(OTHER_SCHEMA)))
         parts += [f"  {self.counts[name]:,} {name}" for name in known if self.counts.get(name)]
         return "\n".join(parts)
 
 
 def collect(source: str, output: str, naming: Naming, choice: Choice, service: Mapping[str, Any]) -> Collected:
-    """Read spans of a file, folder or pattern; write `queries.jsonl`, `answers.jsonl` and `experiment.yaml`.
-
-    Raises:
-        InputError: a row is not a span, or no trace has a question, or none has an answer.
-    """
+    """Read spans of a file, folder or pattern; write `queries.jsonl`, `answers.jsonl` and `experiment.yaml`."""
     if not files.is_local(output):
         raise InputError("is not a folder of this machine; write there, and copy the files", path=output)
     folder = Path(output)
     folder.mkdir(parents=True, exist_ok=True)
+    collected = write_dataset(source, folder, naming, choice)
+    experiment = yaml.safe_dump(experiment_of(folder.name, collected, service), sort_keys=False, allow_unicode=True)
+    (folder / "experiment.yaml").write_text(experiment, encoding="utf-8")
+    return collected
+
+
+def collected_once(source: str, naming: Naming, choice: Choice) -> tuple[Path, Collected]:
+    """The folder of `queries.jsonl` and `answers.jsonl` of a source, read once for each of its states."""
+    state = sources.version(source)
+    if is_table(source) and not any(stored for _, stored, _ in state):
+        problem = "is a view or empty: BigQuery does not say when it changes; run `rankbeam traces`"
+        raise InputError(problem, path=source)
+    place = source if is_table(source) else files.absolute(source)
+    own = kept_in("traces", _hash([place, asdict(naming), asdict(choice)]))
+    folder = own / _hash([version("rankbeam"), state])
+    if not folder.is_dir():
+        kept_in("traces").mkdir(parents=True, exist_ok=True, mode=0o700)
+        with filling(folder, f"the traces of {source}") as part:
+            collected = write_dataset(source, part, naming, choice)
+            (part / _COLLECTED).write_text(json.dumps(vars(collected)), encoding="utf-8")
+        forget_earlier(own, folder)
+    return folder, Collected(**json.loads((folder / _COLLECTED).read_text(encoding="utf-8")))
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
+
+
+def write_dataset(source: str, folder: Path, naming: Naming, choice: Choice) -> Collected:
+    """Write `queries.jsonl` and `answers.jsonl`.
+
+    Raises:
+        InputError: a row is not a span, or no trace has a question, or none has an answer.
+    """
     with tempfile.TemporaryDirectory(dir=folder, prefix=".turns-") as parts:
         _run(source, parts, naming, choice)
         collected = _written(Path(parts), folder, choice)
@@ -80,8 +116,6 @@ def collect(source: str, output: str, naming: Naming, choice: Choice, service: M
         raise InputError(f"holds no question: {collected.as_text()}", path=source)
     if collected.counts[FAILED] == collected.counts[TURNS]:
         raise InputError("holds no answer; name the answer in outputs that are JSON with --answer PATH", path=source)
-    experiment = yaml.safe_dump(experiment_of(folder.name, collected, service), sort_keys=False, allow_unicode=True)
-    (folder / "experiment.yaml").write_text(experiment, encoding="utf-8")
     return collected
 
 

@@ -29,6 +29,7 @@ from rankbeam.pipelines.experiment.file.models import (
 from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, PricesModel, QuotaModel
 from rankbeam.pipelines.experiment.file.schema import meanings
 from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters, RewriteParameters
+from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
@@ -52,6 +53,7 @@ _SECTIONS: Mapping[str, type[BaseModel]] = {
     "rewrite": RewriteParameters,
     "rerank service": ModelRerankParameters,
     "answers replay": Replay,
+    "answers traces": TracesModel,
     "answers http": HttpApplication,
     "answers openai_chat": ChatApplication,
     "answers adk": AdkApplication,

@@ -8,7 +8,7 @@ from pathlib import Path
 import apache_beam as beam
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-from rankbeam.pipelines.run.evaluate import find_input_error
+from rankbeam.pipelines.local.runner import find_input_error
 
 
 def run(folder: Path, build: Callable[[beam.Pipeline], Sequence[beam.PCollection]]) -> list[list[object]]:

@@ -5,8 +5,10 @@ They are written once into a folder of files that every runner can read, which e
 
 import json
 import os
+import shutil
 import sys
 import tempfile
+import time
 import zipfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -56,6 +58,13 @@ def filling(folder: Path, what: str) -> Iterator[Path]:
         raise InputError(f"{what} cannot be kept in {folder} ({error}); {FOLDER} names another folder") from error
 
 
+def forget_earlier(own: Path, folder: Path) -> None:
+    """Delete the folders of previous states of a source beside a new one, unless a run may still read them."""
+    for earlier in own.iterdir():
+        if earlier != folder and earlier.stat().st_mtime < time.time() - _KEPT_S:
+            shutil.rmtree(earlier, ignore_errors=True)
+
+
 MIRROR = "RANKBEAM_BEIR_URL"
 """The environment variable that names another place of the archives."""
 PUBLISHED = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
@@ -64,7 +73,7 @@ NAMES = (
     "mrtydi", "msmarco", "msmarco-v2", "nfcorpus", "nq", "nq-train", "quora", "scidocs", "scifact", "trec-covid",
     "trec-covid-beir", "trec-covid-v2", "vihealthqa", "webis-touche2020",
 )  # fmt: skip
-_WAIT_S = 30.0
+_WAIT_S, _KEPT_S = 30.0, 86_400.0
 
 
 def fetch_beir(name: str, split: str) -> PublicCollection:

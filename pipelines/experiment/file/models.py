@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, fie
 from rankbeam.pipelines.experiment.file.generate import JudgeModel
 from rankbeam.pipelines.experiment.file.keys import Count, Positive, Price, Section, Word
 from rankbeam.pipelines.experiment.file.labels import values_of
+from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.bigquery.locations import Location
 from rankbeam.transforms.records.conversations import CONVERSATION
@@ -96,6 +97,8 @@ class DatasetModel(Section):
             the first turn, `history`, a list of messages with `role` and `text`. Intervals and tests count
             conversations, unless `statistics.cluster` names another attribute, and requests to applications must hold
             the history.
+        traces: traces of production instead of files: a path, or a mapping with the keys below. Its queries are the
+            questions of users, and a configuration with `answers: {type: traces}` has the answers.
         goldens: folder of a benchmark made by `rankbeam goldens`, instead of the files above.
         beir: name of a BEIR collection, such as `fiqa`, instead of files. It is downloaded once, into the folder named
             by RANKBEAM_COLLECTIONS or else into ~/.cache/rankbeam/collections.
@@ -115,6 +118,7 @@ class DatasetModel(Section):
     columns: dict[str, str] = Field(default_factory=dict)
     groups: Literal["flatten"] | None = None
     conversations: bool = False
+    traces: TracesModel | None = None
     goldens: Word | None = None
     beir: Word | None = None
     ir_datasets: Word | None = None
@@ -141,7 +145,7 @@ class ConfigurationModel(Section):
             {service: NAME} for a model under `services:` that rates each of them. `top_k` results remain.
         answers: instead of a retriever, answers that exist already, {type: replay, path}, or a deployed application
             that is asked, {type: http}, {type: openai_chat} or {type: adk}. Without path, the answers in the dataset's
-            `file`.
+            `file`. {type: traces} has the answers in traces of production.
         generate: the model that answers from the top results.
         top_k: number of results per query.
         vector_distance_threshold: maximum distance of a result, for retrievers whose scores are distances. It may also

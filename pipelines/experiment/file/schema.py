@@ -19,12 +19,13 @@ from rankbeam.pipelines.experiment.file.keys import DISTANCE
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, QuotaModel
 from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters, RewriteParameters
+from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
-from rankbeam.transforms.clients.parameters import Kind, Parameters
+from rankbeam.transforms.clients.parameters import Kind
 from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters
-from rankbeam.transforms.clients.retrievers.replay import Replay
+from rankbeam.transforms.clients.retrievers.replay import TRACES, Replay
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
@@ -81,14 +82,16 @@ def experiment_schema() -> Schema:
     for role in ("qrels", "queries", "corpus"):
         dataset["properties"][role]["anyOf"].append(_QUERY)
     dataset["properties"]["corpus"]["anyOf"].append(_FOLDER)
-    dataset["properties"]["answers"]["anyOf"].append(_TEXT)
+    for role in ("answers", TRACES):
+        dataset["properties"][role]["anyOf"].append(_TEXT)
     of_configuration = configuration["properties"]
     of_configuration["retriever"] |= {"anyOf": [_union(RETRIEVERS, defs, swept=True), {"type": "null"}]}
     replay = _typed("replay", Replay, "answers.replay", defs, swept=True)  # `dataset.file` may be the path
+    traces = _typed(TRACES, TracesModel, f"answers.{TRACES}", defs)
     applications = [
         _typed(name, parameters, f"answers.{name}", defs, swept=True) for name, parameters in APPLICATIONS.items()
     ]
-    of_configuration["answers"] |= {"anyOf": [replay, *applications, {"type": "null"}]}
+    of_configuration["answers"] |= {"anyOf": [replay, traces, *applications, {"type": "null"}]}
     rewrite = _without_required(_schema(RewriteParameters, "rewrite.", defs))
     of_configuration["rewrite"] |= {"anyOf": [rewrite, {"type": "null"}]}
     by_model = _without_required(_schema(ModelRerankParameters, "rerank.service.", defs))
@@ -105,7 +108,7 @@ def _union(kind: Kind[Any], defs: Schema, *, swept: bool = False) -> Schema:
     return {"oneOf": options, "discriminator": {"propertyName": "type"}}
 
 
-def _typed(name: str, model: type[Parameters], label: str, defs: Schema, *, swept: bool = False) -> Schema:
+def _typed(name: str, model: type[BaseModel], label: str, defs: Schema, *, swept: bool = False) -> Schema:
     properties = _schema(model, f"{label}.", defs)
     properties = _without_required(properties) if swept else properties
     own = {**properties.get("properties", {}), **dict(_beside(model, properties))}
@@ -114,7 +117,7 @@ def _typed(name: str, model: type[Parameters], label: str, defs: Schema, *, swep
     return {"$ref": f"#/$defs/{label}"}
 
 
-def _beside(model: type[Parameters], properties: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
+def _beside(model: type[BaseModel], properties: Mapping[str, Any]) -> Iterator[tuple[str, Schema]]:
     """Keys of a retriever that its model does not read, or not all values of."""
     if issubclass(model, RetrieverParameters):
         if model.searches:

@@ -29,7 +29,7 @@ from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
 from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE, CallableApplication
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route
-from rankbeam.transforms.clients.retrievers.replay import Replay
+from rankbeam.transforms.clients.retrievers.replay import TRACES, Replay, Traced
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -153,6 +153,7 @@ def drafts_of(located: Located, corpora: Corpora, variant: Variant, problems: li
         generate = Draft(GENERATE, (*place, GENERATE), "", GenerateParameters, item.generate)
     name = item.name or f"{place[0]}[{variant.position}]"  # an invalid name is reported already
     fixed = frozenset() if entry is None else frozenset({CORPUS})
+    fixed |= {*model.model_fields} if model is Traced else fixed  # the traces are read already
     retriever = Draft(role, (*place, role), str(kind), model, values, fixed)
     rewrite = (
         None if item.rewrite is None else Draft(REWRITE, variant.place(REWRITE), "", RewriteParameters, item.rewrite)
@@ -189,10 +190,15 @@ def _model(located: Located, place: Place, kind: Any) -> type[RetrieverParameter
     if not isinstance(kind, str):
         raise located.error((*place, "type"), "is missing" if kind is None else "is not a word")
     if place[-1] == ANSWERS:
-        types: dict[str, type[RetrieverParameters]] = {_REPLAY: Replay, **APPLICATIONS, CALLABLE: CallableApplication}
+        types: dict[str, type[RetrieverParameters]] = {
+            _REPLAY: Replay,
+            TRACES: Traced,
+            **APPLICATIONS,
+            CALLABLE: CallableApplication,
+        }
         if kind not in types:
             raise located.error(
-                (*place, "type"), f"unknown type {kind!r}; {did_you_mean(kind, [_REPLAY, *APPLICATIONS])}"
+                (*place, "type"), f"unknown type {kind!r}; {did_you_mean(kind, [_REPLAY, TRACES, *APPLICATIONS])}"
             )
         return types[kind]
     try:

@@ -1,6 +1,6 @@
 """Replayed answers: a system that rankbeam does not run, with the contexts that it answered from."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -8,6 +8,9 @@ from rankbeam.transforms.clients.formats.cases.tools import checked_columns
 from rankbeam.transforms.clients.formats.replay import ReplayReader
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.storage import files
+
+TRACES = "traces"
+"""The type of answers in traces, and the key of a dataset of traces."""
 
 
 class Replay(RetrieverParameters):
@@ -55,3 +58,20 @@ class Replay(RetrieverParameters):
     def resolved(self, folder: str) -> "Replay":
         """The same answers, their path taken as below `folder` when it is relative."""
         return self.model_copy(update={"path": files.below(folder, self.path)})
+
+
+class Traced(Replay):
+    """Answers in traces of production: a file that was made of them is replayed.
+
+    Attributes:
+        source: path of the traces, and how they are read.
+    """
+
+    source: dict[str, Any]
+
+    operational: ClassVar[frozenset[str]] = frozenset({"path"})
+
+    @property
+    def shown(self) -> str:
+        """For messages."""
+        return str(self.source["path"])

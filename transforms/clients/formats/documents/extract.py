@@ -9,8 +9,6 @@ folder is extracted anew, and the previous one deleted on another day.
 
 import hashlib
 import json
-import shutil
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -28,14 +26,13 @@ from rankbeam.transforms.clients.formats.documents.files import (
     refuse_unreadable,
     versions,
 )
-from rankbeam.transforms.clients.public import filling, kept_in
+from rankbeam.transforms.clients.public import filling, forget_earlier, kept_in
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
 _THREADS = 8
 _AHEAD = 32
 _MOST_NAMED = 3
-_KEPT_S = 86_400.0
 _CORPUS, _UNREAD = "corpus.jsonl", "unread.jsonl"
 
 
@@ -60,7 +57,7 @@ def extract(source: FolderSource, names: AbstractSet[str] | None = None) -> Extr
         kept_in("documents").mkdir(parents=True, exist_ok=True, mode=0o700)
         with filling(folder, f"the text of {len(listing):,} files in {source.folder}") as part:
             _write(part, listing)
-        _forget(own, folder)
+        forget_earlier(own, folder)
     unread = [json.loads(line) for line in (folder / _UNREAD).read_text(encoding="utf-8").splitlines()]
     if len(unread) == len(listing):
         raise InputError(_note(listing, unread), path=source.folder)
@@ -115,10 +112,3 @@ def _note(listing: Sequence[File], unread: Sequence[dict[str, str]]) -> str:
         parts.append(f"{count:,} {reason} ({', '.join(names)}{more})")
     verb = "file is" if len(listing) == 1 else "files are"
     return f"{len(unread):,} of {len(listing):,} {verb} not read: {'; '.join(parts)}"
-
-
-def _forget(own: Path, folder: Path) -> None:
-    """Delete extractions of previous states of a folder, unless a run may still read them."""
-    for earlier in own.iterdir():
-        if earlier != folder and earlier.stat().st_mtime < time.time() - _KEPT_S:
-            shutil.rmtree(earlier, ignore_errors=True)

@@ -23,6 +23,9 @@ from rankbeam.transforms.records.suggestions import shortened
 
 DETAILS = "gen_ai.client.inference.operation.details"
 """The log event that holds the messages of an inference where its span does not."""
+SCHEMA = "rankbeam.schema"
+"""The attribute of a span whose conventions are of a version that is not known."""
+_KNOWN = re.compile(r".*/(1\.(3[7-9]|4\d)\.\d+|(semconv-)?gen-?ai/0\.1\.\d+)")
 _ERROR = ("ERROR", "STATUS_CODE_ERROR", 2, "2")
 _NANOSECONDS = 1e9
 _PREFIX = "attributes."
@@ -135,8 +138,11 @@ def _of_otlp(row: Mapping[str, Any]) -> Iterator[Span]:
     for resource in row.get("resourceSpans") or ():
         shared = attribute_values((resource.get("resource") or {}).get("attributes"))
         for scope in resource.get("scopeSpans") or ():
+            schema = str(scope.get("schemaUrl") or resource.get("schemaUrl") or "")
             for span in scope.get("spans") or ():
                 own = attribute_values(span.get("attributes"))
+                if schema and not _KNOWN.fullmatch(schema) and any(name.startswith("gen_ai.") for name in own):
+                    own[SCHEMA] = schema
                 yield Span(
                     span["traceId"],
                     span["spanId"],

@@ -27,7 +27,7 @@ class Skipped(StrEnum):
     UNFINISHED = "unfinished: no root span"
     LATER = "still running: left for the next time"
     NO_QUESTION = "without a question"
-    JSON_QUESTION = "whose input is JSON: name the question with --question PATH"
+    JSON_QUESTION = "whose input is JSON: name the question with --question PATH, or question: PATH in an experiment"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,191 @@
+"""Traces of production in an experiment: `dataset: {traces: …}` and `answers: {type: traces}`.
+
+Both are replaced by the files that `rankbeam traces` writes: queries, and answers that are replayed.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError, field_validator, model_validator
+
+from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.experiment.file.keys import Count, Section, Word
+from rankbeam.transforms.clients.retrievers.replay import TRACES
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage.json_paths import check_path
+from rankbeam.transforms.records.conversations import CONVERSATION
+from rankbeam.transforms.records.errors import InputError, InputErrors
+
+if TYPE_CHECKING:
+    from rankbeam.pipelines.traces.collect import Collected
+
+_ORIGINS = ("queries", "file", "goldens", "beir", "ir_datasets")
+"""Keys of the dataset that name queries."""
+
+
+class TracesModel(Section):
+    """`dataset.traces`, or answers with `type: traces`.
+
+    Attributes:
+        path: file or pattern of spans, or the table `bigquery://project.dataset.agent_events`. In `answers`, by default
+            the dataset's.
+        question: JMESPath of the question in inputs that are JSON, such as `messages[-1].content`.
+        answer: JMESPath of the answer in outputs that are JSON.
+        documents: JMESPath of the list of documents in results of tools.
+        configuration: attribute that names the system that answered.
+        sample: maximum number of traces, chosen by a hash of their ids; by default all.
+        per_day: if true, `sample` traces of each day (UTC).
+        redact: regular expressions whose matches are replaced in all texts before they are stored.
+        drop_self: if true, leave out retrieved documents that equal their question.
+    """
+
+    path: Word | None = None
+    question: Word | None = None
+    answer: Word | None = None
+    documents: Word | None = None
+    configuration: Word = "service.version"
+    sample: Count | None = None
+    per_day: bool = False
+    redact: list[str] = []  # noqa: RUF012  pydantic copies it
+    drop_self: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_path(cls, value: Any) -> Any:
+        return {"path": value} if isinstance(value, str) else value
+
+    @field_validator("question", "answer", "documents")
+    @classmethod
+    def _valid_path(cls, value: str | None) -> str | None:
+        check_path(value or "text")
+        return value
+
+    @field_validator("redact")
+    @classmethod
+    def _valid_patterns(cls, value: list[str]) -> list[str]:
+        for pattern in value:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
+        return value
+
+    @model_validator(mode="after")
+    def _complete(self) -> "TracesModel":
+        if self.path is None and self.model_fields_set:
+            raise ValueError("path is missing; write these keys under dataset.traces, or add the path")
+        if self.per_day and self.sample is None:
+            raise ValueError("has per_day and no sample, whose days it counts")
+        return self
+
+    def collected(self, folder: str) -> tuple[str, "Collected"]:
+        """The folder of queries and answers, and the counts of the traces."""
+        from rankbeam.pipelines.traces.collect import collected_once  # few experiments need it, and Beam with it
+        from rankbeam.transforms.clients.formats.traces.turns import Naming
+        from rankbeam.transforms.traces import Choice
+
+        naming = Naming(self.question, self.answer, self.configuration, self.documents)
+        choice = Choice(self.sample, self.per_day, tuple(self.redact), self.drop_self)
+        place, collected = collected_once(files.below(folder, self.path or ""), naming, choice)
+        return str(place), collected
+
+
+def with_traces(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
+    """Replace traces, as dataset and as answers, by the queries and answers that they hold."""
+    value = located.value if isinstance(located.value, dict) else {}
+    dataset, items = value.get("dataset"), value.get("configurations")
+    items = items if isinstance(items, list) else []
+    traced = [number for number, item in enumerate(items) if _is_traced(item)]
+    if not isinstance(dataset, dict) or not (traced or TRACES in dataset):
+        return located
+    try:  # nothing else can be checked without the dataset
+        models: dict[Place, TracesModel] = {_at(number): _model(located, _at(number)) for number in traced}
+        whole = _whole(located, dataset, models)
+        origins = {place: model if whole is None or model.path else whole for place, model in models.items()}
+        places = ({} if whole is None else {_DATASET: whole}) | origins
+        folders = _collected(located, places, folder, notes)
+    except InputErrors as error:
+        raise InputErrors([*problems, *error.errors]) from error
+    except InputError as error:
+        raise InputErrors([*problems, error]) from error
+    answers = {number: _answers(origins[_at(number)], folders[_at(number)][0]) for number in traced}
+    named = [
+        item if number not in answers else {**item, "answers": answers[number]} for number, item in enumerate(items)
+    ]
+    own = {} if whole is None else _own(value, *folders[_DATASET])
+    return replace(located, value={**value, "configurations": named, **own})
+
+
+_DATASET: Place = ("dataset", TRACES)
+
+
+def _at(number: int) -> Place:
+    return "configurations", number, "answers"
+
+
+def _is_traced(item: Any) -> bool:
+    answers = item.get("answers") if isinstance(item, dict) else None
+    return isinstance(answers, dict) and answers.get("type") == TRACES
+
+
+def _model(located: Located, place: Place) -> TracesModel:
+    value = located.value
+    for part in place:
+        value = value[part]
+    try:
+        own = {name: entry for name, entry in value.items() if name != "type"} if isinstance(value, dict) else value
+        return TracesModel.model_validate(own)
+    except ValidationError as error:
+        wrong = [problem_of(located, TracesModel, dict(detail), at=place) for detail in error.errors()]
+        raise InputErrors(wrong) from error
+
+
+def _whole(located: Located, dataset: Mapping[str, Any], models: Mapping[Place, TracesModel]) -> TracesModel | None:
+    """The traces that are the dataset: those that it names, or those of the first answers if it names no queries."""
+    twice = next((name for name in _ORIGINS if name in dataset), None)
+    if TRACES in dataset:
+        if twice is not None:
+            raise located.error(("dataset", twice), "is given twice: the traces have their own queries; keep one")
+        whole = _model(located, _DATASET)
+        if whole.path is None:
+            raise located.error(_DATASET, "path is missing")
+        return whole
+    lacking = next((place for place, model in models.items() if model.path is None), None)
+    if lacking is not None:
+        raise located.error(lacking, "path is missing, and the dataset names no traces; write dataset: {traces: PATH}")
+    return next(iter(models.values())) if twice is None else None
+
+
+def _collected(
+    located: Located, places: Mapping[Place, TracesModel], folder: str, notes: list[str]
+) -> dict[Place, tuple[str, "Collected"]]:
+    """By place, the folder of queries and answers; equal traces are read once."""
+    known: dict[str, tuple[str, Collected]] = {}
+    for place, model in places.items():
+        key = model.model_dump_json()
+        if key not in known:
+            try:
+                known[key] = model.collected(folder)
+            except InputError as error:
+                raise located.error(place, str(error)) from error
+            counts = "; ".join(map(str.strip, known[key][1].as_text().splitlines()))
+            notes.append(f"{model.path}: {counts}; queries and answers are in {known[key][0]}")
+    return {place: known[model.model_dump_json()] for place, model in places.items()}
+
+
+def _answers(model: TracesModel, folder: str) -> dict[str, Any]:
+    source = model.model_dump(exclude_defaults=True)
+    return {"type": TRACES, "path": files.join(folder, "answers.jsonl"), "source": source}
+
+
+def _own(value: Mapping[str, Any], folder: str, counts: "Collected") -> dict[str, Any]:
+    """The dataset of the traces, whose conversations are clusters."""
+    rest = {name: entry for name, entry in value["dataset"].items() if name != TRACES}
+    own: dict[str, Any] = {"dataset": {"queries": files.join(folder, "queries.jsonl"), **rest}}
+    statistics = value.get("statistics") or {}
+    if counts.in_conversations and isinstance(statistics, dict):
+        own["statistics"] = {"cluster": CONVERSATION, **statistics}
+    return own

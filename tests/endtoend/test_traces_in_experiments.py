@@ -1,0 +1,151 @@
+"""Traces inside an experiment: the same tables as of `rankbeam traces`, and what is refused or counted."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.cli import Outcome, rankbeam
+from support.traces import message, otlp, span
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.public import FOLDER
+
+METRICS = ["AnswerRelevance", "Faithfulness"]
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FOLDER, str(tmp_path / "cache"))
+
+
+def spans(number: int) -> list[dict[str, Any]]:
+    name = f"{number:032x}"
+    texts = {"input.value": f"Who pays invoice {number}?", "output.value": f"Owners pay invoice {number}."}
+    documents = [{"document.id": f"d{number % 5}", "document.content": "Owners pay invoices. " * (number % 3)}]
+    retrieved = {"openinference.span.kind": "RETRIEVER", "retrieval.documents": documents}
+    texts = texts if number % 4 else {**texts, "output.value": f"It rains on day {number}."}
+    return [span(name, 0, number, {**texts, "session.id": f"s{number // 3}"}), span(name, 1, number, retrieved)]
+
+
+def sources(folder: Path, *numbers: int) -> None:
+    rows = [otlp(*spans(number), **{"service.version": f"v{number % 2}"}) for number in numbers]
+    (folder / "spans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def evaluated(folder: Path, run_id: str, dataset: Any, answers: Any, **more: Any) -> Outcome:
+    text = yaml.safe_dump({
+        "name": "t", "dataset": dataset, "services": {"judge": {"type": "lexical"}}, "judge": {"service": "judge"},
+        "configurations": [{"name": "production", "answers": answers}], "metrics": METRICS,
+        "slices": ["configuration"], "output": {"path": f"out-{run_id}"}, **more,
+    })  # fmt: skip
+    (folder / "e.yaml").write_text(text, encoding="utf-8")
+    return rankbeam("evaluate", str(folder / "e.yaml"), "--run-id", run_id)
+
+
+def values(results: Results) -> tuple[list[Any], list[Any]]:
+    by_query = {
+        (row["query_id"], metric["metric"]): metric["value"]
+        for row in results.table("query_metrics").to_pylist()
+        for metric in row["metrics"]
+    }
+    names = ("slice", "metric", "mean", "ci_low", "ci_high", "queries", "clusters")
+    means = [tuple(row[name] for name in names) for row in results.table("configuration_metrics").to_pylist()]
+    return sorted(by_query.items()), sorted(means, key=str)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "answers"),
+    [
+        ({"traces": "spans.jsonl"}, {"type": "traces"}),
+        ({"traces": {"path": "spans.jsonl"}}, {"type": "traces", "path": "spans.jsonl"}),
+        ({}, {"type": "traces", "path": "spans.jsonl"}),
+    ],
+)
+def test_an_experiment_over_traces_has_the_tables_of_the_command(tmp_path: Path, dataset: Any, answers: Any) -> None:
+    sources(tmp_path, *range(24))
+    assert rankbeam("traces", str(tmp_path / "spans.jsonl"), "--output", str(tmp_path / "p")).status == 0
+    assert rankbeam("evaluate", str(tmp_path / "p" / "experiment.yaml"), "--run-id", "r").status == 0
+    done = evaluated(tmp_path, "own", dataset, answers)
+    assert done.status == 0, done.stderr
+    expected, own = (
+        values(Results(str(tmp_path / "p" / "out"), "r")),
+        values(Results(str(tmp_path / "out-own"), "own")),
+    )
+    assert len(expected[0]) == 48
+    assert len({value for _, value in expected[0]}) > 2
+    assert {mean[-1] for mean in expected[1]} >= {8}  # conversations
+    assert own == expected
+    assert "spans.jsonl: 24 of 24 traces are questions" in done.stderr
+
+
+def test_labelled_queries_of_traces_are_answered_by_the_traces(tmp_path: Path) -> None:
+    sources(tmp_path, *range(6))
+    rows = [{"_id": f"{number:032x}", "text": f"Who pays invoice {number}?", "configuration": "x"} for number in (1, 3)]
+    (tmp_path / "labelled.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    answers = {"type": "traces", "path": "spans.jsonl", "redact": ["invoice"], "drop_self": True}
+    done = evaluated(tmp_path, "r", {"queries": "labelled.jsonl"}, answers)
+    assert done.status == 0, done.stderr
+    assert "spans.jsonl: 4 answers to queries that are not evaluated" in done.stderr
+    stored = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "cache").rglob("answers.jsonl"))
+    assert "[redacted]" in stored
+    assert "invoice" not in stored
+
+
+def test_traces_are_read_once_until_they_change_and_identities_do_not_depend_on_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources(tmp_path, 0, 1, 2, 5)
+    ids = []
+    for run_id, dataset, reads in (
+        ("a", "spans.jsonl", True), ("b", "spans.jsonl", False), ("c", {"path": "spans.jsonl", "sample": 3}, True),
+    ):  # fmt: skip
+        done = evaluated(tmp_path, run_id, {"traces": dataset}, {"type": "traces"})
+        assert done.status == 0, done.stderr
+        assert ("fetching the traces" in done.stderr) == reads
+        ids.append(Results(str(tmp_path / f"out-{run_id}"), run_id).configurations[0]["config_id"])
+    sources(tmp_path, 0, 1, 2, 5, 7)
+    monkeypatch.setenv(FOLDER, str(tmp_path / "elsewhere"))
+    done = evaluated(tmp_path, "d", {"traces": "spans.jsonl"}, {"type": "traces"})
+    assert "5 of 5 traces" in done.stderr
+    ids.append(Results(str(tmp_path / "out-d"), "d").configurations[0]["config_id"])
+    assert ids[0] == ids[1] == ids[3] != ids[2]
+
+
+def test_spans_of_other_versions_of_the_conventions_are_counted_by_version(tmp_path: Path) -> None:
+    known = {"gen_ai.input.messages": message("user", "Who?"), "gen_ai.output.messages": message("assistant", "Ann.")}
+    exports = [otlp(span("a", 0, 0, known)), otlp(span("b", 0, 0, known)), otlp(span("c", 0, 0, known))]
+    exports += [otlp(span("d", 0, 0, {"input.value": "Who?", "output.value": "Ann."}))]  # not of these conventions
+    urls = ("1.37.0", "1.30.0", "2.0.0", "1.30.0")
+    for export, url in zip(exports, urls, strict=True):
+        export["resourceSpans"][0]["scopeSpans"][0]["schemaUrl"] = f"https://opentelemetry.io/schemas/{url}"
+    (tmp_path / "spans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in exports), encoding="utf-8")
+    done = rankbeam("traces", str(tmp_path / "spans.jsonl"), "--output", str(tmp_path / "out"))
+    other = "spans of another version of the GenAI conventions, of which known attributes are read:"
+    assert done.stdout.splitlines()[1:-1] == [
+        f"  1 {other} https://opentelemetry.io/schemas/1.30.0", f"  1 {other} https://opentelemetry.io/schemas/2.0.0",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dataset", "answers", "problem"),
+    [
+        ({"traces": "spans.jsonl"}, {"type": "traces", "pth": "x"}, "answers.pth: unknown key; did you mean 'path'?"),
+        ({"traces": "nothing.jsonl"}, {"type": "traces"}, "dataset.traces: "),
+        ({"traces": {"sample": 3}}, {"type": "traces"}, "path is missing"),
+        ({"traces": "spans.jsonl", "queries": "q.jsonl"}, {"type": "traces"}, "dataset.queries: is given twice"),
+        ({"queries": "q.jsonl"}, {"type": "traces"}, "the dataset names no traces; write dataset: {traces: PATH}"),
+        ({"traces": {"path": "spans.jsonl", "per_day": True}}, {"type": "traces"}, "per_day and no sample"),
+        ({"traces": {"path": "spans.jsonl", "redact": ["("]}}, {"type": "traces"}, "is not a regular expression"),
+        ({"traces": {"path": "spans.jsonl", "question": "a["}}, {"type": "traces"}, "is not valid JMESPath"),
+        ({"traces": "e.yaml"}, {"type": "traces"}, "dataset.traces: "),
+        ({"traces": "spans.jsonl"}, {"type": "trace"}, "unknown type 'trace'; did you mean 'traces'?"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_refused_with_their_key(tmp_path: Path, dataset: Any, answers: Any, problem: str) -> None:
+    sources(tmp_path, 1)
+    done = evaluated(tmp_path, "r", dataset, answers)
+    assert done.status == 2
+    assert problem in done.stderr
+    assert "e.yaml:" in done.stderr
