@@ -14,7 +14,7 @@ _CONFIGURATIONS_HELP = "Names, separated by commas; by default the baseline and 
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Draw N queries at random, and write tasks.")
 @click.option("--more", type=click.IntRange(min=1), metavar="N", help="Draw N further queries as those before.")
 @click.option("--apply", "decisions", metavar="FILE", help="Read decisions: CSV, JSON lines or a JSON list.")
-@click.option("--metric", metavar="M", help=_METRIC_HELP)
+@click.option("-m", "--metric", metavar="METRIC", help=_METRIC_HELP)
 @click.option("--configurations", metavar="A,B", default="", help=_CONFIGURATIONS_HELP)
 @click.option("--annotator", metavar="NAME", default="", help="Who decided, for rows that do not name anybody.")
 @click.option("--seed", type=int, help="Seed of the random order of queries; 0 by default.")

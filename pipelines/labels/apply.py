@@ -8,12 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.pipelines.labels.draw import LabelTask
+from rankbeam.pipelines.labels.items import LabelTask
 from rankbeam.pipelines.labels.tasks import indexes, read_index
 from rankbeam.transforms.clients.formats.labels import FOLDER, read_labels, save_labels
 from rankbeam.transforms.clients.formats.spreadsheets import plain
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.labels import Label, text_hash
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
@@ -112,7 +111,7 @@ def apply(output: str, path: str, annotator: str = "") -> AppliedLabels:
                 undecided += 1
                 continue
             who = row.first(_ANNOTATORS) or annotator or _SOMEBODY
-            decision = _decision(written, tasks[item_id][0].step)
+            decision = _decision(written, tasks[item_id][0].choices)
             known, line = decided.setdefault((item_id, who), (decision, row.line))
             if known != decision:
                 problem = f"{who!r} decided {decision!r} on item {item_id}, and {known!r} in line {line}; keep one"
@@ -167,17 +166,21 @@ def _by_text(tasks: Mapping[str, Sequence[LabelTask]]) -> dict[str, str]:
     """Items by the hash of their text, where it is the text of one item only."""
     result: defaultdict[str, list[str]] = defaultdict(list)
     for item_id, (task, *_) in tasks.items():
-        result[task.right_hash].append(item_id)
+        result[text_hash(task.right_text)].append(item_id)
     return {name: items[0] for name, items in result.items() if len(items) == 1}
 
 
-def _decision(written: str, step: str) -> str:
-    known = step_named(step).decisions
-    decision = written.lower().replace(" ", "_").removesuffix(".0")
-    if decision not in known:
-        hint = did_you_mean(decision, known)
+def _decision(written: str, choices: Sequence[str]) -> str:
+    """The choice of that spelling, in any case, with spaces or underscores."""
+    same = [choice for choice in choices if _plain(choice) == _plain(written)]
+    if written not in choices and len(same) != 1:
+        hint = did_you_mean(written, choices)
         raise InputError(f"unknown decision {shortened(written)!r}; {hint}; empty means undecided")
-    return decision
+    return written if written in choices else same[0]
+
+
+def _plain(word: str) -> str:
+    return word.lower().replace(" ", "_").removesuffix(".0")
 
 
 def _label(task: LabelTask, decision: str, annotator: str, comment: str) -> Label:

@@ -1,39 +1,21 @@
 """Draw queries of a finished run at random, and list what people have to decide for them."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from rankbeam.pipelines.labels.criteria import compares_answers, criterion_tasks, with_criterion_of
+from rankbeam.pipelines.labels.items import LabelTask, chosen_rows, rows_of
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.judge.people import problem_of_labels
+from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
 from rankbeam.transforms.records.labels import item_id_of, text_hash
 from rankbeam.transforms.records.slices import ALL
 from rankbeam.transforms.records.suggestions import did_you_mean
-
-Row = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class LabelTask:
-    """One decision to make, for one of the texts that its claim is of."""
-
-    item_id: str
-    step: str
-    query_id: str
-    query: str
-    owner_hash: str | None
-    position: int | None
-    left_hash: str | None
-    left_text: str | None
-    right_hash: str
-    right_text: str
-    probability: float
 
 
 @dataclass(frozen=True)
@@ -103,23 +85,37 @@ def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()
         problem = f"no query is left to draw of the {len(frame):,} that have a value of {drawing.metric}"
         raise InputError(problem, path=run.output)
     probability = (len(ordered) - len(rest) + len(chosen)) / len(ordered)
-    return _tasks(run, drawing.metric, ids, chosen, probability)
+    (metric,) = parse_all([drawing.metric])
+    assert isinstance(metric, JudgedMetric)  # noqa: S101  `_metric` chose it
+    if metric.is_criterion:
+        tasks = criterion_tasks(run, with_criterion_of(run, metric), ids, chosen, probability)
+    else:
+        tasks = _tasks(run, metric, ids, chosen, probability)
+    order = {query_id: place for place, query_id in enumerate(chosen)}
+    return sorted(
+        tasks, key=lambda task: (order[task.query_id], task.item_id, task.owner_hash or "", task.position or 0)
+    )
 
 
 def _metric(run: Results, name: str | None) -> str:
     judged = {str(metric): metric for metric in parse_all(run.metrics) if isinstance(metric, JudgedMetric)}
-    labelled = [item for item, metric in judged.items() if not metric.labels and problem_of_labels(metric) is None]
+    labelled = [
+        item
+        for item, metric in judged.items()
+        if not metric.labels and problem_of_labels(metric) is None and not compares_answers(run, metric)
+    ]
     if not labelled:
         raise InputError("has no judged metric that people can label", path=run.output)
     if name is None:
         return labelled[0]
-    (requested,) = parse_all([name])[:1]
+    (requested,) = parse_all([spelled(name, criteria_in(run.metrics))])[:1]
     if not isinstance(requested, JudgedMetric):
         raise InputError(f"{requested} is not judged; people can label {', '.join(labelled)}", path=run.output)
     same = [item for item, metric in judged.items() if requested.means(metric)]
     if not same:
         raise InputError(f"has no metric {requested}; {did_you_mean(str(requested), labelled)}", path=run.output)
-    if (problem := problem_of_labels(judged[same[0]])) is not None:
+    chosen = judged[same[0]]
+    if (problem := problem_of_labels(with_criterion_of(run, chosen) if chosen.is_criterion else chosen)) is not None:
         raise InputError(f"{same[0]} {problem}", path=run.output)
     return same[0]
 
@@ -138,22 +134,20 @@ def _frame(run: Results, metric: str, ids: Collection[str]) -> set[str]:
     """The queries for which a chosen configuration has a value of the metric."""
     frame: set[str] = set()
     for batch in run.batches("query_metrics", ["config_id", "query_id", "metrics"]):
-        for row in _chosen(batch, "config_id", ids).to_pylist():
+        for row in chosen_rows(batch, "config_id", ids).to_pylist():
             if any(cell["metric"] == metric and cell["value"] is not None for cell in row["metrics"]):
                 frame.add(row["query_id"])
     return frame
 
 
 def _tasks(
-    run: Results, metric: str, ids: Collection[str], chosen: Sequence[str], probability: float
+    run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str], probability: float
 ) -> list[LabelTask]:
-    (parsed,) = parse_all([metric])
-    assert isinstance(parsed, JudgedMetric)  # noqa: S101  `_metric` chose it
-    inputs, steps = parsed.definition.inputs, parsed.definition.steps
-    of_query = _texts_of(run, ids, chosen, parsed.cutoff)
+    inputs, steps = metric.definition.inputs, metric.definition.steps
+    of_query = _texts_of(run, ids, chosen, metric.cutoff)
     owners = _owners(run, chosen, of_query)
     result: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
-    for row in _rows(run, "verdicts", _VERDICTS, chosen):
+    for row in rows_of(run, "verdicts", _VERDICTS, chosen):
         if row["step"] not in steps or row["is_sentinel"] or row["is_repeat"] or row["sample"]:
             continue
         is_claim = row["step"] == "support"
@@ -164,10 +158,9 @@ def _tasks(
                 place = row["position"] if is_claim else None
                 result[name, owner, place] = {**row, "owner_hash": owner, "position": place}
     hashes = {row[name] for row in result.values() for name in ("left_hash", "right_hash")}
-    texts = {row["text_hash"]: row["text"] for row in _rows(run, "texts", ("text_hash", "text"), hashes, "text_hash")}
-    queries = {row["query_id"]: row["text"] for row in _rows(run, "query_metrics", ("query_id", "text"), chosen)}
-    order = {query_id: place for place, query_id in enumerate(chosen)}
-    tasks = [
+    texts = {row["text_hash"]: row["text"] for row in rows_of(run, "texts", ("text_hash", "text"), hashes, "text_hash")}
+    queries = {row["query_id"]: row["text"] for row in rows_of(run, "query_metrics", ("query_id", "text"), chosen)}
+    return [
         LabelTask(
             name,
             row["step"],
@@ -180,12 +173,11 @@ def _tasks(
             row["right_hash"],
             texts[row["right_hash"]],
             probability,
+            step_named(row["step"]).people_question,
+            step_named(row["step"]).decisions,
         )
         for (name, _, _), row in result.items()
     ]
-    return sorted(
-        tasks, key=lambda task: (order[task.query_id], task.item_id, task.owner_hash or "", task.position or 0)
-    )
 
 
 _VERDICTS = (
@@ -196,7 +188,7 @@ _VERDICTS = (
 def _texts_of(run: Results, ids: Collection[str], chosen: Sequence[str], cutoff: int | None) -> dict[str, _Texts]:
     result = {query_id: _Texts() for query_id in chosen}
     columns = ("config_id", "query_id", "answer_hash", "reference_hash", "contexts")
-    for row in _rows(run, "answers", columns, chosen):
+    for row in rows_of(run, "answers", columns, chosen):
         if row["config_id"] in ids and row["answer_hash"] is not None:
             of_query = result[row["query_id"]]
             of_query.answers.add(row["answer_hash"])
@@ -209,20 +201,9 @@ def _texts_of(run: Results, ids: Collection[str], chosen: Sequence[str], cutoff:
 def _owners(run: Results, chosen: Sequence[str], of_query: Mapping[str, _Texts]) -> dict[tuple[str, str], list[str]]:
     """By query and hash of all claims of a text, the texts that make exactly these claims; references are noted."""
     result: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-    for row in _rows(run, "claims", ("query_id", "text_hash", "items_hash", "sample", "owner"), chosen):
+    for row in rows_of(run, "claims", ("query_id", "text_hash", "items_hash", "sample", "owner"), chosen):
         if not row["sample"]:
             result[row["query_id"], row["items_hash"]][row["text_hash"]] = None
             if row["owner"] == "reference":
                 of_query[row["query_id"]].references.add(row["text_hash"])
     return defaultdict(list, {key: list(texts) for key, texts in result.items()})
-
-
-def _rows(
-    run: Results, name: str, columns: Sequence[str], keys: Collection[str | None], by: str = "query_id"
-) -> Iterator[Row]:
-    for batch in run.batches(name, columns):
-        yield from _chosen(batch, by, keys).to_pylist()
-
-
-def _chosen(batch: pa.RecordBatch, column: str, keys: Collection[str | None]) -> pa.RecordBatch:
-    return batch.filter(pc.is_in(batch[column], value_set=pa.array([key for key in keys if key], pa.string())))

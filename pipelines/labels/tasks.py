@@ -3,18 +3,19 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files as package_files
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from jinja2 import Environment
 from markupsafe import Markup
 
-from rankbeam.pipelines.labels.draw import Drawing, LabelTask
+from rankbeam.pipelines.labels.draw import Drawing
+from rankbeam.pipelines.labels.items import LabelTask
 from rankbeam.transforms.clients.formats.spreadsheets import safe
 from rankbeam.transforms.clients.storage import files, matching, parquet
-from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.labels import text_hash
 
@@ -22,12 +23,8 @@ FOLDER = "label-tasks"
 COLUMNS = ("id", "question", "query", "claim", "text", "decisions", "decision", "comment", "annotator")
 _SECONDS_A_DECISION, _LETTERS_A_SECOND = 5.0, 20.0  # 200 words of six letters a minute
 
-TASKS = pa.schema(
-    [
-        (name, {"position": pa.int64(), "probability": pa.float64()}.get(name, pa.string()))
-        for name in LabelTask.__annotations__
-    ]
-)
+_TYPES = {"position": pa.int64(), "probability": pa.float64(), "decisions": pa.list_(pa.string())}
+TASKS = pa.schema([(name, _TYPES.get(name, pa.string())) for name in LabelTask.__annotations__])
 
 
 def minutes(tasks: Sequence[LabelTask]) -> float:
@@ -82,18 +79,17 @@ def read_index(path: str) -> tuple[list[LabelTask], Drawing]:
         facts = json.loads((file.schema_arrow.metadata or {})[_FACTS])
         rows = file.read().to_pylist()
     drawing = Drawing(facts["metric"], tuple(facts["configurations"]), facts["seed"])
-    return [LabelTask(**row) for row in rows], drawing
+    return [LabelTask(**row | {"decisions": tuple(row.get("decisions") or ())}) for row in rows], drawing
 
 
-def _shown(task: LabelTask) -> dict[str, str]:
-    step = step_named(task.step)
+def _shown(task: LabelTask) -> dict[str, Any]:
     values = (
         task.item_id,
-        step.people_question,
+        task.instruction,
         task.query,
         task.left_text or "",
         task.right_text,
-        " ".join(step.decisions),
+        list(task.choices),
         "",
         "",
         "",
@@ -101,21 +97,23 @@ def _shown(task: LabelTask) -> dict[str, str]:
     return dict(zip(COLUMNS, values, strict=True))
 
 
-def _exported(row: dict[str, str]) -> dict[str, object]:
+def _exported(row: Mapping[str, Any]) -> dict[str, Any]:
     """A JSON line; other tools keep its metadata, so that their annotations find the item again."""
     columns = {name: value for name, value in row.items() if name not in ("decision", "comment", "annotator")}
-    return {**columns, "decisions": row["decisions"].split(), "metadata": {"rankbeam_id": row["id"]}}
+    return {**columns, "metadata": {"rankbeam_id": row["id"]}}
 
 
-def _as_csv(rows: Sequence[dict[str, str]]) -> str:
+def _as_csv(rows: Sequence[dict[str, Any]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(COLUMNS)
-    writer.writerows([safe(cell) for cell in row.values()] for row in rows)
+    for row in rows:
+        cells = row | {"decisions": " | ".join(row["decisions"])}
+        writer.writerow([safe(cell) for cell in cells.values()])
     return text.getvalue()
 
 
-def _as_page(rows: Sequence[dict[str, str]], name: str) -> str:
+def _as_page(rows: Sequence[Mapping[str, Any]], name: str) -> str:
     template = package_files("rankbeam.pipelines.labels").joinpath("templates", "label.html").read_text("utf-8")
     data = json.dumps({"name": name, "key": text_hash("".join(row["id"] for row in rows))[:16], "items": rows})
     safe_data = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

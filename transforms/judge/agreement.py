@@ -103,8 +103,9 @@ class AgreementRows:
     def _of_step(
         self, name: str, places: Sequence[Place], verdicts: Mapping[tuple[str | None, Place], str]
     ) -> Iterator[dict[str, Any]]:
-        step = Scale.of(name, self.levels.get(name))
         decisions = [self.labels.decisions[place] for place in places]
+        in_use = {word for of_item in decisions for word in of_item.values()}
+        step = Scale.of(name, self.levels.get(name), in_use)
         people = sorted({annotator for of_item in decisions for annotator in of_item} - {ADJUDICATED})
         columns = {annotator: _column(step, [of_item.get(annotator) for of_item in decisions]) for annotator in people}
         queries = _numbers([place[1] for place in places])
@@ -179,8 +180,9 @@ def _weights(step: Scale) -> str:
 
 
 def _column(step: Scale, words: Sequence[str | None]) -> IntArray:
-    place = {word: number for number, word in enumerate(step.words)}
-    return np.array([MISSING if word is None else place[word] for word in words], np.int64)
+    """Places on the scale; a label of an earlier scale has none, and no verdict is about it."""
+    place: dict[str | None, int] = {word: number for number, word in enumerate(step.words)}
+    return np.array([place.get(word, MISSING) for word in words], np.int64)
 
 
 def _numbers(names: Sequence[str]) -> IntArray:

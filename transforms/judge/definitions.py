@@ -107,7 +107,7 @@ class CriterionDefinition(JudgedDefinition):
     def inputs(self) -> Mapping[str, JudgedInput]:
         """Its verdicts, under a name of their own: a query may have several criteria."""
         if self.criterion is None:
-            unknown = JudgedInput(lambda _: Undefined.NO_ANSWER, (CriterionStep.name,), by_people=False)
+            unknown = JudgedInput(lambda _: Undefined.NO_ANSWER, (CriterionStep.name,))
             return {CriterionStep.name: unknown}
         return {self.criterion.step: input_of(self.criterion)}
 

@@ -11,7 +11,7 @@ from rankbeam.transforms.judge.units import Unit
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.evaluated import LabelledVerdict, Value
 from rankbeam.transforms.records.judging.steps import JudgeQuestion
-from rankbeam.transforms.records.labels import ADJUDICATED, Labels, text_hash
+from rankbeam.transforms.records.labels import ADJUDICATED, Labels, Place, text_hash
 from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, by_people
 
 
@@ -26,10 +26,8 @@ class PeopleReplies(Mapping[JudgeQuestion, Any]):
         if question.step == ClaimsStep.name:
             claims = self._labels.claims[self._query_id, text_hash(question.texts[0])]
             return tuple(Claim(text, None, None) for text in claims)
-        right = text_hash(question.texts[0])
-        lefts = [text_hash(item) for item in question.items] if step_named(question.step).items else [None]
-        places = [(question.step, self._query_id, left, right) for left in lefts]
-        return step_named(question.step).decided([self._labels.decisions[place][self._annotator] for place in places])
+        decisions = [self._labels.decisions[place][self._annotator] for place in places_of(question, self._query_id)]
+        return step_named(question.step).decided(decisions)
 
     def __iter__(self) -> Iterator[JudgeQuestion]:
         """Replies are found, never listed."""
@@ -40,6 +38,14 @@ class PeopleReplies(Mapping[JudgeQuestion, Any]):
         return 0
 
 
+def places_of(question: JudgeQuestion, query_id: str) -> list[Place]:
+    """Identifies what people label of a question: each of its items, or the text as a whole."""
+    step = step_named(question.step)
+    right = text_hash(step.labelled_text(question))
+    lefts = [text_hash(item) for item in question.items] if step.items or question.items else [None]
+    return [(question.step, query_id, left, right) for left in lefts]
+
+
 def problem_of_labels(metric: JudgedMetric) -> str | None:
     """The reason why people cannot label a metric, to be printed after its name; None if they can.
 
@@ -47,6 +53,10 @@ def problem_of_labels(metric: JudgedMetric) -> str | None:
     >>> [problem_of_labels(parse_judged(name)) for name in ("Faithfulness", "AnswerSimilarity")]
     [None, 'cannot be labelled: people cannot answer embed']
     """
+    if metric.criterion is not None and metric.criterion.pairs is not None:
+        return "cannot be labelled: it compares two answers, and people label one at a time"
+    if metric.is_criterion:
+        return None
     steps = [step for step in metric.definition.steps if step != ClaimsStep.name]
     unlabelled = next((step for step in steps if not step_named(step).decisions), None)
     if unlabelled is None:
@@ -97,11 +107,8 @@ def labelled_verdicts(
         return
     for question in replies:
         step, reply = step_named(question.step), replies[question]
-        if isinstance(reply, CallError) or not step.decisions:
+        if isinstance(reply, CallError) or not step.judges:
             continue
-        right = text_hash(question.texts[0])
-        lefts = [text_hash(item) for item in question.items] if step.items else [None]
-        for left, verdict in zip(lefts, step.verdicts(reply), strict=True):
-            place = (question.step, query_id, left, right)
+        for place, verdict in zip(places_of(question, query_id), step.verdicts(reply), strict=True):
             if place in labels.decisions:
                 yield LabelledVerdict(place, verdict.name, judge)

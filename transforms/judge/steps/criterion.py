@@ -63,7 +63,7 @@ def input_of(criterion: Criterion) -> JudgedInput:
         (criterion.step,),
         frozenset(_NEEDS[part] for part in criterion.about if part in _NEEDS),
         per_context="context" in criterion.about,
-        by_people=False,
+        by_people=criterion.pairs is None,
     )
 
 
@@ -190,6 +190,15 @@ class CriterionStep(JudgeStep):
     def verdicts(self, reply: ChosenVerdict) -> Sequence[JudgeVerdict]:
         """The verdict."""
         return [JudgeVerdict(reply.verdict, reason=reply.reason, score=reply.place)]
+
+    def labelled_text(self, question: JudgeQuestion) -> str:
+        """Everything that a person reads: the criterion, its verdicts, and all texts."""
+        _, criterion, verdicts, _, texts = question.texts
+        return "\n".join((criterion, verdicts, texts))
+
+    def decided(self, decisions: Sequence[str]) -> ChosenVerdict:
+        """The verdict; no value depends on its place."""
+        return ChosenVerdict(decisions[0], Fraction(), "")
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
         """The verdict at the share of the first text's words that the last text has; of two answers, the larger."""

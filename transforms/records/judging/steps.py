@@ -175,7 +175,7 @@ class JudgeStep:
         embeds: the embedding model answers, not the judge.
         inputs: arguments of formulas that this step is asked for, by name.
         decisions: words that people choose from when they label an item, the lowest first; each is the `name` of a
-            verdict. Without them, people cannot label what this step judges.
+            verdict. Without them, people cannot label what this step judges, unless it is a criterion's.
         is_ordered: the decisions are an ordered scale, so that their distance counts in coefficients of agreement.
         people_question: question to people about one item.
         in_conversations: instructions for a question that is a later turn of a conversation.
@@ -271,6 +271,10 @@ class JudgeStep:
         if not chosen or len(chosen) < len(places):
             return None
         return chosen[0] if self.items is None else tuple(reply[item] for item, reply in enumerate(chosen))
+
+    def labelled_text(self, question: JudgeQuestion) -> str:
+        """The text that labels belong to: labels of another text are not those of this question."""
+        return question.texts[0]
 
     def decided(self, decisions: Sequence[str]) -> Any:
         """The reply that says what people decided, one decision for each item, or one."""
