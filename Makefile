@@ -13,6 +13,8 @@ GO_PROGRAM := github.com/goccy/bigquery-emulator
 GO_VERSION = $(shell sed -n 's|.*$(GO_PROGRAM) \(v[0-9.]*\).*|\1|p' $(GO_MODULE)/go.mod)
 CACHE = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rankbeam
 GO_EMULATOR = $(CACHE)/bigquery-emulator-$(GO_VERSION)
+AXE_VERSION := 4.14.1
+AXE = $(CACHE)/axe
 FLINK_VERSION := 1.19.3
 FLINK := $(CACHE)/flink-$(FLINK_VERSION)
 JOB_SERVER := $(FLINK)/job-server-2.62.0.jar
@@ -31,7 +33,7 @@ CAMPAIGN_SEED := $(or $(CAMPAIGN_SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
-.PHONY: help environments demo test campaign check benchmark pace intervals simulate races mutants flink flink-test adk-test docs deploy-files picture format clean go-emulator flink-jars prism models
+.PHONY: help environments demo test campaign check benchmark pace intervals simulate races mutants flink flink-test adk-test docs deploy-files picture format clean go-emulator axe flink-jars prism models
 # A failed installation must not look complete, and two pips must not share one environment (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -112,7 +114,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # The tests need two environments, a program in Go and small models. Each waits for the network most of its time, so all
 # are installed at once. Each has its own make, so that two pips never share an environment.
 environments:
-	@$(MAKE) --silent go-emulator & $(MAKE) --silent models & $(MAKE) --silent $(EMULATORS)/.installed & $(MAKE) --silent $(STAMP)-dev; \
+	@$(MAKE) --silent go-emulator & $(MAKE) --silent axe & $(MAKE) --silent models & $(MAKE) --silent $(EMULATORS)/.installed & $(MAKE) --silent $(STAMP)-dev; \
 		status=$$?; wait; exit $$status
 
 # The environment is updated only when pyproject.toml changes; all other runs work offline.
@@ -165,6 +167,13 @@ go-emulator:
 		&& CGO_ENABLED=0 go build -C $(GO_MODULE) -o "$(GO_EMULATOR).part" $(GO_PROGRAM)/cmd/bigquery-emulator \
 		&& mv "$(GO_EMULATOR).part" "$(GO_EMULATOR)" \
 		|| echo "It could not be built; the tests that need it will be skipped" >&2
+
+# axe-core checks whether people can use pages. It is installed once per machine, if there is npm.
+axe:
+	@if [ -f "$(AXE)/node_modules/axe-core/axe.min.js" ] || ! command -v npm >/dev/null; then exit 0; fi; \
+		echo "Installing axe-core into $(AXE) (once)"; \
+		mkdir -p "$(AXE)" && npm install --silent --no-audit --no-fund --prefix "$(AXE)" axe-core@$(AXE_VERSION) >&2 \
+		|| echo "It could not be installed; the tests that need it will be skipped" >&2
 
 # Flink comes from PyPI, Beam's job server from a Maven registry; both lie in the cache, once per machine.
 flink-jars: $(STAMP)-dev

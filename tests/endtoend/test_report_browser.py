@@ -2,14 +2,14 @@
 
 import csv
 import io
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
+from support.browsers import TIMEOUT_MS, launched, needs_chromium, violations
 from support.data import REPOSITORY
 from support.pages import HOSTILE, degenerate_run, hostile_run, large_run
 from support.runs import rankbeam
@@ -18,13 +18,8 @@ from rankbeam.pipelines import report
 from rankbeam.pipelines.results.run import Results
 
 EXAMPLE = REPOSITORY / "examples" / "helpdesk" / "experiment.yaml"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-TIMEOUT_MS = 30_000
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None and not os.environ.get("CI"),
-    reason="there is no Chromium; install one, such as with apt-get install chromium",
-)
+pytestmark = needs_chromium
 
 
 @dataclass
@@ -59,11 +54,8 @@ class Opened:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    assert CHROMIUM is not None, "CI is set, and there is no Chromium"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
@@ -344,3 +336,10 @@ def test_configurations_are_filtered_by_parameter_and_a_phone_scrolls_no_page_si
     for width in (1440, 400):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("path", ["demo"], indirect=True)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(opened: Opened, scheme: Literal["light", "dark"]) -> None:
+    opened.page.emulate_media(color_scheme=scheme)
+    assert violations(opened.page) == []
