@@ -9,21 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
-from support.answering import model, write_experiment
+from support.answering import model
 from support.cli import rankbeam
 from support.data import REPOSITORY
 from support.standins import Standin, serve
 from support.standins.faults import Faults
+from support.voting import CRITERIA, JUDGES, SUPPORT, experiment, values
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.statistics import raters
 from rankbeam.transforms.records.slices import ALL
 
 GUIDE = (REPOSITORY / "docs" / "judging.md").read_text(encoding="utf-8")
-JUDGES = ["a", "b", "c"]
-METRICS = ["Faithfulness", "ContextRelevance", "Refused", "AnswerRelevance", "Tone"]
-CRITERIA = {"Tone": {"question": "Is it polite?", "scale": {"yes": 1, "so so": 0.5, "no": 0}}}
-SUPPORT = ["contradicted", "not_stated", "supported"]
 
 
 @pytest.fixture(scope="module")
@@ -31,16 +28,6 @@ def server() -> Any:
     with pytest.MonkeyPatch.context() as patch, serve("openai") as server:
         patch.setenv("RANKBEAM_TEST_KEY", "k")
         yield server
-
-
-def experiment(folder: Path, server: Standin, judge: Any, **more: Any) -> str:
-    services = {"m": model(server, "openai")}
-    services |= {name: model(server, "openai") | {"model": f"judge-{name}"} for name in JUDGES}
-    quota = {"requests_per_minute": 60_000, "price_per_million": {"input": 1.0, "output": 1.0}}
-    return write_experiment(
-        folder, services["m"], {}, services=services, quotas=dict.fromkeys(services, quota),
-        **{"metrics": METRICS, "judge": judge} | more,
-    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -56,14 +43,6 @@ def run(tmp_path_factory: pytest.TempPathFactory, server: Standin) -> tuple[Path
     done = rankbeam("evaluate", path, "--run-id", "r1")
     assert done.status == 0, done.stderr
     return folder, json.loads(plan.stdout), server.stats().calls - before
-
-
-def values(folder: Path, run_id: str = "r1") -> dict[str, dict[str, float]]:
-    result: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for row in Results(str(folder / "out"), run_id).table("query_metrics").to_pylist():
-        for cell in row["metrics"]:
-            result[cell["metric"]][row["query_id"]] = cell["value"]
-    return result
 
 
 def votes(folder: Path, step: str) -> dict[tuple[str, str, int, str], dict[str, Any]]:

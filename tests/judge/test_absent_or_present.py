@@ -1,12 +1,12 @@
 """Every judged metric where parts of a query are absent: reference, answerable, nuggets, contexts, ids of documents.
 
-All combinations are planned and evaluated, with answers that exist already and with answers of a model. Plain Python
-says each value, or the reason why there is none.
+All combinations are planned and evaluated, with answers that exist already and with answers of a model, by one judge
+and by three. Plain Python says each value, or the reason why there is none.
 """
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,13 @@ from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.definitions import JUDGED
 from rankbeam.transforms.judge.judge import Judge
-from rankbeam.transforms.judge.metrics import parse_judged
+from rankbeam.transforms.judge.metrics import JudgedMetric, parse_judged
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.judging.evaluated import Evaluated
 from rankbeam.transforms.records.judging.items import Gold, Item, System, batch_of, items_in
@@ -167,6 +169,7 @@ def without(metric: str, case: Case) -> str | None:
         ("NoiseSensitivity", "Citation")
     )
     of_reference = {"ClaimRecall", "ContextRecall", "ContextUtilization"}
+    ranked = ("ContextPrecision(claims)", "ContextAP", "ContextRR")
     reasons: Mapping[str, bool] = {
         "one_sample": metric == "Consistency",
         "no_claims": not w.claims and (of_claims or (metric == "ContextAP(answer)" and bool(w.contexts))),
@@ -174,10 +177,7 @@ def without(metric: str, case: Case) -> str | None:
         "no_citations": metric == "CitationPrecision" and not w.cited,
         "no_statements": metric == "Faithfulness(ragas)" and not w.claims,
         "no_reference_claims": not w.reference_claims
-        and (
-            metric in of_reference
-            or (metric in ("ContextPrecision(claims)", "ContextAP", "ContextRR") and bool(w.contexts))
-        ),
+        and (metric in of_reference or (metric in ranked and bool(w.contexts))),
         "reference_not_in_contexts": metric == "ContextUtilization" and not any(map(w.by, w.reference_claims)),
         "no_direction": metric == "AnswerSimilarity" and not is_answered,
         "no_nuggets": metric.startswith("Nugget") and not w.nuggets,
@@ -190,6 +190,7 @@ def without(metric: str, case: Case) -> str | None:
 
 JUDGE = Model("judge", "lexical", Lexical())
 GENERATION = Generation("reader", "{query}\n{contexts}", contexts=5)
+DOWN = CallError(FailureKind.UNAVAILABLE, "down", 1)
 METRICS = tuple(parse_judged(name) for name in JUDGED)
 
 
@@ -228,7 +229,8 @@ def evaluated(case: Case, planned: EvaluateAnswers, count: Callable[[int], None]
         while True:
             replies = [Reply(reply(Prompt.parse(call.payload), case).written()) for call in calls]
             written |= {call.key: read_text(answer) for call, answer in zip(calls, replies, strict=True)}
-            calls = steps.send([planned.read(call, answer) for call, answer in zip(calls, replies, strict=True)])
+            read = [planned.read(call, answer) for call, answer in zip(calls, replies, strict=True)]
+            calls = steps.send([DOWN if call.service == "c" else one for call, one in zip(calls, read, strict=True)])
     except StopIteration as end:
         count(len(written))
         count(sum(map(len, written.values())) // 4)
@@ -269,3 +271,33 @@ def test_all_metrics_together_have_their_values_whatever_is_absent() -> None:
                 value.metric,
                 case,
             )
+
+
+def by_judges() -> Iterator[JudgedMetric]:
+    """All metrics by the majority of three judges and by each, as an experiment has them."""
+    for metric in METRICS:
+        if metric.votes or not metric.is_judged:
+            yield metric
+        if metric.is_judged:
+            yield from (metric.shown(judge=name) for name in ("abc" if metric.votes else "a"))
+
+
+@pytest.mark.parametrize("step", [7, *in_campaigns(1)])
+def test_two_of_three_judges_have_every_value_whatever_is_absent(step: int) -> None:
+    """The third is down: only its own values fail, and the majority is that of the other two."""
+    judges = [Judge(replace(JUDGE, name=name), shipped(), Model("m", "lexical", Lexical())) for name in "abc"]
+    metrics, failed = tuple(by_judges()), set()
+    for case in list(cases())[::step]:
+        planned = replace(work(case, metrics), judge=judges[0], others=tuple(judges[1:]))
+        values = list(evaluated(case, planned).values)
+        assert {value.metric for value in values} == set(map(str, metrics))
+        for value in values:
+            metric = parse_judged(value.metric)
+            right = expected(str(replace(metric, judge=None)), case)
+            if value.error is not None:
+                assert (metric.judge, value.error.message) == ("c", DOWN.message), (value, case)
+                failed.add(metric.name)
+                continue
+            actual = value.reason if value.value is None else value.value
+            assert actual == (right if isinstance(right, str) else pytest.approx(right, abs=1e-12)), (value, case)
+    assert failed == {metric.name for metric in metrics if metric.judge == "c"}
