@@ -5,8 +5,8 @@ import click
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main
 from rankbeam.pipelines.local.messages import messages
 
-_METRIC_HELP = "The judged metric to label for; by default the first one that people can label."
-_CONFIGURATIONS_HELP = "Names, separated by commas; by default the baseline and the best other configuration."
+_METRIC_HELP = "The metric to label for; by default the first judged one that people can label."
+_CONFIGURATIONS_HELP = "Names, separated by commas; by default baseline and best, and for rankings all."
 
 
 @main.command()
@@ -36,13 +36,16 @@ def label(
 
     Tasks are blinded: they show texts, and neither verdicts nor configurations. They are written as CSV, as JSON
     lines, and as a page that works offline. With the labels, `judge: {labels: OUT/labels}` adds agreement and means
-    by labels and judge together to the next run of the experiment, which pays for no call again.
+    by labels and judge together to the next run of the experiment, which pays for no call again. For a metric of
+    rankings, people grade the first k documents of all configurations; the labels become judgements in
+    OUT/label-tasks/qrels.tsv.
 
     \b
     Examples:
       rankbeam label out/helpdesk --sample 40 --metric Faithfulness
       rankbeam label out/helpdesk --apply tasks-001-ann.jsonl
       rankbeam label out/helpdesk --more 20
+      rankbeam label out/helpdesk --sample 40 --metric nDCG@5
     """
     if sum(option is not None for option in (sample, more, decisions)) != 1:
         raise click.UsageError("say one of --sample N, --more N and --apply FILE")

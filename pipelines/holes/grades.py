@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.results.audit import Pair
+from rankbeam.pipelines.results.corpus import corpus_texts
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.formats import judge_lines, rows, sources, texts
+from rankbeam.transforms.clients.formats import judge_lines, rows, sources
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.holes import Holes
@@ -100,14 +101,6 @@ def _documents(run: Results, by_text: Mapping[Pair, int]) -> dict[Pair, set[str]
                 if (row["query_id"], digest) in by_text:
                     places[row["query_id"], digest].add(document["doc_id"])
     return dict(places)
-
-
-def corpus_texts(run: Results) -> Iterator[tuple[str, str]]:
-    """The documents of the run's corpus with their texts, titles included; none without a corpus."""
-    corpus = run.run["versions"].get("dataset.corpus")
-    for part in [] if corpus is None else sources.expand(corpus):
-        for entry in texts.read_entries(part, "corpus"):
-            yield entry.id, "\n".join(filter(None, [entry.title, entry.text]))
 
 
 def _rows(run: Results, name: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:

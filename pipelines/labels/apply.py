@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.labels.items import LabelTask
-from rankbeam.pipelines.labels.tasks import indexes, read_index
+from rankbeam.pipelines.labels.rankings import judgements
+from rankbeam.pipelines.labels.tasks import FOLDER as TASKS_FOLDER
+from rankbeam.pipelines.labels.tasks import QRELS, indexes, read_index
 from rankbeam.transforms.clients.formats.labels import FOLDER, read_labels, save_labels
 from rankbeam.transforms.clients.formats.spreadsheets import plain
 from rankbeam.transforms.clients.storage import files
@@ -37,6 +39,7 @@ class AppliedLabels:
         drawn: queries that were drawn.
         undecided: items without a decision.
         unknown: annotations of another tool that belong to no item.
+        judgements: file of judgements that labels of documents make; None without a query labelled whole.
     """
 
     path: str
@@ -46,6 +49,7 @@ class AppliedLabels:
     drawn: int
     undecided: int
     unknown: int
+    judgements: str | None = None
 
     def as_text(self) -> str:
         """For people."""
@@ -55,6 +59,10 @@ class AppliedLabels:
             lines.append(f"{self.undecided:,} items have no decision")
         if self.unknown:
             lines.append(f"{self.unknown:,} annotations belong to no item of the tasks, and were left out")
+        if self.judgements:
+            lines.append(
+                f"judgements of all queries whose documents are labelled: dataset: {{qrels: {self.judgements}}}"
+            )
         return "\n".join(lines)
 
 
@@ -136,7 +144,12 @@ def _saved(output: str, path: str, labels: list[Label], undecided: int, unknown:
             problem = f"{row.annotator!r} decided {row.decision!r} on item {row.item_id}, and before "
             problem += f"{known[row.item_id, row.annotator]!r}; delete the earlier labels in {folder} to replace them"
             raise InputError(problem, path=path)
+    every = [task for index in indexes(output) for task in read_index(index)[0]]
+    content = judgements(every, (*earlier, *labels))
     saved = save_labels(folder, labels)
+    qrels = files.join(output, TASKS_FOLDER, QRELS) if content else None
+    if qrels is not None:
+        files.write(qrels, content.encode())
     items = {row.item_id for row in (*earlier, *labels)}
     decided = {row.item_id for row in labels}
     needed: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
@@ -148,7 +161,7 @@ def _saved(output: str, path: str, labels: list[Label], undecided: int, unknown:
     drawn = [of_query for (metric, _), of_query in needed.items() if metric in metrics]
     whole = sum(of_query <= items for of_query in drawn)
     return AppliedLabels(
-        saved, len(decided), len({row.query_id for row in labels}), whole, len(drawn), undecided, unknown
+        saved, len(decided), len({row.query_id for row in labels}), whole, len(drawn), undecided, unknown, qrels
     )
 
 

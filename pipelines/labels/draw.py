@@ -7,13 +7,15 @@ from typing import Any
 
 from rankbeam.pipelines.labels.criteria import compares_answers, criterion_tasks, with_criterion_of
 from rankbeam.pipelines.labels.items import LabelTask, chosen_rows, rows_of
+from rankbeam.pipelines.labels.rankings import ranked_queries, ranking_tasks
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
+from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all
 from rankbeam.transforms.judge.people import problem_of_labels
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
 from rankbeam.transforms.records.labels import item_id_of, text_hash
+from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.slices import ALL
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -24,7 +26,7 @@ class Drawing:
 
     Attributes:
         metric: name of the metric as the run has it.
-        configurations: names of the configurations whose human value is requested.
+        configurations: names of the configurations whose human value is requested; of documents all by default.
         seed: determines the random order of queries.
     """
 
@@ -40,7 +42,9 @@ class Drawing:
         for name in configurations:
             if name not in names:
                 raise InputError(f"no configuration is named {name!r}; {did_you_mean(name, names)}", path=run.output)
-        return cls(chosen, tuple(dict.fromkeys(configurations)) or _baseline_and_best(run, chosen), seed)
+        if not configurations:
+            configurations = _baseline_and_best(run, chosen) if is_judged(chosen) else names
+        return cls(chosen, tuple(dict.fromkeys(configurations)), seed)
 
 
 @dataclass
@@ -77,17 +81,20 @@ def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()
         drawn: queries that were drawn before.
     """
     ids = {row["config_id"] for row in run.configurations if row["name"] in drawing.configurations}
-    frame = _frame(run, drawing.metric, ids)
+    (metric,) = parse_all([drawing.metric])
+    of_judge = isinstance(metric, JudgedMetric)
+    frame = _frame(run, drawing.metric, ids) if of_judge else ranked_queries(run, ids)
     ordered = sorted(frame, key=lambda query_id: text_hash(f"{drawing.seed} {query_id}"))
     rest = [query_id for query_id in ordered if query_id not in drawn]
     chosen = rest[:count]
     if not chosen:
-        problem = f"no query is left to draw of the {len(frame):,} that have a value of {drawing.metric}"
+        what = f"a value of {drawing.metric}" if of_judge else "a ranking"
+        problem = f"no query is left to draw of the {len(frame):,} that have {what}"
         raise InputError(problem, path=run.output)
     probability = (len(ordered) - len(rest) + len(chosen)) / len(ordered)
-    (metric,) = parse_all([drawing.metric])
-    assert isinstance(metric, JudgedMetric)  # noqa: S101  `_metric` chose it
-    if metric.is_criterion:
+    if not isinstance(metric, JudgedMetric):
+        tasks = ranking_tasks(run, metric.cutoff or 0, ids, chosen, probability)
+    elif metric.is_criterion:
         tasks = criterion_tasks(run, with_criterion_of(run, metric), ids, chosen, probability)
     else:
         tasks = _tasks(run, metric, ids, chosen, probability)
@@ -98,6 +105,11 @@ def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()
 
 
 def _metric(run: Results, name: str | None) -> str:
+    requested = None if name is None else parse_all([spelled(name, criteria_in(run.metrics))])[0]
+    if isinstance(requested, Metric):
+        if requested.cutoff is None:
+            raise InputError(f"{requested} needs whole rankings; people grade the first k documents: write a cutoff @k")
+        return str(requested)
     judged = {str(metric): metric for metric in parse_all(run.metrics) if isinstance(metric, JudgedMetric)}
     labelled = [
         item
@@ -106,11 +118,8 @@ def _metric(run: Results, name: str | None) -> str:
     ]
     if not labelled:
         raise InputError("has no judged metric that people can label", path=run.output)
-    if name is None:
+    if requested is None:
         return labelled[0]
-    (requested,) = parse_all([spelled(name, criteria_in(run.metrics))])[:1]
-    if not isinstance(requested, JudgedMetric):
-        raise InputError(f"{requested} is not judged; people can label {', '.join(labelled)}", path=run.output)
     same = [item for item, metric in judged.items() if requested.means(metric)]
     if not same:
         raise InputError(f"has no metric {requested}; {did_you_mean(str(requested), labelled)}", path=run.output)

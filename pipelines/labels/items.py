@@ -33,6 +33,7 @@ class LabelTask:
     probability: float
     question: str | None = None
     decisions: tuple[str, ...] = ()
+    doc_id: str | None = None
 
     @property
     def instruction(self) -> str:

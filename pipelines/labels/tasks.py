@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.storage import files, matching, parquet
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.labels import text_hash
 
-FOLDER = "label-tasks"
+FOLDER, QRELS = "label-tasks", "qrels.tsv"
 COLUMNS = ("id", "question", "query", "claim", "text", "decisions", "decision", "comment", "annotator")
 _SECONDS_A_DECISION, _LETTERS_A_SECOND = 5.0, 20.0  # 200 words of six letters a minute
 

@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.pipelines.holes.grades import JudgeGrades, corpus_texts, judge_grades
+from rankbeam.pipelines.holes.grades import JudgeGrades, judge_grades
 from rankbeam.pipelines.results.audit import Pair
+from rankbeam.pipelines.results.corpus import corpus_texts
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.nuggets import NuggetPool
 from rankbeam.transforms.records.errors import InputError

@@ -47,9 +47,8 @@ FORMS = ("replay", "generate")
 OF_CONTEXTS = {
     "Faithfulness", "Faithfulness(ragas)", "Hallucination", "SelfKnowledge", "NoiseSensitivity(relevant)",
     "NoiseSensitivity(irrelevant)", "ContextRecall", "ContextRecall(ragas)", "ContextPrecision(claims)", "ContextAP",
-    "ContextRR",
-    "ContextAP(grade)", "ContextAP(answer)", "ContextUtilization", "ContextRelevance", "ContextRelevance(ragas)",
-    "CitationPrecision", "CitationRecall",
+    "ContextAP(grade)", "ContextAP(answer)", "ContextRR", "ContextUtilization", "ContextRelevance",
+    "ContextRelevance(ragas)", "CitationPrecision", "CitationRecall",
 }  # fmt: skip
 OF_REFERENCE = {
     "Hallucination", "SelfKnowledge", "NoiseSensitivity(relevant)", "NoiseSensitivity(irrelevant)", "ClaimPrecision",

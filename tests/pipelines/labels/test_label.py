@@ -148,7 +148,8 @@ def test_annotations_of_phoenix_and_langfuse_are_matched_or_counted(sampled: Pat
     ("options", "message"),
     [
         (["--sample", "5"], "draw further ones with --more N"),
-        (["--sample", "5", "--metric", "nDCG@10"], "nDCG@10 is not judged"),
+        (["--sample", "5", "--metric", "AP"], "AP needs whole rankings"),
+        (["--sample", "5", "--metric", "nDGC@5"], "did you mean"),
         (["--sample", "5", "--metric", "Refused"], "has no metric Refused"),
         (["--sample", "5", "--configurations", "bm52"], "did you mean 'bm25'?"),
         (["--sample", "5", "--more", "5"], "say one of"),

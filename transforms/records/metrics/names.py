@@ -178,6 +178,8 @@ def _parse_option(text: str, name: str, option: str, written: str) -> Option:
     options = definition_named(name).options
     if option not in options:
         hint = option_elsewhere(option, written, options) or did_you_mean(option, [*options, "judged_only"])
+        if option == "labels":
+            hint = "labels=True is for judged metrics. Labels of documents are judgements: rankbeam label OUT -m METRIC"
         raise InputError(f"metric {text!r}: unknown option {option!r}; {hint}")
     default = options[option].default
     if isinstance(default, bool):
