@@ -89,7 +89,8 @@ def test_every_pair_has_its_own_columns() -> None:
 
 def test_clusters_of_one_query_have_the_standard_errors_of_queries() -> None:
     random, widths = np.random.default_rng(4), [len(panel.metrics) for panel in EVALUATION.panels]
-    values = [[random.integers(0, 5, (12, width)) / 4.0 for width in widths] for _ in EVALUATION.configurations]
+    # Whole numbers, as NumRet counts documents.
+    values = [[random.integers(0, 5, (12, width)) * 1.0 for width in widths] for _ in EVALUATION.configurations]
     parts = [
         [LAYOUT.part(place, ScoredPanel(np.full(12, OK), panel)) for place, panel in enumerate(panels)]
         for panels in values
