@@ -34,7 +34,7 @@ class Branches:
         """Queries, rankings and failures so far, as `GatherContexts` takes them."""
         parts = {JUDGED: dataset.judged, **self.rankings}
         if self.failures:
-            parts[FAILURES] = self.failures | "FailuresSoFar" >> beam.Flatten()
+            parts[FAILURES] = self.failures | f"FailuresSoFar_{len(self.failures)}" >> beam.Flatten()
         return parts
 
     def add_applications(self, collected: "CollectedAnswers | None") -> None:

@@ -192,6 +192,14 @@ def test_answers_are_made_from_what_the_reranker_leaves(tmp_path: Path) -> None:
     assert all(name in known for hits in ranked.values() for name, _ in hits)
 
 
+def test_a_plan_counts_answers_from_results_that_are_not_reranked_yet(tmp_path: Path) -> None:
+    services = {"demo": {"type": "lexical"}, "writer": {"type": "extractive"}}
+    one = bm25("one", 3, rerank={"service": "demo", "depth": 10}, generate={"service": "writer", "contexts": 3})
+    planned = rankbeam("plan", experiment(tmp_path, services=services, configurations=[one]))
+    assert planned.status == 0, planned.stderr
+    assert f"answer: {len(questions())} calls" in " ".join(planned.stdout.split())
+
+
 @pytest.mark.parametrize(
     ("rerank", "top_k", "problem"),
     [
