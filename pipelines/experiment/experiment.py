@@ -90,7 +90,8 @@ class Experiment:
     @property
     def makes_calls(self) -> bool:
         """True if services are called, whose answers the ledger stores."""
-        return bool(self.remote) or bool(self.rerankers) or bool(self.rewritten) or self.calls_models
+        is_reranked = any(reranker.is_called for reranker in self.rerankers.values())
+        return bool(self.remote) or is_reranked or bool(self.rewritten) or self.calls_models
 
     @property
     def ledger(self) -> str:

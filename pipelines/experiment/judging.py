@@ -48,7 +48,7 @@ def judging_of(
         except InputError as error:
             problems.append(located.error(("judge", "labels"), str(error)))
     for place, name in _named(model):
-        refuse = services.unknown if place == ("embeddings",) else services.not_writing
+        refuse = services.not_embedding if place == ("embeddings",) else services.not_writing
         problems += refuse(located, ("judge", *place), name)
     problems += (located.error(("judge", "service"), problem) for problem in _no_panel(model.services, services))
     return Judging(

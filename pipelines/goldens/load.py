@@ -116,7 +116,8 @@ def _called(located: Located, model: GoldensModel, services: Services, problems:
         named["reviews", "duplicates"] = model.reviews.duplicates.embedding_model
     for place, name in named.items():
         if name:
-            problems += services.unknown(located, place, name)
+            refuse = services.not_embedding if place == ("reviews", "duplicates") else services.unknown
+            problems += refuse(located, place, name)
             yield name
 
 

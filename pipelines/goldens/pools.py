@@ -72,5 +72,5 @@ def _with_embedder(
     service = None if named is None else getattr(parameters, named)
     if service is None:
         return retrieving
-    problems += services.unknown(located, (*retrieving.place, str(named)), service)
+    problems += services.not_embedding(located, (*retrieving.place, str(named)), service)
     return replace(retrieving, embedder=services.valid.get(service))

@@ -21,6 +21,7 @@ _WORDS = {
     Counter.JUDGED_QUERIES: "judged queries",
     Counter.ROWS_READ: "rows read",
     Counter.TEXTS_EMBEDDED: "texts embedded in process",
+    Counter.PAIRS_SCORED: "texts scored in process",
     Counter.QUERIES_ASKED: "queries asked in process",
     Counter.CALLS_PLANNED: "calls planned",
     Counter.LEDGER_HITS: "answered by the ledger",
@@ -93,6 +94,8 @@ def overview(counts: Counts, sources: int, configurations: int, seconds: float) 
     embedded = counts[Counter.TEXTS_EMBEDDED, ""]
     parts = [f"embedded {embedded:,} texts"] if embedded else []
     parts += [f"asked {total:,}/{judged * sources:,} queries"] if sources else []
+    reranked = counts[Counter.PAIRS_SCORED, ""]
+    parts += [f"reranked {reranked:,} texts"] if reranked else []
     parts += [f"scored {scored:,}/{judged * configurations:,}"]
     done = scored or total
     parts += [f"{done / seconds:,.0f}/s"] if seconds > 0 and done else []

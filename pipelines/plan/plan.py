@@ -132,8 +132,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     of_corpora = corpora_plan(experiment)
     experiment = replace(of_corpora.experiment, computes=False)
     configurations = configuration_plans(experiment)
-    asks = experiment.rewritten, experiment.remote, experiment.rerankers, experiment.embedders
-    if not any(asks) and not work_of(experiment).services:
+    if not experiment.makes_calls and not experiment.embedders and not work_of(experiment).services:
         return Plan((), configurations, corpora=of_corpora.corpora)
     retrieved, answered, queries = _counted(experiment)
     if answered is not None:

@@ -43,7 +43,7 @@ from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.retrieve import remote
 from rankbeam.transforms.retrieve.answers import is_application
 from rankbeam.transforms.retrieve.remote import CollectRankings
-from rankbeam.transforms.retrieve.rerank import CollectReranked, as_configurations
+from rankbeam.transforms.retrieve.rerank import CollectReranked, as_configurations, not_computed
 from rankbeam.transforms.retrieve.rewrite import TEXTS, AskRewritten
 from rankbeam.transforms.retrieve.rewrite import failures_of as rewrites_failed
 
@@ -145,7 +145,9 @@ def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches
     recall = beam.ParDo(RecallFn(stage, experiment.ledger)).with_output_types(CallAnswer, failed=FailedTask)
     recalled = tasks | "RecallReranks" >> recall.with_outputs(_FAILED, main="answers")
     collect = CollectReranked(experiment.evaluation, rerank_works(experiment))
-    parts = {"items": items, "scores": recalled.answers, "failed": recalled[_FAILED]}
+    missing = items | "NotComputed" >> beam.FlatMap(not_computed, rerank_works(experiment))
+    failed = (recalled[_FAILED], missing) | "NotReranked" >> beam.Flatten()
+    parts = {"items": items, "scores": recalled.answers, "failed": failed}
     reranked = parts | "RecallRankings" >> collect
     branches.rankings[f"{RANKINGS}_reranked"] = reranked.rankings
     branches.failures.append(reranked.failures)

@@ -91,7 +91,7 @@ def _rerank(experiment: Experiment, execution: Run, dataset: Dataset, branches: 
     reranked = rerank_all(experiment, execution, dataset, branches.parts(dataset), branches.usage)
     branches.rankings[f"{RANKINGS}_reranked"] = reranked.rows.rankings
     branches.failures.append(reranked.rows.failures)
-    branches.warnings += [reranked.rows.warnings, reranked.warnings]
+    branches.warnings += [reranked.rows.warnings, *reranked.warnings]
     branches.usage = reranked.usage
 
 

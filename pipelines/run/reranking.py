@@ -13,7 +13,8 @@ from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.models.scoring import Rate
+from rankbeam.transforms.clients.models.onnx import Onnx
+from rankbeam.transforms.clients.models.scoring import CrossEncode, Rate
 from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
 from rankbeam.transforms.clients.retrievers.rerankers.rerank import Rerank
 from rankbeam.transforms.contexts import GatherContexts
@@ -21,15 +22,16 @@ from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.reranking import DEFAULT_DEPTH, STAGE
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.retrieve import rerank
-from rankbeam.transforms.retrieve.rerank import CollectReranked, Reranked, Reranking
+from rankbeam.transforms.retrieve.rerank import Called as CalledReranking
+from rankbeam.transforms.retrieve.rerank import CollectReranked, Reranked, Reranking, ScoreInProcess
 
 
 class RerankedRankings(NamedTuple):
     """Result of `rerank_all`; the collections are those of `Branches`."""
 
     rows: Reranked
-    warnings: beam.PCollection
-    usage: beam.PCollection
+    warnings: list[beam.PCollection]
+    usage: beam.PCollection | None
 
 
 def rerank_all(
@@ -39,17 +41,22 @@ def rerank_all(
     parts: dict[str, beam.PCollection],
     earlier: beam.PCollection | None,
 ) -> RerankedRankings:
-    """Rerank by calls, once the usage of earlier calls is known."""
-    ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
-    items = items_of(parts, experiment)
-    call = CallServices(rerank_stage(experiment), ledger, dataset.summary, earlier)
-    called: Called = tasks_to_rerank(items, experiment) | "CallRerankers" >> call
-    collect = CollectReranked(experiment.evaluation, rerank_works(experiment))
-    reranked: Reranked = {
-        "items": items, "scores": called.answers, "failed": called.failed
-    } | "CollectReranked" >> collect  # fmt: skip
-    usage = called.usage if earlier is None else (earlier, called.usage) | "UsageWithRerankers" >> beam.Flatten()
-    return RerankedRankings(reranked, called.warnings, usage)
+    """Rerank in process, and by calls once the usage of earlier calls is known."""
+    items, works, stage = items_of(parts, experiment), rerank_works(experiment), rerank_stage(experiment)
+    scores, warnings, usage = {"items": items}, [], earlier
+    if stage.works:
+        ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
+        call = CallServices(stage, ledger, dataset.summary, earlier)
+        called: Called = tasks_to_rerank(items, experiment) | "CallRerankers" >> call
+        scores |= {"scores": called.answers, "failed": called.failed}
+        warnings.append(called.warnings)
+        usage = called.usage if earlier is None else (earlier, called.usage) | "UsageWithRerankers" >> beam.Flatten()
+    if len(stage.works) < len(works):
+        computed = items | "ScoreInProcess" >> ScoreInProcess(experiment.evaluation, works)
+        scores["computed"] = computed.scores
+        warnings.append(computed.warnings)
+    reranked: Reranked = scores | "CollectReranked" >> CollectReranked(experiment.evaluation, works)
+    return RerankedRankings(reranked, warnings, usage)
 
 
 def items_of(parts: dict[str, beam.PCollection], experiment: Experiment) -> beam.PCollection:
@@ -76,6 +83,8 @@ def _work(component: Component, experiment: Experiment) -> Reranking:
     parameters = component.parameters
     if isinstance(parameters, ModelRerankParameters):
         service = experiment.services[parameters.service]
+        if isinstance(service.parameters, Onnx):
+            return CrossEncode(service.name, service.parameters)
         return Rate(service.name, service.kind, service.parameters, parameters.max_output_tokens, parameters.thinking)
     first = next(other for other, entry in experiment.rerankers.items() if entry.is_like(component))
     remote = experiment.sources[first].retriever.remote
@@ -84,8 +93,10 @@ def _work(component: Component, experiment: Experiment) -> Reranking:
 
 
 def rerank_stage(experiment: Experiment) -> Stage:
-    """The stage of reranking: its services and budgets."""
-    works = rerank_works(experiment)
+    """The stage of reranking by calls: its services and budgets."""
+    works: dict[int, CalledReranking] = {
+        source: work for source, work in rerank_works(experiment).items() if not isinstance(work, CrossEncode)
+    }
     pools = {
         work.service: experiment.services[work.service].pool
         if isinstance(work, Rate)

@@ -68,12 +68,58 @@ def write_model(
     return folder
 
 
+HEADS = np.random.default_rng(9).standard_normal((6, 2)).astype(np.float32)
+
+
+def write_cross_encoder(folder: Path, *, heads: np.ndarray = HEADS[:, :1], table: np.ndarray = TABLE) -> Path:
+    """A folder with a model whose logits are those of the product of the summed vectors of query and text.
+
+    Args:
+        folder: the folder, which is made.
+        heads: float[d, n], the weights of each of the n logits.
+        table: float[t, d], the vectors of the tokens.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    steps = [
+        ("Gather", ["table", "input_ids"], "tokens", {}),
+        ("Cast", ["token_type_ids"], "types", {"to": TensorProto.FLOAT}),
+        ("Unsqueeze", ["types", "last"], "of_text", {}),
+        ("Sub", ["one", "of_text"], "of_query", {}),
+        ("Mul", ["tokens", "of_text"], "texts", {}),
+        ("Mul", ["tokens", "of_query"], "queries", {}),
+        ("ReduceSum", ["texts", "middle"], "text", {"keepdims": 0}),
+        ("ReduceSum", ["queries", "middle"], "query", {"keepdims": 0}),
+        ("Mul", ["query", "text"], "product", {}),
+        ("MatMul", ["product", "heads"], "logits", {}),
+    ]
+    weights = {
+        "table": table, "heads": heads, "one": np.float32([1]), "last": np.array([2]), "middle": np.array([1])
+    }  # fmt: skip
+    graph = helper.make_graph(
+        [helper.make_node(kind, sources, [target], **more) for kind, sources, target, more in steps],
+        "pairs",
+        [
+            helper.make_tensor_value_info(one, TensorProto.INT64, ["batch", "sequence"])
+            for one in ("input_ids", "attention_mask", "token_type_ids")
+        ],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", heads.shape[1]])],
+        [numpy_helper.from_array(value, key) for key, value in weights.items()],
+    )
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(folder / "model.onnx")
+    )
+    write_tokenizer(folder)
+    return folder
+
+
 def write_tokenizer(folder: Path, **settings: Any) -> None:
     """Write a tokenizer of words; settings replace parts of its file."""
     tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(WORDS)}, unk_token=WORDS[0]))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     around = [("[CLS]", 1), ("[SEP]", 2)]
-    tokenizer.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=around)
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=around
+    )
     content = json.loads(tokenizer.to_str()) | settings
     (folder / "tokenizer.json").write_text(json.dumps(content), encoding="utf-8")
 

@@ -16,6 +16,7 @@ class Counter(StrEnum):
     JUDGED_QUERIES = "judged_queries"
     ROWS_READ = "rows_read"
     TEXTS_EMBEDDED = "texts_embedded"
+    PAIRS_SCORED = "pairs_scored"
     QUERIES_ASKED = "queries_asked"
     QUERIES_SCORED = "queries_scored"
     COMPARISONS = "comparisons"

@@ -1,6 +1,7 @@
-"""Rerank: score the texts of rankings by calls, and order the rankings by their scores.
+"""Rerank: score the texts of rankings by calls or in process, and order the rankings by their scores.
 
 rankings ─► first results with their texts ─► calls by content ─► scores ─► reranked rankings
+                       ├───────────► models in this process ───────┤
                        └──────────────────────────────────────────────┘
 """
 
@@ -8,13 +9,14 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apache_beam as beam
 
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
-from rankbeam.transforms.clients.models.scoring import Rate
+from rankbeam.transforms.clients.models.scoring import CrossEncode, Rate
 from rankbeam.transforms.clients.retrievers.rerankers.rerank import Rerank
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
@@ -29,17 +31,26 @@ from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reranking import STAGE, Scores, Texts, by_score
 from rankbeam.transforms.retrieve.local import FAILURES, BucketFailures, batch_of
 
-_ITEMS, _SCORES, _FAILED = "items", "scores", "failed"
+if TYPE_CHECKING:
+    from rankbeam.transforms.clients.models.onnx_session import ScoredPair
+
+_ITEMS, _SCORES, _FAILED, _COMPUTED = "items", "scores", "failed", "computed"
 _NO_TEXT, _NO_SCORE = "have no text", "got no score"
 
 ScoresOfQuery = tuple[int, tuple[str, int, Scores]]
 """A bucket, and a query with a source and the scores of texts."""
 
+Cut = tuple[str, tuple[int, int]]
+"""A model in this process, with the number of pairs that it saw in part, and of all."""
+
 Left = tuple[tuple[int, str], tuple[int, int]]
 """A source and a reason, with the number of documents that were not scored for it, and of their queries."""
 
 
-Reranking = Rate | Rerank
+Called = Rate | Rerank
+"""Work that scores texts for a query by calls."""
+
+Reranking = Called | CrossEncode
 """Work that scores texts for a query."""
 
 
@@ -84,6 +95,8 @@ def tasks_of(element: Bucketed, works: Mapping[int, Reranking], evaluation: Eval
     for item in items_in(items):
         for sources, passages in _requests(item, works, evaluation):
             work = works[sources[0]]
+            if isinstance(work, CrossEncode):
+                continue
             name = f"{STAGE} {sources[0]}"
             for texts in calls_of(work, item.text, passages):
                 subject = Subject(STAGE, item.query_id, bucket, sources)
@@ -125,6 +138,75 @@ def _reranked(item: Item, works: Mapping[int, Reranking]) -> Iterator[tuple[int,
         yield sources[system.configuration], system
 
 
+class Computed(NamedTuple):
+    """The outputs of `ScoreInProcess`."""
+
+    scores: beam.PCollection[ScoresOfQuery]
+    warnings: beam.PCollection[str]
+
+
+@dataclass
+class ScoreInProcess(beam.PTransform):
+    """Score texts by models in this process."""
+
+    evaluation: Evaluation
+    works: Mapping[int, Reranking]
+
+    def expand(self, items: beam.PCollection[Bucketed]) -> Any:  # a Computed; Beam warns of named results
+        """Add the steps."""
+        score = beam.ParDo(ScoreFn(self.works, self.evaluation)).with_output_types(ScoresOfQuery, cut=Cut)
+        outputs = items | "Score" >> score.with_outputs("cut", main="scores")
+        encoders = {work.service: work for work in self.works.values() if isinstance(work, CrossEncode)}
+        warnings = (
+            outputs["cut"]
+            | "SumCut" >> beam.CombinePerKey(_summed)
+            | "SayCut" >> beam.FlatMap(_warning_of_cut, encoders)
+        )
+        return Computed(outputs.scores, warnings)
+
+
+class ScoreFn(beam.DoFn):
+    """Scores what models in this process rerank; each of them sees a text of a query once."""
+
+    def __init__(self, works: Mapping[int, Reranking], evaluation: Evaluation) -> None:
+        self._works, self._evaluation = works, evaluation
+
+    def process(self, element: Bucketed) -> Iterator[object]:
+        """Yield scores by query and source, and the numbers of pairs that are cut and of all."""
+        bucket, items = element
+        for item in items_in(items):
+            known: defaultdict[str, dict[str, ScoredPair]] = defaultdict(dict)
+            for sources, passages in _requests(item, self._works, self._evaluation):
+                work = self._works[sources[0]]
+                if not isinstance(work, CrossEncode):
+                    continue
+                scored = known[work.service]
+                for query, texts in calls_of(work, item.text, passages):
+                    scored |= work.scored(query, [text for text in texts if text_hash(text) not in scored])
+                scores = tuple((name, pair.score) for name, pair in scored.items())
+                yield from ((bucket, (item.query_id, source, scores)) for source in sources)
+            for service, scored in known.items():
+                count(Counter.PAIRS_SCORED, len(scored))
+                cut = sum(pair.is_cut for pair in scored.values())
+                yield beam.pvalue.TaggedOutput("cut", (service, (cut, len(scored))))
+
+
+def not_computed(element: Bucketed, works: Mapping[int, Reranking]) -> Iterator[FailedTask]:
+    """For a plan, the queries whose texts models in this process would score."""
+    bucket, items = element
+    for item in items_in(items):
+        for source, _ in _reranked(item, works):
+            if isinstance(works[source], CrossEncode):
+                failure = Failure(STAGE, FailureKind.UNAVAILABLE, item.query_id, 0, "not computed so far")
+                yield FailedTask(f"{STAGE} {source}", Subject(STAGE, item.query_id, bucket, (source,)), failure)
+
+
+def _warning_of_cut(element: Cut, encoders: Mapping[str, CrossEncode]) -> Iterator[str]:
+    service, (cut, pairs) = element
+    if cut:
+        yield encoders[service].cut_warning(cut, pairs)
+
+
 @dataclass
 class CollectReranked(beam.PTransform):
     """Order what is reranked by the scores."""
@@ -133,13 +215,17 @@ class CollectReranked(beam.PTransform):
     works: Mapping[int, Reranking]
 
     def expand(self, parts: dict[str, beam.PCollection]) -> Any:  # a Reranked; Beam warns of named results
-        """Add the steps; the parts are "items", "scores" of `CallAnswer`, and "failed" of `FailedTask`."""
+        """Add the steps.
+
+        The parts are "items", and what there is of "scores" of `CallAnswer`, "failed" of `FailedTask`, and "computed".
+        """
+        by_bucket = dict(parts)
+        if _SCORES in parts:
+            by_bucket[_SCORES] = parts[_SCORES] | "ScoresByBucket" >> beam.FlatMap(scores_by_bucket)
+        if _FAILED in parts:
+            by_bucket[_FAILED] = parts[_FAILED] | "FailedByBucket" >> beam.FlatMap(failed_by_bucket)
         outputs = (
-            {
-                _ITEMS: parts[_ITEMS],
-                _SCORES: parts[_SCORES] | "ScoresByBucket" >> beam.FlatMap(scores_by_bucket),
-                _FAILED: parts[_FAILED] | "FailedByBucket" >> beam.FlatMap(failed_by_bucket),
-            }
+            by_bucket
             | "GroupScores" >> beam.CoGroupByKey()
             | "Rank"
             >> beam.ParDo(RankFn(self.works))
@@ -178,9 +264,9 @@ class RankFn(beam.DoFn):
         """Yield a batch for each source, failures, and the numbers of documents without a score."""
         bucket, parts = element
         scores: defaultdict[tuple[str, int], dict[str, float | None]] = defaultdict(dict)
-        for query_id, source, some in parts[_SCORES]:
+        for query_id, source, some in chain(parts.get(_SCORES, ()), parts.get(_COMPUTED, ())):
             scores[query_id, source] |= dict(some)
-        failures = {(query_id, source): failure for query_id, source, failure in parts[_FAILED]}
+        failures = {(query_id, source): failure for query_id, source, failure in parts.get(_FAILED, ())}
         for items in parts[_ITEMS]:
             rankings: defaultdict[int, list[tuple[str, Ranking]]] = defaultdict(list)
             for item in items_in(items):

@@ -11,6 +11,7 @@ from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.providers import hint_of
 from rankbeam.transforms.clients.models.base import MODELS, ModelParameters
 from rankbeam.transforms.clients.models.batch_settings import Batch
+from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
 from rankbeam.transforms.records.errors import InputError
@@ -69,11 +70,32 @@ class Services:
             hint = hint_of(name) or hint
             yield located.error(place, f"services: has no {name!r}; {hint}")
 
+    def not_embedding(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
+        """Report a service that cannot embed texts, at a place where vectors are compared."""
+        yield from self.unknown(located, place, name)
+        if self._is_cross_encoder(name):
+            problem = f"{name!r} is a cross-encoder, and embeds no texts; name a model that does, or use it in rerank:"
+            yield located.error(place, problem)
+
+    def not_reranking(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
+        """Report a service that can neither rate nor score texts for a query."""
+        yield from self.unknown(located, place, name)
+        if name in self.valid and self.valid[name].parameters.embeds_only and not self._is_cross_encoder(name):
+            problem = (
+                f"{name!r} embeds texts, and scores none for a query; name a cross-encoder, or a model that writes"
+            )
+            yield located.error(place, problem)
+
+    def _is_cross_encoder(self, name: str) -> bool:
+        parameters = self.valid[name].parameters if name in self.valid else None
+        return isinstance(parameters, Onnx) and parameters.scores_pairs
+
     def not_writing(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
         """Report a service that cannot write, at a place where answers or verdicts are written."""
         yield from self.unknown(located, place, name)
         if name in self.valid and self.valid[name].parameters.embeds_only:
-            yield located.error(place, f"{name!r} embeds texts, and writes none; name a model that does")
+            does = "scores" if self._is_cross_encoder(name) else "embeds"
+            yield located.error(place, f"{name!r} {does} texts, and writes none; name a model that does")
 
 
 def services_of(located: Located, section: Mapping[str, Any], folder: str, problems: list[InputError]) -> Services:

@@ -62,13 +62,13 @@ class RewriteParameters(Parameters):
 
 
 class ModelRerankParameters(Parameters):
-    """A model under `services:` that rates each document from 0 to 10.
+    """A model under `services:` that rates each document from 0 to 10, or a cross-encoder of type `onnx`.
 
     Attributes:
         service: name of the model under `services:`.
         depth: number of results that the retriever is asked for, and that are rated.
-        max_output_tokens: maximum tokens in one reply.
-        thinking: thinking-token budget; by default the model decides.
+        max_output_tokens: maximum tokens in one reply; a cross-encoder has none.
+        thinking: thinking-token budget; by default the model decides. A cross-encoder has none.
     """
 
     model_config = ConfigDict(strict=True)  # as all other keys of an experiment

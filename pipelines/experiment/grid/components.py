@@ -10,6 +10,7 @@ from rankbeam.pipelines.experiment.file.generate import GenerateParameters
 from rankbeam.pipelines.experiment.file.services import Service
 from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
+from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
@@ -121,6 +122,11 @@ class Reranking:
     kind: str
     parameters: Reranker | ModelRerankParameters
     service: Service | None = None
+
+    @property
+    def is_called(self) -> bool:
+        """False for a model that scores texts in this process."""
+        return self.service is None or not isinstance(self.service.parameters, Onnx)
 
     @property
     def depth(self) -> int:

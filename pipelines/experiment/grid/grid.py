@@ -177,7 +177,7 @@ def _retrieving(
         return retrieving
     swept = [name for name, target in targets.items() if target == (draft.role, named)]
     at: Place = ("grid", swept[0]) if swept else (*draft.place, named)
-    problems += context.services.unknown(context.located, at, service)
+    problems += context.services.not_embedding(context.located, at, service)
     embedder = context.services.valid.get(service)
     return None if embedder is None else replace(retrieving, embedder=embedder)
 
@@ -198,9 +198,16 @@ def _reranking(
         return Reranking(draft.place, draft.kind, parameters)
     swept = [name for name, target in targets.items() if target == (RERANK, "service")]
     at: Place = ("grid", swept[0]) if swept else (*draft.place, "service")
-    problems += context.services.unknown(context.located, at, parameters.service)
+    problems += context.services.not_reranking(context.located, at, parameters.service)
     service = context.services.valid.get(parameters.service)
-    return None if service is None else Reranking(draft.place, service.kind, parameters, service)
+    if service is None:
+        return None
+    reranking = Reranking(draft.place, service.kind, parameters, service)
+    for name in sorted({"max_output_tokens", "thinking"} & parameters.model_fields_set):
+        if not reranking.is_called:
+            problem = f"has no use: {service.name!r} scores texts in this process, and writes none; leave it out"
+            problems.append(context.located.error((*draft.place, name), problem))
+    return reranking
 
 
 def _generating(

@@ -1,4 +1,4 @@
-"""The `onnx` embeddings: a model in ONNX's format, in this process, without any service or download.
+"""The `onnx` models: embeddings and cross-encoders in ONNX's format, in this process, without service or download.
 
 `onnx_files` finds the files, and `onnx_session` computes; only there are the libraries of the extra imported.
 """
@@ -6,7 +6,7 @@
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -23,14 +23,16 @@ from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 if TYPE_CHECKING:
-    from rankbeam.transforms.clients.models.onnx_session import OnnxSession
+    from rankbeam.transforms.clients.models.onnx_session import CrossEncoder, OnnxSession, ScoredPair
 
 _TEXTS_AT_ONCE = 64
 LIBRARIES = ("onnxruntime", "tokenizers")
 
 
 class Onnx(PrefixedModel):
-    """An embedding model in ONNX's format, which runs in this process.
+    """An embedding model or a cross-encoder in ONNX's format, which runs in this process.
+
+    A model whose output `logits` has one or two values for a text is a cross-encoder, which only `rerank:` can use.
 
     Attributes:
         model: name of the model: a folder in `RANKBEAM_MODELS` (by default `~/.cache/rankbeam/models`), or a model that
@@ -38,8 +40,9 @@ class Onnx(PrefixedModel):
         folder: folder of the model and its `tokenizer.json`, instead of a name.
         file: path of the model in its folder, if that has several, such as `onnx/model_quantized.onnx`.
         pooling: vector of a text: the mean of those of its tokens, the first one (cls) or the last one. By default as
-            the model's own settings say, else the mean.
-        max_tokens: the model sees this many of the first tokens of a text; by default what its settings say, else 512.
+            the model's own settings say, else the mean. A cross-encoder has none.
+        max_tokens: the model sees this many of the first tokens of a text, or of a query and a text together, of which
+            the longer one is cut; by default what its settings say, else 512.
     """
 
     folder: Annotated[str, Field(min_length=1)] | None = None
@@ -72,6 +75,31 @@ class Onnx(PrefixedModel):
 
     @property
     def session(self) -> "OnnxSession":
+        """The model, if it embeds texts.
+
+        Raises:
+            InputError: it is a cross-encoder.
+        """
+        from rankbeam.transforms.clients.models.onnx_session import OnnxSession
+
+        if not isinstance(model := self._opened, OnnxSession):
+            raise InputError(f"{self.scope()!r} is a cross-encoder, and embeds no texts; use it as rerank: {{service}}")
+        return model
+
+    @property
+    def scores_pairs(self) -> bool:
+        """True for a cross-encoder."""
+        from rankbeam.transforms.clients.models.onnx_session import CrossEncoder
+
+        return isinstance(self._opened, CrossEncoder)
+
+    def scored(self, query: str, texts: Sequence[str]) -> "list[ScoredPair]":
+        """The scores of texts for a query by a cross-encoder."""
+        encoder = cast("CrossEncoder", self._opened)
+        return encoder.score_all([(self.query_prefix + query, self.document_prefix + text) for text in texts])
+
+    @property
+    def _opened(self) -> "OnnxSession | CrossEncoder":
         """The model, opened once in a process."""
         from rankbeam.transforms.clients.models.onnx_session import opened  # the libraries take half a second
 
@@ -95,9 +123,9 @@ class Onnx(PrefixedModel):
         return {} if self.folder is None else {"folder": self.folder}
 
     def unset(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """The problem of a model that is not here, or embeds no texts."""
+        """The problem of a model that is not here, or neither embeds texts nor scores pairs of them."""
         try:
-            _ = self.session
+            _ = self._opened
         except InputError as error:
             yield ("model" if self.model else "folder",), str(error)
 

@@ -1,4 +1,4 @@
-"""A model of ONNX's format in this process: from texts to vectors.
+"""A model of ONNX's format in this process: from texts to vectors, or from pairs of texts to scores.
 
 Every text is embedded alone, and several at once in threads. A batch takes longer on processors, since its texts are
 padded to the longest one; and in a model with dynamic quantization, a vector depends on the other texts of its batch.
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from rankbeam.transforms.clients.models.onnx_files import ModelFiles
 from rankbeam.transforms.records.errors import InputError
 
 Vector = npt.NDArray[np.float32]
+Source = TypeVar("Source")
+Result = TypeVar("Result")
 
 _ERRORS = tuple(kind for kind in vars(states).values() if isinstance(kind, type) and issubclass(kind, Exception))
 _INPUTS: Mapping[str, Callable[[Encoding], Sequence[int]]] = {
@@ -31,6 +33,7 @@ _INPUTS: Mapping[str, Callable[[Encoding], Sequence[int]]] = {
 }
 _WHOLE = "sentence_embedding"
 _CLASSES = "logits"
+_SCORES = ((1, 1), (1, 2))  # shapes of the logits of a pair
 _MOST_TRIED = 1024  # tokens; attention over more may need gigabytes
 _SHOWN = 60
 
@@ -53,10 +56,7 @@ class OnnxSession:
 
     def embed_all(self, texts: Sequence[str]) -> list[EmbeddedText]:
         """The vectors of texts, none of which is blank."""
-        if len(texts) < 2:
-            return [self.embed(text) for text in texts]
-        with ThreadPoolExecutor(min(len(texts), _processors())) as pool:
-            return list(pool.map(self.embed, texts))
+        return _in_threads(self.embed, texts)
 
     def embed(self, text: str) -> EmbeddedText:
         """The vector of a text.
@@ -76,8 +76,52 @@ class OnnxSession:
         return EmbeddedText(vector.astype(np.float32), bool(encoding.overflowing))
 
 
+class ScoredPair(NamedTuple):
+    """The score of a text for a query."""
+
+    score: float
+    is_cut: bool  # query and text have more tokens than the model takes
+
+
+@dataclass(frozen=True, eq=False)
+class CrossEncoder:
+    """An open model that reads a query and a text together."""
+
+    session: onnxruntime.InferenceSession
+    tokenizer: Tokenizer
+
+    def score_all(self, pairs: Sequence[tuple[str, str]]) -> list[ScoredPair]:
+        """The scores of pairs of a query and a text."""
+        return _in_threads(self.score, pairs)
+
+    def score(self, pair: tuple[str, str]) -> ScoredPair:
+        """The score of a text for a query: the logit, or, of two classes, how far the second one is above the first.
+
+        Raises:
+            InputError: the model fails, or its score is not a finite number.
+        """
+        encoding = self.tokenizer.encode(*pair)
+        try:
+            (output,) = self.session.run([_CLASSES], _feeds(self.session, encoding))
+        except _ERRORS as error:
+            raise InputError(f"the model cannot score {pair[1][:_SHOWN]!r}: {_first_line(error)}") from error
+        logits = output[0].astype(np.float64)
+        score = float(logits[-1] if len(logits) == 1 else logits[1] - logits[0])
+        if not np.isfinite(score):
+            problem = f"the model gives the score {score} to the text {pair[1][:_SHOWN]!r}"
+            raise InputError(f"{problem} for the query {pair[0][:_SHOWN]!r}; use another model")
+        return ScoredPair(score, bool(encoding.overflowing))
+
+
+def _in_threads(function: Callable[[Source], Result], sources: Sequence[Source]) -> list[Result]:
+    if len(sources) < 2:
+        return [function(source) for source in sources]
+    with ThreadPoolExecutor(min(len(sources), _processors())) as pool:
+        return list(pool.map(function, sources))
+
+
 @lru_cache(2)
-def opened(model: ModelFiles, pooling: str | None, max_tokens: int) -> OnnxSession:
+def opened(model: ModelFiles, pooling: str | None, max_tokens: int) -> OnnxSession | CrossEncoder:
     """The model, opened and tried.
 
     Args:
@@ -86,7 +130,7 @@ def opened(model: ModelFiles, pooling: str | None, max_tokens: int) -> OnnxSessi
         max_tokens: the model sees this many of the first tokens of a text.
 
     Raises:
-        InputError: a file cannot be read, or the model is not one that embeds texts.
+        InputError: a file cannot be read, or the model neither embeds texts nor scores pairs of them.
     """
     tokenizer, session = _tokenizer(model, max_tokens), _session(model)
     encoding = tokenizer.encode("word " * min(max_tokens, _MOST_TRIED))
@@ -95,8 +139,26 @@ def opened(model: ModelFiles, pooling: str | None, max_tokens: int) -> OnnxSessi
     except _ERRORS as error:
         problem = f"cannot embed a text of {len(encoding.ids):,} tokens; lower max_tokens: {_first_line(error)}"
         raise InputError(problem, path=str(model.model)) from error
+    if _CLASSES in outputs and np.shape(outputs[_CLASSES]) in _SCORES and _WHOLE not in outputs:
+        return _cross_encoder(model, session, tokenizer, pooling)
     name = _output(model, outputs, len(encoding.ids), pooling)
     return OnnxSession(session, tokenizer, name, pooling or model.pooling or "mean")
+
+
+def _cross_encoder(
+    model: ModelFiles, session: onnxruntime.InferenceSession, tokenizer: Tokenizer, pooling: str | None
+) -> CrossEncoder:
+    """The model, once it has scored a pair."""
+    if pooling is not None:
+        raise InputError(
+            f"scores pairs of texts, so pooling: {pooling} has no use; leave it out", path=str(model.model)
+        )
+    encoder = CrossEncoder(session, tokenizer)
+    try:
+        encoder.score(("word", "word"))
+    except InputError as error:
+        raise InputError(error.problem, path=str(model.model)) from error
+    return encoder
 
 
 def _tokenizer(model: ModelFiles, max_tokens: int) -> Tokenizer:

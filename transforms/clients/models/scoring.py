@@ -1,13 +1,14 @@
-"""Reranking by a model, as remote work: one call rates one text for a query."""
+"""Reranking by a model: as remote work, where one call rates one text for a query, or by a model in this process."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from rankbeam.transforms.clients.models.base import Completion, ModelParameters
+from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.calls.template import Template, newest
@@ -17,6 +18,9 @@ from rankbeam.transforms.records.forms import Form, parsed, schema_of
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.records.reranking import STAGE, Scores, Texts
+
+if TYPE_CHECKING:
+    from rankbeam.transforms.clients.models.onnx_session import ScoredPair
 
 HIGHEST = 10
 
@@ -82,3 +86,24 @@ class Rate:
     def calls(self, item: Texts) -> range:  # noqa: ARG002  every text alike
         """One."""
         return range(1, 2)
+
+
+@dataclass(frozen=True)
+class CrossEncode:
+    """Scores texts for a query in this process, where nothing is called."""
+
+    service: str
+    parameters: Onnx
+
+    most_texts: ClassVar[int | None] = None
+    is_pointwise: ClassVar[bool] = True
+
+    def scored(self, query: str, texts: Sequence[str]) -> "Mapping[str, ScoredPair]":
+        """The scores of texts by their hash."""
+        return dict(zip(map(text_hash, texts), self.parameters.scored(query, texts), strict=True))
+
+    def cut_warning(self, cut: int, pairs: int) -> str:
+        """The warning about pairs that the model sees in part, with the way out."""
+        what = f"{cut:,} of {pairs:,} pairs of query and text have more than {self.parameters.limit:,} tokens"
+        advice = "raise max_tokens if the model takes more, or search chunks"
+        return f"{self.service}: {what}, and only these are scored; {advice}"
