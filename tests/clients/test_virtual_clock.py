@@ -120,8 +120,15 @@ def test_a_thread_that_waits_for_the_outcome_of_another_lets_time_pass(clock: Vi
             ready.append(clock.monotonic())
             condition.notify_all()
 
+    is_scheduled = threading.Event()
+
+    def schedule() -> None:
+        clock.loop().call_later(HOUR_S, put)
+        is_scheduled.set()
+
     with clock.at_work():
-        clock.loop().call_soon_threadsafe(lambda: clock.loop().call_later(HOUR_S, put))
+        clock.loop().call_soon_threadsafe(schedule)
+        assert is_scheduled.wait(60)  # else time could pass before
         with condition:
             assert condition.wait_for(lambda: ready, timeout=2 * HOUR_S) == [HOUR_S]
             assert not condition.wait_for(lambda: False, timeout=HOUR_S)
