@@ -172,11 +172,14 @@ def requests_without_history(
 
 
 def rewrites_without_history(located: Located, cells: Sequence[Cell], queries: str | None) -> Iterator[InputError]:
-    """Rewriting of questions of conversations, where no query has any."""
+    """Rewriting of questions of conversations, or joining these, where no query has any."""
     rewriters = [cell.rewriter for cell in cells if cell.rewriter is not None]
     standalone = [entry for entry in rewriters if entry.parameters.kind is RewriteKind.STANDALONE]
-    known = attributes_in(queries, {HISTORY}) if standalone else None
+    joining = [cell.retriever for cell in cells if cell.retriever.parameters.joins_history]
+    known = attributes_in(queries, {HISTORY}) if standalone or joining else None
     if known is not None and HISTORY not in known:
+        for retriever in joining:
+            yield located.error((*retriever.place, "query"), "history needs queries with one, and none has one")
         for entry in standalone:
             yield located.error(entry.place, "kind: standalone needs queries with a history, and none has one")
 

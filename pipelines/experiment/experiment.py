@@ -125,6 +125,16 @@ class Experiment:
         return {number: rewrite for number, rewrite in rewritten if rewrite is not None}
 
     @property
+    def joined(self) -> list[int]:
+        """The sources that are asked the messages before a query, too."""
+        return [number for number, source in enumerate(self.sources) if source.retriever.parameters.joins_history]
+
+    @property
+    def own_texts(self) -> set[int]:
+        """The sources that are asked other texts than the queries."""
+        return {*self.rewritten, *self.joined}
+
+    @property
     def rerankers(self) -> dict[int, Reranking]:
         """The rerankers, by the source that they make."""
         return {source: item.reranker for source, item in enumerate(self.sources) if item.reranker is not None}
@@ -202,7 +212,7 @@ class Experiment:
                 kept=files.below(self.output, "indexes"),
                 embeddings=embeddings.get(source),
                 judgements=self.judgements,
-                is_rewritten=source in self.rewritten,
+                is_rewritten=source in self.own_texts,
             )
             for source, corpus in corpora.items()
         }

@@ -32,7 +32,7 @@ from rankbeam.pipelines.plan.stages import (
     read_counted,
 )
 from rankbeam.pipelines.run.answers import work_of
-from rankbeam.pipelines.run.branches import Branches
+from rankbeam.pipelines.run.branches import Branches, with_joined
 from rankbeam.pipelines.run.build import new_pipeline, read_dataset
 from rankbeam.pipelines.run.calling import retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.options import pipeline_options
@@ -210,6 +210,8 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], CallCounts | None,
         models, texts, ratings, rewrites = (Path(folder) / name for name in ("models", "texts", "ratings", "rewrites"))
         if experiment.rewritten:
             rewritten = count_rewriting(experiment, dataset, before, str(rewrites))
+        rewritten = with_joined(experiment, dataset, rewritten)
+        before.rewritten = with_joined(experiment, dataset, before.rewritten, "Known")
         if experiment.remote:
             stage = retrieve_stage(experiment)
             tasks = distinct_batches(tasks_to_do(dataset.judged, experiment, rewritten), stage)

@@ -10,7 +10,7 @@ import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.options import workers_of
-from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS
+from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, SourceRows
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.read_files import ReadRun
 from rankbeam.transforms.records.run import Run
@@ -53,6 +53,7 @@ def rankings_of(
     before = Branches()
     if experiment.rewritten:
         _rewrite(experiment, execution, dataset, before)
+    before.rewritten = with_joined(experiment, dataset, before.rewritten)
     if experiment.embedders:
         from rankbeam.pipelines.run.calling import embed
 
@@ -72,6 +73,19 @@ def rankings_of(
     if experiment.rerankers:
         _rerank(experiment, execution, dataset, branches)
     return branches
+
+
+def with_joined(
+    experiment: Experiment, dataset: Dataset, rewritten: beam.PCollection | None, label: str = ""
+) -> beam.PCollection | None:
+    """The rewritten queries, and those of sources that are asked the messages before a query, too."""
+    if not experiment.joined:
+        return rewritten
+    from rankbeam.transforms.retrieve.rewrite import with_histories
+
+    join = beam.FlatMap(with_histories, experiment.joined).with_output_types(SourceRows)
+    joined = dataset.judged | f"JoinHistory{label}" >> join
+    return joined if rewritten is None else (joined, rewritten) | f"WithJoined{label}" >> beam.Flatten()
 
 
 def _rewrite(experiment: Experiment, execution: Run, dataset: Dataset, branches: Branches) -> None:

@@ -77,7 +77,7 @@ def tasks_to_do(
     """The tasks that send every query to every remote retriever, or what it is asked instead."""
     works = retrieve_works(experiment)
     last = {source: experiment.evaluation.last_of(source) for source in works}
-    plain = {source: work for source, work in works.items() if source not in experiment.rewritten}
+    plain = {source: work for source, work in works.items() if source not in experiment.own_texts}
     tasks = judged | "PlanTasks" >> beam.FlatMap(remote.tasks_of, plain, last).with_output_types(TaskBatch)
     if rewritten is None:
         return tasks
@@ -187,7 +187,7 @@ def _of_queries(experiment: Experiment) -> dict[str, Embed]:
     return {
         embedder.service: embedder
         for source, embedder in experiment.embedders.items()
-        if "query_vectors" not in experiment.local[source].inputs() and source not in experiment.rewritten
+        if "query_vectors" not in experiment.local[source].inputs() and source not in experiment.own_texts
     }
 
 

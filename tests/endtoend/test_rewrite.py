@@ -174,6 +174,51 @@ def test_questions_of_a_conversation_stand_alone(tmp_path: Path) -> None:
     )
 
 
+HISTORY = [{"role": "user", "text": "green paper store"}, {"role": "assistant", "text": "in winter"}]
+
+
+def in_conversation(path: str) -> None:
+    """Replace the queries of an experiment by two, of which the second has a history."""
+    rows = [{"_id": "q0", "text": "snow date"}, {"_id": "q1", "text": "winter home", "metadata": {"history": HISTORY}}]
+    Path(stage_world.dataset(Path(path).parent)["queries"]).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_the_history_is_joined_with_the_query(tmp_path: Path) -> None:
+    whole = [bm25("whole"), dense("whole-vectors")]
+    for one in whole:
+        one["retriever"] = {**one["retriever"], "query": "history"}
+    path = experiment(tmp_path / "a", services=SERVICES, configurations=[bm25(), dense(), *whole])
+    in_conversation(path)
+    evaluated(path)
+    ranked = rankings(path)
+    texts = {"q0": "snow date", "q1": "green paper store\nin winter\nwinter home"}
+    plain = retrieved_for(tmp_path / "b", texts, bm25(), dense())
+    assert (ranked["whole"], ranked["whole-vectors"]) == (plain["bm25"], plain["dense"])
+    assert ranked["whole"]["q1"] != ranked["bm25"]["q1"]
+
+
+def test_a_remote_retriever_is_asked_the_joined_history_and_the_plan_counts_its_calls(tmp_path: Path) -> None:
+    with serve("http") as search:
+        retriever = {
+            "type": "http", "url": f"{search.url}/search", "body": {"query": "{query}", "top_k": "{top_k}"},
+            "results": "hits.hits", "id": "_id", "score": "_score", "text": "_source.text",
+        }  # fmt: skip
+        whole = {"name": "whole", "retriever": {**retriever, "query": "history"}, "top_k": 3}
+        path = experiment(tmp_path, configurations=[{"name": "last", "retriever": retriever, "top_k": 3}, whole])
+        in_conversation(path)
+        planned = " ".join(rankbeam("plan", path).stdout.split())
+        assert rankbeam("evaluate", path, "--allow-disjoint").status == 0
+        texts = sorted(search.stats().queries)
+    assert texts == ["green paper store\nin winter\nwinter home", "snow date", "winter home"]
+    assert "http: 3 calls to make" in planned  # both configurations are asked the first query, which has no history
+
+
+def test_the_default_is_no_part_of_an_identity(tmp_path: Path) -> None:
+    configurations = [bm25(), {**bm25("last"), "retriever": {"type": "bm25", "query": "last"}}]
+    refused = rankbeam("evaluate", experiment(tmp_path, configurations=configurations))
+    assert "'last' is the same configuration as 'bm25'" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("configuration", "problem"),
     [
@@ -184,6 +229,13 @@ def test_questions_of_a_conversation_stand_alone(tmp_path: Path) -> None:
         (bm25(rewrite={"service": "writer", "kind": "standalone"}), "needs queries with a history"),
         (bm25(rewrite={"service": "writer", "kind": "standalone", "n": 2}), "leave out n"),
         (bm25(rewrite=hyde(template="nowhere.txt")), "nowhere.txt"),
+        (bm25(retriever={"type": "bm25", "query": "history"}), "history needs queries with one, and none has one"),
+        (bm25(retriever={"type": "bm25", "query": "all"}), "retriever.query"),
+        (bm25(retriever={"type": "bm25", "query": "history"}, rewrite=hyde()), "the model of rewrite: writes what"),
+        (
+            {"name": "run", "retriever": {"type": "run_file", "path": "r.trec", "query": "history"}},
+            "retriever is not asked queries; leave it out",
+        ),
         (bm25(rewrite=hyde(template="own.txt")), "unknown variable {langauge}"),
         (
             {"name": "run", "retriever": {"type": "run_file", "path": "r.trec"}, "rewrite": hyde()},

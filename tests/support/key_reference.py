@@ -37,9 +37,10 @@ from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.retrievers.applications.adk import AdkApplication
 from rankbeam.transforms.clients.retrievers.applications.chat import ChatApplication
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
-from rankbeam.transforms.clients.retrievers.base import RETRIEVERS
+from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.replay import Replay
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
+from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
 
 PAGE = Path(__file__).parents[2] / "docs" / "experiment.md"
 _TABLE = re.compile(r"(<!-- keys: ([^>]+) -->\n\n)(?:\|.*\n)*")
@@ -98,10 +99,16 @@ def with_tables(text: str) -> str:
 
 def _table(model: type[BaseModel]) -> str:
     known = meanings(model)
-    rows = [
-        f"| `{name}` | {_default(field)} | {_sentence(known[name])} |" for name, field in model.model_fields.items()
-    ]
+    fields = {name: field for name, field in model.model_fields.items() if name != "query" or _joins_history(model)}
+    rows = [f"| `{name}` | {_default(field)} | {_sentence(known[name])} |" for name, field in fields.items()]
     return "\n".join(["| key | default | meaning |", "|---|---|---|", *rows, ""])
+
+
+def _joins_history(model: type[BaseModel]) -> bool:
+    """Return whether a retriever is asked queries; for all others `query: history` is refused."""
+    if not issubclass(model, RetrieverParameters) or issubclass(model, HttpApplication | Reranker):
+        return False
+    return model.route in (Route.OPENED, Route.CALLED)
 
 
 def _default(field: FieldInfo) -> str:

@@ -49,6 +49,15 @@ def as_dialogue(history: Sequence[Message]) -> str:
     return "\n".join(f"{message['role']}: {message['text']}" for message in history)
 
 
+def with_history(query: str, attributes: Mapping[str, str]) -> str:
+    """The texts of the messages before a query, and the query.
+
+    >>> with_history("And when?", {"history": '[{"role": "user", "text": "Who pays?"}]'})
+    'Who pays?\\nAnd when?'
+    """
+    return "\n".join([*(message["text"] for message in history_of(attributes)), query])
+
+
 def problem_of(attributes: Mapping[str, Any]) -> str | None:
     """The defect of a query's conversation, or None.
 

@@ -18,7 +18,7 @@ from rankbeam.transforms.clients.models.rewriting import Original, Rewrite
 from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, SourceRows
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Subject, Task
-from rankbeam.transforms.records.conversations import history_of
+from rankbeam.transforms.records.conversations import history_of, with_history
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import order_of
 from rankbeam.transforms.records.rewriting import STAGE, RewriteKind, RewrittenQuery
@@ -142,6 +142,16 @@ def _text_of(rewrite: RewrittenQuery, written: tuple[str, ...]) -> str:
 
 def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
+
+
+def with_histories(element: Bucketed, sources: Sequence[int]) -> Iterator[tuple[int, tuple[int, pa.RecordBatch]]]:
+    """The queries of a bucket with the messages before them, for each source that is asked both."""
+    bucket, judged = element
+    attributes = ({pair["name"]: pair["value"] for pair in pairs or ()} for pairs in judged["attributes"].to_pylist())
+    texts = map(with_history, (text or "" for text in judged["text"].to_pylist()), attributes)
+    place = judged.schema.get_field_index("text")
+    batch = judged.set_column(place, judged.schema.field(place), pa.array(texts, pa.string()))
+    yield from ((bucket, (source, batch)) for source in sources)
 
 
 class Rewritten(NamedTuple):

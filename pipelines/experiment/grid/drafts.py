@@ -237,6 +237,8 @@ def wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iter
     """Refuse parameters that the service would refuse, and texts that nothing would be asked."""
     if cell.rewriter is not None:
         yield from _wrong_rewrite(located, cell, cell.rewriter)
+    if cell.retriever.parameters.joins_history:
+        yield from _wrong_history(located, cell)
     if cell.reranker is not None:
         yield from _wrong_depth(located, cell, chosen, cell.reranker)
     if cell.retriever.route is not Route.CALLED or cell.retriever.role == ANSWERS:
@@ -263,6 +265,19 @@ def _wrong_rewrite(located: Located, cell: Cell, rewriter: RewritingQueries) -> 
         yield located.error(rewriter.place, problem)
     elif "query_vectors" in own:
         yield located.error(rewriter.place, "the vectors of queries come from a file; remove query_vectors")
+
+
+def _wrong_history(located: Located, cell: Cell) -> Iterator[InputError]:
+    """Refuse to join the history where no text is asked, or another one."""
+    own, place = cell.retriever, (*cell.retriever.place, "query")
+    if own.role == ANSWERS:
+        yield located.error(place, "answers have no query to join; applications take {history} in their request")
+    elif own.route not in (Route.OPENED, Route.CALLED):
+        yield located.error(place, f"a {own.kind} retriever is not asked queries; leave it out")
+    elif "query_vectors" in own.parameters.inputs():
+        yield located.error(place, "the vectors of queries come from a file; remove query_vectors")
+    elif cell.rewriter is not None:
+        yield located.error(place, "the model of rewrite: writes what is asked; leave it out")
 
 
 def _wrong_depth(located: Located, cell: Cell, chosen: Mapping[str, Any], reranker: Reranking) -> Iterator[InputError]:

@@ -7,7 +7,7 @@ group `rankbeam.retrievers`, in this package's pyproject.toml or in that of any 
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import ClassVar, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.records.corpora import Searched
@@ -57,6 +57,8 @@ class RetrieverParameters(Parameters):
     """The parameters of one type of retriever, as an experiment gives them under `retriever:`.
 
     Attributes:
+        query: text that the retriever is asked: "last" is the query, and "history" the messages before it, too, in
+            conversations.
         needs: the files of the dataset that it requires: "queries", "corpus".
         input_role: role of its own input files, if rankbeam knows the format: "run".
         default_top_k: default of `top_k`; None means all results.
@@ -70,6 +72,8 @@ class RetrieverParameters(Parameters):
         service: the parameter that names the embedding model under `services:`; None if the type embeds nothing.
     """
 
+    query: Literal["last", "history"] = "last"
+
     needs: ClassVar[tuple[str, ...]] = ("queries",)
     input_role: ClassVar[str | None] = None
     default_top_k: ClassVar[int | None] = 100
@@ -79,6 +83,15 @@ class RetrieverParameters(Parameters):
     searches: ClassVar[frozenset[str]] = frozenset()
     service: ClassVar[str | None] = None
     appends_passages: ClassVar[bool] = False
+
+    def decisive(self) -> dict[str, Any]:
+        """The parameters that identify a configuration, as JSON values."""
+        return {name: value for name, value in super().decisive().items() if (name, value) != ("query", "last")}
+
+    @property
+    def joins_history(self) -> bool:
+        """True if it is asked the messages before a query, too."""
+        return self.query == "history"
 
     def open(self, corpus: str | None) -> Retriever:
         """Prepare to answer queries; called once per process, on the machine that does the work.

@@ -76,7 +76,9 @@ class RemoteRetriever(RetrieverParameters):
 
         Parameters at their default are left out, so that a parameter added in a later version changes no key.
         """
-        parameters = self.model_dump(mode="json", exclude=set(self.operational | self.reading), exclude_defaults=True)
+        parameters = self.model_dump(
+            mode="json", exclude={*self.operational, *self.reading, "query"}, exclude_defaults=True
+        )
         return {"stage": "retrieve", "type": kind, **parameters}
 
     def keys(self, kind: str, texts: Iterable[str], reach: Reach) -> list[str]:
