@@ -30,7 +30,19 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import seconds
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES
 
-_SCRIPTS = ("core", "address", "panels", "filters", "histogram", "answers", "rankings", "queries", "downloads", "start")
+_SCRIPTS = (
+    "core",
+    "address",
+    "panels",
+    "filters",
+    "histogram",
+    "answers",
+    "conversations",
+    "rankings",
+    "queries",
+    "downloads",
+    "start",
+)
 _STYLES = ("base", "charts", "tables", "answers")
 _DATASET = ("dataset.queries", "dataset.qrels", "dataset.corpus")
 _LONG_NAME = 25

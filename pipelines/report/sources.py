@@ -1,5 +1,6 @@
 """Parts of the dataset's own files that a page shows: the documents, judgements and attributes it needs."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import rows, sources, texts
+from rankbeam.transforms.records.conversations import HISTORY, history_of
 from rankbeam.transforms.records.errors import InputError
 
 MOST_BYTES = 256 << 20
@@ -60,7 +62,7 @@ class DatasetFiles:
         left, attributes_of, letters = set(ids), {}, 0
         for entry in self._entries("queries"):
             if entry.id in left and entry.attributes and letters < _MOST_LETTERS_OF_ALL:
-                own = {name: value[:_MOST_LETTERS] for name, value in entry.attributes.items() if value}
+                own = {name: _shown(name, value) for name, value in entry.attributes.items() if value}
                 attributes_of[entry.id] = own
                 letters += sum(map(len, own.values()))
         return attributes_of
@@ -75,6 +77,16 @@ class DatasetFiles:
     def _paths(self, role: str) -> list[str]:
         place = self._places.get(role)
         return [] if place is None else sources.expand(place)
+
+
+def _shown(name: str, value: str) -> str:
+    """The beginning of a value; a history stays a list of messages."""
+    messages = history_of({HISTORY: value}) if name == HISTORY else []
+    if not messages:
+        return value[:_MOST_LETTERS]
+    return json.dumps(
+        [{**message, "text": message["text"][:_MOST_LETTERS]} for message in messages], ensure_ascii=False
+    )
 
 
 def _is_readable(path: str) -> bool:

@@ -52,9 +52,8 @@ function attributeList(query) {
 
 // The messages before a query, each in a paragraph; other texts as they are.
 function dialogue(text) {
-  let messages;
-  try { messages = JSON.parse(text); } catch { messages = null; }
-  if (!Array.isArray(messages) || !messages.every((message) => message && typeof message.text === "string")) return make("bdi", {}, text);
+  const messages = messagesOf(text);
+  if (!messages.length) return make("bdi", {}, text);
   return make("div", {}, messages.map((message) => make("p", {}, [make("b", {}, message.role + ": "), make("bdi", {}, message.text)])));
 }
 
@@ -108,7 +107,7 @@ function detail(query) {
   const about = state.data.slices.map((slice) => `${slice.name}: ${slice.values[sliceCodes(slice.name)[query]]}`);
   const link = make("a", { href: address(query), class: "anchor" }, "Link to this query");
   const parts = [make("p", { class: "note" }, about.length ? [about.join(" · ") + " · ", link] : link)];
-  parts.push(...attributeList(query), ...answers(query));
+  parts.push(...attributeList(query), ...conversation(query), ...answers(query));
   if (!state.data.rankings) {
     parts.push(make("p", { class: "note" }, "This run wrote no rankings (output: rankings: true)."));
     const each = comparing() ? [state.one, state.other] : [state.one];
