@@ -82,7 +82,8 @@ def export(
 ) -> None:
     """Write a copy of FILE with the results in DIR: a column for each metric, and one for the status.
 
-    Rows keep their order, and FILE itself is never changed. With --events, scores become events of the traces in FILE,
+    Rows keep their order, and FILE itself is never changed. In a file of conversations, such as ADK's eval sets, a
+    column has a list with one entry for each turn. With --events, scores become events of the traces in FILE,
     which `rankbeam traces` wrote.
 
     \b
@@ -101,5 +102,5 @@ def export(
         source = CaseSource(like, columns_of(columns), flatten=True)
         copied = (write_events if events else written)(results, source, output, configuration)
         if copied.unmatched:
-            warn(f"{copied.unmatched:,} of {copied.rows:,} rows were not evaluated in {results.named}")
+            warn(f"{copied.unmatched:,} of {copied.rows:,} {copied.unit} were not evaluated in {results.named}")
         click.echo(output)

@@ -23,6 +23,7 @@ class Copied:
 
     rows: int
     unmatched: int  # rows that were not evaluated
+    unit: str = "rows"
 
 
 def written(results: Results, source: CaseSource, new: str, configuration: str | None) -> Copied:
@@ -31,16 +32,18 @@ def written(results: Results, source: CaseSource, new: str, configuration: str |
     metrics = results.metrics
     names = [*metrics, STATUS]
     values = {(config_id, query_id): row for config_id, query_id, row in _values(results, {*by_config.values()})}
-    missed = 0
+    missed, turns = 0, 0
 
     def values_of(case: Case) -> Values:
-        nonlocal missed
+        nonlocal missed, turns
+        turns += 1
         config_id = by_config.get(case.config, by_config.get(None))
         row = values.get((config_id or "", case.query_id))
         missed += row is None
         return dict.fromkeys(metrics) | {STATUS: _NOT_EVALUATED} if row is None else row
 
-    return Copied(write_copy(source, new, names, values_of), missed)
+    rows = write_copy(source, new, names, values_of)
+    return Copied(turns, missed, "rows" if turns == rows else "turns")
 
 
 def config_ids(results: Results, path: str, target: str | None) -> Iterator[tuple[str | None, str]]:

@@ -196,6 +196,17 @@ def test_an_eval_set_of_adk_has_a_query_for_each_turn_and_results_match_it(tmp_p
     assert "1 answers to queries that are not evaluated, such as 'more'" in outcome.stderr
     (row,) = [row for row in pq.read_table(tmp_path / "out" / "answers").to_pylist() if row["query_id"] == "pay:3"]
     assert row["status"] == "failed"
+    new = tmp_path / "new.json"
+    exported = rankbeam("export", str(tmp_path / "out"), "--like", str(tmp_path / "results.json"), "--output", str(new))
+    assert exported.status == 0, exported.stderr
+    assert "1 of 4 turns were not evaluated" in exported.stderr
+    copies = json.loads(new.read_text(encoding="utf-8"))["evalCaseResults"]
+    assert [copy["TrajectoryExact"] for copy in copies] == [[0.0, 1.0], [1.0], [None]]
+    assert [copy["TrajectoryRecall"] for copy in copies] == [[1.0, None], [None], [None]]
+    assert copies[0]["rankbeam_status"] == ["ok", "TrajectoryRecall: no_steps_expected"]
+    assert copies[2]["rankbeam_status"] == ["not evaluated"]
+    own = [{key: copy[key] for key in case} for case, copy in zip(results, copies, strict=True)]
+    assert own == results
 
 
 def test_a_metric_of_trajectories_without_expected_steps_is_refused(tmp_path: Path) -> None:

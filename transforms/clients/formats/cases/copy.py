@@ -1,9 +1,12 @@
-"""A copy of a file of cases with further columns: rows in their order, in the layout of the original."""
+"""A copy of a file of cases with further columns: rows in their order, in the layout of the original.
+
+In a file of conversations, each of these columns has a list with one entry for each turn.
+"""
 
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +20,9 @@ from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 
 Values = Mapping[str, float | str | None]
+"""The values of a case by column."""
+Cells = Mapping[str, Any]
+"""The values of a row by column, which are lists in a file of conversations."""
 
 
 def write_copy(source: CaseSource, new: str, names: Sequence[str], values: Callable[[Case], Values]) -> int:
@@ -31,22 +37,29 @@ def write_copy(source: CaseSource, new: str, names: Sequence[str], values: Calla
     if files.exists(new):
         raise InputError("exists already, and is never overwritten; choose another path", path=new)
     shape = shape_of(source.path)
-    return _WRITERS[shape](source, new, names, _filled(source, names, values))
+    rows = _filled(source, names, values)
+    if all(len(turns) == 1 for _, turns in rows):
+        return _WRITERS[shape](source, new, names, [(row, turns[0]) for row, turns in rows])
+    lists = [(row, {name: [turn[name] for turn in turns] for name in names}) for row, turns in rows]
+    return _WRITERS[shape](source, new, names, lists)
 
 
-Filled = Iterator[tuple[dict[str, Any], Values]]
+Filled = Sequence[tuple[dict[str, Any], Cells]]
 
 
-def _filled(source: CaseSource, names: Sequence[str], values: Callable[[Case], Values]) -> Filled:
-    before: dict[str, Any] | None = None
+def _filled(
+    source: CaseSource, names: Sequence[str], values: Callable[[Case], Values]
+) -> list[tuple[dict[str, Any], list[Values]]]:
+    """Every row with the values of its turns; most rows are one turn."""
+    filled: list[tuple[dict[str, Any], list[Values]]] = []
     for row, case in read_rows(source):
-        if row is before:
-            problem = "is a conversation of several turns, and a copy has one row of values for each; use the tables"
-            raise InputError(problem, path=source.path, line=case.line)
-        before = row
+        if filled and filled[-1][0] is row:
+            filled[-1][1].append(values(case))
+            continue
         if taken := next((name for name in names if name in row), None):
             raise InputError(f"has a column {taken!r} already", path=source.path, line=case.line)
-        yield row, values(case)
+        filled.append((row, [values(case)]))
+    return filled
 
 
 def _write_lines(source: CaseSource, new: str, names: Sequence[str], rows: Filled) -> int:  # noqa: ARG001  one signature
@@ -73,10 +86,14 @@ def _write_csv(source: CaseSource, new: str, names: Sequence[str], rows: Filled)
     for row, more in rows:
         if not count:
             writer.writerow([*row, *names])
-        writer.writerow(["" if cell is None else cell for cell in (*row.values(), *(more[name] for name in names))])
+        writer.writerow([_cell(value) for value in (*row.values(), *(more[name] for name in names))])
         count += 1
     files.write(new, text.getvalue().encode())
     return count
+
+
+def _cell(value: Any) -> Any:
+    return "" if value is None else json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
 
 
 def _write_parquet(source: CaseSource, new: str, names: Sequence[str], rows: Filled) -> int:
@@ -85,6 +102,7 @@ def _write_parquet(source: CaseSource, new: str, names: Sequence[str], rows: Fil
     added = [more for _, more in rows]
     for name in names:
         kind = pa.string() if name == names[-1] else pa.float64()
+        kind = pa.list_(kind) if any(isinstance(more[name], list) for more in added) else kind
         table = table.append_column(name, pa.array([more[name] for more in added], kind))
     buffer = io.BytesIO()
     pq.write_table(table, buffer)
