@@ -104,3 +104,24 @@ def export(
         if copied.unmatched:
             warn(f"{copied.unmatched:,} of {copied.rows:,} {copied.unit} were not evaluated in {results.named}")
         click.echo(output)
+
+
+@main.command()
+@click.argument("experiment", metavar="FILE")
+@click.option("--output", required=True, metavar="NEW", help="The EvalSet, such as agent.evalset.json; it is new.")
+def evalset(experiment: str, output: str) -> None:
+    """Write the dataset of the experiment in FILE as an EvalSet for `adk eval`.
+
+    Each conversation is a case with all its turns, the reference answers as expected responses, and the expected steps
+    as expected tool uses. Turns without a query come from the history of later ones.
+
+    \b
+    Example:
+      rankbeam evalset experiment.yaml --output agent.evalset.json
+    """
+    with messages():
+        from rankbeam.pipelines.experiment.load import load_experiment
+        from rankbeam.pipelines.start.eval_sets import write_eval_set
+
+        path, cases, queries = write_eval_set(load_experiment(experiment), output)
+        click.echo(f"{path}: {queries:,} queries in {cases:,} cases")

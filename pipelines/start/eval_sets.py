@@ -1,0 +1,73 @@
+"""The dataset of an experiment as an EvalSet of ADK: a case for each conversation, with expected answers and tools."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.transforms.clients.formats import sources, texts
+from rankbeam.transforms.clients.formats.cases.eval_sets import Turn, case_of, eval_set, turns_in
+from rankbeam.transforms.clients.formats.cases.paths import structured
+from rankbeam.transforms.clients.formats.references import read_references
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.conversations import CONVERSATION, history_of
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, has_steps, in_rows, steps_in
+
+
+def write_eval_set(experiment: Experiment, path: str) -> tuple[str, int, int]:
+    """Write an experiment's queries; return the path, the number of cases and that of queries among their turns."""
+    queries = list(_queries(experiment))
+    if not queries:
+        raise InputError("dataset.queries is missing or empty; an EvalSet is made of queries")
+    cases = list(_cases(queries))
+    full, text = eval_set(path, experiment.name, cases)
+    if files.exists(full):
+        raise InputError("exists already, and is never overwritten; choose another path", path=full)
+    files.write(full, text.encode())
+    return full, len(cases), len(queries)
+
+
+def _queries(experiment: Experiment) -> Iterator[tuple[texts.TextEntry, Turn]]:
+    """The queries with what is expected of an agent."""
+    gold = _references(experiment)
+    name = "" if experiment.references is None else experiment.references.attribute
+    for path in [] if experiment.queries is None else sources.expand(experiment.queries):
+        for entry in texts.read_entries(path, "queries"):
+            steps = structured(entry.attributes.get(EXPECTED_STEPS))
+            own = Turn(
+                entry.text, entry.attributes.get(name) or None, steps_in(steps) if name and has_steps(steps) else None
+            )
+            yield entry, replace(gold.get(entry.id, own), question=entry.text)
+
+
+def _references(experiment: Experiment) -> Mapping[str, Turn]:
+    """The reference answers of a file, by query."""
+    path = None if experiment.references is None else experiment.references.path
+    rows = (
+        row for name in ([] if path is None else sources.expand(path)) for batch in read_references(name)
+        for row in batch.to_pylist()
+    )  # fmt: skip
+    return {
+        row["query_id"]: Turn("", row["reference"]["answer"], in_rows(row["reference"][EXPECTED_STEPS])) for row in rows
+    }
+
+
+def _cases(queries: list[tuple[texts.TextEntry, Turn]]) -> Iterator[dict[str, Any]]:
+    """A case for each conversation; turns without a query come from the history of a later one."""
+    talks: defaultdict[str, dict[int, tuple[texts.TextEntry, Turn]]] = defaultdict(dict)
+    for entry, turn in queries:
+        number = len(turns_in(history_of(entry.attributes)))
+        talk = talks[f"c {entry.attributes[CONVERSATION]}" if CONVERSATION in entry.attributes else f"q {entry.id}"]
+        if number in talk:
+            problem = f"queries {talk[number][0].id!r} and {entry.id!r} of the conversation"
+            problem += f" {entry.attributes.get(CONVERSATION)!r} have equally many turns before them"
+            raise InputError(f"{problem}; give later turns their history, or leave out the attribute {CONVERSATION}")
+        talk[number] = entry, turn
+    for talk in talks.values():
+        last = talk[max(talk)][0]
+        turns = [*turns_in(history_of(last.attributes)), Turn("")]
+        whole = [talk[place][1] if place in talk else turn for place, turn in enumerate(turns)]
+        name = last.attributes.get(CONVERSATION) if len(whole) > 1 else None
+        yield case_of(name or last.id, whole)
