@@ -13,6 +13,7 @@ from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.pipelines.experiment.grid.cells import Cell, PlannedSource
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import overlap, sources, texts
+from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.check import check
 from rankbeam.transforms.clients.formats.replay import configs_until
 from rankbeam.transforms.clients.formats.sources import expand
@@ -25,6 +26,7 @@ from rankbeam.transforms.records.judging.criteria import Criterion, statements_o
 from rankbeam.transforms.records.rewriting import RewriteKind
 from rankbeam.transforms.records.slices import attributes_of
 from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.trajectories import EXPECTED_STEPS
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.experiment.experiment import Experiment
@@ -56,7 +58,7 @@ def unknown_attributes(
         yield error
         return
     if known is not None and answers is not None:
-        if answers not in known:
+        if answers not in known and not (is_cases(queries or "") and EXPECTED_STEPS in known):
             hint = did_you_mean(answers, known) if known else "they have no attributes"
             yield located.error(("dataset", "answers"), f"no query has the attribute {answers!r}; {hint}")
         known -= {answers}

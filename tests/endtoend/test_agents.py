@@ -218,3 +218,14 @@ def test_a_metric_of_trajectories_without_expected_steps_is_refused(tmp_path: Pa
     assert "write TrajectoryExact or TrajectoryExact(args=ignore)" in evaluate(
         tmp_path, replay, metrics=["TrajectoryExact(args=some)"]
     ).stderr.replace("\n", " ")
+
+
+def test_an_eval_set_may_have_tool_uses_alone(tmp_path: Path) -> None:
+    turn = {"userContent": {"parts": [{"text": "Who pays?"}]}}
+    turn["intermediateData"] = {"toolUses": [{"name": "find", "args": FIND["args"]}]}
+    write(tmp_path / "a.evalset.json", json.dumps({"evalCases": [{"evalId": "pay", "conversation": [turn]}]}))
+    write(tmp_path / "answers.jsonl", json.dumps({"query_id": "pay", "answer": ANSWER, "steps": [FIND]}) + "\n")
+    replay = {"type": "replay", "path": "answers.jsonl"}
+    outcome = evaluate(tmp_path, replay, dataset={"file": "a.evalset.json"}, metrics=["TrajectoryExact"])
+    assert outcome.status == 0, outcome.stderr
+    assert values(tmp_path, "pay") == {"TrajectoryExact": 1.0}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
 from support.cli import Outcome, rankbeam
@@ -39,6 +39,7 @@ def parts(case: Case) -> tuple[Any, ...]:
 
 
 @settings(max_examples=examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@example(talks=[[("Who?", None, [])]])  # tool uses, and no response of any case
 @given(talks=st.lists(TURNS, min_size=1, max_size=3))
 def test_an_eval_set_is_the_same_after_reading_and_writing(talks: list[Any], tmp_path: Path) -> None:
     """Turns may lack answers and tool uses."""
