@@ -144,8 +144,8 @@ MISTAKES = [
         "7: grid.vector_distance_threshold: input should be numbers greater than 0, or null, found [0.5, -1]",
     ]),
     ("retriever: {type: words}", "grid: {vector_distance_threshold: [0.5]}\n", [
-        "7: grid.vector_distance_threshold: no configuration has this parameter; valid are: query, quota, top_k, "
-        "version",
+        ("7: grid.vector_distance_threshold: no configuration has this parameter; valid are: query, quota, top_k, "
+         "version"),
     ]),
     ("retriever: {type: near}, top_k: 201", "", [
         "4: configurations[0].top_k: a near retriever returns at most 200 results, found 201",
