@@ -10,6 +10,7 @@ GUIDES: Mapping[str, str] = {
     "clicks": "formats",
     "compare": "statistics",
     "corpora": "corpora",
+    "evalset": "applications",
     "evaluate": "start",
     "gate": "gates",
     "export": "other-tools",

@@ -52,7 +52,7 @@ def test_bash_completes_after_the_line_of_the_guide(tmp_path: Path) -> None:
             COMPREPLY=(); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _rankbeam_completion rankbeam
             echo "${{COMPREPLY[@]}}"
         }}
-        complete_at rankbeam ev
+        complete_at rankbeam evalu
         complete_at rankbeam score qrels.txt a.run --format la
     """
     environment = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
