@@ -53,8 +53,8 @@ class Keep:
         return range(1, 2)
 
 
-def tasks() -> Iterator[Task]:
-    for number in range(TASKS):
+def tasks(most: int = TASKS) -> Iterator[Task]:
+    for number in range(most):
         yield Task(f"t{number}", "keep", b"%9d" % number + bytes(SIZE), (Subject("judged", f"q{number}", 0, (0,)),))
 
 
@@ -82,6 +82,32 @@ def test_tasks_are_read_as_others_are_done(lanes: int, clock: VirtualClock, tmp_
     assert taken == read == TASKS
     assert most * SIZE < 140 << 20
     assert service.most_open * SIZE == 64 << 20
+
+
+@pytest.mark.parametrize("number", [1, 63, 64, 65, 70, 80])
+def test_a_second_run_ends_wherever_the_memory_of_its_tasks_is_full(
+    number: int, clock: VirtualClock, tmp_path: Path
+) -> None:
+    services = [Echo(), Echo()]
+    for service in services:
+        stage = Stage(
+            "judge",
+            {"keep": Keep()},
+            {"echo": service},
+            {"echo": "pool"},
+            {"pool": Quota(requests_per_minute=600_000)},
+            {},
+        )
+        fan_out = FanOut(stage, Ledger(str(tmp_path)), clock)
+        fan_out.begin(Lane(("pool",), 0), Feed(rows_in(batches_of(tasks(number))), number))
+        outcomes: list[bool] = []
+        for outcome in fan_out.outcomes():
+            outcomes.append(outcome is not None)
+            assert len(outcomes) < 2000 or any(outcomes[-2000:]), (
+                f"nothing comes after {sum(outcomes)} of {number} outcomes"
+            )
+        assert sum(outcomes) == number
+    assert [len(service.begun) for service in services] == [number, 0]
 
 
 def test_a_model_of_this_process_has_one_lane() -> None:

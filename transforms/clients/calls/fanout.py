@@ -28,8 +28,6 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.reply import Tokens
 
 _TICK_S = 0.25
-_MOST_WAITING, _MOST_WAITING_BYTES = 1000, 16 << 20
-"""Outcomes not taken yet, above which neither tasks nor answers of the ledger are read."""
 _MOST_READY_BYTES, _MOST_HELD_BYTES = 8 << 20, 64 << 20
 """Bytes of tasks that were read, and of those that were started and have no outcome; lanes have equal shares."""
 
@@ -42,7 +40,7 @@ class FanOut:
     def __init__(self, stage: Stage, ledger: Ledger, clock: Clock = SYSTEM_CLOCK) -> None:
         self._stage, self._ledger, self._clock = stage, ledger, clock
         self._lookup, self._shared = ledger.lookup(), SharedServices(stage.services)
-        self._outcomes = OutcomeQueue(clock)
+        self._outcomes = OutcomeQueue(clock, self._wake)
         self._context = FanOutContext(stage, ledger, self._lookup, self._shared, self._outcomes.put, self, clock)
         self._feeds: list[Feed] = []
         self._runs: list[tuple[Lane, LaneRun]] = []
@@ -87,14 +85,11 @@ class FanOut:
         try:
             self._look_up()
             while not self.ended:
-                was_full = self.is_full()
-                has_read = not was_full and self._read_tasks()
+                has_read = not self.is_full() and self._read_tasks()
                 if not self._outcomes and (recalled := self._recalled()) is not None:
                     yield recalled
                     continue
                 yield self._outcomes.get(0.0 if has_read else _TICK_S)
-                if was_full and not self.is_full():
-                    self._wake()
                 if self._has_failed():
                     self._begin_no_more()
             while self._outcomes:
@@ -189,9 +184,8 @@ class FanOut:
         return tuple(run.record_name(pool) for lane, run in self._runs if pool in lane.pools)
 
     def is_full(self) -> bool:
-        """True while too many outcomes wait for their reader."""
-        are_many = len(self._outcomes) > _MOST_WAITING or self._outcomes.held_bytes > _MOST_WAITING_BYTES
-        return are_many and not self._leaving
+        """True while so many outcomes wait for their reader that neither tasks nor answers of the ledger are read."""
+        return self._outcomes.is_full and not self._leaving
 
     def _has_failed(self) -> bool:
         return any(end.done() and end.exception() is not None for end in self._ends)

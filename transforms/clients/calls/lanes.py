@@ -217,6 +217,8 @@ class LaneRun:
             groups = self._feed.take() if self._has_room and not self._room.is_full() else []
             for group, size in groups:
                 self._driver.start(group, size)
+            if groups or not self._has_room:
+                self.wake()  # it may be worth it to read hits now, and nothing else may say so
             await (asyncio.sleep(0) if groups else self._wait_for_news())  # calls begin meanwhile
         for warning in self._lookup.warnings():
             _logger.warning("%s", warning)
