@@ -15,19 +15,37 @@ from rankbeam.transforms.records.counters import NAMESPACE, Counter, Counts
 
 _FOLDER_VARIABLE = "RANKBEAM_TALLY_FOLDER"
 
+_WRITTEN_AFTER_S = 0.2
+
 _COUNTERS = {counter: Metrics.counter(NAMESPACE, counter.value) for counter in Counter}
 _tally: Tally[str] = Tally()
 _lock = threading.Lock()
+_is_read_here = False
+_will_be_written = False
 
 
 def count(counter: Counter, number: int, pool: str = "") -> None:
     """Add to a counter; called once a batch, not once a row."""
+    global _will_be_written
     _COUNTERS[counter].inc(number)
     folder = os.environ.get(_FOLDER_VARIABLE)
     if folder is None:
         return
-    with _lock, suppress(FileNotFoundError):  # the folder is deleted once the reader has ended
+    with _lock:
         _tally[f"{counter.value} {pool}"] += number
+        if _is_read_here or _will_be_written:
+            return
+        _will_be_written = True
+    timer = threading.Timer(_WRITTEN_AFTER_S, _write, [folder])
+    timer.daemon = True
+    timer.start()
+
+
+def _write(folder: str) -> None:
+    """Leave the tally of a worker process for the process that reads it."""
+    global _will_be_written
+    with _lock, suppress(FileNotFoundError):  # the folder is deleted once the reader has ended
+        _will_be_written = False
         beside = Path(folder) / f"{os.getpid()}.part"
         beside.write_text(json.dumps(_tally))
         beside.replace(beside.with_suffix(".json"))
@@ -39,14 +57,18 @@ def tallying() -> Iterator[Callable[[], Counts]]:
 
     Workers of a local run inherit the environment, and each leaves its counts in a folder of this machine.
     """
+    global _is_read_here
     _tally.clear()
+    _is_read_here = True
     with tempfile.TemporaryDirectory(prefix="rankbeam-tally-", ignore_cleanup_errors=True) as folder:
         os.environ[_FOLDER_VARIABLE] = folder
 
         def read() -> Counts:
+            with _lock:
+                own = dict(_tally)
             total: Counts = Tally()
-            for part in Path(folder).glob("*.json"):
-                for name, number in json.loads(part.read_text()).items():
+            for tally in (own, *(json.loads(part.read_text()) for part in Path(folder).glob("*.json"))):
+                for name, number in tally.items():
                     counter, _, pool = name.partition(" ")
                     total[Counter(counter), pool] += number
             return total
@@ -55,3 +77,4 @@ def tallying() -> Iterator[Callable[[], Counts]]:
             yield read
         finally:
             del os.environ[_FOLDER_VARIABLE]
+            _is_read_here = False

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from rankbeam.transforms.records.errors import InputError
@@ -68,7 +68,7 @@ class Prompt:
 
     def payload(self) -> str:
         """The prompt as JSON, as `Connection.call` takes it."""
-        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(vars(self), ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def parse(cls, payload: str) -> "Prompt":
