@@ -20,6 +20,7 @@ _GOOD_BYTES = 8 << 20  # of a bucket's largest part: then all buckets together k
 _ENOUGH = 4096  # more of them keep no more workers busy
 _MOST_BYTES = 64 << 20  # of all parts of a bucket together: as files hold them; several times as much in memory
 _QUERY_BYTES, _RESULT_BYTES, _CONTEXT_BYTES, _VALUE_BYTES = 64, 64, 4096, 32  # of one of them, for an estimate
+_JUDGED_BYTES = 1024  # of what a judge says of one answer, by metric
 _RESULTS = 1000  # of a retriever without a limit
 _METRICS = 20  # before they are known
 _DOCUMENT_BYTES = 16 << 20  # of a part of the documents: each part sends texts to each bucket of queries
@@ -66,15 +67,21 @@ def _retrieved(experiment: "Experiment") -> int:
     """Bytes of the results of one query: those of all retrievers, and contexts for models."""
     sources = experiment.evaluation.sources
     results = sum(sources[place].top_k or _RESULTS for place in {*experiment.local, *experiment.remote})
-    has_contexts = experiment.calls_models or bool(experiment.rerankers)
-    contexts = max(source.top_k or _RESULTS for source in sources) if has_contexts else 0
-    return results * _RESULT_BYTES + contexts * _CONTEXT_BYTES
+    return results * _RESULT_BYTES + _contexts(experiment) * _CONTEXT_BYTES
+
+
+def _contexts(experiment: "Experiment") -> int:
+    """The most contexts of one query; a file of answers counts with its size, an application with its results."""
+    if not experiment.calls_models and not experiment.rerankers:
+        return 0
+    return max((source.top_k or _RESULTS for source in experiment.evaluation.sources if not source.replayed), default=0)
 
 
 def _values(experiment: "Experiment") -> int:
-    """Bytes of the scores of one query."""
+    """Bytes of the scores of one query, and of what judges say of its answers."""
     evaluation = experiment.evaluation
-    return len(evaluation.configurations) * len(evaluation.metrics) * _VALUE_BYTES
+    of_answer = len(evaluation.metrics) * _VALUE_BYTES + len(experiment.judged) * _JUDGED_BYTES
+    return len(evaluation.configurations) * of_answer
 
 
 def _rounded_up(whole: int, part: int) -> int:

@@ -70,3 +70,32 @@ def test_many_runs_count_together(tmp_path: Path) -> None:
     for path in paths.values():
         os.truncate(path, 400 * MB)
     assert buckets_of(experiment) == 251  # 50 were enough for one of them, and a bucket had 320 MB
+
+
+@pytest.mark.parametrize(("answers", "expected"), [("replay", 4), ("http", 8)])
+def test_small_files_of_answers_and_few_queries_of_an_application_have_few_buckets(
+    tmp_path: Path, answers: str, expected: int
+) -> None:
+    queries = write(tmp_path / "queries.jsonl", json_texts([("q1", "alpha")]))
+    write(tmp_path / "answers.jsonl", '{"query_id": "q1", "answer": "beta", "contexts": ["gamma"]}\n')
+    kinds = {
+        "replay": {"type": "replay", "path": "answers.jsonl"},
+        "http": {
+            "type": "http",
+            "url": "http://localhost/ask",
+            "body": {"question": "{query}"},
+            "answer": "answer",
+            "results": "sources",
+            "text": "text",
+        },
+    }
+    base = {
+        "dataset": {"queries": "queries.jsonl"},
+        "services": {"overlap": {"type": "lexical"}},
+        "configurations": [{"name": "a", "answers": kinds[answers]}],
+        "judge": {"service": "overlap"},
+        "metrics": ["Faithfulness"],
+    }
+    experiment = load_experiment(write_experiment(tmp_path, base))
+    os.truncate(queries, 64 * 1000)
+    assert buckets_of(experiment) == expected
