@@ -169,6 +169,42 @@ def plan(file: str, output: str | None, form: str) -> None:
 
 
 @goldens.command()
+@click.argument("file")
+@click.option("--sample", type=click.IntRange(1, 100), default=12, show_default=True,
+              help="Texts that the model sees, from all topics in turn.")  # fmt: skip
+@click.option("--output", metavar="PROFILES.json", help="The file to write, instead of the one that FILE names.")
+@click.option("--plan", "only_plan", is_flag=True, help="Show the call and its cost, and do not make it.")
+def profiles(file: str, sample: int, output: str | None, only_plan: bool) -> None:
+    """Let the writer of FILE suggest profiles, by which questions vary, from a sample of the documents.
+
+    Written is the file that `profiles:` of FILE names, or profiles.json beside FILE. A benchmark is made with it only
+    once a person has read and edited it and changed `"accepted": false` to true.
+
+    \b
+    Example:
+      rankbeam goldens profiles examples/goldens/gemini.yaml --output suggested.json
+    """
+    with messages():
+        from rankbeam.pipelines.goldens.load import load_goldens
+        from rankbeam.pipelines.goldens.rounds import plan_of
+        from rankbeam.pipelines.goldens.suggest import forecast, suggest, suggestion_of
+        from rankbeam.pipelines.run.options import pipeline_options
+
+        loaded = load_goldens(file, profiles=False)
+        suggestion = suggestion_of(loaded, plan_of(loaded), file, output or loaded.profiles, sample)
+        if only_plan:
+            click.echo(forecast(suggestion)[0])
+            return
+        suggested, warnings = suggest(suggestion, pipeline_options((), ()))
+        for warning in warnings:
+            warn(warning)
+        if suggested.problem:
+            leave(f"no profiles were suggested: {suggested.problem}", MISSED)
+        names = ", ".join(f"{one.name} ({len(one.values)} values)" for one in suggested.dimensions)
+        click.echo(f"{suggestion.path}: {names}; read and edit it, then set accepted to true")
+
+
+@goldens.command()
 @click.argument("folder", metavar="DIR")
 @click.option("--output", metavar="FILE", help="Write to this file instead of standard output.")
 def review(folder: str, output: str | None) -> None:

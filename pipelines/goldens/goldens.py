@@ -17,6 +17,7 @@ from rankbeam.transforms.goldens.lookups import SEARCH, EmbedTexts, SearchServic
 from rankbeam.transforms.goldens.origins import Origin
 from rankbeam.transforms.goldens.planning import PlannedBenchmark
 from rankbeam.transforms.goldens.pooling import PoolRetriever
+from rankbeam.transforms.goldens.suggesting import SuggestProfiles
 from rankbeam.transforms.goldens.writing import Reviews, WriteItems
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.records.calls.quota import Quota
@@ -76,6 +77,7 @@ class Goldens:
     split: Mapping[str, float]
     pools: Mapping[str, Quota]
     max_cost: float | None  # None for no limit
+    profiles: str  # the file of profiles; the default name where none is used
     output: str
     ledger: str
 
@@ -88,6 +90,10 @@ class Goldens:
     def writing(self) -> Stage:
         """The stage that writes."""
         return self._stage(WriteItems(self.asking, self.reviews, self.wanted.dimensions, self.context.overall))
+
+    def suggesting(self) -> Stage:
+        """The stage that suggests profiles."""
+        return self._stage(SuggestProfiles(self.asking))
 
     def enlarging(self) -> Stage:
         """The stage that writes texts to search for."""

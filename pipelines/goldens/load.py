@@ -15,7 +15,7 @@ from rankbeam.pipelines.experiment.quotas import Pools, pools_of, unpriced
 from rankbeam.pipelines.goldens.goldens import Duplicates, Goldens, Pooling
 from rankbeam.pipelines.goldens.models import GoldensModel
 from rankbeam.pipelines.goldens.pools import embedders_of, retrieving_of
-from rankbeam.pipelines.goldens.profiles import read_profiles
+from rankbeam.pipelines.goldens.profiles import PROFILES, read_profiles
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.documents.files import (
     EVERYTHING,
@@ -34,8 +34,14 @@ from rankbeam.transforms.goldens.writing import Reviews
 from rankbeam.transforms.records.errors import InputError, InputErrors
 
 
-def load_goldens(path: str, output: str | None = None) -> Goldens:
-    """Read a file of goldens and check everything that can be checked before any work starts."""
+def load_goldens(path: str, output: str | None = None, *, profiles: bool = True) -> Goldens:
+    """Read a file of goldens and check everything that can be checked before any work starts.
+
+    Args:
+        path: the file.
+        output: folder of the benchmark, instead of the file's.
+        profiles: whether the file of profiles is read; without it, the default profiles are used.
+    """
     try:
         text = files.read_all(matching.expand(path)[0]).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -58,7 +64,7 @@ def load_goldens(path: str, output: str | None = None) -> Goldens:
         if service.batch is not None:
             problem = "goldens make every call online so far; take it out"
             problems.append(located.error((*service.place, "batch"), problem))
-    dimensions = _dimensions(located, model, folder, problems)
+    dimensions = _dimensions(located, model, folder, problems) if profiles else DIMENSIONS
     problems += _documents(located, folder)
     problems += _wrong_offline(located, model, services)
     if problems:
@@ -86,6 +92,7 @@ def load_goldens(path: str, output: str | None = None) -> Goldens:
         split=model.split,
         pools=pools.quotas,
         max_cost=model.max_cost,
+        profiles=files.below(folder, model.profiles or PROFILES),
         output=place,
         ledger=files.join(place, "ledger") if model.output.ledger is None else files.below(folder, model.output.ledger),
     )

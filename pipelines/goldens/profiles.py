@@ -1,15 +1,19 @@
-"""Read the dimensions that questions vary by: Auto RAG Eval's `qa_profiles.json`, with lines in errors."""
+"""The dimensions that questions vary by: Auto RAG Eval's `qa_profiles.json`, with lines in errors."""
 
 import json
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.goldens.records.types import Dimension, ProfileValue
+from rankbeam.transforms.goldens.records.types import Dimension, ProfileValue, repeated_name
 from rankbeam.transforms.records.errors import InputError, InputErrors
+
+PROFILES = "profiles.json"
+"""The usual name of the file."""
 
 
 class _Described(BaseModel):
@@ -19,12 +23,16 @@ class _Described(BaseModel):
 
 
 class _Dimension(_Described):
+    reason: str = ""
     values: Annotated[dict[str, _Described], Field(min_length=1)]
 
 
 class _Profiles(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
+    accepted: bool = True  # false in what a model suggested, until a person changes it
+    suggested_by: dict[str, Any] = Field(default_factory=dict)
+    documents: list[str] = Field(default_factory=list)
     parameters: Annotated[dict[str, _Dimension], Field(min_length=1)]
 
 
@@ -44,11 +52,33 @@ def read_profiles(path: str) -> tuple[Dimension, ...]:
         problems += [problem_of(located, _Profiles, dict(detail)) for detail in error.errors()]
     if problems:
         raise InputErrors(problems)
-    return tuple(
+    if not profiles.accepted:
+        problem = "a model suggested these profiles; read and edit them, then set accepted to true"
+        raise located.error(("accepted",), problem)
+    dimensions = tuple(
         Dimension(
             name,
             profile.description,
             tuple(ProfileValue(value, one.description) for value, one in profile.values.items()),
+            profile.reason,
         )
         for name, profile in profiles.parameters.items()
     )
+    if (name := repeated_name(dimensions)) is not None:
+        problem = f"{name!r} has the column of another dimension; rename one"
+        raise located.error(("parameters", name), problem)
+    return dimensions
+
+
+def suggested(dimensions: Sequence[Dimension], model: dict[str, Any], documents: Sequence[str]) -> bytes:
+    """The file of dimensions that a model suggested; `read_profiles` refuses it until a person accepts it."""
+    parameters = {
+        one.name: {
+            "description": one.description,
+            "reason": one.reason,
+            "values": {value.name: {"description": value.description} for value in one.values},
+        }
+        for one in dimensions
+    }
+    content = {"accepted": False, "suggested_by": model, "documents": list(documents), "parameters": parameters}
+    return f"{json.dumps(content, indent=2, ensure_ascii=False)}\n".encode("utf-8", "replace")

@@ -18,7 +18,7 @@ from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply
 
-WRITTEN = frozenset({"facts", "enlarge", "distill", "question", "unanswerable", "closed_book"})
+WRITTEN = frozenset({"profiles", "facts", "enlarge", "distill", "question", "unanswerable", "closed_book"})
 """The steps of the writing model; all others are of the checking one."""
 FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.INVALID, FailureKind.MALFORMED})
 """Failures that would come again with the same call; the ledger keeps malformed replies, too."""

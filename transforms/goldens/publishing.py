@@ -1,20 +1,18 @@
 """The files of a benchmark, made of its items and of what people decided: the same items give the same bytes."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import chain
 from typing import Any
 
 from rankbeam.transforms.goldens.records.items import Golden, Made, Review, ReviewDecision
-from rankbeam.transforms.goldens.records.types import UNANSWERABLE
+from rankbeam.transforms.goldens.records.types import UNANSWERABLE, column_of
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, USEFUL_GRADE
 from rankbeam.transforms.records.cluster_summary import SOURCE_DOCUMENT
 
 EVIDENCE, POOLED = "evidence", "pooled"
 """Sources of judgements: the question was made from the document, or a search found it and a model graded it."""
 
-_NOT_WORD = re.compile(r"\W+")
 Row = dict[str, Any]
 
 
@@ -42,7 +40,7 @@ def _edited(item: Made, review: Review) -> Made:
 def query(item: Golden, reviews: Mapping[str, Review]) -> Row:
     """A line of `queries.jsonl`."""
     candidate = item.made
-    profile = {f"profile_{_NOT_WORD.sub('_', name).lower()}": value for name, value in candidate.profile}
+    profile = {f"profile_{column_of(name)}": value for name, value in candidate.profile}
     metadata = {
         "answer": candidate.answer,
         "answerable": candidate.type != UNANSWERABLE,

@@ -29,6 +29,7 @@ from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.reply import Tokens
 
 OUTPUT_TOKENS: Mapping[str, int] = {
+    "profiles": 600,
     "facts": 900,
     "enlarge": 120,
     "distill": 40,

@@ -106,6 +106,13 @@ def derive(sections: Sections, _: str) -> dict[str, Any]:
     return {"answerable": is_answered, "answer": " ".join(claims), "claims": claims if is_answered else []}
 
 
+def profiles(sections: Sections, _: str) -> dict[str, Any]:
+    """Two dimensions; one is named after the number of texts, and repeated where a text says lie=repeated."""
+    values = [{"name": name, "description": f"wants the {name}"} for name in ("short", "long")]
+    names = ["Goal", "goal" if "lie=repeated" in sections["texts"] else f"Of {len(_ITEM.findall(sections['texts']))}"]
+    return {"dimensions": [{"name": n, "description": "what for", "reason": "by tag", "values": values} for n in names]}
+
+
 def critic(sections: Sections, _: str) -> dict[str, Any]:
     """An approval if the quotes contain the answer."""
     inside = all(sentence in sections["quotes"] for sentence in _sentences(sections["answer"]))

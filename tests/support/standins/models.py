@@ -149,6 +149,7 @@ def _sentences(sections: dict[str, str], _: str) -> dict[str, Any]:
 _REPLIES = {
     "verdicts": _verdicts, "nuggets": _nuggets, "claims": _claims, "reason": _reason, "statements": _statements,
     "questions": _questions, "sentences": _sentences, "facts": goldens.facts, "question": goldens.question,
+    "dimensions": goldens.profiles,
     "standalone": goldens.checks, "answerable": goldens.derive, "answer": goldens.closed_book,
 }  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Replies of the steps of writing and checking: JSON schemas, and strict parsers.
 
     step            values of its prompt                         reads as
+    profiles        texts {number: text}                         Dimensions
     facts           texts {number: text}                         Facts: those whose quote is in its text
     enlarge         text                                         text to search for
     distill         facts, sentences {number: text}              numbers of sentences
@@ -25,6 +26,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from rankbeam.transforms.goldens.records.items import Nugget, Vote
+from rankbeam.transforms.goldens.records.types import Dimension, ProfileValue, repeated_name
 from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, malformed, object_of, parsed, place_of
 from rankbeam.transforms.records.suggestions import shortened
 
@@ -102,6 +104,22 @@ class Derived:
     answerable: bool
     answer: str
     claims: tuple[str, ...]
+
+
+class _Value(Form):
+    name: Text
+    description: Text
+
+
+class _Dimension(Form):
+    name: Text
+    description: Text
+    reason: str
+    values: Annotated[list[_Value], Field(min_length=2, max_length=12)]
+
+
+class _Profiles(Form):
+    dimensions: Annotated[list[_Dimension], Field(min_length=1, max_length=8)]
 
 
 class _Fact(Form):
@@ -187,6 +205,22 @@ def schema(step: str, values: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG
     return _SCHEMAS[step]
 
 
+def _profiles(_: Mapping[str, Any], answer: str) -> tuple[Dimension, ...]:
+    form = parsed(_Profiles, answer)
+    dimensions = tuple(
+        Dimension(
+            one.name,
+            one.description,
+            tuple(ProfileValue(value.name, value.description) for value in one.values),
+            shortened(one.reason, _LONGEST_REASON),
+        )
+        for one in form.dimensions
+    )
+    if (name := repeated_name(dimensions)) is not None:
+        raise malformed(f"the name {name!r} occurs twice")
+    return dimensions
+
+
 def _facts(values: Mapping[str, Any], answer: str) -> Facts:
     facts_read = parsed(_Facts, answer).facts
     facts = []
@@ -257,6 +291,7 @@ def _verdict(values: type[StrEnum]) -> dict[str, Any]:
 
 
 _READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
+    "profiles": _profiles,
     "facts": _facts,
     "enlarge": _enlarged,
     "distill": _distilled,
@@ -271,6 +306,11 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], str], Any]] = {
 _NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0}
 _TRUTH: dict[str, Any] = {"type": "boolean"}
 _SCHEMAS: Mapping[str, dict[str, Any]] = {
+    "profiles": object_of(
+        dimensions=list_of(
+            object_of(name=TEXT, description=TEXT, reason=TEXT, values=list_of(object_of(name=TEXT, description=TEXT)))
+        )
+    ),
     "facts": object_of(facts=list_of(object_of(text=TEXT, source=_NUMBER, quote=TEXT))),
     "enlarge": object_of(description=TEXT, example=TEXT),
     "distill": object_of(sentences=list_of(_NUMBER)),

@@ -1,10 +1,12 @@
 """Types of questions, and the profile that a question is written for."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 UNANSWERABLE = "unanswerable"
+_NOT_WORD = re.compile(r"\W+")
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,31 @@ class Dimension:
     name: str
     description: str
     values: tuple[ProfileValue, ...]
+    reason: str = ""  # why a model suggested it
+
+
+def repeated_name(dimensions: Sequence[Dimension]) -> str | None:
+    """The first dimension that columns cannot tell from an earlier one, or value that repeats one; None if none does.
+
+    >>> values = (ProfileValue("a", ""), ProfileValue("b", ""))
+    >>> repeated_name([Dimension("User role", "", values), Dimension("user-role", "", values)])
+    'user-role'
+    """
+    columns = [column_of(one.name) for one in dimensions]
+    twice = [one.name for place, one in enumerate(dimensions) if columns[place] in columns[:place]]
+    for one in dimensions:
+        names = [value.name for value in one.values]
+        twice += [name for place, name in enumerate(names) if name in names[:place]]
+    return next(iter(twice), None)
+
+
+def column_of(name: str) -> str:
+    """The name of a dimension in columns of tables.
+
+    >>> column_of("User role")
+    'user_role'
+    """
+    return _NOT_WORD.sub("_", name).lower()
 
 
 DIMENSIONS = (

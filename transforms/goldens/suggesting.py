@@ -1,0 +1,70 @@
+"""Profiles that the writing model suggests, from one call with a sample of the documents."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+
+from rankbeam.transforms.goldens.asking import Asking, Reading
+from rankbeam.transforms.goldens.planning import GoldensPlan
+from rankbeam.transforms.goldens.records.sources import Span
+from rankbeam.transforms.goldens.records.types import Dimension
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.reply import Reply
+
+STAGE = "profiles"
+_MOST_CHARACTERS = 40_000
+"""The most characters of all texts of the call, about 10,000 tokens."""
+
+
+@dataclass(frozen=True)
+class SuggestedProfiles:
+    """The dimensions that a model suggests, or why there are none."""
+
+    dimensions: tuple[Dimension, ...] = ()
+    model_version: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class SuggestProfiles:
+    """Suggest profiles; a `Work` whose items are samples of spans."""
+
+    asking: Asking
+    stage: str = STAGE
+
+    @property
+    def services(self) -> Sequence[str]:
+        """The writing model."""
+        return [self.asking.writer.name]
+
+    def steps(self, item: Sequence[Span]) -> Steps[SuggestedProfiles]:
+        """One call."""
+        (outcome,) = yield [self.call(item)]
+        if isinstance(outcome, CallError):
+            return SuggestedProfiles(problem=f"{outcome.kind}: {outcome.message}")
+        return SuggestedProfiles(outcome.value, outcome.asked.model_version)
+
+    def call(self, item: Sequence[Span]) -> Call:
+        """The call about a sample; no text is longer than its share of the whole."""
+        most = _MOST_CHARACTERS // len(item)
+        return self.asking.call(STAGE, {"texts": {str(number): span.text[:most] for number, span in enumerate(item)}})
+
+    def read(self, call: Call, reply: Reply) -> Reading:
+        """The model's reply."""
+        return self.asking.read(call, reply)
+
+    def calls(self, item: Sequence[Span]) -> range:  # noqa: ARG002  every sample alike
+        """One."""
+        return range(1, 2)
+
+
+def sampled(plan: GoldensPlan, count: int) -> tuple[Span, ...]:
+    """The first span of every stratum in turn, then the second of every one, and so on."""
+    return tuple(islice(_in_turn(plan), count))
+
+
+def _in_turn(plan: GoldensPlan) -> Iterator[Span]:
+    for some in zip_longest(*plan.strata.values()):
+        yield from (span for span in some if span is not None)
