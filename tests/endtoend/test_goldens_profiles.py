@@ -58,8 +58,8 @@ def test_suggested_profiles_are_refused_until_a_person_accepts_them(tmp_path: Pa
         assert "suggested.json:2: accepted: a model suggested these profiles; read and edit them" in refused.stderr
     assert server.stats().calls == 1
     target.write_text(target.read_text().replace('"accepted": false', '"accepted": true'))
-    made = rankbeam("goldens", path)
-    assert made.status == 0, made.stderr
+    outcome = rankbeam("goldens", path)
+    assert outcome.status == 0, outcome.stderr
     metadata = [row["metadata"] for row in lines(tmp_path / "out" / "queries.jsonl")]
     for name in ("profile_goal", "profile_of_5"):
         assert sorted(row[name] for row in metadata) == ["long"] * 4 + ["short"] * 4
