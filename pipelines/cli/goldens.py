@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _MAKE = "make"
 _CANCELLING_S = 90.0
-_FORMATS = ["adk", "adk_list", "auto_rag_eval", "beir", "csv", "ragas", "trec"]
+_FORMATS = ["adk", "adk_list", "auto_rag_eval", "beir", "csv", "ragas", "trec", "vertex"]
 _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
 
@@ -271,6 +271,8 @@ def export(folder: str, form: str, output: str, split: str | None, only_reviewed
     beir, trec      a folder with queries and judgements
     ragas           JSON lines: user_input, reference, reference_contexts
     csv             a table
+    vertex          JSON lines for Vertex AI's Gen AI evaluation service:
+                    prompt, reference, context
 
     \b
     Example:

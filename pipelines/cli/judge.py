@@ -108,20 +108,46 @@ def export(
 
 @main.command()
 @click.argument("experiment", metavar="FILE")
-@click.option("--output", required=True, metavar="NEW", help="The EvalSet, such as agent.evalset.json; it is new.")
-def evalset(experiment: str, output: str) -> None:
-    """Write the dataset of the experiment in FILE as an EvalSet for `adk eval`.
-
-    Each conversation is a case with all its turns, the reference answers as expected responses, and the expected steps
-    as expected tool uses. Turns without a query come from the history of later ones.
+@click.option("--output", required=True, metavar="NEW",
+              help="The new file, such as agent.evalset.json or dataset.jsonl.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["adk", "vertex"]), default="adk", show_default=True,
+              help="Tool that reads the file.")  # fmt: skip
+@click.option("--configuration", metavar="NAME", help="Add its answers in the last run (vertex).")
+def evalset(experiment: str, output: str, form: str, configuration: str | None) -> None:
+    """Write the dataset of the experiment in FILE for another tool.
 
     \b
-    Example:
+    adk       an EvalSet for `adk eval`: each conversation is a case with all
+              its turns, reference answers are expected responses, expected
+              steps are expected tool uses; turns without a query come from
+              the history of later ones
+    vertex    JSON lines for Vertex AI's Gen AI evaluation service: each query
+              is a row of prompt, reference and conversation_history; with
+              --configuration also response, context and trajectory
+
+    \b
+    Examples:
       rankbeam evalset experiment.yaml --output agent.evalset.json
+      rankbeam evalset experiment.yaml --format vertex --configuration prod --output dataset.jsonl
     """
     with messages():
+        if form == "vertex":
+            _vertex_rows(experiment, output, configuration)
+            return
+        if configuration is not None:
+            raise click.UsageError("--configuration adds answers to a file of --format vertex; leave it out")
         from rankbeam.pipelines.experiment.load import load_experiment
         from rankbeam.pipelines.start.eval_sets import write_eval_set
 
         path, cases, queries = write_eval_set(load_experiment(experiment), output)
         click.echo(f"{path}: {queries:,} queries in {cases:,} cases")
+
+
+def _vertex_rows(experiment: str, output: str, configuration: str | None) -> None:
+    from rankbeam.pipelines.experiment.load import load_experiment
+    from rankbeam.pipelines.start.eval_sets import write_vertex_rows
+
+    rows, unanswered = write_vertex_rows(load_experiment(experiment), output, configuration)
+    if unanswered:
+        warn(f"{unanswered:,} queries have no answer of {configuration} and are left out")
+    click.echo(f"{output}: {rows:,} rows")

@@ -1,19 +1,26 @@
-"""The dataset of an experiment as an EvalSet of ADK: a case for each conversation, with expected answers and tools."""
+"""The dataset of an experiment for other tools: an EvalSet of ADK, or rows of Vertex's evaluation service."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.results.find import find_run
+from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.cases.eval_sets import Turn, case_of, eval_set, turns_in
 from rankbeam.transforms.clients.formats.cases.paths import structured
+from rankbeam.transforms.clients.formats.cases.vertex import Answer, row_of
 from rankbeam.transforms.clients.formats.references import read_references
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.conversations import CONVERSATION, history_of
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, has_steps, in_rows, steps_in
+
+_ROWS = ".jsonl"
 
 
 def write_eval_set(experiment: Experiment, path: str) -> tuple[str, int, int]:
@@ -27,6 +34,57 @@ def write_eval_set(experiment: Experiment, path: str) -> tuple[str, int, int]:
         raise InputError("exists already, and is never overwritten; choose another path", path=full)
     files.write(full, text.encode())
     return full, len(cases), len(queries)
+
+
+def write_vertex_rows(experiment: Experiment, path: str, configuration: str | None) -> tuple[int, int]:
+    """Write an experiment's queries as rows; return their number and that of queries without an answer.
+
+    Args:
+        experiment: the experiment.
+        path: the new file, which the service reads as JSON lines.
+        configuration: name of the configuration that answered in the last run; queries without an answer are left out,
+            because the service takes no row without a response. None for rows without responses.
+    """
+    if not path.endswith(_ROWS):
+        raise InputError(f"the service reads files whose names end with {_ROWS}; name one", path=path)
+    if files.exists(path):
+        raise InputError("exists already, and is never overwritten; choose another path", path=path)
+    answers = None if configuration is None else _answers(experiment, configuration)
+    queries = list(_queries(experiment))
+    rows = [
+        row_of(entry.id, turn, history_of(entry.attributes), None if answers is None else answers[entry.id])
+        for entry, turn in queries
+        if answers is None or entry.id in answers
+    ]
+    if not rows:
+        raise InputError("no query has an answer" if queries else "dataset.queries is missing or empty", path=path)
+    text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    files.write(path, text.encode("utf-8", "replace"))
+    return len(rows), len(queries) - len(rows)
+
+
+def _answers(experiment: Experiment, configuration: str) -> dict[str, Answer]:
+    """The first answers of a configuration in the last run with their contexts, by query; without failed ones."""
+    run = find_run(experiment.output, None, experiment.name)
+    by_name = {row["name"]: row["config_id"] for row in run.configurations}
+    if configuration not in by_name:
+        hint = did_you_mean(configuration, by_name)
+        raise InputError(f"--configuration {configuration!r}: no configuration has this name; {hint}")
+    texts = {row["text_hash"]: row["text"] for row in _rows(run, "texts", ("text_hash", "text"))}
+    return {
+        row["query_id"]: Answer(
+            row["answer"],
+            tuple(texts[context["text_hash"]] for context in row["contexts"]) or None,  # [] also where they are unknown
+            None if row.get("steps") is None else steps_in(json.loads(row["steps"])),
+        )
+        for row in _rows(run, "answers", ("config_id", "query_id", "sample", "answer", "contexts", "steps"))
+        if row["config_id"] == by_name[configuration] and row["sample"] == 0 and row["answer"]
+    }
+
+
+def _rows(run: Results, name: str, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    for batch in run.batches(name, columns):
+        yield from batch.to_pylist()
 
 
 def _queries(experiment: Experiment) -> Iterator[tuple[texts.TextEntry, Turn]]:

@@ -15,6 +15,7 @@ FORMATS: Mapping[str, Callable[[Chosen, str], dict[str, str]]] = MappingProxyTyp
         "csv": plain.table,
         "ragas": plain.ragas,
         "trec": plain.trec,
+        "vertex": plain.vertex,
     }
 )
 """By name, what makes the files of a format: their content by path, from the items and the path of the output."""

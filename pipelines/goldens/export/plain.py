@@ -1,4 +1,4 @@
-"""Formats that are lines or tables: Auto RAG Eval, BEIR, TREC, ragas, CSV."""
+"""Formats that are lines or tables: Auto RAG Eval, BEIR, TREC, ragas, Vertex's evaluation, CSV."""
 
 import csv
 import io
@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankbeam.pipelines.goldens.export.items import Chosen
+from rankbeam.transforms.clients.formats.cases.eval_sets import Turn
+from rankbeam.transforms.clients.formats.cases.vertex import row_of
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.formats.spreadsheets import safe
 from rankbeam.transforms.goldens.publishing import judgements, query
@@ -83,6 +85,18 @@ def ragas(chosen: Chosen, path: str) -> dict[str, str]:
             "reference_contexts": [piece.quote for piece in item.made.evidence],
             "reference_context_ids": list(item.made.doc_ids),
             "query_id": item.made.item_id,
+        }
+        for item in chosen.items
+    )
+    return {path: _lines(rows)}
+
+
+def vertex(chosen: Chosen, path: str) -> dict[str, str]:
+    """JSON lines for Vertex AI's Gen AI evaluation service: prompt and reference, with the quotes as context."""
+    rows = (
+        {
+            **row_of(item.made.item_id, Turn(item.made.question, item.made.answer), ()),
+            "context": "\n\n".join(piece.quote for piece in item.made.evidence),
         }
         for item in chosen.items
     )

@@ -1,5 +1,6 @@
-"""Files that ragas 0.4.3 and DeepEval 4.3.1 wrote themselves, from the same four rows, give the same cases."""
+"""Files that ragas 0.4.3, DeepEval 4.3.1 and Vertex's SDK wrote themselves from the same rows give the same cases."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,26 @@ def test_files_of_deepeval(name: str) -> None:
     assert [(case.contexts and [text for _, text in case.contexts]) or (None if case.contexts is None else [])
             for case in cases] == expected  # fmt: skip
     assert survey.counts == ({} if name.endswith("json") else {"joined": 1})
+
+
+HISTORY = [{"role": "user", "text": "Hi"}, {"role": "assistant", "text": "Hello"}]
+ANSWERED = [row for row in ROWS if row[1] is not None]  # this service takes no case without a response
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["vertex.jsonl", "vertex.csv", "vertex_conversations.jsonl", "vertex_conversations.csv", "vertex_dumped.json",
+     "vertex_dumped_camel.json", "vertex_gemini.jsonl", "vertex_openai.jsonl"],
+)  # fmt: skip
+def test_files_of_vertex_evaluation(name: str) -> None:
+    """Written by pandas and the types of google-cloud-aiplatform 1.165.1, whose converters gave the same parts."""
+    source = CaseSource(str(FOLDER / name))
+    cases, survey = list(read_cases(source)), survey_of(source)
+    assert survey.layout.tool.name == "Vertex AI evaluation"
+    assert [(case.question, case.answer, case.reference) for case in cases] == [(q, a, r) for q, a, _, r in ANSWERED]
+    history = [] if name.partition(".")[0] == "vertex" else HISTORY
+    assert [json.loads(case.attributes.get("history", "[]")) for case in cases] == [history] * len(cases)
+    if not history:
+        contexts = [[text for _, text in case.contexts or ()] for case in cases]
+        assert contexts == [["\n".join(texts)] if texts else [] for _, _, texts, _ in ANSWERED]
+    assert survey.counts == {}

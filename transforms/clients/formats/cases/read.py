@@ -16,6 +16,7 @@ from rankbeam.transforms.clients.formats.cases.objects import Row, Shape, rows_i
 from rankbeam.transforms.clients.formats.cases.paths import is_numpy, keys_of, structured, value_at
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import FIELDS, Tool, only_text_in, tool_of
+from rankbeam.transforms.clients.formats.cases.vertex import plain
 from rankbeam.transforms.clients.formats.values import as_text, json_id
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
@@ -88,11 +89,11 @@ def read_rows(source: CaseSource) -> Iterator[tuple[dict[str, Any], Case]]:
 
 def layout_of(source: CaseSource, head: Sequence[Row]) -> Layout:
     """The layout of a file, from its first rows."""
-    values = [row for _, row in head]
-    if not values:
+    if not head:
         raise InputError("the file has no rows", path=source.path)
-    keys = {key: None for row in values for key in row}
+    keys = {key: None for _, row in head for key in row}
     tool = tool_of(keys)
+    values = [plain(tool.name, row)[0] for _, row in head]
     layout = Layout(tool, shape_of(source.path), source.columns, _guessed(tool, values))
     known = [
         name for name in FIELDS if any(value_at(row, path) is not None for path in layout.paths(name) for row in values)
@@ -126,7 +127,7 @@ def _shown_keys(tool: Tool, values: Sequence[dict[str, Any]]) -> list[str]:
 
 def case_of(source: CaseSource, layout: Layout, line: int, row: Mapping[str, Any]) -> Case:
     """The case of a row."""
-    reading = _Reading(source, layout, line, row)
+    reading = _Reading(source, layout, line, *plain(layout.tool.name, row))
     question, history, last = reading.question()
     answer = reading.text("answer")
     stated = reading.value("id")
@@ -197,8 +198,7 @@ class _Reading:
         return value if value and value.strip() else None
 
     def _count_further(self, name: str, value: Sequence[str]) -> None:
-        if len(value) > 1:
-            self.notes.append(f"several {name}")
+        self.notes += [f"several {name}"] * (len(value) > 1)
 
     def _advice(self, name: str, value: Any) -> str:
         keys = f", such as one of {shortened(', '.join(value), 200)}" if isinstance(value, dict) else ""

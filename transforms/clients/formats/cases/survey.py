@@ -17,6 +17,9 @@ NOTES = {
     "joined": "contexts of {count:,} rows are one text, split at each '|'; a '|' inside a context splits it, too",
     "several reference": "{count:,} rows have several reference answers; the first one is used",
     "several answer": "{count:,} rows have several answers; the first one is used",
+    "other parts": "in {count:,} rows, parts other than text, such as images, are left out",
+    "text history": "{count:,} rows have messages before the prompt as plain text; nothing shows who wrote them, so "
+    "they are not used as history",
     "flattened": "in {count:,} rows, alternatives among the relevant documents all count as relevant",
 }
 """Notes for users, by the keys of `Case.notes`."""

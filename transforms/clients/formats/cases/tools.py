@@ -1,13 +1,14 @@
 """Tools whose files rankbeam knows: the keys that tell them apart, and the paths of what a case consists of.
 
-A path is a key, or a JMESPath expression; the first one with a value counts. Keys of ragas, DeepEval and AutoRAG are
-those of their source code, all others those of the tools' documentation.
+A path is a key, or a JMESPath expression; the first one with a value counts. Keys of ragas, DeepEval, AutoRAG and
+Vertex's evaluation are those of their source code, all others those of the tools' documentation.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rankbeam.transforms.clients.formats.cases.vertex import NAME as VERTEX
 from rankbeam.transforms.clients.storage.json_paths import check_path, names_in
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -174,10 +175,11 @@ TOOLS = (
          "reference": ("ground_truth", "ground_truths"), "config": _CONFIGS},
     ),
     Tool(
-        "Vertex AI evaluation",
-        _marks("prompt response", "prompt reference"),
-        {"question": ("prompt",), "answer": ("response",), "contexts": ("context",), "reference": ("reference",),
-         "config": _CONFIGS, "steps": ("predicted_trajectory",), "expected_steps": ("reference_trajectory",)},
+        VERTEX,
+        _marks("prompt response", "prompt reference", "prompt responses", "request response", "agent_data"),
+        {"id": (*_IDS, "eval_case_id", "evalCaseId"), "question": ("prompt",), "answer": ("response",),
+         "contexts": ("contexts", "context"), "reference": ("reference",), "config": (*_CONFIGS, "candidate_name"),
+         "steps": ("predicted_trajectory", "intermediate_events"), "expected_steps": ("reference_trajectory",)},
     ),
 )  # fmt: skip
 """Known tools; the first one whose marks a file has counts."""
