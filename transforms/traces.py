@@ -13,7 +13,8 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from rankbeam.transforms.clients.formats.traces.spans import SCHEMA, Span, read_spans
+from rankbeam.transforms.clients.formats.traces.agent_events import SCHEMA
+from rankbeam.transforms.clients.formats.traces.spans import Span, read_spans
 from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn, turn_of
 from rankbeam.transforms.clients.storage import batches, files
 from rankbeam.transforms.kernels.hashing import hash_string
@@ -25,6 +26,7 @@ TRACES, TURNS, DUPLICATES = "traces", "turns", "spans that occur twice"
 SELF = "documents that equal their question, left out (--drop-self)"
 FAILED, OUTSIDE, CUT = "without an answer", "not drawn", "with truncated documents, whose contexts are not given"
 """Names of counts, besides those of `Skipped`."""
+BARE = "spans without any attribute, in traces without a question"
 OTHER_SCHEMA = "spans of another version of the GenAI conventions, of which known attributes are read: "
 REDACTED = "[redacted]"
 
@@ -175,6 +177,7 @@ def write_turns(
         turn = turn_of(spans, newest_s, naming)
         if isinstance(turn, Skipped):
             counts[turn.value] += 1
+            counts[BARE] += sum(not span.attributes for span in spans) if turn is Skipped.NO_QUESTION else 0
         else:
             counts[DUPLICATES] += turn.duplicates
             counts[CUT] += turn.is_cut

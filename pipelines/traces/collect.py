@@ -25,6 +25,7 @@ from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.trajectories import as_json
 from rankbeam.transforms.traces import (
+    BARE,
     CUT,
     DUPLICATES,
     FAILED,
@@ -63,7 +64,7 @@ class Collected:
         """The counts in one line each."""
         turns = self.counts.get(TURNS, 0)
         parts = [f"{turns:,} of {self.counts.get(TRACES, 0):,} traces are questions with what became of them"]
-        known = (FAILED, OUTSIDE, DUPLICATES, CUT, SELF, *(reason.value for reason in Skipped))
+        known = (FAILED, OUTSIDE, DUPLICATES, CUT, SELF, BARE, *(reason.value for reason in Skipped))
         known += tuple(sorted(name for name in self.counts if name.startswith(OTHER_SCHEMA)))
         parts += [f"  {self.counts[name]:,} {name}" for name in known if self.counts.get(name)]
         return "\n".join(parts)
@@ -115,7 +116,8 @@ def write_dataset(source: str, folder: Path, naming: Naming, choice: Choice) -> 
     if not collected.counts.get(TURNS):
         raise InputError(f"holds no question: {collected.as_text()}", path=source)
     if collected.counts[FAILED] == collected.counts[TURNS]:
-        raise InputError("holds no answer; name the answer in outputs that are JSON with --answer PATH", path=source)
+        advice = "name the answer in outputs that are JSON with --answer PATH"
+        raise InputError(f"holds no answer; {advice}: {collected.as_text()}", path=source)
     return collected
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from support.cli import Outcome, rankbeam
-from support.traces import message, otlp, span
+from support.traces import attributes, message, otlp, span
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.public import FOLDER
@@ -126,6 +126,58 @@ def test_spans_of_other_versions_of_the_conventions_are_counted_by_version(tmp_p
     assert done.stdout.splitlines()[1:-1] == [
         f"  1 {other} https://opentelemetry.io/schemas/1.30.0", f"  1 {other} https://opentelemetry.io/schemas/2.0.0",
     ]  # fmt: skip
+
+
+def test_older_names_logs_and_events_of_other_versions_are_counted_by_name(tmp_path: Path) -> None:
+    known = {"input.value": "Who?", "output.value": "Ann."}
+    url = "https://opentelemetry.io/schemas/1.30.0"
+    details = attributes({"gen_ai.input.messages": message("user", "Who?")})
+    log = {"eventName": "gen_ai.client.inference.operation.details", "traceId": "a", "spanId": "a-0"}
+    log |= {"timeUnixNano": "1", "attributes": details}
+    old_log = {**log, "eventName": "gen_ai.user.message", "traceId": "b", "spanId": "b-0"}
+    logs = [{"resourceLogs": [{"scopeLogs": [{"logRecords": [log], "schemaUrl": url}]}]},
+            {"resourceLogs": [{"scopeLogs": [{"logRecords": [old_log]}]}]}]  # fmt: skip
+    old = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "Who?", "gen_ai.completion.0.content": "Ann."}
+    spans_ = [span("a", 0, 0, known), span("b", 0, 0, known), span("c", 0, 0, old)]
+    spans_ += [span("d", 0, 0, known, events=[{"name": "gen_ai.content.prompt"}]), span("e", 0, 0, {})]
+    rows = [*map(otlp, spans_), *logs]
+    row = {"trace_id": "f", "span_id": "f0", "schema_url": url, "attributes": {"gen_ai.prompt": "x", **known}}
+    rows.append({**row, "start_time": "2026-11-25T00:00:00Z", "end_time": "2026-11-25T00:00:01Z"})
+    (tmp_path / "spans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    done = rankbeam("traces", str(tmp_path / "spans.jsonl"), "--output", str(tmp_path / "out"))
+    other = "spans of another version of the GenAI conventions, of which known attributes are read:"
+    assert done.stdout.splitlines()[:-1] == [
+        "5 of 6 traces are questions with what became of them",
+        "  1 spans without any attribute, in traces without a question",
+        "  1 without a question",
+        f"  3 {other} before 1.37, without a schemaUrl",
+        f"  2 {other} {url}",
+    ], done.stderr
+
+
+def test_events_of_another_version_of_adk_and_observations_of_langfuse(tmp_path: Path) -> None:
+    event = {"timestamp": "2026-11-25T00:00:00Z", "session_id": "s", "agent": "a", "status": "OK"}
+    rows = [
+        {**event, "invocation_id": "i", "event_type": "USER_MESSAGE_RECEIVED", "content": {"text_summary": "Who?"}},
+        {**event, "invocation_id": "i", "event_type": "AGENT_SPOKE", "content": {"text": "Ann."}},
+        {**event, "invocation_id": "i", "event_type": "STATE_DELTA", "content": {}},
+        {**event, "invocation_id": "j", "event_type": "USER_MESSAGE_RECEIVED", "content": {"text_summary": "Who?"}},
+        {**event, "invocation_id": "j", "event_type": "AGENT_RESPONSE", "content": {"response": "Ann."}},
+    ]
+    rows = [{**row, "span_id": f"n{number}"} for number, row in enumerate(rows)]
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    done = rankbeam("traces", str(tmp_path / "events.jsonl"), "--output", str(tmp_path / "out"))
+    assert "  1 without an answer\n" in done.stdout
+    assert "known attributes are read: event type AGENT_SPOKE of agent_events\n" in done.stdout
+    times = {"startTime": "2026-11-25T00:00:00Z", "endTime": "2026-11-25T00:00:01Z"}
+    root = {"id": "o1", "traceId": "t", "type": "SPAN", "parentObservationId": None, "input": "Who?", "output": "Ann."}
+    search = {"id": "o2", "traceId": "t", "type": "RETRIEVER", "parentObservationId": "o1", "output": [{"text": "x"}]}
+    lines = [json.dumps({**row, **times}) + "\n" for row in (root, search)]
+    (tmp_path / "observations.jsonl").write_text("".join(lines), encoding="utf-8")
+    done = rankbeam("traces", str(tmp_path / "observations.jsonl"), "--output", str(tmp_path / "observed"))
+    assert done.status == 0, done.stderr
+    (answer,) = map(json.loads, (tmp_path / "observed" / "answers.jsonl").read_text().splitlines())
+    assert (answer["answer"], answer["contexts"][0]["text"]) == ("Ann.", "x")
 
 
 @pytest.mark.parametrize(

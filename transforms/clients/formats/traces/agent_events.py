@@ -17,6 +17,8 @@ COLUMNS = (
     "error_message", "is_truncated",
 )  # fmt: skip
 """The columns that are read."""
+SCHEMA = "rankbeam.schema"
+"""The attribute of a span whose conventions are of a version that is not known."""
 TRUNCATED, RESULT = "rankbeam.is_truncated", "gen_ai.tool.call.result"
 _TEXTS = ("response_text", "response", "text_summary", "text")
 _QUOTED = re.compile(r"text: (?P<quote>['\"])(?P<text>.*)(?P=quote)\s*", re.DOTALL)
@@ -33,7 +35,10 @@ def is_agent_event(row: Mapping[str, Any]) -> bool:
 
 def event_of(row: Mapping[str, Any]) -> Iterator[Event]:
     """The span of a row; none for events that say nothing about question, steps or answer."""
-    make = _EVENTS.get(str(row["event_type"]))
+    kind = str(row["event_type"])
+    make = _EVENTS.get(kind)
+    if make is None and kind not in _OTHERS and row["invocation_id"]:
+        yield str(row.get("span_id") or _hashed(row)), None, False, {SCHEMA: f"event type {kind} of agent_events"}
     if make is None or not row["invocation_id"]:
         return
     content = structured(row.get("content"))
@@ -93,6 +98,15 @@ _EVENTS: Mapping[str, Callable[[str, Mapping[str, Any]], tuple[str, str | None, 
     "LLM_RESPONSE": _replied,
     "AGENT_RESPONSE": _answered,
 }
+
+
+_OTHERS = frozenset(
+    {"INVOCATION_STARTING", "INVOCATION_COMPLETED", "INVOCATION_ERROR", "AGENT_STARTING", "AGENT_COMPLETED",
+     "AGENT_ERROR", "LLM_REQUEST", "LLM_ERROR", "STATE_DELTA", "A2A_INTERACTION", "HITL_CREDENTIAL_REQUEST",
+     "HITL_CONFIRMATION_REQUEST", "HITL_INPUT_REQUEST", "HITL_CREDENTIAL_REQUEST_COMPLETED",
+     "HITL_CONFIRMATION_REQUEST_COMPLETED", "HITL_INPUT_REQUEST_COMPLETED"}
+)  # fmt: skip
+"""Types of events of the plugin that are not read."""
 
 
 def _text(content: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ line or one a file; attributes are lists of `{key, value: {stringValue: …}}`.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,16 +16,18 @@ from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_tab
 from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.cases.objects import Shape, rows_in, shape_of
 from rankbeam.transforms.clients.formats.cases.paths import structured
-from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, event_of, is_agent_event, time_of
+from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, SCHEMA, event_of, is_agent_event, time_of
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 
 DETAILS = "gen_ai.client.inference.operation.details"
 """The log event that holds the messages of an inference where its span does not."""
-SCHEMA = "rankbeam.schema"
-"""The attribute of a span whose conventions are of a version that is not known."""
 _KNOWN = re.compile(r".*/(1\.(3[7-9]|4\d)\.\d+|(semconv-)?gen-?ai/0\.1\.\d+)")
+_OLD = re.compile(r"gen_ai\.(prompt|completion)(\..*)?|gen_ai\.usage\.(prompt|completion)_tokens")
+"""Attributes of conventions before 1.37."""
+_OLD_EVENT = re.compile(r"gen_ai\.(content\.(prompt|completion)|(user|system|assistant|tool)\.message|choice)")
+"""Events of a span, or of a log, that held messages before 1.37."""
 _ERROR = ("ERROR", "STATUS_CODE_ERROR", 2, "2")
 _NANOSECONDS = 1e9
 _PREFIX = "attributes."
@@ -76,6 +78,8 @@ def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
         yield from _of_otlp(row)
     elif isinstance(row.get("observations"), list):
         yield from _of_langfuse(row)
+    elif "traceId" in row and "parentObservationId" in row:
+        yield _observation(row["traceId"], row.get("parentObservationId") or "", row)
     elif is_agent_event(row):
         for span_id, parent_id, failed, own in event_of(row):
             at = time_of(row)
@@ -140,9 +144,7 @@ def _of_otlp(row: Mapping[str, Any]) -> Iterator[Span]:
         for scope in resource.get("scopeSpans") or ():
             schema = str(scope.get("schemaUrl") or resource.get("schemaUrl") or "")
             for span in scope.get("spans") or ():
-                own = attribute_values(span.get("attributes"))
-                if schema and not _KNOWN.fullmatch(schema) and any(name.startswith("gen_ai.") for name in own):
-                    own[SCHEMA] = schema
+                own = _with_schema(schema, attribute_values(span.get("attributes")), span.get("events") or ())
                 yield Span(
                     span["traceId"],
                     span["spanId"],
@@ -155,12 +157,27 @@ def _of_otlp(row: Mapping[str, Any]) -> Iterator[Span]:
                 )
     for resource in row.get("resourceLogs") or ():
         for scope in resource.get("scopeLogs") or ():
+            schema = str(scope.get("schemaUrl") or resource.get("schemaUrl") or "")
             for record in scope.get("logRecords") or ():
                 own = attribute_values(record.get("attributes"))
                 named = record.get("eventName") or own.get("event.name")
-                if named == DETAILS and record.get("traceId") and record.get("spanId"):
+                is_old = _OLD_EVENT.fullmatch(str(named)) is not None
+                if (named == DETAILS or is_old) and record.get("traceId") and record.get("spanId"):
                     at = seconds_of(record.get("timeUnixNano"))
-                    yield Span(record["traceId"], record["spanId"], None, DETAILS, at, at, False, own)
+                    own = {SCHEMA: schema or _BEFORE} if is_old else _with_schema(schema, own)
+                    yield Span(record["traceId"], record["spanId"], None, str(named), at, at, False, own)
+
+
+_BEFORE = "before 1.37, without a schemaUrl"
+
+
+def _with_schema(schema: str, attributes: Mapping[str, Any], events: Iterable[Any] = ()) -> dict[str, Any]:
+    """The attributes of a span, with its version of the GenAI conventions where that is not a known one."""
+    own = dict(attributes)
+    is_old = any(map(_OLD.fullmatch, own))
+    is_old |= any(_OLD_EVENT.fullmatch(str(event.get("name"))) for event in events if isinstance(event, Mapping))
+    is_other = bool(schema) and not _KNOWN.fullmatch(schema) and any(name.startswith("gen_ai.") for name in own)
+    return own | ({SCHEMA: schema or _BEFORE} if is_other or is_old else {})
 
 
 def _flat(row: Mapping[str, Any]) -> Span:
@@ -174,6 +191,7 @@ def _flat(row: Mapping[str, Any]) -> Span:
     listed = row.get("attributes")
     own = attribute_values(listed) if isinstance(listed, list) else {}
     own |= {name.removeprefix(_PREFIX): value for name, value in flat.items() if name.startswith(_PREFIX)}
+    own = _with_schema(str(first("schema_url", "schemaUrl", "scope.schema_url", "scope.schemaUrl") or ""), own)
     kind = first("span_kind")
     own |= {"openinference.span.kind": kind} if kind is not None and "openinference.span.kind" not in own else {}
     return Span(
@@ -196,16 +214,20 @@ def _of_langfuse(row: Mapping[str, Any]) -> Iterator[Span]:
     known = {name: value for name, value in root.items() if value is not None}
     ends = [start]
     for entry in row["observations"]:
-        begun, ended = seconds_of(entry.get("startTime")), seconds_of(entry.get("endTime"))
-        ends.append(ended)
-        own = {"openinference.span.kind": _KINDS.get(str(entry.get("type")).upper(), "CHAIN")}
-        own |= {"input.value": entry.get("input"), "output.value": entry.get("output")}
-        own |= {"retrieval.documents": entry.get("output")} if own["openinference.span.kind"] == "RETRIEVER" else {}
-        own |= {"llm.model_name": entry["model"]} if entry.get("model") else {}
-        failed = entry.get("level") == "ERROR"
-        yield Span(row["id"], entry["id"], entry.get("parentObservationId") or row["id"], entry.get("name") or "",
-                   begun, ended, failed, own)  # fmt: skip
+        span = _observation(row["id"], entry.get("parentObservationId") or row["id"], entry)
+        ends.append(span.end_s)
+        yield span
     yield Span(row["id"], row["id"], "", row.get("name") or "", start, max(ends), False, known)
+
+
+def _observation(trace_id: str, parent_id: str, entry: Mapping[str, Any]) -> Span:
+    """An observation of Langfuse, inside its trace or as a row of its own."""
+    kind = _KINDS.get(str(entry.get("type")).upper(), "CHAIN")
+    own = {"openinference.span.kind": kind, "input.value": entry.get("input"), "output.value": entry.get("output")}
+    own |= {"retrieval.documents": entry.get("output")} if kind == "RETRIEVER" else {}
+    own |= {"llm.model_name": entry["model"]} if entry.get("model") else {}
+    times = seconds_of(entry.get("startTime")), seconds_of(entry.get("endTime"))
+    return Span(trace_id, entry["id"], parent_id, entry.get("name") or "", *times, entry.get("level") == "ERROR", own)
 
 
 _KINDS = {"RETRIEVER": "RETRIEVER", "GENERATION": "LLM"}
