@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.document_files import pdf
@@ -57,6 +58,35 @@ def test_documents_have_their_relative_path_as_id_and_others_are_named(folder: P
     ):
         assert part in note
     assert " blank.md" in Path(extracted.corpus).with_name("unread.jsonl").read_text(encoding="utf-8")
+
+
+def test_links_that_lead_to_no_file_are_named_and_many_reasons_are_counted(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (folder / "linked").symlink_to(tmp_path / "elsewhere")
+    (folder / "gone.md").symlink_to(tmp_path / "nothing")
+    (folder / "same.txt").symlink_to(folder / "a.txt")
+    for number in range(30):
+        (folder / f"log.{number:03}").write_bytes(b"x")
+    extracted = extract(FolderSource(str(folder)))
+    assert [row["_id"] for row in rows(extracted)] == ["a.txt", "b/two.md", "page.HTML", "same.txt"]
+    note = extracted.note or ""
+    assert "2 a link to a folder or to nothing (gone.md, linked); " in note
+    assert note.partition(" (")[0].startswith("37 of 41 files are not read: ")
+    assert note.endswith("26 for 26 other reasons; " + note.rpartition("; ")[2])
+
+
+def test_a_folder_that_cannot_be_listed_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may list any folder, so the system call fails instead."""
+    scandir = os.scandir
+
+    def refuse(path: str) -> Any:
+        if str(path).endswith("/b"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(InputError, match=r"cannot be looked up: .*Permission denied"):
+        listed(FolderSource(str(folder)))
 
 
 def test_a_pattern_chooses_the_documents(folder: Path) -> None:

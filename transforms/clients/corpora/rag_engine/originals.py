@@ -107,7 +107,7 @@ def _listing(source: FolderSource) -> Iterator[_Original]:
         objects = Objects(source.folder).originals()
         return (_Original(*values) for values in objects if is_selected(values[0], glob))
     local = listed(FolderSource(source.folder, glob))
-    return (_Original(file.name, file.bytes, checksum(raw(file.path))) for file in local)
+    return (_Original(file.name, file.bytes, checksum(raw(file.path))) for file in local if file.bytes >= 0)
 
 
 def _note(source: FolderSource, listing: Sequence[_Original], others: Sequence[_Original]) -> str:

@@ -9,7 +9,7 @@ folder is extracted anew, and the previous one deleted on another day.
 
 import hashlib
 import json
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -32,7 +32,7 @@ from rankbeam.transforms.records.errors import InputError
 
 _THREADS = 8
 _AHEAD = 32
-_MOST_NAMED = 3
+_MOST_NAMED, _MOST_REASONS = 3, 10
 _CORPUS, _UNREAD = "corpus.jsonl", "unread.jsonl"
 
 
@@ -104,11 +104,15 @@ def _tried(file: File) -> Content | UnreadableError:
 
 
 def _note(listing: Sequence[File], unread: Sequence[dict[str, str]]) -> str:
-    reasons = Counter(row["reason"] for row in unread)
+    by_reason = defaultdict[str, list[str]](list)
+    for row in unread:
+        by_reason[row["reason"]].append(row["path"])
     parts = []
-    for reason, count in reasons.most_common():
-        names = [row["path"] for row in unread if row["reason"] == reason][:_MOST_NAMED]
-        more = ", …" if count > len(names) else ""
-        parts.append(f"{count:,} {reason} ({', '.join(names)}{more})")
+    order = sorted(by_reason.items(), key=lambda entry: -len(entry[1]))
+    for reason, names in order[:_MOST_REASONS]:
+        more = ", …" if len(names) > _MOST_NAMED else ""
+        parts.append(f"{len(names):,} {reason} ({', '.join(names[:_MOST_NAMED])}{more})")
+    if rest := order[_MOST_REASONS:]:
+        parts.append(f"{sum(len(names) for _, names in rest):,} for {len(rest):,} other reasons")
     verb = "file is" if len(listing) == 1 else "files are"
     return f"{len(unread):,} of {len(listing):,} {verb} not read: {'; '.join(parts)}"

@@ -33,7 +33,7 @@ class FolderSource:
 
 @dataclass(frozen=True)
 class File:
-    """A file of a folder: its place, its path in the folder, its bytes and its time of change."""
+    """A file of a folder: its place, its path in the folder, its bytes (-1: a link to no file), its time of change."""
 
     path: str
     name: str
@@ -118,6 +118,8 @@ def refuse_unreadable(source: FolderSource, listing: Sequence[File]) -> None:
 def read(file: File) -> Content:
     """The content of a file; its title is the name of the file where it has no other."""
     reader = READERS.get(file.suffix)
+    if file.bytes < 0:
+        raise UnreadableError("a link to a folder or to nothing")
     if reader is None:
         raise UnreadableError(_SUFFIX.format(file.suffix or "(none)"))
     if (fault := ids.fault(file.name)) is not None:
@@ -133,13 +135,18 @@ def read(file: File) -> Content:
 
 
 def _local(folder: str) -> Iterator[File]:
-    for place, folders, names in os.walk(folder):
+    for place, folders, names in os.walk(folder, onerror=_raised):
         folders[:] = [child for child in folders if not _is_hidden(child)]
-        for name in names:
+        for name in [*names, *(child for child in folders if Path(place, child).is_symlink())]:
             path = Path(place, name)
-            if path.is_file():
-                stat = path.stat()
-                yield File(str(path), path.relative_to(folder).as_posix(), stat.st_size, stat.st_mtime)
+            stat = path.stat() if path.is_file() else None
+            state = (-1, 0.0) if stat is None else (stat.st_size, stat.st_mtime)
+            yield File(str(path), path.relative_to(folder).as_posix(), *state)
+
+
+def _raised(error: OSError) -> None:
+    """Raise the error of a folder that cannot be listed, which `os.walk` would leave out."""
+    raise error
 
 
 def _remote(folder: str) -> Iterator[File]:
