@@ -1,7 +1,7 @@
 """Files of other tools through the command line: values equal those of the same data in rankbeam's own files."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ import pytest
 import yaml
 from support.cli import rankbeam
 from support.inputs import write
+from support.traces import message, otlp, span
 
 from rankbeam.transforms.clients.formats.cases.read import hashed_id
+from rankbeam.transforms.clients.public import FOLDER
 
 DATA = [
     ("Who pays the invoices?", "Owners pay. Guests do, too.", ["Owners pay the invoices.", "It rains."], "Owners pay."),
@@ -41,6 +43,11 @@ FILES: dict[str, Any] = {
         "qid": hashed_id(q), "query": q, "generated_texts": a, "retrieved_contents": c, "generation_gt": [r],
         "retrieved_ids": [f"d{place}" for place, _ in enumerate(c)],
     },
+    "phoenix.jsonl": lambda q, a, c, r: {
+        "attributes.input.value": q, "attributes.output.value": a, "reference": r,
+        "attributes.retrieval.documents": [{"document.content": text} for text in c],
+    },
+    "vertex.jsonl": lambda q, a, c, r: {"prompt": q, "response": a, "contexts": c, "reference": r},
 }  # fmt: skip
 """The rows of each file."""
 
@@ -56,11 +63,13 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> Values:
     return evaluated(folder, dataset, {"type": "replay", "path": "answers.jsonl"})
 
 
-def evaluated(folder: Path, dataset: Mapping[str, Any], answers: Mapping[str, Any]) -> Values:
+def evaluated(
+    folder: Path, dataset: Mapping[str, Any], answers: Mapping[str, Any], metrics: Sequence[str] = METRICS
+) -> Values:
     experiment = {
         "name": "e", "dataset": dataset, "services": {"overlap": {"type": "lexical"}},
         "judge": {"service": "overlap"}, "configurations": [{"name": "bot", "answers": answers}],
-        "metrics": METRICS, "max_failure_rate": 0.5, "statistics": {"replicates": 0}, "output": {"path": "out"},
+        "metrics": list(metrics), "max_failure_rate": 0.5, "statistics": {"replicates": 0}, "output": {"path": "out"},
     }  # fmt: skip
     done = rankbeam("evaluate", write(folder / "e.yaml", yaml.safe_dump(experiment)))
     assert done.status == 0, done.stderr
@@ -96,6 +105,84 @@ def test_values_are_those_of_the_same_data_in_our_own_files(tmp_path: Path, name
     written(tmp_path, name)
     answers = {"type": "replay", **({"config": "p"} if "promptfoo" in name else {})}
     assert evaluated(tmp_path, {"file": name}, answers) == expected
+
+
+def _part(text: str) -> dict[str, Any]:
+    return {"parts": [{"text": text}]}
+
+
+DATASETS: dict[str, Any] = {
+    "benchmark.json": [{"Question": q, "Answer": r, "item_id": hashed_id(q), "context": c} for q, _, c, r in DATA],
+    "flat.json": [
+        {"query": q, "reference": r, "expected_tool_use": [], "item_id": hashed_id(q)} for q, _, _, r in DATA
+    ],
+    "agent.evalset.json": {
+        "evalSetId": "s",
+        "evalCases": [
+            {"evalId": hashed_id(q), "conversation": [{"userContent": _part(q), "finalResponse": _part(r)}]}
+            for q, _, _, r in DATA
+        ],
+    },
+}
+"""Datasets without answers: both files of Auto RAG Eval, and an eval set of ADK."""
+
+
+@pytest.mark.parametrize("name", DATASETS)
+def test_values_over_datasets_without_answers_are_the_same(tmp_path: Path, name: str, expected: Values) -> None:
+    write(tmp_path / name, json.dumps(DATASETS[name], indent=1))
+    answers = [{"query_id": hashed_id(q), "answer": a, "contexts": c} for q, a, c, _ in DATA if a is not None]
+    write(tmp_path / "answers.jsonl", "".join(f"{json.dumps(line)}\n" for line in answers))
+    assert evaluated(tmp_path, {"file": name}, {"type": "replay", "path": "answers.jsonl"}) == expected
+
+
+def test_values_of_results_of_adk_are_the_same(tmp_path: Path, expected: Values) -> None:
+    def invocation(question: str, answer: str | None) -> dict[str, Any]:
+        return {"userContent": _part(question), **({} if answer is None else {"finalResponse": _part(answer)})}
+
+    results = [
+        {"evalId": hashed_id(q), "evalMetricResultPerInvocation": [
+            {"actualInvocation": invocation(q, a), "expectedInvocation": invocation(q, r)}
+        ]} for q, a, _, r in DATA
+    ]  # fmt: skip
+    write(tmp_path / "results.json", json.dumps({"evalCaseResults": results}))
+    metrics = ["ClaimRecall", "AnswerRelevance"]  # these results have no contexts
+    known = {key: value for key, value in expected.items() if key[1].partition("(")[0] in metrics}
+    assert evaluated(tmp_path, {"file": "results.json"}, {"type": "replay"}, metrics) == known
+
+
+def _langfuse(q: str, a: str | None, c: list[str]) -> list[dict[str, Any]]:
+    times = {"startTime": "2026-11-20T10:00:00Z", "endTime": "2026-11-20T10:00:01Z"}
+    search = {"id": "s", "type": "RETRIEVER", "output": [{"text": text} for text in c], **times}
+    return [{"id": hashed_id(q), "timestamp": times["startTime"], "input": q, "output": a, "observations": [search]}]
+
+
+def _phoenix(q: str, a: str | None, c: list[str]) -> list[dict[str, Any]]:
+    shared = {"start_time": "2026-11-20T10:00:00Z", "end_time": "2026-11-20T10:00:01Z"}
+    documents = {"retrieval.documents": [{"document.content": text} for text in c]}
+    place = {"context.trace_id": hashed_id(q), **shared}
+    root = {**place, "context.span_id": "r", "attributes": {"input.value": q, "output.value": a}}
+    kind = {"openinference.span.kind": "RETRIEVER"}
+    return [root, {**place, "context.span_id": "s", "parent_id": "r", "attributes": {**documents, **kind}}]
+
+
+def _otel(q: str, a: str | None, c: list[str]) -> list[dict[str, Any]]:
+    documents = {"gen_ai.retrieval.documents": json.dumps([{"content": text} for text in c])}
+    known = {"gen_ai.input.messages": message("user", q)}
+    known |= {} if a is None else {"gen_ai.output.messages": message("assistant", a)}
+    name = hashed_id(q)
+    return [otlp(span(name, 0, 0, known), span(name, 1, 0, documents))]
+
+
+@pytest.mark.parametrize("rows_of", [_langfuse, _phoenix, _otel])
+def test_values_of_traces_are_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_of: Any, expected: Values
+) -> None:
+    monkeypatch.setenv(FOLDER, str(tmp_path / "kept"))
+    lines = [row for q, a, c, _ in DATA for row in rows_of(q, a, c)]
+    write(tmp_path / "spans.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
+    metrics = ["Faithfulness", "AnswerRelevance"]
+    known = {key: value for key, value in expected.items() if key[1].partition("(")[0] in metrics}
+    assert evaluated(tmp_path, {"traces": "spans.jsonl"}, {"type": "traces"}, metrics) == known
 
 
 def test_a_file_is_judged_without_yaml_and_copied_with_its_values(
