@@ -105,6 +105,14 @@ def _csv(rows: list[dict[str, Any]], written: Any) -> str:
     return text.getvalue()
 
 
+def test_all_texts_of_a_content_of_adk_count_and_thoughts_do_not(tmp_path: Path) -> None:
+    parts = [{"thought": True, "text": "Hm."}, {"text": "Ann "}, {"functionCall": {"name": "f"}}, {"text": "did."}]
+    for key, name in (("userContent", "finalResponse"), ("user_content", "final_response")):
+        talk = [{key: {"parts": [{"text": "Who "}, {"text": "did it?"}]}, name: {"parts": parts}}]
+        (case,) = cases(tmp_path, [{"evalId": "e", "conversation": talk}])
+        assert (case.question, case.reference) == ("Who did it?", "Ann did.")
+
+
 def test_lists_are_found_in_objects_and_keep_their_lines(tmp_path: Path) -> None:
     run = {"evalId": "e", "results": {"version": 3, "results": [SAME["promptfoo"]] * 2}}
     path = write(tmp_path / "p.json", json.dumps(run, indent=1))
@@ -247,7 +255,7 @@ def test_items_of_an_array_are_those_of_a_parser(
 def test_each_turn_of_an_eval_case_of_adk_is_a_query_with_its_history(tmp_path: Path, user: str, final: str) -> None:
     first = {user: {"parts": [{"text": "Hi"}, {"text": "!"}]}, final: {"parts": [{"text": "Hello"}]}}
     opening, case = cases(tmp_path, [{"eval_id": "e1", "conversation": [first, {user: PARTS, final: DONE}]}])
-    assert (opening.query_id, opening.question, opening.reference) == ("e1", "Hi", "Hello")
+    assert (opening.query_id, opening.question, opening.reference) == ("e1", "Hi!", "Hello")
     assert (opening.attributes["turn"], opening.attributes.get("history")) == ("1", None)
     assert (case.query_id, case.question, case.reference) == ("e1:2", Q, R)
     assert (case.attributes["conversation"], case.attributes["turn"]) == ("e1", "2")

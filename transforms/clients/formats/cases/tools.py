@@ -53,9 +53,10 @@ def _under(prefixes: Iterable[str], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{prefix}.{name}" for prefix in prefixes for name in names)
 
 
-def _adk(prefix: str, inside: str) -> tuple[str, ...]:
-    snake, camel = _both(prefix, inside)
-    return f"{snake}.parts[0].text", f"{camel}.parts[0].text"
+def _adk(*places: tuple[str, str]) -> tuple[str, ...]:
+    """The path of the joined texts of the first Content that exists."""
+    texts = (f"{path}.parts[?text && !thought].text" for place in places for path in _both(*place))
+    return (f"join('', not_null({', '.join(texts)}, `[]`))",)
 
 
 def _both(prefix: str, inside: str) -> tuple[str, str]:
@@ -70,7 +71,7 @@ def _camel(part: str) -> str:
 
 _LAST_OF_CHAT = "[-1].content"
 _ITEMS = ("item", "datasource_item.item", "datasource_item")
-_INVOCATIONS = ("eval_metric_result_per_invocation[-1]", "evalMetricResultPerInvocation[-1]")
+_RESULT = "eval_metric_result_per_invocation[-1]."
 
 OWN = "rankbeam"
 """The tool whose lines are rankbeam's own."""
@@ -154,19 +155,12 @@ TOOLS = (
         _marks("conversation evalId", "conversation eval_id", "eval_metric_result_per_invocation",
                "evalMetricResultPerInvocation"),
         {"id": ("eval_id", "evalId"),
-         "question": (*_adk("conversation[-1].", "user_content"),
-                      *(path for entry in _INVOCATIONS
-                        for path in _adk(f"{entry}.", "actual_invocation.user_content"))),
-         "answer": tuple(path for entry in _INVOCATIONS
-                         for path in _adk(f"{entry}.", "actual_invocation.final_response")),
-         "reference": (*_adk("conversation[-1].", "final_response"),
-                       *(path for entry in _INVOCATIONS
-                         for path in _adk(f"{entry}.", "expected_invocation.final_response"))),
-         "steps": tuple(path for entry in _INVOCATIONS
-                        for path in _both(f"{entry}.", "actual_invocation.intermediate_data")),
+         "question": _adk(("conversation[-1].", "user_content"), (_RESULT, "actual_invocation.user_content")),
+         "answer": _adk((_RESULT, "actual_invocation.final_response")),
+         "reference": _adk(("conversation[-1].", "final_response"), (_RESULT, "expected_invocation.final_response")),
+         "steps": _both(_RESULT, "actual_invocation.intermediate_data"),
          "expected_steps": (*_both("conversation[-1].", "intermediate_data"),
-                            *(path for entry in _INVOCATIONS
-                              for path in _both(f"{entry}.", "expected_invocation.intermediate_data")))},
+                            *_both(_RESULT, "expected_invocation.intermediate_data"))},
     ),
     Tool(
         "ragas before 0.2",
