@@ -20,16 +20,15 @@ _PREPARATIONS = {
 }
 _EXAMPLES = click.Choice([_HELPDESK, "chunking", "answers", "runs", "goldens", "app"])
 _EXAMPLE = "--example"
-_EXAMPLE_HELP = "Write an example with its collection into the folder PATH; without a name, the helpdesk example."
+_EXAMPLE_HELP = "Write an example with its collection into the folder PATH; without a name, helpdesk."
 
 
 class _InitCommand(Command):
     """A command whose `--from` takes every word up to the next option, and whose `--example` needs no name."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Repeat `--from` before each of its words, as click reads several; a bare `--example` is helpdesk."""
-        words = (f"{_EXAMPLE}={_HELPDESK}" if word == _EXAMPLE else word for word in _repeated(args))
-        return super().parse_args(ctx, list(words))
+        """Repeat `--from` before each of its words, as click reads several, and name the example."""
+        return super().parse_args(ctx, list(_with_name(list(_repeated(args)))))
 
 
 @main.command(cls=_InitCommand)
@@ -41,7 +40,7 @@ class _InitCommand(Command):
 @click.option("--corpus", metavar="FILE", help="The documents; by default corpus.jsonl beside PATH.")
 @click.option("--answers", metavar="NAME", help="The attribute of the queries that holds reference answers: answer.")
 @click.option("--column", "columns", multiple=True, metavar="NAME=KEY", help="With --from FILE: which key holds what.")
-@click.option(_EXAMPLE, type=_EXAMPLES, metavar="[=NAME]", help=_EXAMPLE_HELP)
+@click.option(_EXAMPLE, type=_EXAMPLES, metavar="[NAME]", help=_EXAMPLE_HELP)
 def init(
     path: str | None,
     arguments: tuple[str, ...],
@@ -62,7 +61,7 @@ def init(
       rankbeam init --template judge --queries questions.jsonl \\
         --corpus documents.jsonl
       rankbeam init --example helpdesk && rankbeam evaluate helpdesk/answers.yaml
-      rankbeam init examples --example=app
+      rankbeam init --example app
     """
     files = {role: file for role, file in dataset.items() if file is not None}
     _refuse_mixed(arguments, template, files, columns, example=example is not None)
@@ -117,6 +116,20 @@ def _experiment(
     yield from (f"wrote {each}: by which editors complete and check the experiment" for each in beside)
     yield f"wrote {path}"
     yield f"next: {_PREPARATIONS.get(template or '', '').format(path)}rankbeam evaluate {path}"
+
+
+def _with_name(words: Sequence[str]) -> Iterator[str]:
+    """The words, with the name of a bare `--example`: a known one that follows, otherwise helpdesk."""
+    named = False
+    for place, word in enumerate(words):
+        if word == _EXAMPLE:
+            following = words[place + 1 : place + 2]
+            named = following[:1] != [_HELPDESK] and bool(set(following) & set(_EXAMPLES.choices))
+            yield f"{_EXAMPLE}={following[0] if named else _HELPDESK}"
+        elif not named:
+            yield word
+        else:
+            named = False
 
 
 def _repeated(words: Sequence[str]) -> Iterator[str]:

@@ -144,6 +144,16 @@ def test_every_example_is_valid_where_it_is_written(name: str, command: str) -> 
     assert checked.exit_code == 0, checked.stderr
 
 
+def test_a_name_may_follow_the_option_and_another_word_is_the_folder() -> None:
+    for words, files in ((["--example", "app"], ["examples/app/app.py"]), (["--example", "own"], ["own/answers.yaml"])):
+        done = rankbeam("init", *words)
+        assert done.exit_code == 0, done.stderr
+        assert all(Path(file).exists() for file in files)
+    done = rankbeam("init", "--example", "runs", "there")
+    assert done.exit_code == 0, done.stderr
+    assert Path("there", "trec_runs").is_dir()
+
+
 def test_an_unknown_example_is_refused() -> None:
     refused = rankbeam("init", "--example=helpdsk")
     assert (refused.exit_code, list(Path().iterdir())) == (2, [])
