@@ -8,12 +8,13 @@ from rankbeam.pipelines.cli.group import Command, main
 from rankbeam.pipelines.local.messages import messages
 
 _FROM = "--from"
-_ANSWERING = ("judge", "gemini", "openai")
+_ANSWERING = ("application", "judge", "gemini", "openai")
 _TEMPLATES = click.Choice(["bm25", "rag_engine", "http", *_ANSWERING])
 _FROM_HELP = "Compare these runs by these judgements, or judge the answers in FILE."
 _EXPERIMENT, _HELPDESK = "experiment.yaml", "helpdesk"
 _PREPARATIONS = {
     "http": "put your service into {}, then ",
+    "application": "put your application into {}, then ",
     "rag_engine": "put your service into {}, then ",
     "gemini": "export GEMINI_API_KEY=…, then ",
     "openai": "export OPENAI_API_KEY=…, then ",

@@ -26,11 +26,12 @@ _NEEDED = {
     "bm25": ("queries", "qrels", "corpus"),
     "rag_engine": ("queries", "qrels"),
     "http": ("queries", "qrels"),
+    "application": ("queries",),
     "judge": ("queries", "corpus"),
     "gemini": ("queries", "corpus"),
     "openai": ("queries", "corpus"),
 }
-_WITH_ANSWERS = ("judge", "gemini", "openai")
+_WITH_ANSWERS = ("application", "judge", "gemini", "openai")
 _USUAL = {
     "queries": ("queries.jsonl",),
     "qrels": ("qrels/test.tsv", "qrels.tsv"),

@@ -12,7 +12,7 @@ from support.runs import rankbeam
 from rankbeam.pipelines.start.example import EXAMPLES as EXAMPLES_BY_NAME
 
 EXAMPLES = REPOSITORY / "examples"
-TEMPLATES = ["bm25", "rag_engine", "http", "judge"]
+TEMPLATES = ["bm25", "rag_engine", "http", "application", "judge"]
 
 
 @pytest.fixture(autouse=True)
