@@ -13,6 +13,7 @@ import yaml
 from rankbeam.pipelines.run.score import DEFAULT_METRICS, are_spans, names_of
 from rankbeam.pipelines.start import cases
 from rankbeam.pipelines.start.example import part
+from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
@@ -87,7 +88,7 @@ def from_runs(path: Path, arguments: Sequence[str], queries: str | None) -> Firs
 def from_cases(path: Path, file: str, columns: Mapping[str, str]) -> First:
     """The experiment that judges the answers in a file."""
     _refuse_missing([file])
-    if _is_qrels(file):
+    if not is_table(file) and _is_qrels(file):
         raise InputError("--from needs judgements and at least one run: --from QRELS RUN [RUN …]")
     return First(f"{_SCHEMA_LINE}\n{cases.text_of(path, file, _below(path, file), columns)}", {})
 

@@ -93,13 +93,13 @@ def test_wrong_replies_fail_their_query_by_name_and_good_ones_are_paid_once(tmp_
     assert (first.status, second.status) == (0, 0), first.stderr
     assert after == dict.fromkeys(GOOD, 1) | dict.fromkeys(REPLIES, 2)  # two attempts
     assert requests == Counter(dict.fromkeys(GOOD, 1) | dict.fromkeys(REPLIES, 4))
-    for run_id, made in (("r1", sum(after.values())), ("r2", sum(requests.values()) - sum(after.values()))):
+    for run_id, count in (("r1", sum(after.values())), ("r2", sum(requests.values()) - sum(after.values()))):
         failures = [row for row in table(tmp_path, "failures", run_id) if row["stage"] == "retrieve"]
         assert sorted(row["query_id"] for row in failures) == sorted(REPLIES)
         assert all(row["message"].startswith(PROBLEMS[row["query_id"]]) for row in failures)
         usage = [row for row in table(tmp_path, "usage", run_id) if row["pool"] == "http"]
-        assert sum(row["calls"] for row in usage) == made  # every attempt is counted, and paid
-        assert sum(row["cost"] for row in usage) == pytest.approx(made)
+        assert sum(row["calls"] for row in usage) == count  # every attempt is counted, and paid
+        assert sum(row["cost"] for row in usage) == pytest.approx(count)
     statuses = {row["query_id"]: row["metrics"][0]["status"] for row in table(tmp_path, "query_metrics", "r2")}
     assert {name for name, status in statuses.items() if status == "failed"} == set(REPLIES)
     assert "4 queries have no answer (malformed): " in second.stderr
@@ -143,5 +143,5 @@ def test_a_folder_of_many_files_has_every_file_or_its_reason(tmp_path: Path, mon
     done = rankbeam("evaluate", write(tmp_path / "e.yaml", text))
     assert done.status == 0, done.stderr
     assert "100 of 1,000 files are not read: 100 suffix .png is not read (" in done.stderr
-    kept = next((tmp_path / "kept").rglob("corpus.jsonl")).read_text(encoding="utf-8")
-    assert len({json.loads(line)["_id"] for line in kept.splitlines()}) == 900
+    content = next((tmp_path / "kept").rglob("corpus.jsonl")).read_text(encoding="utf-8")
+    assert len({json.loads(line)["_id"] for line in content.splitlines()}) == 900

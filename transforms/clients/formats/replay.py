@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import json_lines, sources
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.objects import Shape, shape_of
@@ -22,7 +21,6 @@ from rankbeam.transforms.clients.formats.cases.tools import COMMON, OWN, tool_of
 from rankbeam.transforms.clients.formats.places import repeated_at
 from rankbeam.transforms.clients.formats.values import as_text, checked_id, json_id
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.suggestions import shortened
 from rankbeam.transforms.records.trajectories import AgentSteps, has_steps, rows_of, steps_in
@@ -149,8 +147,6 @@ def is_own(path: str) -> bool:
 
 def check(path: str) -> None:
     """Refuse a file that does not hold answers, by its beginning."""
-    if is_table(path):
-        raise InputError("is a table; export it as Parquet, which is read as answers", path=path)
     is_own(path)
 
 

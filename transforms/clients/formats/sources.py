@@ -18,8 +18,9 @@ def size(pattern: str) -> int:
 
 def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
     """Path, bytes and time of change of everything that a pattern names: other values, other content."""
+    pattern = file_of(pattern)
     if not is_table(pattern):
-        return matching.version(file_of(pattern))
+        return matching.version(pattern)
     from rankbeam.transforms.clients.bigquery.read import describe
 
     table = describe(TableSource.parse(pattern))

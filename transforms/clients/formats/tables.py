@@ -32,7 +32,8 @@ def streams(path: str, role: str) -> Iterator[str]:
     from rankbeam.transforms.clients.bigquery import read
 
     source = TableSource.parse(path)
-    yield from (stream.path for stream in read.streams(source, _selected(source, role)))
+    columns = _selected(source, role) if role in named.COLUMN_NAMES else []
+    yield from (stream.path for stream in read.streams(source, columns))
 
 
 def read_rows(path: str, role: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -63,7 +63,8 @@ def _filled(
 
 
 def _write_lines(source: CaseSource, new: str, names: Sequence[str], rows: Filled) -> int:  # noqa: ARG001  one signature
-    lines = [json.dumps({**row, **{name: more[name] for name in names}}, ensure_ascii=False) for row, more in rows]
+    values = ({**row, **{name: more[name] for name in names}} for row, more in rows)
+    lines = [json.dumps(value, ensure_ascii=False, default=str) for value in values]
     files.write(new, "".join(f"{line}\n" for line in lines).encode())
     return len(lines)
 
@@ -115,4 +116,5 @@ _WRITERS = {
     Shape.DOCUMENT: _write_document,
     Shape.CSV: _write_csv,
     Shape.PARQUET: _write_parquet,
+    Shape.TABLE: _write_lines,
 }

@@ -1,4 +1,4 @@
-"""Rows of a file as objects: JSON lines, a JSON array or an object around one, CSV with a header, or Parquet."""
+"""Rows as objects: JSON lines, a JSON array or an object around one, CSV with a header, Parquet, or BigQuery."""
 
 import csv
 import json
@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.transforms.clients.formats import json_lines, lines, utf8
-from rankbeam.transforms.clients.storage import files, gcs
+from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
+from rankbeam.transforms.clients.formats import json_lines, lines, tables, utf8
+from rankbeam.transforms.clients.storage import files, gcs, matching
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
@@ -43,10 +44,22 @@ class Shape(StrEnum):
     DOCUMENT = "JSON"
     CSV = "CSV"
     PARQUET = "Parquet"
+    TABLE = "BigQuery"
+
+
+def state_of(path: str) -> object:
+    """A value that differs if a file or table has changed."""
+    if not is_table(path):
+        return matching.version(path)
+    from rankbeam.transforms.clients.bigquery.read import describe  # few files are tables
+
+    return describe(TableSource.parse(path))
 
 
 def shape_of(path: str) -> Shape:
     """The layout of a file, by its beginning."""
+    if is_table(path):
+        return Shape.TABLE
     with files.open_raw(path, 1 << 10) as handle:
         if handle.read(4) == b"PAR1":
             return Shape.PARQUET
@@ -72,7 +85,9 @@ def shape_of(path: str) -> Shape:
 def rows_in(path: str) -> Iterator[Row]:
     """Read the rows of a file as objects."""
     shape = shape_of(path)
-    if shape is Shape.PARQUET:
+    if shape is Shape.TABLE:
+        yield from _in_table(path)
+    elif shape is Shape.PARQUET:
         yield from _in_parquet(path)
     elif shape is Shape.CSV:
         yield from _in_csv(path)
@@ -87,6 +102,13 @@ def list_place(path: str) -> tuple[str, ...]:
     """The keys that lead to the list of rows in a JSON document."""
     value = json.loads(_whole(path))
     return () if isinstance(value, list) else _list_in(value) or ()
+
+
+def _in_table(path: str) -> Iterator[Row]:
+    from rankbeam.transforms.clients.bigquery.read import batches  # few files are tables
+
+    rows = (row for batch in batches(TableSource.parse(path), ()) for row in tables.plain(batch))
+    yield from enumerate(rows, start=1)
 
 
 def _in_parquet(path: str) -> Iterator[Row]:

@@ -80,7 +80,8 @@ def read_cases(source: CaseSource) -> Iterator[Case]:
 def read_rows(source: CaseSource) -> Iterator[tuple[dict[str, Any], Case]]:
     """Read the rows of a file, each with its case; a row of ADK has one for each turn of its conversation."""
     rows = rows_in(source.path)
-    head = list(islice(rows, SAMPLE_ROWS))
+    if not (head := list(islice(rows, SAMPLE_ROWS))) and shape_of(source.path) is Shape.TABLE:
+        return  # one of several streams of a table
     layout = layout_of(source, head)
     for line, row in chain(head, rows):
         for turn in turns_of(row) if layout.tool.name == "ADK" else (row,):
@@ -100,8 +101,8 @@ def layout_of(source: CaseSource, head: Sequence[Row]) -> Layout:
     ]
     for name, path in source.columns.items():
         if name not in known:
-            hint = did_you_mean(path, keys)
-            raise InputError(f"columns: no row has {path!r}, which is to be the {name}; {hint}", path=source.path)
+            problem = f"columns: no row has {path!r}, which is to be the {name}; {did_you_mean(path, keys)}"
+            raise InputError(problem, path=source.path)
     if "resourceSpans" in keys:
         problem = f"holds spans of traces; first run: rankbeam traces {source.path} --output DIR"
         raise InputError(problem, path=source.path, line=head[0][0])
@@ -237,7 +238,7 @@ class _Reading:
         return value if isinstance(value, list) else None
 
     def _parsed(self, text: str) -> Any:
-        if self.layout.shape is not Shape.CSV:
+        if self.layout.shape not in (Shape.CSV, Shape.TABLE):
             return text
         value = structured(text)
         if isinstance(value, str) and is_numpy(text):
@@ -278,9 +279,8 @@ class _Reading:
         if not isinstance(value, dict):
             raise self.refuse(f"contexts.{place}: expected a text or an object, found {_kind(value)}")
         text = next((entry for key in _TEXT_KEYS if isinstance(entry := value_at(value, key), str)), None)
-        name = next(
-            (entry for key in _ID_KEYS if isinstance(entry := value_at(value, key), str | int) and entry != ""), None
-        )
+        names = (value_at(value, key) for key in _ID_KEYS)
+        name = next((entry for entry in names if isinstance(entry, str | int) and entry != ""), None)
         if text is None:
             raise self.refuse(f"contexts.{place}: has no text; its keys: {shortened(', '.join(value), 200)}")
         return None if name is None else json_id(self.source.path, self.line, name), text

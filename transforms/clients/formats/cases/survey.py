@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from rankbeam.transforms.clients.formats.cases.objects import rows_in
+from rankbeam.transforms.clients.formats.cases.objects import rows_in, state_of
 from rankbeam.transforms.clients.formats.cases.read import SAMPLE_ROWS, Layout, layout_of, read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
-from rankbeam.transforms.clients.storage import matching
 from rankbeam.transforms.records.conversations import TURN
 from rankbeam.transforms.records.errors import InputError
 
@@ -54,7 +53,7 @@ class Survey:
 
 def survey_of(source: CaseSource) -> Survey:
     """Read a file of cases from its beginning to its end, once for each of its versions."""
-    return _survey(source.text, matching.version(source.path))
+    return _survey(source.text, state_of(source.path))
 
 
 @lru_cache(maxsize=16)

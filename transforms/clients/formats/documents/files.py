@@ -119,7 +119,7 @@ def read(file: File) -> Content:
     """The content of a file; its title is the name of the file where it has no other."""
     reader = READERS.get(file.suffix)
     if file.bytes < 0:
-        raise UnreadableError("link to a folder or to nothing")
+        raise UnreadableError("link without a file")
     if reader is None:
         raise UnreadableError(_SUFFIX.format(file.suffix or "(none)"))
     if (fault := ids.fault(file.name)) is not None:
