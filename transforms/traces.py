@@ -14,6 +14,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from rankbeam.transforms.clients.formats.traces.agent_events import SCHEMA
+from rankbeam.transforms.clients.formats.traces.proposals import proposals
 from rankbeam.transforms.clients.formats.traces.spans import Span, read_spans
 from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn, turn_of
 from rankbeam.transforms.clients.storage import batches, files
@@ -32,6 +33,8 @@ REDACTED = "[redacted]"
 
 _SPANS = pa.schema([("trace_id", pa.string()), ("span", pa.string())])
 _FLUSH_BYTES = 16 << 20
+_PROPOSING = 100
+"""Traces of a bucket whose JSON is looked at for paths to propose."""
 _NEWEST = "newest"
 
 
@@ -171,16 +174,20 @@ def write_turns(
             span = Span(**json.loads(text.as_py()))
             traces[span.trace_id].append(span)
     counts: Counter[str] = Counter({TRACES: len(traces)})
-    turns = []
+    turns, unanswered = [], 0
     for spans in traces.values():
         counts.update(f"{OTHER_SCHEMA}{span.attributes[SCHEMA]}" for span in spans if SCHEMA in span.attributes)
         turn = turn_of(spans, newest_s, naming)
         if isinstance(turn, Skipped):
             counts[turn.value] += 1
+            if turn is Skipped.JSON_QUESTION and counts[turn.value] <= _PROPOSING:
+                counts.update(proposals(spans, "input"))
             counts[BARE] += sum(not span.attributes for span in spans) if turn is Skipped.NO_QUESTION else 0
         else:
             counts[DUPLICATES] += turn.duplicates
             counts[CUT] += turn.is_cut
+            if turn.answer is None and naming.answer is None and (unanswered := unanswered + 1) <= _PROPOSING:
+                counts.update(proposals(spans, "output"))
             turns.append(choice.without_self(turn))
             counts[SELF] += len(turn.contexts or ()) - len(turns[-1].contexts or ())
     sample = [choice.hidden(turn) for turn in choice.chosen(turns)]

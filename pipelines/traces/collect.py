@@ -19,6 +19,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import sources
+from rankbeam.transforms.clients.formats.traces.proposals import advice
 from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn
 from rankbeam.transforms.clients.public import filling, forget_earlier, kept_in
 from rankbeam.transforms.clients.storage import files, matching
@@ -67,6 +68,7 @@ class Collected:
         known = (FAILED, OUTSIDE, DUPLICATES, CUT, SELF, BARE, *(reason.value for reason in Skipped))
         known += tuple(sorted(name for name in self.counts if name.startswith(OTHER_SCHEMA)))
         parts += [f"  {self.counts[name]:,} {name}" for name in known if self.counts.get(name)]
+        parts += [f"  {line}" for line in advice(self.counts)]
         return "\n".join(parts)
 
 

@@ -155,6 +155,24 @@ def test_older_names_logs_and_events_of_other_versions_are_counted_by_name(tmp_p
     ], done.stderr
 
 
+def test_paths_are_proposed_where_inputs_and_outputs_are_json(tmp_path: Path) -> None:
+    talk = json.dumps({"model": "m", "messages": [{"role": "user", "content": "Who?"}]})
+    answer = json.dumps({"result": {"answer": "Ann.", "id": "7"}})
+    rows = [otlp(span(name, 0, 0, {"input.value": talk, "output.value": answer})) for name in "ab"]
+    (tmp_path / "spans.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    command = ["traces", str(tmp_path / "spans.jsonl"), "--output", str(tmp_path / "out")]
+    first = rankbeam(*command)
+    assert first.status == 2
+    assert "  try --question 'messages[-1].content': a text in 2 inputs of a sample\n" in first.stderr
+    second = rankbeam(*command, "--question", "messages[-1].content")
+    assert second.status == 2
+    assert "  try --answer 'result.answer': a text in 2 outputs of a sample\n" in second.stderr
+    done = rankbeam(*command, "--question", "messages[-1].content", "--answer", "result.answer")
+    assert (done.status, "try --" in done.stdout) == (0, False)
+    line = json.loads((tmp_path / "out" / "answers.jsonl").read_text().splitlines()[0])
+    assert line["answer"] == "Ann."
+
+
 def test_events_of_another_version_of_adk_and_observations_of_langfuse(tmp_path: Path) -> None:
     event = {"timestamp": "2026-11-25T00:00:00Z", "session_id": "s", "agent": "a", "status": "OK"}
     rows = [
