@@ -36,6 +36,21 @@ PROBLEMS = {
 }
 
 
+EVENTS = [
+    {"result": {"text": "Owners "}},
+    {"result": {"text": "pay."}},
+    {"result": {"sources": SOURCES}},
+    {"done": True},
+]
+
+
+def _stream(question: str) -> str:
+    """Events, of which some questions get only the first ones, or half of the last."""
+    text = "".join(f"data: {json.dumps(event)}\n\n" for event in EVENTS)
+    cuts = {"cut": text.index('{"done"'), "null": text.index('data: {"result": {"sources"'), "html": 0}
+    return text[: cuts[question] + 9 * (question == "cut")] if question in cuts else text
+
+
 @contextmanager
 def serving(requests: Counter[str]) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
@@ -45,10 +60,12 @@ def serving(requests: Counter[str]) -> Iterator[str]:
             requests[question] += 1
             reply = REPLIES.get(question, {"result": {"text": "Owners pay.", "sources": SOURCES}})
             content = (reply if isinstance(reply, str) else json.dumps(reply)).encode()
+            if body.get("stream"):
+                content = _stream(question).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
-            self.wfile.write(content[: len(content) // 2] if question == "cut" else content)
+            self.wfile.write(content[: len(content) // 2] if question == "cut" and not body.get("stream") else content)
             self.close_connection = True
 
         def log_message(self, *_: object) -> None:
@@ -60,13 +77,13 @@ def serving(requests: Counter[str]) -> Iterator[str]:
         server.shutdown()
 
 
-def experiment(folder: Path, url: str) -> str:
+def experiment(folder: Path, url: str, **more: Any) -> str:
     questions = [*GOOD, *REPLIES]
     rows = [{"_id": text, "text": text, "reference": "Owners pay."} for text in questions]
     write(folder / "queries.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
     application = {
         "type": "http", "url": url, "version": "1", "body": {"question": "{query}"}, "answer": "result.text",
-        "results": "result.sources", "id": "id", "text": "snippet",
+        "results": "result.sources", "id": "id", "text": "snippet", **more,
     }  # fmt: skip
     value = {
         "name": "e", "dataset": {"queries": "queries.jsonl", "answers": "reference"},
@@ -104,6 +121,27 @@ def test_wrong_replies_fail_their_query_by_name_and_good_ones_are_paid_once(tmp_
     assert {name for name, status in statuses.items() if status == "failed"} == set(REPLIES)
     assert "4 queries have no answer (malformed): " in second.stderr
     assert "1 query has no answer (unavailable): " in second.stderr
+
+
+def test_streams_that_end_in_the_middle_are_asked_again_and_fail_by_name(tmp_path: Path) -> None:
+    requests = Counter[str]()
+    cut = {"cut", "null", "html"}  # within an event, between two, before the first
+    with serving(requests) as url:
+        body = {"question": "{query}", "stream": True}
+        path = experiment(tmp_path, url, stream=True, end="done", body=body)
+        done = rankbeam("evaluate", path, "--run-id", "r1")
+        again = rankbeam("evaluate", path, "--run-id", "r2")
+    assert (done.status, again.status) == (0, 0), done.stderr
+    whole = {*GOOD, *REPLIES} - cut
+    assert requests == Counter(dict.fromkeys(whole, 1) | dict.fromkeys(cut, 4))  # two runs, two attempts
+    failures = [row for row in table(tmp_path, "failures", "r1") if row["stage"] == "retrieve"]
+    messages = {row["query_id"]: row["message"] for row in failures}
+    assert messages.keys() == cut
+    assert messages["cut"].startswith("an event of the stream is not JSON: ")
+    assert messages["null"] == "the stream ended in the middle, after 2 events"
+    assert messages["html"] == "the stream ended in the middle, after 0 events"
+    answers = {row["query_id"]: (row["answer"], len(row["contexts"])) for row in table(tmp_path, "answers", "r2")}
+    assert {answers[name] for name in whole} == {("Owners pay.", 1)}
 
 
 def test_documents_that_cannot_be_read_are_named_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,8 @@ class HttpApplication(Http):
             LangChain and ADK write them; without it, steps are not known.
         stream: if true, the reply is a stream of server-sent events, each of them JSON. The texts at `answer` are
             joined; other paths take the last event that has a value. The time to the first text is measured.
+        end: with `stream`, JMESPath that has a value in the last event only, such as "done"; a stream without such an
+            event, and without "[DONE]", ended in the middle, and is asked again.
         version: version of the deployed application. Answers of another version are not reused.
     """
 
@@ -55,10 +57,11 @@ class HttpApplication(Http):
     usage: dict[str, StrictStr] = Field(default_factory=dict)
     steps: _Path | None = None
     stream: bool = False
+    end: _Path | None = None
 
     default_top_k: ClassVar[int | None] = None
-    reading: ClassVar[frozenset[str]] = Http.reading | {"answer", "usage", "steps"}
-    added: ClassVar[frozenset[str]] = Http.added | {"steps"}
+    reading: ClassVar[frozenset[str]] = Http.reading | {"answer", "usage", "steps", "end"}
+    added: ClassVar[frozenset[str]] = Http.added | {"steps", "end"}
 
     @field_validator("url")
     @classmethod
@@ -66,7 +69,7 @@ class HttpApplication(Http):
         super()._usable_url(_PLACEHOLDER.sub("{query}", value))
         return value
 
-    @field_validator("answer", "steps")
+    @field_validator("answer", "steps", "end")
     @classmethod
     def _usable_answer(cls, value: str | None) -> str | None:
         check_path(value or "answer")
@@ -170,9 +173,11 @@ class HttpApplication(Http):
         consumption = Consumption(self._tokens(reply), stored["seconds"], first)
         return ApplicationAnswer(text, self._contexts(reply), consumption, self._steps(reply))
 
-    def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:  # noqa: ARG002  streams end in many ways
+    def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:
         """Return whether a stream of events is complete."""
-        return bool(events)
+        if self.end is None or is_done:
+            return bool(events)
+        return any(_value_at(self.end, event) not in (None, False) for event in events)
 
     def has_text(self, event: Any) -> bool:
         """Return whether an event of a stream has a part of the answer."""
