@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from support import stage_world
+from support import inputs, stage_world
 from support.cli import rankbeam
 from support.runs import query_values
 from support.stage_world import evaluated, experiment
@@ -105,3 +105,60 @@ def test_the_plan_proposes_what_is_missing_and_adds_nothing(tmp_path: Path) -> N
     assert "no further calls for its rankings" in planned
     both = experiment(tmp_path, services=SERVICES, configurations=CONFIGURATIONS[:1], grid={"rerank": GRID["rerank"]})
     assert "no configuration lacks" not in rankbeam("plan", both).stdout
+
+
+def test_the_grid_gives_a_rewrite_to_configurations_that_are_asked_the_query(tmp_path: Path) -> None:
+    run = inputs.write(tmp_path / "run.trec", "q0 Q0 d1 1 2.0 x\nq0 Q0 d2 2 1.0 x\n")
+    fusion = {"type": "fusion", "parts": ["bm25:rewrite=off", "lsa:rewrite=hyde"]}
+    others = [
+        {"name": "both", "retriever": fusion, "top_k": 10},
+        {"name": "before", "retriever": {"type": "run_file", "path": run}},
+    ]
+    grid = {"rewrite": GRID["rewrite"]}
+    path = experiment(tmp_path, services=SERVICES, configurations=[*CONFIGURATIONS, *others], grid=grid)
+    evaluated(path)
+    values = query_values(stage_world.results(path))
+    assert set(values) == {f"{name}:rewrite={kind}" for name in ("bm25", "lsa") for kind in ("off", "hyde")} | {
+        "both",
+        "before",
+    }
+    fused = stage_world.rankings(path)["both"]
+    parts = [stage_world.rankings(path)[name] for name in fusion["parts"]]
+    for query, results in fused.items():
+        assert {name for name, _ in results} <= {name for part in parts for name, _ in part.get(query, [])}
+
+
+@pytest.mark.parametrize(
+    ("retrievers", "role", "problems"),
+    [
+        (
+            {"both": {"type": "fusion", "parts": ["bm25", "lsa"]}},
+            "rewrite",
+            ["'bm25' stands for several rankings; name one of: bm25:rewrite=off, bm25:rewrite=hyde", "'lsa' stands"],
+        ),
+        (
+            {"both": {"type": "fusion", "parts": ["bm25", "lsa"]}},
+            "rerank",
+            ["'bm25' stands for several rankings; name one of: bm25:rerank=off, bm25:rerank=demo", "'lsa' stands"],
+        ),
+        (
+            {"both": {"type": "fusion", "parts": ["bm25:rerank=demo", "lsa:rerank=off"]}},
+            "rerank",
+            ["'bm25:rerank=demo' is reranked, and so is 'both:rerank=demo', which fuses it; rerank only one of them"],
+        ),
+        ({}, "rewrite", ["grid.rewrite: no configuration can have it: none has a retriever that is asked the query"]),
+    ],
+)
+def test_a_stage_of_the_grid_is_refused_with_one_problem_for_each_cause(
+    retrievers: dict[str, Any], role: str, problems: list[str], tmp_path: Path
+) -> None:
+    run = inputs.write(tmp_path / "run.trec", "q0 Q0 d1 1 2.0 x\n")
+    others = [{"name": name, "retriever": retriever, "top_k": 10} for name, retriever in retrievers.items()]
+    beside = CONFIGURATIONS if retrievers else [{"name": "run", "retriever": {"type": "run_file", "path": run}}]
+    path = experiment(tmp_path, services=SERVICES, configurations=[*beside, *others], grid={role: GRID[role]})
+    outcome = rankbeam("validate", path)
+    assert outcome.status == 2
+    lines = outcome.stderr.strip().splitlines()
+    assert len(lines) == len(problems)
+    for line, problem in zip(lines, problems, strict=True):
+        assert problem in line

@@ -72,7 +72,7 @@ def cells(
     and `vector_distance_threshold` to those that have distances.
     """
     drafts: list[InputError] = []
-    wrong = list(wrong_stages(context.located, grid))
+    wrong = list(wrong_stages(context.located, items, grid))
     every = variants(items, {} if wrong else grid, context.labels, context.located.value.get("grid"))
     drafted = [(variant.item, drafts_of(context.located, context.corpora, variant, drafts)) for variant in every]
     known = [(item, draft) for item, draft in drafted if draft is not None]

@@ -11,6 +11,7 @@ from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameter
 from rankbeam.pipelines.experiment.grid.cells import Grid
 from rankbeam.pipelines.experiment.grid.components import RERANK, REWRITE
 from rankbeam.transforms.clients.parameters import Parameters
+from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
@@ -46,7 +47,7 @@ class Variant:
 def variants(
     items: Sequence[ConfigurationModel], grid: Grid, labels: Labels, places: Mapping[str, Any]
 ) -> list[Variant]:
-    """Every item with each combination of the stages of the grid; answers that exist already have none."""
+    """Every item with each combination of the stages of the grid that it can have."""
     every = [Variant(item, position) for position, item in enumerate(items)]
     for role in [name for name in grid if name in STAGES]:
         keys = list(places[role]) if isinstance(places.get(role), dict) else range(len(grid[role]))
@@ -56,18 +57,35 @@ def variants(
             for variant in every
             for each_variant in (
                 [variant.with_stage(role, value, label, ("grid", role, key)) for value, label, key in stages]
-                if variant.item.retriever is not None
+                if can_have(role, variant.item)
                 else [variant]
             )
         ]
     return every
 
 
-def wrong_stages(located: Located, grid: Grid) -> Iterator[InputError]:
-    """Report values of the grid that cannot be a stage."""
+def can_have(role: str, item: ConfigurationModel) -> bool:
+    """Return whether the grid can give a configuration this stage.
+
+    Answers that exist already have no stages, and only a retriever that is asked the query itself can be asked another.
+    """
+    values = item.retriever
+    if values is None or role != REWRITE:
+        return values is not None
+    if not isinstance(kind := values.get("type"), str) or kind not in RETRIEVERS.types:
+        return True  # its type is refused elsewhere
+    is_asked = RETRIEVERS.load(kind).route in (Route.OPENED, Route.CALLED)
+    return is_asked and values.get("query_vectors") is None and values.get("query") != "history"
+
+
+def wrong_stages(located: Located, items: Sequence[ConfigurationModel], grid: Grid) -> Iterator[InputError]:
+    """Report stages of the grid that no configuration can have, and values that cannot be a stage."""
     for role in STAGES:
         if role in grid and not grid[role]:
             yield located.error(("grid", role), "lists no value")
+        elif role in grid and items and not any(can_have(role, item) for item in items):
+            needed = "a retriever that is asked the query" if role == REWRITE else "a retriever"
+            yield located.error(("grid", role), f"no configuration can have it: none has {needed}")
         for value in grid.get(role, ()):
             if value is not None and not isinstance(value, dict):
                 problem = f"input should be mappings such as {{service: NAME}}, or null, found {value!r}"
