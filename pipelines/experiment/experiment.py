@@ -14,7 +14,7 @@ from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.pipelines.gates.models import MONITOR
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import pinned
-from rankbeam.transforms.clients.ledger.batches import BatchRound
+from rankbeam.transforms.clients.ledger.waiting import BatchRound
 from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import Embed, embeddings_of
 from rankbeam.transforms.clients.models.onnx import LIBRARIES, Onnx

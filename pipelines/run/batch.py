@@ -8,6 +8,8 @@ Each round goes one step of the judge further. Only the pipeline after the last 
 """
 
 import copy
+import hashlib
+import itertools
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
@@ -20,10 +22,13 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.build import calls_of, day_of, new_pipeline, pin_of, read_dataset
 from rankbeam.pipelines.run.folders import owner_of
+from rankbeam.pipelines.run.work_folders import ROUND, delete_abandoned, owned, work_folder
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.ledger.batches import BatchFolder, BatchRound
+from rankbeam.transforms.clients.ledger.batches import BatchFolder
+from rankbeam.transforms.clients.ledger.waiting import BATCHES, BatchRound
 from rankbeam.transforms.clients.models.remote import RemoteModel
+from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.run import Run
 
@@ -39,6 +44,8 @@ def batched(
 ) -> Iterator[Experiment]:
     """Run the rounds of an experiment with batch jobs; yields the experiment of the pipeline that publishes."""
     if not experiment.batched:
+        if experiment.makes_calls:
+            delete_abandoned(files.join(experiment.ledger, BATCHES), ROUND)
         if experiment.makes_calls and (
             records := [one for one in BatchFolder(experiment.ledger).records() if one.is_open]
         ):
@@ -73,24 +80,24 @@ def rounds(
     run_round: Callable[[BatchRound], None],
 ) -> Iterator[BatchRound]:
     """Repeat rounds until none leaves a call to jobs; yields the last round, which makes all calls that remain."""
-    batch = BatchRound.of(ledger.folder, ledger.owner.run_id, ledger.owner.started)
-    batch.delete()
-    try:
+    run = hashlib.sha256(f"{ledger.owner.run_id} {ledger.owner.started}".encode()).hexdigest()[:16]
+    parent = files.join(ledger.folder, BATCHES)
+    with work_folder(parent, ROUND, run) as folder:
+        if len(owned(parent, ROUND)) == 1:  # another run may be writing what looks unused
+            BatchFolder(ledger.folder).delete_unused_parts()
         jobs.run(jobs.open())  # of runs that were interrupted
-        number = 0
-        while True:
+        batch = BatchRound(folder)
+        for number in itertools.count(1):
             batch = replace(batch, spent=spent(ledger, pools))
             run_round(batch)
-            if not (pending := batch.take_pending()):
-                break
-            number += 1
-            _logger.info("batch: round %d leaves %s calls", number, f"{len(pending):,}")
-            left = float("inf") if max_cost is None else max_cost - sum(spent(ledger, pools).values())
-            records, decisions = jobs.planned(pending, left)
+            with batch.pending() as pending:
+                if not pending:
+                    break
+                _logger.info("batch: round %d leaves %s calls", number, f"{len(pending):,}")
+                left = float("inf") if max_cost is None else max_cost - sum(spent(ledger, pools).values())
+                records, decisions = jobs.planned(pending, left)
             batch.decide({**decisions, **jobs.run(records)})
         yield replace(batch, parks=False, spent=spent(ledger, pools))
-    finally:
-        batch.delete()
 
 
 def spent(ledger: Ledger, pools: Mapping[str, Quota]) -> dict[str, float]:

@@ -21,7 +21,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.run.build import day_of, new_pipeline, pin_of, read_dataset, scores_of
-from rankbeam.pipelines.run.race_folders import race_folder
+from rankbeam.pipelines.run.work_folders import RACE, work_folder
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.kernels.arrays import HashArray
@@ -44,7 +44,7 @@ def raced(experiment: Experiment, execution: Run, options: PipelineOptions) -> E
     if race is None:
         return experiment
     pinned = experiment.pinned(pin_of(execution), day_of(execution))
-    with race_folder(experiment.output, execution) as folder:
+    with work_folder(experiment.output, RACE, execution.run_id) as folder:
         order = _order_of_all(pinned, options, folder)
         for look in race.schedule(len(order)):
             last = int(order[look.queries - 1])

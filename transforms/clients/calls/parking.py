@@ -6,7 +6,7 @@ A later round of the run finds their answers in the ledger.
 from collections.abc import Collection, Mapping
 
 from rankbeam.transforms.clients.calls.services import Service
-from rankbeam.transforms.clients.ledger.batches import BatchRound, PendingCall
+from rankbeam.transforms.clients.ledger.waiting import BatchRound, PendingCall
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -27,7 +27,6 @@ class Parking:
     def __init__(self, batch: BatchRound, stage: str, services: Mapping[str, Service]) -> None:
         self._batch, self._stage = batch, stage
         self._waits = {name: getattr(service, "waits", None) for name, service in services.items()}
-        self._parked: set[str] = set()
         self._pending: list[PendingCall] = []
         self._bytes = 0
         self._decided: dict[str, str] = {}
@@ -45,12 +44,9 @@ class Parking:
             return None
         if (reason := self._decided.get(call.key)) is not None:
             return CallError(FailureKind.TIMEOUT, reason, 0) if reason else None
-        if call.key in self._parked:
-            return Waiting()
         waits = self._waits[call.service]
         if not self._batch.parks or waits is None or not waits(call.payload):
             return None
-        self._parked.add(call.key)
         needed_by = tuple(sorted(positions))
         self._pending.append(PendingCall(call.key, call.service, self._stage, call.step, needed_by, call.payload))
         self._bytes += len(call.payload)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rankbeam.transforms.clients.calls.services import Service
-from rankbeam.transforms.clients.ledger.batches import BatchRound
+from rankbeam.transforms.clients.ledger.waiting import BatchRound
 from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Work

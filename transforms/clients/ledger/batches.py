@@ -1,93 +1,21 @@
 """Calls that batch jobs make, as a ledger keeps them beside its finished calls.
 
-batches/round-RUN/pending-….jsonl   calls that a round of a run left to batch jobs
-batches/round-RUN/decided.json      calls of the run that no later round leaves to them
-batches/part-HASH.jsonl             the calls of one job, named by the hash of their sorted keys; it never changes
-batches/job-HASH.json               what is known of that job, rewritten by the process that waits for it
+batches/part-HASH.jsonl   the calls of one job, named by the hash of their sorted keys; it never changes
+batches/job-HASH.json     what is known of that job, rewritten by the process that waits for it
 """
 
 import hashlib
 import json
-import uuid
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rankbeam.transforms.clients.ledger.waiting import BATCHES, PendingCall, calls_in
 from rankbeam.transforms.clients.storage import files, whole
 from rankbeam.transforms.records.errors import InputError
 
-_FOLDER, _DECIDED = "batches", "decided.json"
 _DIGITS = 16
 _WHAT = "the ledger's batch jobs"
-
-
-@dataclass(frozen=True)
-class BatchRound:
-    """One round of a run whose calls may wait for batch jobs.
-
-    Attributes:
-        folder: folder of the run's rounds.
-        parks: true if calls that the ledger lacks are left to batch jobs; false in the last round, which makes them.
-        spent: cost of the calls that earlier rounds and jobs of the run have made, by stage.
-    """
-
-    folder: str
-    parks: bool
-    spent: Mapping[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, ledger: str, run_id: str, started: str) -> "BatchRound":
-        """The first round of a run; what an earlier execution of the same run decided is deleted."""
-        name = hashlib.sha256(f"{run_id} {started}".encode()).hexdigest()[:_DIGITS]
-        return cls(files.join(ledger, _FOLDER, f"round-{name}"), parks=True)
-
-    def delete(self) -> None:
-        """Delete the folder."""
-        with suppress(*files.errors(self.folder)):
-            files.delete(self.folder)
-
-    def write_pending(self, calls: Iterable["PendingCall"]) -> None:
-        """Add calls that wait."""
-        path = files.join(self.folder, f"pending-{uuid.uuid4().hex}.jsonl")
-        whole.put(path, b"".join(call.line() for call in calls))
-
-    def take_pending(self) -> list["PendingCall"]:
-        """The calls that lanes of the last round left, each once, sorted by key; they wait no longer."""
-        calls: dict[str, PendingCall] = {}
-        parts = [file for file in whole.listed(self.folder, _WHAT) if file.name.startswith("pending-")]
-        for call in (call for file in parts for call in _read(file.path)):
-            known = calls.get(call.key, call)
-            calls[call.key] = replace(call, positions=tuple(sorted({*known.positions, *call.positions})))
-        for file in parts:
-            whole.delete(file.path)
-        return [calls[key] for key in sorted(calls)]
-
-    def decided(self) -> dict[str, str]:
-        """Calls that are left to no job any more: the reason why a call fails, "" where a lane makes it."""
-        path = files.join(self.folder, _DECIDED)
-        decided: dict[str, str] = json.loads(files.read_all(path)) if files.exists(path) else {}
-        return decided
-
-    def decide(self, decisions: Mapping[str, str]) -> None:
-        """Add such calls."""
-        whole.put(files.join(self.folder, _DECIDED), json.dumps({**self.decided(), **decisions}).encode())
-
-
-@dataclass(frozen=True)
-class PendingCall:
-    """A call that waits for a batch job."""
-
-    key: str
-    service: str
-    stage: str
-    step: str
-    positions: tuple[int, ...]  # of the sources or configurations that need it
-    payload: str
-
-    def line(self) -> bytes:
-        """As a line of a file."""
-        return json.dumps(asdict(self), separators=(",", ":")).encode() + b"\n"
 
 
 @dataclass(frozen=True)
@@ -148,7 +76,7 @@ class BatchFolder:
     """The batch jobs of a ledger."""
 
     def __init__(self, ledger: str) -> None:
-        self._folder = files.join(ledger, _FOLDER)
+        self._folder = files.join(ledger, BATCHES)
 
     def records(self) -> list[BatchJobRecord]:
         """All jobs, by their names."""
@@ -172,11 +100,18 @@ class BatchFolder:
 
     def calls(self, part: str) -> list[PendingCall]:
         """The calls of a job."""
-        return list(_read(self._path("part", part, "jsonl")))
+        return list(calls_in(self._path("part", part, "jsonl")))
 
     def delete_part(self, part: str) -> None:
         """Delete the calls of a job whose answers are recorded; its record stays."""
         whole.delete(self._path("part", part, "jsonl"))
+
+    def delete_unused_parts(self) -> None:
+        """Delete the calls of jobs that killed runs left: no job was made of them, or their answers are recorded."""
+        needed = {f"part-{record.hash}.jsonl" for record in self.records() if record.is_open}
+        for file in whole.listed(self._folder, _WHAT):
+            if file.name.startswith("part-") and file.name not in needed:
+                whole.delete(file.path)
 
     def _path(self, kind: str, part: str, ending: str) -> str:
         return files.join(self._folder, f"{kind}-{part}.{ending}")
@@ -190,14 +125,3 @@ class BatchFolder:
             return BatchJobRecord(**{**known, "ended": tuple(known["ended"])})
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InputError(f"is not a record of a batch job: {error}", path=path) from error
-
-
-def _read(path: str) -> Iterator[PendingCall]:
-    try:
-        for line in files.read_all(path).splitlines():
-            values = json.loads(line)
-            yield PendingCall(**{**values, "positions": tuple(values["positions"])})
-    except (ValueError, TypeError, KeyError) as error:
-        raise InputError(
-            f"is not a list of calls: {error}; delete it, and the calls are made again", path=path
-        ) from error

@@ -5,13 +5,15 @@ job of its name at the service? ─┬─ yes ─► poll ─► ended, or cance
              └──── the reply was lost, or a limit ─┘
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rankbeam.transforms.clients.clock import Clock
-from rankbeam.transforms.clients.ledger.batches import GIVEN_UP, BatchJobRecord, PendingCall
+from rankbeam.transforms.clients.ledger.batches import GIVEN_UP, BatchJobRecord
+from rankbeam.transforms.clients.ledger.waiting import PendingCall
 from rankbeam.transforms.clients.models.batches.matching import BatchRequest, Matched
 from rankbeam.transforms.clients.models.batches.service import JobService, ServiceJob, spooled
 from rankbeam.transforms.clients.models.remote import RemoteModel
@@ -46,8 +48,15 @@ class JobRun:
     clock: Clock
     waits: bool = True
 
-    async def create(self, record: BatchJobRecord, calls: Callable[[], Sequence[PendingCall]]) -> BatchJobRecord:
+    async def create(
+        self, record: BatchJobRecord, calls: Callable[[], Sequence[PendingCall]], in_memory: asyncio.Lock
+    ) -> BatchJobRecord:
         """The record with the id of its job, which is made unless the service has it.
+
+        Args:
+            record: record of the part.
+            calls: reads the calls of the part.
+            in_memory: held while they are in memory.
 
         Raises:
             InputError: the service refuses batch jobs.
@@ -58,7 +67,11 @@ class JobRun:
                 known = [job for job in await self.service.find(record.name) if job.id not in record.ended]
                 if not known and not self.waits:
                     return record
-                job = known[0].id if known else await self._create(record, calls())
+                if known:
+                    job = known[0].id
+                else:
+                    async with in_memory:
+                        job = await self._create(record, calls())
                 record = self._saved(replace(record, job=job, state="made"))
             except CallError as error:
                 if error.kind in _REFUSALS:

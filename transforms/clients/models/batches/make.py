@@ -6,7 +6,7 @@ part's name, and its record is closed after its answers are in the ledger.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
@@ -17,18 +17,19 @@ from rankbeam.transforms.clients.calls.upkeep import Upkeep, UpkeepHooks
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter, UseRecord
 from rankbeam.transforms.clients.ledger import batches as stored
-from rankbeam.transforms.clients.ledger.batches import BatchFolder, BatchJobRecord, PendingCall
+from rankbeam.transforms.clients.ledger.batches import BatchFolder, BatchJobRecord
 from rankbeam.transforms.clients.ledger.rows import BATCH
+from rankbeam.transforms.clients.ledger.waiting import PendingCall, PendingCalls
 from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.models.batches.jobs import FIRST_POLL_S, JobRun
 from rankbeam.transforms.clients.models.batches.matching import Matched, Refused
+from rankbeam.transforms.clients.models.batches.parts import Affordable, parts_of
 from rankbeam.transforms.clients.models.batches.service import JobService, ServiceJob
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.took import Took, summed
 from rankbeam.transforms.records.errors import CallError, InputError
 
-_MOST_CALLS, _MOST_BYTES = 20_000, 80 << 20  # of a part; a line is about as long as its payload
 _NOT_ANSWERED = "no batch job answered it (otherwise: fail)"
 _logger = logging.getLogger(__name__)
 
@@ -100,32 +101,33 @@ class BatchJobs:
         self._services = {service.name: service for service in services}
         self._folder = BatchFolder(ledger.folder)
         self._stopped = asyncio.Event()
-        self._reading = asyncio.Lock()  # one job's answers are in memory at a time
+        self._in_memory = asyncio.Lock()  # the calls of one job at a time, and their answers
+        self._ended_parts: set[str] = set()
         self.warnings: list[str] = []
 
     def open(self) -> list[BatchJobRecord]:
         """Jobs of earlier runs whose answers are not collected, and that the services of this run can collect."""
         return [record for record in self._folder.records() if record.is_open and self._service(record) is not None]
 
-    def planned(self, pending: Sequence[PendingCall], left: float) -> tuple[list[BatchJobRecord], dict[str, str]]:
+    def planned(self, pending: PendingCalls, left: float) -> tuple[list[BatchJobRecord], dict[str, str]]:
         """Write calls as parts of jobs; returns their records, and decisions about the calls that no job makes.
 
         Args:
-            pending: calls, sorted by key.
+            pending: the calls of a round.
             left: the money that is left for them, of which each reserves the most that it may cost.
         """
-        steps: dict[tuple[str, str], list[PendingCall]] = {}
-        for call in pending:
-            steps.setdefault((call.service, call.step), []).append(call)
-        records, decisions = [], {call.key: "" for call in pending}
-        for (name, _), calls in sorted(steps.items()):
-            service, affordable = self._services[name], []
-            for call in calls if len(calls) >= service.settings.min_calls else ():
-                if (cost := service.most_cost(call)) <= left:
-                    left -= cost
-                    affordable.append(call)
-                    del decisions[call.key]
-            records += [self._written(service, part) for part in _parts(affordable)]
+        records: list[BatchJobRecord] = []
+        decisions: dict[str, str] = {}
+        for name, number, calls in pending.steps():
+            service, affordable = self._services[name], Affordable(left)
+            if number >= self._services[name].settings.min_calls:
+                for part in parts_of(affordable.of(calls, service.most_cost)):
+                    if (hashed := stored.hash_of(part)) in self._ended_parts:  # their answers were not found
+                        affordable.others += [call.key for call in part]
+                    else:
+                        records.append(self._written(service, hashed, part))
+            left = affordable.left
+            decisions.update(dict.fromkeys([*affordable.others, *(call.key for call in calls)], ""))
         return records, decisions
 
     def run(self, records: Sequence[BatchJobRecord], *, waits: bool = True) -> dict[str, str]:
@@ -142,8 +144,8 @@ class BatchJobs:
             return {}
         return asyncio.run_coroutine_threadsafe(self._run(records, waits), self._clock.loop()).result()
 
-    def _written(self, service: BatchedService, part: Sequence[PendingCall]) -> BatchJobRecord:
-        name, first = stored.hash_of(part), part[0]
+    def _written(self, service: BatchedService, name: str, part: Sequence[PendingCall]) -> BatchJobRecord:
+        first = part[0]
         self._folder.save_part(name, part)
         known = self._folder.record(name)
         record = BatchJobRecord(
@@ -206,21 +208,22 @@ class BatchJobs:
         self, record: BatchJobRecord, service: BatchedService, run: JobRun, recording: "_Recording"
     ) -> dict[str, str]:
         """Bring a job to its end and record its answers; returns decisions about its calls."""
-        record = await run.create(record, partial(self._folder.calls, record.hash))
+        record = await run.create(record, partial(self._folder.calls, record.hash), self._in_memory)
         if record.job is None and not run.waits:
             return {}
         job = None if record.job is None else await run.ended(record)
         if job is None and not run.waits:
             return {}
-        async with self._reading:
+        async with self._in_memory:
             calls = self._folder.calls(record.hash)
             matched = await self._matched(run, record, job, calls)
             await asyncio.to_thread(self._record, record, service, matched, calls, recording)
             self._folder.save(_closed(record, job, matched))
             self._folder.delete_part(record.hash)
+        self._ended_parts.add(record.hash)
         self._report(record, service, job, matched)
+        decided = {call.key: "" for call in calls if call.key not in matched.replies}
         no_row = matched.refused[Refused.MISSING] > 0 and service.settings.otherwise == "fail"
-        decided = {call.key: "" for call in calls}
         return {**decided, **(dict.fromkeys(matched.without_row, _NOT_ANSWERED) if no_row else {})}
 
     async def _matched(
@@ -295,21 +298,6 @@ class _Recording:
     writer: LedgerWriter
     sums: _Sums
     use: UseRecord
-
-
-def _parts(calls: Iterable[PendingCall]) -> Iterator[list[PendingCall]]:
-    """Calls of one service and step, in parts that one job takes."""
-    part: list[PendingCall] = []
-    size = 0
-    for call in calls:
-        length = len(call.payload.encode("utf-8", "replace"))
-        if part and (len(part) == _MOST_CALLS or size + length > _MOST_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(call)
-        size += length
-    if part:
-        yield part
 
 
 def _closed(record: BatchJobRecord, job: ServiceJob | None, matched: Matched) -> BatchJobRecord:

@@ -1,11 +1,12 @@
-"""The folders in which the rounds of races leave their results, and those of runs that were killed.
+"""The folders in which the rounds of a run leave what the next round needs, and those of runs that were killed.
 
-    OUTPUT/race-RUNID/owner    the process that runs the race
-    OUTPUT/race-RUNID/…        what a round says
+    OUTPUT/race-RUNID/owner              the process that runs a race
+    OUTPUT/race-RUNID/…                  what a round says
+    LEDGER/batches/round-RUN/owner, …    the same for rounds that leave calls to batch jobs
 
-A folder is deleted when its race has ended. A killed run leaves it: the next race of the same output, or
-`rankbeam runs --prune`, deletes it. Whether a process of another machine still runs cannot be seen from here: its
-folder is deleted after 30 days.
+A folder is deleted when its run has ended. A killed run leaves it: the next such run of the same output or ledger
+deletes it, or `rankbeam runs --prune` for races. Whether a process of another machine still runs cannot be seen from
+here: its folder is deleted after 30 days.
 """
 
 import json
@@ -18,17 +19,17 @@ from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.run import Run
 
-_PREFIX, _OWNER = "race-", "owner"
+RACE, ROUND = "race-", "round-"
+_OWNER = "owner"
 _RETENTION = timedelta(days=30)
 
 
 @contextmanager
-def race_folder(output: str, execution: Run) -> Iterator[str]:
-    """A folder for the rounds of a race; it is deleted at the end."""
-    delete_abandoned(output)
-    folder = files.join(output, f"{_PREFIX}{execution.run_id}")
+def work_folder(parent: str, kind: str, name: str) -> Iterator[str]:
+    """A folder for the rounds of a run; it is deleted at the end, as those are that killed runs left."""
+    delete_abandoned(parent, kind)
+    folder = files.join(parent, f"{kind}{name}")
     files.delete(folder)
     owner = {"machine": process.machine(), "pid": os.getpid(), "started": process.this_started()}
     files.make_folder(folder)
@@ -39,12 +40,17 @@ def race_folder(output: str, execution: Run) -> Iterator[str]:
         files.delete(folder)
 
 
-def delete_abandoned(output: str, now: datetime | None = None) -> list[str]:
-    """Delete the folders of races that no process runs any more; returns these."""
-    if is_table(output):
+def owned(parent: str, kind: str) -> list[str]:
+    """The files that name the owners of such folders."""
+    return sorted(files.match(files.join(matching.escaped(parent), f"{kind}*", _OWNER)))
+
+
+def delete_abandoned(parent: str, kind: str, now: datetime | None = None) -> list[str]:
+    """Delete the folders of runs that no process executes any more; returns these."""
+    if is_table(parent):
         return []
     abandoned = []
-    for path in sorted(files.match(files.join(matching.escaped(output), f"{_PREFIX}*", _OWNER))):
+    for path in owned(parent, kind):
         folder = files.parent(path)
         try:
             if not _is_abandoned(files.read_all(path), now or datetime.now(UTC)):

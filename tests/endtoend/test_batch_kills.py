@@ -1,0 +1,94 @@
+"""Processes that wait for batch jobs and are killed: the next run ends with equal tables, and nothing is paid twice."""
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import batches
+from support.killing import Step, killed_at
+from support.standins import serve
+
+from rankbeam.transforms.clients.ledger.batches import BatchFolder
+
+QUERIES, CLAIMS, SUPPORTS = 12, 12, 36
+STANDINS = {"openai": "openai_batches", "gemini": "gemini_batches"}
+_CLIENTS = "rankbeam.transforms.clients"
+_MAKE, _LEDGER = f"{_CLIENTS}.models.batches.make", f"{_CLIENTS}.ledger"
+
+# list of jobs, upload, creation, state: the requests of a job, in order
+_REQUESTS = {
+    "openai": f"{_CLIENTS}.models.openai_connection:OpenAiConnection.object",
+    "gemini": f"{_CLIENTS}.models.batches.gemini_jobs:GeminiJobs._sent",
+}
+_ROWS = {kind: f"{_CLIENTS}.models.batches.{kind}_jobs:object_in" for kind in STANDINS}
+
+STEPS = {
+    "waiting": Step(f"{_LEDGER}.waiting:BatchRound.write_pending"),
+    "decided": Step(f"{_LEDGER}.waiting:BatchRound.decide", moment="before"),
+    "part": Step(f"{_LEDGER}.batches:BatchFolder.save_part"),
+    "record": Step(f"{_LEDGER}.batches:BatchFolder.save"),
+    "stored": Step(f"{_MAKE}:_Sums.add", moment="before"),
+    "counted": Step(f"{_MAKE}:BatchJobs._record"),
+    "closed": Step(f"{_LEDGER}.batches:BatchFolder.delete_part", moment="before"),
+}
+
+
+def steps_of(kind: str) -> dict[str, Step]:
+    """Steps at a service."""
+    every = [Step(_REQUESTS[kind], number) for number in range(1, 5)]
+    named = dict(zip(("listed", "uploaded", "created", "polled"), every, strict=True))
+    second = Step(_REQUESTS[kind], 8 if kind == "gemini" else 7)
+    return {**named, "downloading": Step(_ROWS[kind], 5, "before"), "second": second, **STEPS}
+
+
+def cases() -> list[Any]:
+    """All steps of both services; without a campaign the ones that cost money."""
+    always = {("openai", "created"), ("gemini", "stored")}
+    return [
+        pytest.param(kind, name, marks=() if (kind, name) in always else pytest.mark.campaign)
+        for kind in STANDINS
+        for name in steps_of(kind)
+    ]
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
+
+
+@pytest.fixture(scope="module")
+def online(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The tables of runs without batch jobs."""
+    tables = {}
+    for kind, standin in STANDINS.items():
+        with pytest.MonkeyPatch.context() as patch, serve(standin) as server:
+            patch.setenv("RANKBEAM_TEST_KEY", "k")
+            path = batches.experiment(tmp_path_factory.mktemp(kind), server, None, kind)
+            rows = batches.rows(batches.evaluated(path, "r", patch))
+            tables[kind] = rows, int(server.address.rpartition(":")[2])  # the address may be part of the identity
+    return tables
+
+
+@pytest.mark.parametrize(("kind", "step"), cases())
+def test_after_a_kill_the_next_run_pays_for_nothing_twice(
+    kind: str, step: str, tmp_path: Path, online: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "out/ledger/batches"
+    tables, port = online[kind]
+    with serve(STANDINS[kind], port=port, batch={"shuffled": True}) as server:
+        path = batches.experiment(tmp_path, server, {"min_calls": 5}, kind)
+        killed = killed_at(steps_of(kind)[step], ["evaluate", path, "--run-id", "k"], tmp_path)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        assert len(list(folder.glob("round-*"))) == 1
+        results = batches.evaluated(path, "r", monkeypatch)
+        stats = server.stats()
+    assert batches.rows(results) == tables
+    assert (stats.extra["jobs"], stats.extra["rows"]) == (2, CLAIMS + SUPPORTS)
+    assert set(stats.extra["answered"].values()) == {1}
+    online_calls = [number for name, number in stats.queries.items() if not name.startswith(("GET /", "POST /"))]
+    assert len(online_calls) == QUERIES
+    assert set(online_calls) == {1} or step == "waiting"  # lanes had answers that were not in the ledger yet
+    records = BatchFolder(str(tmp_path / "out/ledger")).records()
+    assert [record.state for record in records] == ["collected", "collected"]
+    assert {file.name.partition("-")[0] for file in folder.iterdir()} == {"job"}

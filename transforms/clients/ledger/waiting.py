@@ -1,0 +1,144 @@
+"""Calls that wait for batch jobs, from the lanes of a round to the parts of jobs.
+
+LEDGER/batches/round-RUN/pending-….jsonl   calls that a lane of the round left, sorted
+LEDGER/batches/round-RUN/decided.json      calls of the run that no later round leaves to jobs
+
+The calls of a round can be more than memory holds. They are merged on disk; only a few blocks of files are in memory.
+"""
+
+import heapq
+import json
+import tempfile
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+
+from rankbeam.transforms.clients.storage import files, spill, whole
+from rankbeam.transforms.records.errors import InputError
+
+BATCHES = "batches"
+"""The folder in a ledger for all that is about batch jobs."""
+
+_DECIDED, _PENDING = "decided.json", "pending-"
+_READ_AT_ONCE, _BLOCK_BYTES = 32, 1 << 18
+
+
+@dataclass(frozen=True)
+class PendingCall:
+    """A call that waits for a batch job."""
+
+    key: str
+    service: str
+    stage: str
+    step: str
+    positions: tuple[int, ...]  # of the sources or configurations that need it
+    payload: str
+
+    @property
+    def order(self) -> tuple[str, str, str]:
+        """Place in a sorted file: calls that one job may make are side by side."""
+        return self.service, self.step, self.key
+
+    def line(self) -> bytes:
+        """As a line of a file."""
+        return json.dumps(asdict(self), separators=(",", ":")).encode() + b"\n"
+
+
+@dataclass(frozen=True)
+class PendingCalls:
+    """The calls that a round left, each once, sorted by service, step and key; they can be read repeatedly."""
+
+    path: str | None
+    sizes: Mapping[tuple[str, str], int]  # number of calls by service and step
+
+    def __len__(self) -> int:
+        return sum(self.sizes.values())
+
+    def steps(self) -> Iterator[tuple[str, int, Iterator[PendingCall]]]:
+        """The service of each step, the number of its calls, and its calls, to be read in turn."""
+        calls = () if self.path is None else calls_in(self.path)
+        for step, of_step in groupby(calls, key=lambda call: (call.service, call.step)):
+            yield step[0], self.sizes[step], of_step
+
+
+@dataclass(frozen=True)
+class BatchRound:
+    """One round of a run whose calls may wait for batch jobs.
+
+    Attributes:
+        folder: folder of the run's rounds.
+        parks: true if calls that the ledger lacks are left to batch jobs; false in the last round, which makes them.
+        spent: cost of the calls that earlier rounds and jobs of the run have made, by stage.
+    """
+
+    folder: str
+    parks: bool = True
+    spent: Mapping[str, float] = field(default_factory=dict)
+
+    def write_pending(self, calls: Iterable[PendingCall]) -> None:
+        """Add calls that wait."""
+        path = files.join(self.folder, f"{_PENDING}{uuid.uuid4().hex}.jsonl")
+        whole.put(path, b"".join(call.line() for call in sorted(calls, key=lambda call: call.order)))
+
+    @contextmanager
+    def pending(self) -> Iterator[PendingCalls]:
+        """The calls that lanes of the last round left; they wait no longer."""
+        listed = whole.listed(self.folder, "the ledger's batch jobs")
+        parts = [file.path for file in listed if file.name.startswith(_PENDING)]
+        with tempfile.TemporaryDirectory(prefix="rankbeam-pending-", dir=spill.folder()) as folder:
+            path = _merged(parts, Path(folder))
+            sizes = Counter((call.service, call.step) for call in (() if path is None else calls_in(path)))
+            yield PendingCalls(path, sizes)
+        for part in parts:
+            whole.delete(part)
+
+    def decided(self) -> dict[str, str]:
+        """Calls that are left to no job any more: the reason why a call fails, "" where a lane makes it."""
+        path = files.join(self.folder, _DECIDED)
+        decided: dict[str, str] = json.loads(files.read_all(path)) if files.exists(path) else {}
+        return decided
+
+    def decide(self, decisions: Mapping[str, str]) -> None:
+        """Add such calls."""
+        whole.put(files.join(self.folder, _DECIDED), json.dumps({**self.decided(), **decisions}).encode())
+
+
+def calls_in(path: str) -> Iterator[PendingCall]:
+    """The calls of a file, in its order."""
+    try:
+        for block in files.read_blocks(path, _BLOCK_BYTES):
+            for line in block.splitlines():
+                values = json.loads(line)
+                yield PendingCall(**{**values, "positions": tuple(values["positions"])})
+    except (ValueError, TypeError, KeyError) as error:
+        raise InputError(
+            f"is not a list of calls: {error}; delete it, and the calls are made again", path=path
+        ) from error
+
+
+def _merged(parts: Sequence[str], folder: Path) -> str | None:
+    """One sorted file of several, each call once; None if there is no call."""
+    while parts:
+        groups = [parts[start : start + _READ_AT_ONCE] for start in range(0, len(parts), _READ_AT_ONCE)]
+        merged = [_merged_file(group, folder) for group in groups]
+        for path in (Path(part) for part in parts if Path(part).parent == folder):
+            path.unlink()
+        if len(merged) == 1:
+            return merged[0]
+        parts = merged
+    return None
+
+
+def _merged_file(parts: Sequence[str], folder: Path) -> str:
+    path = folder / f"{uuid.uuid4().hex}.jsonl"
+    merged = heapq.merge(*map(calls_in, parts), key=lambda call: call.order)
+    with path.open("wb") as file:
+        for _, same in groupby(merged, key=lambda call: call.order):
+            first, *others = same
+            positions = {place for call in (first, *others) for place in call.positions}
+            file.write(replace(first, positions=tuple(sorted(positions))).line())
+    return str(path)
