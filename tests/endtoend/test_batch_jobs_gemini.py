@@ -1,4 +1,4 @@
-"""Judgements through batch jobs of the Gemini Developer API: equal tables, and the same faults as those of others."""
+"""Judgements through batch jobs of Gemini, on both of its services: equal tables, and the same faults as of others."""
 
 from pathlib import Path
 from typing import Any
@@ -7,10 +7,13 @@ import pytest
 from support import batches
 from support.cli import rankbeam
 from support.standins import serve
+from support.standins.vertex_batches import BUCKET
 
 from rankbeam.transforms.clients.ledger.batches import BatchFolder
+from rankbeam.transforms.records.errors import InputError
 
 MIN = {"min_calls": 5}
+KINDS = {"gemini": MIN, "vertex": {**MIN, "staging": f"gs://{BUCKET}/jobs"}}
 QUERIES, CLAIMS, SUPPORTS = 12, 12, 36
 
 
@@ -20,19 +23,25 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def online(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The tables of a run without batch jobs."""
-    with pytest.MonkeyPatch.context() as patch, serve("gemini_batches") as server:
-        patch.setenv("RANKBEAM_TEST_KEY", "k")
-        path = batches.experiment(tmp_path_factory.mktemp("online"), server, None, "gemini")
-        return batches.rows(batches.evaluated(path, "r", patch))
+def online(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The tables of runs without batch jobs."""
+    tables = {}
+    for kind in KINDS:
+        folder = tmp_path_factory.mktemp(kind)
+        with pytest.MonkeyPatch.context() as patch, batches.served(kind, folder, patch) as server:
+            patch.setenv("RANKBEAM_TEST_KEY", "k")
+            path = batches.experiment(folder, server, None, kind)
+            tables[kind] = batches.rows(batches.evaluated(path, "r", patch))
+    return tables
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     ("faults", "answered", "words"),
     [
         ({"shuffled": True, "name_page": 7, "create": ["lost"]}, CLAIMS + SUPPORTS, ""),
         ({"state": "expired", "answered": 0.25}, (CLAIMS + SUPPORTS) // 4, "no answer"),
+        pytest.param({"foreign": 1}, 0, "of its answers", marks=pytest.mark.campaign),
         pytest.param({"swapped": 1}, 0, "too many of its answers", marks=pytest.mark.campaign),
         pytest.param({"duplicated": 2}, 44, "several answers to one request", marks=pytest.mark.campaign),
         pytest.param({"failed": 1.0}, 0, "the request failed", marks=pytest.mark.campaign),
@@ -44,12 +53,18 @@ def online(tmp_path_factory: pytest.TempPathFactory) -> Any:
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else "",
 )
 def test_whatever_goes_wrong_no_value_is_wrong_and_nothing_is_paid_twice(
-    faults: dict[str, Any], answered: int, words: str, tmp_path: Path, online: Any, monkeypatch: pytest.MonkeyPatch
+    kind: str,
+    faults: dict[str, Any],
+    answered: int,
+    words: str,
+    tmp_path: Path,
+    online: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with serve("gemini_batches", batch={"polls": 2, **faults}) as server:
-        results = batches.evaluated(batches.experiment(tmp_path, server, MIN, "gemini"), "r", monkeypatch)
+    with batches.served(kind, tmp_path, monkeypatch, batch={"polls": 2, **faults}) as server:
+        results = batches.evaluated(batches.experiment(tmp_path, server, KINDS[kind], kind), "r", monkeypatch)
         stats = server.stats()
-    assert batches.rows(results) == online
+    assert batches.rows(results) == online[kind]
     records = BatchFolder(str(tmp_path / "out/ledger")).records()
     assert sum(record.answered for record in records) == answered
     assert stats.extra["jobs"] == 2
@@ -61,13 +76,44 @@ def test_whatever_goes_wrong_no_value_is_wrong_and_nothing_is_paid_twice(
     assert ("batch job" in warnings) == bool(words)
 
 
-def test_vertex_ai_is_refused_with_its_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "settings", "problem"),
+    [
+        (
+            "vertex",
+            MIN,
+            "services.m.batch: jobs of Vertex AI read and write files in Cloud Storage: add staging: gs://",
+        ),
+        ("gemini", KINDS["vertex"], "services.m.batch: staging is for Gemini on Vertex AI only; take it out"),
+        ("vertex", {**MIN, "staging": "out/jobs"}, "services.m.batch.staging"),
+    ],
+)
+def test_files_of_jobs_are_in_cloud_storage_where_the_service_needs_it(
+    kind: str, settings: dict[str, Any], problem: str, tmp_path: Path
+) -> None:
     with serve("gemini_batches") as server:
-        path = Path(batches.experiment(tmp_path, server, MIN, "gemini"))
-    text = path.read_text("utf-8").replace(
-        "    api_key: ${env:RANKBEAM_TEST_KEY}\n", "    project: p\n    location: us-central1\n"
-    )
-    path.write_text(text, "utf-8")
-    outcome = rankbeam("validate", str(path))
+        outcome = rankbeam("validate", batches.experiment(tmp_path, server, settings, kind))
     assert outcome.status == 2
-    assert "services.m.batch: rankbeam makes no batch jobs of this service; take it out" in outcome.stderr
+    assert problem in outcome.stderr
+
+
+def test_a_bucket_that_cannot_be_written_ends_the_run_before_anything_is_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = {**MIN, "staging": "gs://no-such-bucket/jobs", "answers": True}
+    with batches.served("vertex", tmp_path, monkeypatch) as server:
+        path = batches.experiment(tmp_path, server, settings, "vertex")
+        with pytest.raises(InputError, match=r"no-such-bucket"):
+            batches.evaluated(path, "r", monkeypatch)
+        assert server.stats().extra["jobs"] == 0
+
+
+def test_samples_of_one_request_are_matched_by_what_the_rows_repeat(
+    tmp_path: Path, online: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with batches.served("vertex", tmp_path, monkeypatch, batch={"shuffled": True}) as server:
+        path = batches.experiment(tmp_path, server, {**KINDS["vertex"], "answers": True}, "vertex")
+        results = batches.evaluated(path, "r", monkeypatch)
+        assert server.stats().extra["jobs"] == 3
+        assert len([name for name in server.stats().queries if not name.startswith(("GET /", "POST /"))]) == 0
+    assert batches.rows(results) == online["vertex"]

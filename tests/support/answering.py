@@ -42,6 +42,8 @@ def dataset(folder: Path, queries: int = QUERIES) -> dict[str, str]:
 def model(server: Standin, kind: str, **parameters: Any) -> dict[str, Any]:
     """A model of the service that a stand-in replaces."""
     place = {"base_url": f"{server.url}/v1"} if kind == "openai" else {"api_endpoint": server.url}
+    if kind == "vertex":
+        return {"type": "gemini", "model": "m-001", "project": "p", "location": "us-central1", **place, **parameters}
     return {"type": kind, "model": "m-001", "api_key": "${env:RANKBEAM_TEST_KEY}", **place, **parameters}
 
 

@@ -1,13 +1,16 @@
 """Runs that leave calls to batch jobs of a stand-in, on a virtual clock: a day of waiting takes no time."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.answering import model, write_experiment
-from support.standins import Standin
+from support.emulators.services import gcs, write_credentials
+from support.standins import Standin, serve
+from support.standins.vertex_batches import BUCKET
 
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.run import Results
@@ -27,6 +30,19 @@ def experiment(
     folder.mkdir(parents=True, exist_ok=True)
     own = {} if settings is None else {"batch": dict(settings)}
     return write_experiment(folder, {**model(server, kind), **own}, PRICES, **more)
+
+
+@contextmanager
+def served(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Iterator[Standin]:
+    """A stand-in with batch jobs; Vertex AI's has an emulator of Cloud Storage beside it."""
+    with ExitStack() as stack:
+        if kind == "vertex":
+            storage = stack.enter_context(gcs())
+            storage.bucket(BUCKET)
+            monkeypatch.setenv("STORAGE_EMULATOR_HOST", storage.url)
+            monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(write_credentials(folder, storage.token_url)))
+            monkeypatch.setenv("NO_GCE_CHECK", "true")
+        yield stack.enter_context(serve(f"{kind}_batches", **options))
 
 
 def evaluated(path: str, run_id: str, monkeypatch: pytest.MonkeyPatch) -> Results:

@@ -119,10 +119,14 @@ class GeminiBatches(Gemini):
 
     def _output(self, job: Job) -> str | None:
         answers, failures = self.book.output(job, "key", self._answered, _failed)
+        self.break_shape(answers)
+        return self.book.add_file(self.book.written([*answers, *failures])) if answers or failures else None
+
+    def break_shape(self, answers: list[dict[str, Any]]) -> None:
+        """Break the form of some answers."""
         for row in answers[: self.book.faults.wrong_shape]:
             part = row["response"]["candidates"][0]["content"]["parts"][-1]
             part["text"] = re.sub(r'"(verdicts|claims)": \[', r'"other": [', part["text"])
-        return self.book.add_file(self.book.written([*answers, *failures])) if answers or failures else None
 
     def _answered(self, row: dict[str, Any]) -> dict[str, Any]:
         request = row["request"]

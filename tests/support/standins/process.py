@@ -32,6 +32,7 @@ SERVER_MODULES = {
     "rerankers": "support.standins.rerankers",
     "openai_batches": "support.standins.openai_batches",
     "gemini_batches": "support.standins.gemini_batches",
+    "vertex_batches": "support.standins.vertex_batches",
 }
 DOCUMENTS = tuple(f"doc-{number}" for number in range(1000))
 TESTS = Path(__file__).parents[2]
@@ -94,7 +95,7 @@ def serve(
 
     Args:
         kind: "rag_engine", "rag_corpora", "vertex_search", "search_documents", "http", "gemini", "openai",
-            "openai_batches", "gemini_batches" or "rerankers".
+            "openai_batches", "gemini_batches", "vertex_batches" or "rerankers".
         answers: by query, its results, best first: "id", "score", and if need be "text", "uri", "display_name",
             "title". RAG Engine's scores are distances. Of "search_documents", by document, its chunks.
         documents: ids of which all other queries find some, always the same.
@@ -110,7 +111,7 @@ def serve(
         port: port of an ended stand-in, since an address is part of a model's identity; 0 for a free port. HTTP only.
         rag: fields of `rag_state.Behaviour` for "rag_corpora".
         buckets: buckets of the Cloud Storage of "rag_corpora".
-        batch: fields of `batches.JobFaults` for "openai_batches" and "gemini_batches".
+        batch: fields of `batches.JobFaults` for stand-ins with batch jobs.
     """
     low_s, high_s = latency_s if isinstance(latency_s, tuple) else (latency_s, latency_s)
     with tempfile.TemporaryDirectory() as folder:

@@ -33,12 +33,15 @@ class Batch(Parameters):
             as failed.
         answers: also leave calls to jobs whose answers have no schema (answers of `generate`, embeddings). Nothing but
             the service's own key says which request such an answer belongs to.
+        staging: folder in Cloud Storage for the files of jobs, such as gs://BUCKET/FOLDER; needed on Vertex AI, and for
+            it only.
     """
 
     min_calls: Annotated[int, Field(ge=1)] = 200
     deadline: Annotated[str, AfterValidator(_checked_duration)] = "26h"
     otherwise: Literal["online", "fail"] = "online"
     answers: bool = False
+    staging: Annotated[str, Field(pattern=r"^gs://[^/]+(/.*)?$")] | None = None
 
     @property
     def deadline_s(self) -> float:

@@ -117,8 +117,16 @@ class Gemini(RemoteModel):
 
     @property
     def jobs_module(self) -> str | None:
-        """Module of the service's batch jobs, which rankbeam makes on the Developer API only."""
-        return None if self.on_vertex else "rankbeam.transforms.clients.models.batches.gemini_jobs"
+        """Module of the service's batch jobs."""
+        return f"rankbeam.transforms.clients.models.batches.{'vertex' if self.on_vertex else 'gemini'}_jobs"
+
+    def unbatchable(self) -> str | None:
+        """The reason against batch jobs of the service; None if it has them."""
+        if not self.on_vertex:
+            return super().unbatchable()
+        if self.batch is not None and self.batch.staging is not None:
+            return None
+        return "jobs of Vertex AI read and write files in Cloud Storage: add staging: gs://BUCKET/FOLDER"
 
     async def connect(self) -> Connection:
         """Find credentials and make a client."""

@@ -107,7 +107,10 @@ class RemoteModel(PrefixedModel):
 
     def unbatchable(self) -> str | None:
         """The reason against batch jobs of the service; None if it has them."""
-        return "rankbeam makes no batch jobs of this service; take it out" if self.jobs_module is None else None
+        if self.jobs_module is None:
+            return "rankbeam makes no batch jobs of this service; take it out"
+        is_staged = self.batch is not None and self.batch.staging is not None
+        return "staging is for Gemini on Vertex AI only; take it out" if is_staged else None
 
     def waits(self, payload: str) -> bool:
         """Return whether a call may wait for a batch job: its answer can be proved, or need not be."""

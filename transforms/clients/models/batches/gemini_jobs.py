@@ -1,13 +1,13 @@
 """Batch jobs of the Gemini Developer API, through google-genai: a file of requests, a job, a file of answers."""
 
 import json
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, TypeVar
 
 from rankbeam.transforms.clients.models import gemini_connection
 from rankbeam.transforms.clients.models.attempts import ModelRequest
-from rankbeam.transforms.clients.models.batches.service import BatchRow, ServiceJob, object_in
+from rankbeam.transforms.clients.models.batches.service import BatchRow, KeyedLine, ServiceJob, object_in
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_connection import GeminiConnection
 from rankbeam.transforms.records.calls.prompt import Prompt
@@ -34,7 +34,12 @@ class GeminiJobs:
     connection: GeminiConnection
 
     def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:
-        """A request as a line of a file, in the form of the REST API."""
+        """A request as a line of a file."""
+        line = {"key": key, "request": self.request(request, prompt)}
+        return json.dumps(line, ensure_ascii=False).encode("utf-8", "replace")
+
+    def request(self, request: ModelRequest, prompt: Prompt) -> dict[str, Any]:
+        """A request in the form of the REST API."""
         config = self.connection.config(request, prompt, _TIMEOUT_S)
         sent: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": request.texts.user}]}]}
         if config.system_instruction:
@@ -42,7 +47,7 @@ class GeminiJobs:
         sent["generationConfig"] = config.model_dump(
             mode="json", by_alias=True, exclude_none=True, exclude=set(_NOT_SENT)
         )
-        return json.dumps({"key": key, "request": sent}, ensure_ascii=False).encode("utf-8", "replace")
+        return sent
 
     def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:  # noqa: ARG002  see service.JobService
         """The reply in a row of the output."""
@@ -62,22 +67,22 @@ class GeminiJobs:
         creation = batches.create(
             model=self.connection.parameters.model, src=uploaded.name, config={"display_name": name}
         )
-        return _job(await self._sent(creation)).id
+        return service_job(await self._sent(creation)).id
 
     async def find(self, name: str) -> Sequence[ServiceJob]:
         """All jobs of a name, on all pages of the list."""
         listed = await self._sent(self._listed())
-        return [job for job in map(_job, listed) if job.name == name][::-1]  # the service lists the newest first
+        return [job for job in map(service_job, listed) if job.name == name][::-1]  # the service lists the newest first
 
     async def job(self, job: str) -> ServiceJob:
         """A job by its id."""
-        return _job(await self._sent(self.connection.client.aio.batches.get(name=job)))
+        return service_job(await self._sent(self.connection.client.aio.batches.get(name=job)))
 
     async def cancel(self, job: str) -> None:
         """Ask the service to end a job."""
         await self._sent(self.connection.client.aio.batches.cancel(name=job))
 
-    async def rows(self, job: ServiceJob, keys: Mapping[str, str]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.JobService
+    async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.JobService
         """The rows of a job's output."""
         for file in job.outputs:
             content = await self._sent(self.connection.client.aio.files.download(file=file))
@@ -88,8 +93,8 @@ class GeminiJobs:
         """Close all connections."""
         await self.connection.close()
 
-    async def _listed(self) -> list[Any]:
-        pages = await self.connection.client.aio.batches.list(config={"page_size": 100})
+    async def _listed(self, **filters: str) -> list[Any]:
+        pages = await self.connection.client.aio.batches.list(config={"page_size": 100, **filters})
         return [job async for job in pages]
 
     async def _sent(self, request: Coroutine[Any, Any, Value]) -> Value:
@@ -103,9 +108,10 @@ class GeminiJobs:
             raise CallError(FailureKind.MALFORMED, message) from None
 
 
-def _job(job: Any) -> ServiceJob:
+def service_job(job: Any) -> ServiceJob:
+    """A job as the library describes it."""
     state = str(getattr(job.state, "value", job.state) or "").removeprefix("JOB_STATE_")
-    output = getattr(job.dest, "file_name", None)
+    output = getattr(job.dest, "file_name", None) or getattr(job.dest, "gcs_uri", None)
     message = str(getattr(job.error, "message", None) or "")
     outputs = () if output is None else (output,)
     return ServiceJob(job.name or "", job.display_name or "", state, state in _ENDED, outputs, message)

@@ -10,12 +10,13 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger.batches import GIVEN_UP, BatchJobRecord
 from rankbeam.transforms.clients.ledger.waiting import PendingCall
 from rankbeam.transforms.clients.models.batches.matching import BatchRequest, Matched
-from rankbeam.transforms.clients.models.batches.service import JobService, ServiceJob, spooled
+from rankbeam.transforms.clients.models.batches.service import JobService, KeyedLine, ServiceJob, spooled
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
@@ -106,19 +107,19 @@ class JobRun:
         """
         matched = Matched({call.key: call.payload for call in calls}, self.parameters)
         if job is not None:
-            keys = {marked.request.texts.user: key for key, marked in self._requests(calls)}
-            async for row in self.service.rows(job, keys):
+            async for row in self.service.rows(job, partial(self._lines, calls)):
                 matched.add(row, self.service)
         matched.end()
         return matched
 
     async def _create(self, record: BatchJobRecord, calls: Sequence[PendingCall]) -> str:
-        lines = (self.service.line(key, marked.request, marked.prompt) for key, marked in self._requests(calls))
-        with spooled(lines) as file:
+        with spooled(line for _, line in self._lines(calls)) as file:
             return await self.service.create(record.name, file, record.step)
 
-    def _requests(self, calls: Sequence[PendingCall]) -> Iterator[tuple[str, BatchRequest]]:
-        return ((call.key, BatchRequest.of(call.payload, self.parameters)) for call in calls)
+    def _lines(self, calls: Sequence[PendingCall]) -> Iterator[KeyedLine]:
+        for call in calls:
+            marked = BatchRequest.of(call.payload, self.parameters)
+            yield call.key, self.service.line(call.key, marked.request, marked.prompt)
 
     async def _state(self, record: BatchJobRecord) -> ServiceJob | None:
         """The job as the service describes it; None if it cannot be reached now."""

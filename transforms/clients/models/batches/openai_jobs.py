@@ -2,7 +2,7 @@
 
 import json
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -12,7 +12,7 @@ from rankbeam.transforms.clients.http.transport import error_of
 from rankbeam.transforms.clients.models import openai_connection
 from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import embedded_text
-from rankbeam.transforms.clients.models.batches.service import BatchRow, ServiceJob, lines_of, object_in
+from rankbeam.transforms.clients.models.batches.service import BatchRow, KeyedLine, ServiceJob, lines_of, object_in
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.clients.models.openai_connection import OpenAiConnection
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
@@ -92,7 +92,7 @@ class OpenAiJobs:
         """Ask the service to end a job."""
         await self.connection.object("POST", f"/batches/{job}/cancel", b"{}")
 
-    async def rows(self, job: ServiceJob, keys: Mapping[str, str]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.JobService
+    async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.JobService
         """The rows of a job's output, and of its errors."""
         for file in job.outputs:
             async for line in lines_of(self._content(file)):

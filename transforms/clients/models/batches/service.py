@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, NamedTuple, Protocol
 
@@ -30,6 +30,10 @@ class ServiceJob:
     has_ended: bool
     outputs: tuple[str, ...] = ()
     message: str = ""
+
+
+KeyedLine = tuple[str, bytes]
+"""The key of a call, and its request as a line of a file."""
 
 
 class BatchRow(NamedTuple):
@@ -67,12 +71,12 @@ class JobService(Protocol):
         """Ask the service to end a job; the answers that it has are kept."""
         ...
 
-    def rows(self, job: ServiceJob, keys: Mapping[str, str]) -> AsyncIterator[BatchRow]:
+    def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:
         """The rows of a job's output, in any order.
 
         Args:
             job: a job that has ended.
-            keys: keys by the text of their request, for services whose rows have no key.
+            lines: its requests, for services whose rows have no key.
         """
         ...
 
