@@ -11,7 +11,7 @@ from rankbeam.pipelines.config.yaml_lines import Located, Place, load
 from rankbeam.pipelines.experiment.file.providers import with_providers
 from rankbeam.pipelines.experiment.file.services import Service, Services, services_of
 from rankbeam.pipelines.experiment.grid.components import Retrieving
-from rankbeam.pipelines.experiment.quotas import Pools, pools_of, unpriced
+from rankbeam.pipelines.experiment.quotas import Pools, pools_of, unpriced, wrong_batches
 from rankbeam.pipelines.goldens.goldens import Duplicates, Goldens, Pooling
 from rankbeam.pipelines.goldens.models import GoldensModel
 from rankbeam.pipelines.goldens.pools import embedders_of, retrieving_of
@@ -60,10 +60,7 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     pools = pools_of(located, model.quotas, retrieving, retrieving, services, used, problems)
     if model.max_cost is not None:
         problems += unpriced(located, pools, services)
-    for service in (services.valid[name] for name in pools.services):
-        if service.batch is not None:
-            problem = "goldens make every call online so far; take it out"
-            problems.append(located.error((*service.place, "batch"), problem))
+    problems += wrong_batches(located, pools, services, is_raced=False)
     dimensions = _dimensions(located, model, folder, problems) if profiles else DIMENSIONS
     problems += _documents(located, folder)
     problems += _wrong_offline(located, model, services)

@@ -11,6 +11,7 @@ from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.plan.models import Range, shown
 from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.goldens.distilling import EnlargeClues
 from rankbeam.transforms.goldens.grading import GradingPool
 from rankbeam.transforms.goldens.lookups import EMBED, SEARCH
@@ -51,6 +52,7 @@ class PoolCost:
     seconds: Range
     cost: Range | None  # None if no price is known
     steps: tuple[StepCost, ...]
+    batch_cost: Range | None = None  # None if no call is left to batch jobs
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,9 @@ class Costs:
 
     @property
     def cost(self) -> Range | None:
-        """Of all pools, least and most; None where a price is not known."""
-        known = [pool.cost for pool in self.pools if pool.cost is not None]
+        """Of all pools, least and most, with batch jobs; None where a price is not known."""
+        costs = [pool.cost if pool.batch_cost is None else pool.batch_cost for pool in self.pools]
+        known = [cost for cost in costs if cost is not None]
         if len(known) < len(self.pools):
             return None
         return sum(least for least, _ in known), sum(most for _, most in known)
@@ -87,6 +90,7 @@ class Costs:
         for pool in self.pools:
             parts = [f"{pool.pool}: {_clocks(pool.seconds)} at the quota"]
             parts += [] if pool.cost is None else [f"cost {shown(pool.cost, '{:,.4g}')}"]
+            parts += [] if pool.batch_cost is None else [f"{shown(pool.batch_cost, '{:,.4g}')} with batch jobs"]
             lines += [" · ".join(parts), *(f"  {_step_line(step)}" for step in pool.steps)]
         if self.max_cost is not None:
             lines.append(f"max_cost: {self.max_cost:,.4g}")
@@ -177,7 +181,26 @@ def _of_pool(
     costs = [0.0 if is_free else quota.cost(calls, tokens) for calls, tokens in ends]
     least, most = costs
     seconds = [_seconds(calls, tokens, quota) for calls, tokens in ends]
-    return PoolCost(pool, (seconds[0], seconds[1]), None if least is None or most is None else (least, most), steps)
+    times = seconds[0], seconds[1]
+    if least is None or most is None:
+        return PoolCost(pool, times, None, steps)
+    saved = [_saved([step for step in steps if _waits(step, end, goldens)], end, quota) for end in (0, 1)]
+    return PoolCost(pool, times, (least, most), steps, (least - saved[0], most - saved[1]) if any(saved) else None)
+
+
+def _waits(step: StepCost, end: int, goldens: Goldens) -> bool:
+    """Return whether the calls of a step are left to batch jobs."""
+    model = goldens.models.get(step.service)
+    if model is None or model.batch is None or not isinstance(model.parameters, RemoteModel):
+        return False
+    may_wait = step.step != EMBED or (model.batch.answers and model.parameters.embeds_in_batches)
+    return may_wait and step.calls[end] - step.ledger_hits >= model.batch.min_calls
+
+
+def _saved(steps: Sequence[StepCost], end: int, quota: Quota) -> float:
+    """The cost that batch jobs save."""
+    tokens = _tokens(steps, end)
+    return (quota.cost(0, tokens) or 0.0) - (quota.cost(0, tokens.in_batch()) or 0.0)
 
 
 def _tokens(steps: Sequence[StepCost], end: int) -> Tokens:

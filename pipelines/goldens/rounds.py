@@ -17,7 +17,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from rankbeam.pipelines.goldens.finding import Finding, failed
 from rankbeam.pipelines.goldens.goldens import Goldens
-from rankbeam.pipelines.goldens.stages import StageResults, run_stage
+from rankbeam.pipelines.goldens.stages import StageResults, batched_stage, run_stage
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.goldens.library import library_of
@@ -119,7 +119,10 @@ class Making:
         # Each stage is a run of its own to the ledger, which looks for calls of lost bundles by the run's name.
         owner = replace(self.owner, run_id=f"{self.owner.run_id}-{number}-{stage.name}-{progress.stages}")
         ledger = Ledger(self.goldens.ledger, owner)
-        results = run_stage(stage.after(progress.usage), ledger, items, folder, record, self.options)
+        stage = stage.after(progress.usage)
+        run = partial(run_stage, ledger=ledger, items=items, folder=folder, record=record, options=self.options)
+        with batched_stage(self.goldens, stage, ledger, run, progress.warnings) as last:
+            results = run(last)
         progress.add(results)
         return results.records
 

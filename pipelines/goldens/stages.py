@@ -1,8 +1,9 @@
 """One stage of a round as a pipeline: tasks through the paced fan-out, results to parts of a folder as they come."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import apache_beam as beam
@@ -12,6 +13,7 @@ from apache_beam.runners.runner import PipelineResult
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.local import messages
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
+from rankbeam.pipelines.run.batch import rounds, services_of
 from rankbeam.pipelines.run.build import new_pipeline
 from rankbeam.pipelines.run.evaluate import RunFailed
 from rankbeam.pipelines.run.options import is_dataflow, works_elsewhere
@@ -19,6 +21,7 @@ from rankbeam.transforms.call import Called, CallServices
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of
 from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.ledger.waiting import BatchRound
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens import parts
 from rankbeam.transforms.records.calls.outcomes import Usage
@@ -59,6 +62,26 @@ def run_stage(
         list(parts.read_parts(folder, parts.USAGE, Usage)),
         list(parts.read_parts(folder, parts.WARNINGS, str)),
     )
+
+
+@contextmanager
+def batched_stage(
+    goldens: Goldens, stage: Stage, ledger: Ledger, run: Callable[[Stage], StageResults], warnings: list[str]
+) -> Iterator[Stage]:
+    """Run the rounds of a stage whose calls batch jobs may make; yields the stage that makes those that remain."""
+    models = {name: goldens.models[name] for name in stage.services if name in goldens.models}
+    if not (services := services_of(models, goldens.pools)):
+        yield stage
+        return
+    from rankbeam.transforms.clients.models.batches.make import BatchJobs  # few benchmarks need it
+
+    def with_rest(batch: BatchRound) -> Stage:
+        return replace(stage, batch=batch, budget=max(0.0, stage.budget - sum(batch.spent.values())))
+
+    jobs, limit = BatchJobs(ledger, services), None if math.isinf(stage.budget) else stage.budget
+    with messages.shown(), rounds(ledger, jobs, goldens.pools, limit, lambda batch: run(with_rest(batch))) as last:
+        warnings += jobs.warnings
+        yield with_rest(last)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.file.services import Service
 from rankbeam.pipelines.run.build import calls_of, day_of, new_pipeline, pin_of, read_dataset
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.pipelines.run.work_folders import ROUND, delete_abandoned, owned, work_folder
@@ -57,7 +58,7 @@ def batched(
     from rankbeam.transforms.clients.models.batches.make import BatchJobs  # few experiments need it
 
     ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
-    jobs = BatchJobs(ledger, services_of(experiment), clock)
+    jobs = BatchJobs(ledger, services_of(experiment.services, experiment.pools), clock)
     pinned = experiment.pinned(pin_of(execution), day_of(execution))
 
     def run_round(batch: BatchRound) -> None:
@@ -77,7 +78,7 @@ def rounds(
     jobs: "BatchJobs",
     pools: Mapping[str, Quota],
     max_cost: float | None,
-    run_round: Callable[[BatchRound], None],
+    run_round: Callable[[BatchRound], object],
 ) -> Iterator[BatchRound]:
     """Repeat rounds until none leaves a call to jobs; yields the last round, which makes all calls that remain."""
     run = hashlib.sha256(f"{ledger.owner.run_id} {ledger.owner.started}".encode()).hexdigest()[:16]
@@ -110,15 +111,15 @@ def spent(ledger: Ledger, pools: Mapping[str, Quota]) -> dict[str, float]:
     return dict(costs)
 
 
-def services_of(experiment: Experiment) -> "list[BatchedService]":
+def services_of(services: Mapping[str, Service], pools: Mapping[str, Quota]) -> "list[BatchedService]":
     """The services that leave calls to batch jobs."""
     from rankbeam.transforms.clients.models.batches.make import BatchedService
 
-    services = []
-    for name in experiment.batched:
-        service = experiment.services[name]
-        assert isinstance(service.parameters, RemoteModel)  # noqa: S101  others have no `batch:`
-        pool = service.pool or ""
-        quota = experiment.pools[pool]
-        services.append(BatchedService(name, service.kind, service.parameters, pool, service.account, quota))
-    return services
+    batched_services = []
+    for name, service in services.items():
+        if service.batch is not None:
+            assert isinstance(service.parameters, RemoteModel)  # noqa: S101  others have no `batch:`
+            quota = pools[service.pool or ""]
+            of_pool = service.pool or "", service.account
+            batched_services.append(BatchedService(name, service.kind, service.parameters, *of_pool, quota))
+    return batched_services

@@ -58,13 +58,13 @@ class VertexJobs(GeminiJobs):
 
     async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:
         """The rows of a job's output."""
-        asked = AskedRequests(lines())
+        requests = AskedRequests(lines())
         for folder in job.outputs:
             for path in await asyncio.to_thread(_files_in, folder):
                 blocks = files.read_blocks(path)
                 while (block := await asyncio.to_thread(next, blocks, None)) is not None:
                     for line in filter(None, block.split(b"\n")):
-                        yield _row(object_in(line), asked)
+                        yield _row(object_in(line), requests)
 
 
 class AskedRequests:
@@ -110,8 +110,8 @@ def _files_in(folder: str) -> list[str]:
     return whole or paths
 
 
-def _row(row: Mapping[str, Any] | None, asked: AskedRequests) -> BatchRow:
-    if row is None or (key := asked.key(row.get("request"))) is None:
+def _row(row: Mapping[str, Any] | None, requests: AskedRequests) -> BatchRow:
+    if row is None or (key := requests.key(row.get("request"))) is None:
         return BatchRow(None, None, "a row that cannot be read")
     status, response = row.get("status"), row.get("response")
     if status or not isinstance(response, dict) or not response:
