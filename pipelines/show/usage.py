@@ -42,11 +42,12 @@ def usage_table(results: Results) -> Table | None:
         return None
     has_cost = any(usage["cost"] is not None for _, usage in shown)
     return Table(
-        ["latency", "service", "calls", "p50", "p95", *(["cost"] if has_cost else [])],
+        ["latency", "service", "stage", "calls", "p50", "p95", *(["cost"] if has_cost else [])],
         [
             [
                 name,
                 usage["pool"],
+                usage["stage"],
                 f"{usage['calls']:,}{'*' if usage['shared_calls'] else ''}",
                 seconds(usage["p50_s"]),
                 seconds(usage["p95_s"]),
@@ -54,7 +55,7 @@ def usage_table(results: Results) -> Table | None:
             ]
             for name, usage in shown
         ],
-        left=2,
+        left=3,
         drop=["calls"],
     )
 
