@@ -120,7 +120,7 @@ def test_a_stopped_run_continues_where_it_was(tmp_path: Path, monkeypatch: pytes
     stopping = False
     run = rankbeam("evaluate", path, "--run-id", "r2")
     assert run.status == 0, run.stderr
-    assert "small: 1 of 5 documents or chunks have more than 4 tokens" in run.stderr
+    assert "small: 1 of 5 documents or chunks has more than 4 tokens" in run.stderr
     check(results(tmp_path, "r2")[1], limit=4)
     assert sorted(texts) == sorted([*QUERIES.values(), DOCUMENTS["d1"]])  # documents come by descending id
     assert not list((tmp_path / "out" / "indexes").rglob("part-*/vectors.npy"))
@@ -131,11 +131,29 @@ def test_texts_that_a_model_sees_in_part_are_counted_in_every_run(tmp_path: Path
     path = write_experiment(tmp_path, {"folder": "small", "max_tokens": 4})
     for run_id in ("r1", "r2"):
         run = rankbeam("evaluate", path, "--run-id", run_id)
-        assert "small: 1 of 5 documents or chunks have more than 4 tokens, and only these are embedded" in run.stderr
-        assert "small: queries have" not in run.stderr
+        lacking = "has more than 4 tokens, and the rest of the text is not embedded"
+        assert f"small: 1 of 5 documents or chunks {lacking}" in run.stderr
+        assert "queries" not in run.stderr.partition("warning")[2]
         check(results(tmp_path, run_id)[1], limit=4)
     path = write_experiment(tmp_path, {"folder": "small", "max_tokens": 4, "query_prefix": "word word "})
-    assert "small: queries have more than 4 tokens" in rankbeam("evaluate", path).stderr
+    cut = sum(len(text.split()) + 4 > 4 for text in QUERIES.values())
+    assert f"small: {cut} of {len(QUERIES)} queries have more than 4 tokens" in rankbeam("evaluate", path).stderr
+
+
+def test_texts_in_the_place_of_queries_are_counted_apart(tmp_path: Path) -> None:
+    write_model(tmp_path / "small")
+    path = Path(write_experiment(tmp_path, {"folder": "small", "max_tokens": 4}))
+    experiment = yaml.safe_load(path.read_text("utf-8"))
+    experiment["services"]["writer"] = {"type": "extractive"}
+    dense = next(one for one in experiment["configurations"] if one["retriever"]["type"] == "dense")
+    experiment["configurations"].append(
+        {**dense, "name": "hyde", "rewrite": {"service": "writer", "kind": "hyde", "template": "own.txt"}}
+    )
+    path.write_text(yaml.safe_dump(experiment), "utf-8")
+    (tmp_path / "own.txt").write_text("apple sky red green blue word: {query}", "utf-8")
+    run = rankbeam("evaluate", str(path))
+    assert run.status == 0, run.stderr
+    assert f"of {len(QUERIES)} rewritten queries ha" in run.stderr
 
 
 @pytest.mark.parametrize(

@@ -37,8 +37,14 @@ class Embeddings(Protocol):
         """
         ...
 
-    def cut_warning(self, cut: int, total: int) -> str:
-        """The warning that the model sees some of all texts in part only."""
+    def cut_warning(self, what: str, cut: int, total: int) -> str:
+        """The warning that the model sees some of all texts in part only.
+
+        Args:
+            what: the texts, such as "queries".
+            cut: the number of texts that it sees in part.
+            total: the number of all.
+        """
         ...
 
 

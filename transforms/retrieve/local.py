@@ -34,8 +34,10 @@ from rankbeam.transforms.records.rankings.documents import documents_of, is_even
 BucketFailures = tuple[int, tuple[int, Failure]]
 Share = tuple[int, int]
 """A source, and the number of a share of its queries."""
+CutOfSource = tuple[int, tuple[int, int]]
+"""A source, the number of texts it was asked of which its model saw a part only, and that of all."""
 
-FAILURES, WARNINGS = "failures", "warnings"
+FAILURES, WARNINGS, CUT = "failures", "warnings", "cut"
 STAGE = "retrieve"
 ROWS_AT_ONCE = 64
 
@@ -82,10 +84,14 @@ class RetrieveRankings(beam.PTransform):
             | "GroupBySource" >> beam.GroupByKey()
             | "Retrieve"
             >> beam.ParDo(RetrieveFn(self.retrievers, self.top_k, self.searched), *after)
-            .with_output_types(SourceRows, failures=BucketFailures, warnings=str)
-            .with_outputs(FAILURES, WARNINGS, main="rankings")
+            .with_output_types(SourceRows, failures=BucketFailures, warnings=str, cut=CutOfSource)
+            .with_outputs(FAILURES, WARNINGS, CUT, main="rankings")
         )
-        return RetrievedLocally(outputs.rankings, outputs[FAILURES], outputs[WARNINGS])
+        cut = (
+            outputs[CUT] | "SumCut" >> beam.CombinePerKey(summed) | "SayCut" >> beam.FlatMap(cut_warning, self.searched)
+        )
+        warnings = (outputs[WARNINGS], cut) | "EveryWarning" >> beam.Flatten()
+        return RetrievedLocally(outputs.rankings, outputs[FAILURES], warnings)
 
     def _dealt(self, judged: beam.PCollection[Bucketed]) -> beam.PCollection[tuple[Share, Bucketed]]:
         """The queries of every source, dealt to shares."""
@@ -138,8 +144,26 @@ class RetrieveFn(beam.DoFn):
                     yield beam.pvalue.TaggedOutput(FAILURES, (bucket, (source, failure)))
             for warning in dict.fromkeys(getattr(retriever, "warnings", ())):
                 yield beam.pvalue.TaggedOutput(WARNINGS, warning)
+            yield beam.pvalue.TaggedOutput(CUT, (source, getattr(retriever, "cut_queries", (0, 0))))
         finally:
             retriever.close()
+
+
+def cut_warning(element: CutOfSource, searched: Mapping[int, Documents]) -> Iterator[str]:
+    """The warning that a model saw some texts that it was asked in part only."""
+    source, (cut, total) = element
+    documents = searched[source]
+    if cut and documents.embeddings is not None:
+        what = "rewritten queries" if documents.is_rewritten else "queries"
+        yield documents.embeddings.of_queries().cut_warning(what, cut, total)
+
+
+def summed(numbers: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    """The sums of pairs of numbers."""
+    first, second = 0, 0
+    for one, other in numbers:
+        first, second = first + one, second + other
+    return first, second
 
 
 def by_documents(searched: Mapping[int, Documents]) -> Iterator[list[int]]:

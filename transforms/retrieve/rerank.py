@@ -29,7 +29,7 @@ from rankbeam.transforms.records.metrics.evaluation import Configuration, Evalua
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reranking import STAGE, Scores, Texts, by_score
-from rankbeam.transforms.retrieve.local import FAILURES, BucketFailures, batch_of
+from rankbeam.transforms.retrieve.local import FAILURES, BucketFailures, batch_of, summed
 
 if TYPE_CHECKING:
     from rankbeam.transforms.clients.models.onnx_session import ScoredPair
@@ -159,7 +159,7 @@ class ScoreInProcess(beam.PTransform):
         encoders = {work.service: work for work in self.works.values() if isinstance(work, CrossEncode)}
         warnings = (
             outputs["cut"]
-            | "SumCut" >> beam.CombinePerKey(_summed)
+            | "SumCut" >> beam.CombinePerKey(summed)
             | "SayCut" >> beam.FlatMap(_warning_of_cut, encoders)
         )
         return Computed(outputs.scores, warnings)
@@ -234,7 +234,7 @@ class CollectReranked(beam.PTransform):
         )
         warnings = (
             outputs["left"]
-            | "SumLeft" >> beam.CombinePerKey(_summed)
+            | "SumLeft" >> beam.CombinePerKey(summed)
             | "SayLeft" >> beam.Map(warning_of, self.evaluation)
         )
         return Reranked(outputs.rankings, outputs[FAILURES], warnings)
@@ -313,13 +313,6 @@ def _without_any_text(query_id: str, passages: Sequence[Passage]) -> Failure | N
         return None
     problem = f"not reranked: there is no text of {passages[0].doc_id!r}, nor of any other result"
     return Failure(STAGE, FailureKind.INVALID, query_id, 0, f"{problem}; give the documents as dataset.corpus")
-
-
-def _summed(numbers: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    documents, queries = 0, 0
-    for more_documents, more_queries in numbers:
-        documents, queries = documents + more_documents, queries + more_queries
-    return documents, queries
 
 
 def warning_of(left: Left, evaluation: Evaluation) -> str:

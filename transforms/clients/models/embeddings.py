@@ -98,7 +98,7 @@ class KeptEmbeddings:
         """True."""
         return True
 
-    def cut_warning(self, cut: int, total: int) -> str:
+    def cut_warning(self, what: str, cut: int, total: int) -> str:
         """Services do not say which texts they cut."""
         raise NotImplementedError
 
@@ -163,12 +163,11 @@ class ComputedEmbeddings:
         assert isinstance(self.model.parameters, Onnx)  # noqa: S101  others are called
         return self.model.parameters
 
-    def cut_warning(self, cut: int, total: int) -> str:
+    def cut_warning(self, what: str, cut: int, total: int) -> str:
         """The warning, with the way out."""
-        limit = self._onnx.limit
-        what = "queries" if self.model.role is Role.QUERY else f"{cut:,} of {total:,} documents or chunks"
-        advice = "raise max_tokens if the model takes more, or search chunks"
-        return f"{self.model.service}: {what} have more than {limit:,} tokens, and only these are embedded; {advice}"
+        number = f"{cut:,} of {total:,} {what} {'has' if cut == 1 else 'have'} more than {self._onnx.limit:,} tokens"
+        advice = "raise max_tokens if the model takes more, or make the texts shorter"
+        return f"{self.model.service}: {number}, and the rest of the text is not embedded; {advice}"
 
 
 def embeddings_of(model: Embed, ledger: str, role: Role = Role.QUERY, *, computes: bool = True) -> Embeddings:

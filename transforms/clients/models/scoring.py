@@ -104,6 +104,7 @@ class CrossEncode:
 
     def cut_warning(self, cut: int, pairs: int) -> str:
         """The warning about pairs that the model sees in part, with the way out."""
-        what = f"{cut:,} of {pairs:,} pairs of query and text have more than {self.parameters.limit:,} tokens"
+        have = "has" if cut == 1 else "have"
+        what = f"{cut:,} of {pairs:,} pairs of query and text {have} more than {self.parameters.limit:,} tokens"
         advice = "raise max_tokens if the model takes more, or search chunks"
-        return f"{self.service}: {what}, and only these are scored; {advice}"
+        return f"{self.service}: {what}, and the end of the longer one is not scored; {advice}"

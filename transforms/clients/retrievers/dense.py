@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -103,6 +103,12 @@ class DenseIndex:
     embeddings: Embeddings | None
     queries: Mapping[str, SingleArray]
     warnings: list[str]
+    cut: list[tuple[int, int]] = field(default_factory=list)  # of the queries so far
+
+    @property
+    def cut_queries(self) -> tuple[int, int]:
+        """The number of queries of which the model saw a part only, and of all."""
+        return sum(number for number, _ in self.cut), sum(total for _, total in self.cut)
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:
         """The ranking of one query."""
@@ -127,7 +133,7 @@ class DenseIndex:
             return [self.queries.get(query.query_id) for query in queries]
         model, cut = self.embeddings.of_queries(), list[int]()
         vectors = list(model.vectors([query.text for query in queries], cut))
-        self.warnings.extend(model.cut_warning(number, len(queries)) for number in cut if number)
+        self.cut.append((sum(cut), len(queries)))
         return vectors
 
     def close(self) -> None:
@@ -148,7 +154,7 @@ def _opened(parameters: Dense, documents: Documents) -> DenseIndex:
         elif known is not None:
             cut: list[int] = []
             write_all(folder, len(units), _in_parts(units, parameters.fields, known, key, cut))
-            warnings = [known.cut_warning(sum(cut), len(units))] if any(cut) else []
+            warnings = [known.cut_warning("documents or chunks", sum(cut), len(units))] if any(cut) else []
             (folder / _WARNINGS).write_text(json.dumps(warnings), encoding="utf-8")
             for first in range(0, len(units), _UNITS_AT_ONCE):
                 indexes.drop(_PART, [key, first])
