@@ -8,6 +8,8 @@ EMULATORS := .venv-emulators
 MODELS = $(CACHE)/models
 EMULATED := tests/support/emulators/requirements.txt
 ADK := .venv-adk
+NOTEBOOKS := .venv-notebooks
+NOTEBOOKS_NEED := tests/support/notebooks/requirements.txt
 GO_MODULE := tests/support/emulators/go
 GO_PROGRAM := github.com/goccy/bigquery-emulator
 GO_VERSION = $(shell sed -n 's|.*$(GO_PROGRAM) \(v[0-9.]*\).*|\1|p' $(GO_MODULE)/go.mod)
@@ -33,7 +35,7 @@ CAMPAIGN_SEED := $(or $(CAMPAIGN_SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
-.PHONY: help environments demo test campaign check benchmark pace intervals simulate races mutants flink flink-test adk-test docs deploy-files picture format clean go-emulator axe flink-jars prism models
+.PHONY: help environments demo test campaign check benchmark pace intervals simulate races mutants notebooks flink flink-test adk-test docs deploy-files picture format clean go-emulator axe flink-jars prism models
 # A failed installation must not look complete, and two pips must not share one environment (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -80,6 +82,9 @@ races: $(STAMP)-dev ## count how often a race keeps the best configuration (RACE
 mutants: environments ## count how many mutants the tests kill (MUTANTS="--each 20 transforms/kernels")
 	@"$(BIN)/python" tests/benchmarks/mutants.py $(MUTANTS)
 
+notebooks: $(STAMP)-dev $(NOTEBOOKS)/.installed ## run the tests of notebooks in Jupyter, without pandas, with pandas 2 and with pandas 3
+	@"$(BIN)/python" -m pytest -n 0 tests/endtoend/test_notebooks.py
+
 flink: $(STAMP)-dev flink-jars ## run the demo on a Flink cluster of this machine: JobManager, two TaskManagers, workers
 	@cd tests && "../$(BIN)/python" -m support.flink
 
@@ -106,15 +111,15 @@ format: $(STAMP)-dev ## put the code into its standard form
 	@"$(BIN)/ruff" format .
 
 clean: ## remove the environments and all generated files
-	rm -rf $(VENV) $(PEERS) $(EMULATORS) $(ADK) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(EMULATORS) $(ADK) $(NOTEBOOKS) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 # Where a container sets it, every process of the tests would compile all modules, and rewrite all tests, for itself.
 export PYTHONDONTWRITEBYTECODE :=
 
-# The tests need two environments, a program in Go and small models. Each waits for the network most of its time, so all
+# The tests need three environments, a program in Go and small models. Each waits for the network most of its time, so all
 # are installed at once. Each has its own make, so that two pips never share an environment.
 environments:
-	@$(MAKE) --silent go-emulator & $(MAKE) --silent axe & $(MAKE) --silent models & $(MAKE) --silent $(EMULATORS)/.installed & $(MAKE) --silent $(STAMP)-dev; \
+	@$(MAKE) --silent go-emulator & $(MAKE) --silent axe & $(MAKE) --silent models & $(MAKE) --silent $(EMULATORS)/.installed & $(MAKE) --silent $(NOTEBOOKS)/.installed & $(MAKE) --silent $(STAMP)-dev; \
 		status=$$?; wait; exit $$status
 
 # The environment is updated only when pyproject.toml changes; all other runs work offline.
@@ -158,6 +163,17 @@ $(EMULATORS)/.installed: $(EMULATED) $(wildcard $(GO_MODULE)/go.sum)
 			'import duckdb_extensions as d; d.import_extension("spatial"); d.import_extension("avro")'; \
 	} >$(EMULATORS)/install.log 2>&1 && touch $@ \
 		|| { echo "The emulators could not be installed; the tests that need them will not run:"; tail -1 $(EMULATORS)/install.log; } >&2
+
+# Jupyter's kernel and two versions of pandas, beside .venv: rankbeam must work without them, so .venv has none of them.
+$(NOTEBOOKS)/.installed: $(NOTEBOOKS_NEED)
+	@echo "Installing Jupyter's kernel into $(NOTEBOOKS) (once, some seconds)"
+	@rm -rf $(NOTEBOOKS) && mkdir $(NOTEBOOKS)
+	@{ "$(PYTHON)" -m venv $(NOTEBOOKS) \
+		&& { $(call install,$(NOTEBOOKS)/bin/python,--requirement $<); } \
+		&& { $(call install,$(NOTEBOOKS)/bin/python,--no-deps --target $(NOTEBOOKS)/pandas2 --requirement $(dir $<)pandas2.txt); } \
+		&& { $(call install,$(NOTEBOOKS)/bin/python,--no-deps --target $(NOTEBOOKS)/pandas3 --requirement $(dir $<)pandas3.txt); } \
+	} >$(NOTEBOOKS)/install.log 2>&1 && touch $@ \
+		|| { echo "It could not be installed; the tests that need it will not run:"; tail -1 $(NOTEBOOKS)/install.log; } >&2
 
 # Another emulator of BigQuery, which parses SQL as BigQuery does. It is built once per machine, if Go is installed.
 go-emulator:

@@ -1,6 +1,5 @@
 """The result of a run, as Python sees it: Arrow tables, and a leaderboard for notebooks."""
 
-import html
 import shutil
 import weakref
 from typing import Any
@@ -9,7 +8,7 @@ import pyarrow as pa
 
 from rankbeam.pipelines.results.advice import advice
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.show.parts import UNRELIABLE, doubt, has_doubt
+from rankbeam.pipelines.show.parts import UNRELIABLE, has_doubt
 from rankbeam.transforms.records.common_columns import COMMON
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
@@ -148,28 +147,10 @@ class Result:
         return f"<rankbeam.Result: {self.results.named}, in {self.output}>"
 
     def _repr_html_(self) -> str:
-        """The leaderboard as a table of HTML, which notebooks show."""
-        metrics = self.results.metrics
-        heads = "".join(f"<th>{html.escape(name)}</th>" for name in ("configuration", *metrics, "queries"))
-        rows = []
-        for row in self.results.leaderboard():
-            means = self._means(row["config_id"])
-            cells = "".join(f"<td>{html.escape(_cell(mean))}</td>" for mean in means)
-            rows.append(f"<tr><th>{html.escape(row['name'])}</th>{cells}<td>{means[0].queries:,}</td></tr>")
-        warnings = self.warnings + ([UNRELIABLE] if has_doubt(self.results) else [])
-        notes = "".join(f"<p>warning: {html.escape(warning)}</p>" for warning in warnings)
-        caption = html.escape(self.results.named)
-        head = f"<caption>{caption}</caption><thead><tr>{heads}</tr></thead>"
-        return f"<table>{head}<tbody>{''.join(rows)}</tbody></table>{notes}"
+        """The decision, the leaderboard and the comparisons, which notebooks show."""
+        from rankbeam.pipelines.report import notebook  # only notebooks need it
 
-
-def _cell(mean: ConfigurationMetric) -> str:
-    """A mean with its interval, such as "0.6554 [0.585, 0.724]"."""
-    if mean.mean is None:
-        return "–"
-    if mean.ci_low is None or mean.ci_high is None:
-        return f"{mean.mean:.4f}"
-    return f"{mean.mean:.4f} [{mean.ci_low:.3f}, {mean.ci_high:.3f}]{doubt(mean)}"
+        return notebook.shown(self.results, self.warnings + ([UNRELIABLE] if has_doubt(self.results) else []))
 
 
 _PER_QUERY = pa.schema(

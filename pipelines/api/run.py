@@ -14,6 +14,7 @@ from rankbeam.pipelines.api.inputs import Inputs
 from rankbeam.pipelines.api.options import score_options
 from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.local.notebook import is_notebook
 from rankbeam.pipelines.plan.plan import refuse_above_budget
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run import evaluate as evaluation
@@ -148,8 +149,8 @@ def _run(experiment: Experiment, run_id: str | None, beam_options: Sequence[str]
     if not temporary:
         warehouse.refuse_foreign(experiment.output)
     execution = evaluation.new_run(experiment, run_id)
-    in_terminal = sys.stderr is not None and sys.stderr.isatty()
-    results = run_here(experiment, execution, options, temporary=temporary, shown=in_terminal)
+    is_watched = is_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+    results = run_here(experiment, execution, options, temporary=temporary, shown=is_watched)
     if not temporary:
         _write_duckdb(results)
     return results

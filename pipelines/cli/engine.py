@@ -69,7 +69,7 @@ def _follow(submitted: "Submitted", experiment: "Experiment") -> None:
         work = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
         showing: AbstractContextManager[None] = progress.shown(work)
     else:
-        showing = progress.repeated(shown.line)
+        showing = progress.repeated(lambda: (shown.line(), None))
     with showing:
         launch.follow(submitted, shown.look)
 

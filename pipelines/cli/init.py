@@ -19,7 +19,7 @@ _PREPARATIONS = {
     "gemini": "export GEMINI_API_KEY=…, then ",
     "openai": "export OPENAI_API_KEY=…, then ",
 }
-_EXAMPLES = click.Choice([_HELPDESK, "chunking", "answers", "runs", "goldens", "app"])
+_EXAMPLES = click.Choice([_HELPDESK, "chunking", "answers", "runs", "goldens", "notebook", "app"])
 _EXAMPLE = "--example"
 _EXAMPLE_HELP = "Write an example with its collection into the folder PATH; without a name, helpdesk."
 

@@ -1,5 +1,6 @@
-"""Live progress on stderr: moving lines on a terminal, plain lines elsewhere."""
+"""Live progress: moving lines on a terminal, a bar in a notebook, and one line a minute on stderr elsewhere."""
 
+import contextvars
 import sys
 import threading
 import time
@@ -7,15 +8,17 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import TextIO
 
+from rankbeam.pipelines.local import notebook
 from rankbeam.transforms.clients.calls.tally import tallying
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.counters import Counter, Counts
 
 _TERMINAL_INTERVAL_S = 0.1
-_PLAIN_INTERVAL_S = 5.0
+_PLAIN_INTERVAL_S = 60.0
 _RATE_OVER_S = 10.0
 _WORDS = {
     Counter.JUDGED_QUERIES: "judged queries",
@@ -53,6 +56,21 @@ class Progress:
             self._seen.popleft()
         pools = [self._pool(name, counts, seconds) for name in self.quotas if counts[Counter.CALLS_PLANNED, name]]
         return [overview(counts, self.sources, self.configurations, seconds), *pools]
+
+    def share(self, counts: Counts) -> float | None:
+        """The share of queries and calls that are done; None as long as it is not known how many there are.
+
+        >>> counts = Counts({(Counter.JUDGED_QUERIES, ""): 10, (Counter.QUERIES_SCORED, ""): 5})
+        >>> Progress(0, 1).share(counts), Progress(1, 1).share(counts), Progress(0, 1).share(Counts())
+        (0.5, 0.25, None)
+        """
+        judged = counts[Counter.JUDGED_QUERIES, ""]
+        done = counts[Counter.QUERIES_SCORED, ""] + min(counts[Counter.QUERIES_ASKED, ""], judged * self.sources)
+        needed = judged * (self.sources + self.configurations)
+        for name in self.quotas:
+            done += counts[Counter.CALLS_DONE, name]
+            needed += counts[Counter.CALLS_PLANNED, name] - counts[Counter.LEDGER_HITS, name]
+        return min(1.0, done / needed) if judged and needed else None
 
     def _pool(self, name: str, counts: Counts, seconds: float) -> str:
         planned, hits = counts[Counter.CALLS_PLANNED, name], counts[Counter.LEDGER_HITS, name]
@@ -148,33 +166,42 @@ def shown(progress: Progress, stream: TextIO | None = None) -> Iterator[None]:
     began = time.monotonic()
     with tallying() as tally:
 
-        def current() -> str:
-            return "\n".join(progress.lines(tally(), time.monotonic() - began))
+        def current() -> notebook.State:
+            counts = tally()
+            return "\n".join(progress.lines(counts, time.monotonic() - began)), progress.share(counts)
 
-        with repeated(current, stream):
+        in_notebook = stream is None and notebook.is_notebook()
+        with _beside(notebook.follow, current) if in_notebook else repeated(current, stream):
             yield
 
 
 @contextmanager
-def repeated(current: Callable[[], str], stream: TextIO | None = None) -> Iterator[None]:
+def repeated(current: notebook.Current, stream: TextIO | None = None) -> Iterator[None]:
     """Print the current text again and again while the block runs, and once more when it ends without an error."""
     out = sys.stderr if stream is None else stream
     if out is None:  # stderr is closed, as under cron
         yield
         return
+    with _beside(partial(_on_terminal if out.isatty() else _plain, out), current):
+        yield
+    print(current()[0], file=out, flush=True)
+
+
+@contextmanager
+def _beside(show: Callable[[threading.Event, notebook.Current], None], current: notebook.Current) -> Iterator[None]:
+    """Show progress in a thread while the block runs; its context tells a notebook which cell it belongs to."""
     stop = threading.Event()
-    show = _on_terminal if out.isatty() else _plain
-    thread = threading.Thread(target=show, args=(out, stop, current), daemon=True)
+    context = contextvars.copy_context()
+    thread = threading.Thread(target=context.run, args=(show, stop, current), daemon=True)
     thread.start()
     try:
         yield
     finally:
         stop.set()
         thread.join()
-    print(current(), file=out, flush=True)
 
 
-def _on_terminal(out: TextIO, stop: threading.Event, current: Callable[[], str]) -> None:
+def _on_terminal(out: TextIO, stop: threading.Event, current: notebook.Current) -> None:
     from rich.console import Console
     from rich.live import Live
     from rich.spinner import Spinner
@@ -182,13 +209,13 @@ def _on_terminal(out: TextIO, stop: threading.Event, current: Callable[[], str])
     with Live(console=Console(file=out), transient=True, refresh_per_second=10) as live:
         spinner = Spinner("dots")
         while not stop.wait(_TERMINAL_INTERVAL_S):
-            spinner.update(text=current())
+            spinner.update(text=current()[0])
             live.update(spinner)
 
 
-def _plain(out: TextIO, stop: threading.Event, current: Callable[[], str]) -> None:
+def _plain(out: TextIO, stop: threading.Event, current: notebook.Current) -> None:
     while not stop.wait(_PLAIN_INTERVAL_S):
-        print(current(), file=out, flush=True)
+        print(current()[0], file=out, flush=True)
 
 
 def _pace(quota: Quota) -> str:

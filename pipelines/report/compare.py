@@ -66,25 +66,31 @@ _COLUMNS = ("p_value", "p_adjusted", "q_value", "effect_size", "detectable")
 def comparisons(study: Study, metric: str) -> Comparisons:
     """The comparisons of one metric over all queries."""
     order = study.order(metric)
-    with_baseline = {config_id: study.overall.get((config_id, study.baseline, metric)) for config_id in order}
-    rows = {config_id: row for config_id, row in with_baseline.items() if row is not None}
     shown = [config_id for config_id in order if config_id == study.baseline or order.index(config_id) < LEADING]
-    scale = forest.scale_of(rows.values())
     matrix = [[_cell(study, metric, one, other) for other in shown] for one in shown]
-    differences, tests = _differences(study, metric), sum(row.p_value is not None for row in rows.values())
-    level = level_of(rows.values(), study.level)
+    rows, axis = with_baseline(study, metric)
     return Comparisons(
         metric=metric,
-        rows=[_compared(study, one, row, scale, _needed(study, row, differences, level)) for one, row in rows.items()],
-        axis=None if scale is None else forest.axis(scale),
-        columns=[name for name in _COLUMNS if any(getattr(row, name) is not None for row in rows.values())],
+        rows=rows,
+        axis=axis,
+        columns=[name for name in _COLUMNS if any(getattr(pair.row, name) is not None for pair in rows)],
         names=[study.titles[config_id] for config_id in shown],
         matrix=matrix,
         left_out=len(order) - len(shown),
         untested=any(cell.kind == "open" for line in matrix for cell in line),
-        differences=differences,
-        tests=tests,
+        differences=_differences(study, metric),
+        tests=sum(pair.row.p_value is not None for pair in rows),
     )
+
+
+def with_baseline(study: Study, metric: str) -> tuple[list[ConfigurationPair], Markup | None]:
+    """Every configuration beside the baseline, the best first, and the axis of their differences."""
+    compared = ((one, study.overall.get((one, study.baseline, metric))) for one in study.order(metric))
+    rows = {one: row for one, row in compared if row is not None}
+    scale = forest.scale_of(rows.values())
+    differences, level = _differences(study, metric), level_of(rows.values(), study.level)
+    pairs = [_compared(study, one, row, scale, _needed(study, row, differences, level)) for one, row in rows.items()]
+    return pairs, None if scale is None else forest.axis(scale)
 
 
 def _differences(study: Study, metric: str) -> tuple[float, ...]:

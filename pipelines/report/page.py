@@ -75,7 +75,7 @@ def render(results: Results, against: Against | None = None) -> str:
         for metric in study.metrics
     ]
     page: str = (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
             study=study,
@@ -149,7 +149,8 @@ def origin(study: Study) -> list[tuple[str, str]]:
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The templates, and the filters that they use."""
     environment = Environment(
         loader=FunctionLoader(lambda name: _file("templates", name)),
         autoescape=True,

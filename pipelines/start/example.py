@@ -7,7 +7,7 @@ from importlib.resources.abc import Traversable
 from types import MappingProxyType
 
 _HELPDESK = "helpdesk"
-_ENDINGS = (".md", ".jsonl", ".json", ".yaml", ".tsv", ".run", ".py")
+_ENDINGS = (".md", ".jsonl", ".json", ".yaml", ".tsv", ".run", ".py", ".ipynb")
 """The endings of their files, as in pyproject.toml. A checkout's folder may hold results, too."""
 _RESULTS = ("out", "__pycache__")
 
@@ -27,6 +27,7 @@ EXAMPLES: Mapping[str, Example] = MappingProxyType(
         "answers": Example(("answers",), ("rankbeam evaluate {}/answers/experiment.yaml",)),
         "runs": Example(("trec_runs", _HELPDESK), ("rankbeam evaluate {}/trec_runs/experiment.yaml",)),
         "goldens": Example(("goldens", _HELPDESK), ("rankbeam goldens {}/goldens/helpdesk.yaml",)),
+        "notebook": Example(("notebook", "trec_runs", _HELPDESK), ("jupyter lab {}/notebook/first_results.ipynb",)),
         "app": Example(("app", _HELPDESK), ("python {}/app/app.py &", "rankbeam evaluate {}/app/experiment.yaml")),
     }
 )

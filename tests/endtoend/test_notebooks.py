@@ -1,14 +1,28 @@
 """The Python API inside IPython and notebooks, where Beam would import its interactive runner."""
 
 import json
+import os
+import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.campaigns import in_campaigns
+from support.data import REPOSITORY
 from support.processes import run
 
+JUPYTER = REPOSITORY / ".venv-notebooks"
+needs_jupyter = pytest.mark.skipif(
+    not (JUPYTER / ".installed").exists(),
+    reason="Jupyter's kernel is not in .venv-notebooks; `make notebooks` installs it",
+)
 QRELS = {"q1": {"a": 1}, "q2": {"b": 1}}
 RUN = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"a": 1.0}}
-SCORE = f"import rankbeam\nresult = rankbeam.score({QRELS}, {{'x': {RUN}}}, ['nDCG@10'])"
+OTHER = {"q1": {"b": 1.0}}
+SCORE = f"import rankbeam\nresult = rankbeam.score({QRELS}, {{'x': {RUN}, 'y<b>': {OTHER}}}, ['nDCG@10'])"
 IN_IPYTHON = f"""
 import sys, types
 shell = types.SimpleNamespace(config={{"IPKernelApp": {{}}}}, execution_count=1)
@@ -21,23 +35,91 @@ assert not any(name.startswith("apache_beam.runners.interactive") for name in sy
 assert pipeline.is_in_ipython is usual and usual()
 print(result.leaderboard()["nDCG@10"].to_pylist())
 """
+AS_DATA_FRAMES = """
+import pandas
+board = result.leaderboard().to_pandas()
+run = pandas.DataFrame({"query_id": ["q1", "q2"], "doc_id": ["a", "b"], "score": [1.0, 1.0]})
+again = rankbeam.score({"q1": {"a": 1}, "q2": {"b": 1}}, {"run": run}, ["RR"])
+if pandas.__version__ >= "3":
+    import polars
+    assert polars.from_arrow(result.leaderboard())["configuration"].to_list() == ["x", "y<b>"]
+print(pandas.__version__.split(".")[0], type(board).__module__.split(".")[0], again.leaderboard()["RR"].to_pylist())
+"""
+WITHOUT_PANDAS = "import importlib.util\nprint(importlib.util.find_spec('pandas'))"
+REFUSED = "rankbeam.score({'q1': {'a': 1}}, {'x': {'q1': {'a': 1.0}}}, ['nDGC'])"
 
 
 def test_in_ipython_without_pandas_beam_imports_no_interactive_runner(tmp_path: Path) -> None:
     done = run(IN_IPYTHON, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "[0.5]\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "[0.5, 0.0]\n"), done.stderr
 
 
-def test_a_notebook_shows_a_result_as_a_table_and_loads_nothing_from_a_server(tmp_path: Path) -> None:
-    nbclient = pytest.importorskip("nbclient", reason="nbclient, nbformat and ipykernel are not installed")
-    nbformat = pytest.importorskip("nbformat", reason="nbclient, nbformat and ipykernel are not installed")
-    pytest.importorskip("ipykernel", reason="nbclient, nbformat and ipykernel are not installed")
-    notebook = nbformat.v4.new_notebook()
-    notebook.cells = [nbformat.v4.new_code_cell(code) for code in (SCORE, "result", "result.leaderboard()")]
-    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    scored, shown, table = notebook.cells
-    assert scored.outputs == []
-    (output,) = shown.outputs
-    assert "<table><caption>" in output.data["text/html"]
-    assert "nDCG@10" in table.outputs[0].data["text/plain"]
-    assert "jquery" not in json.dumps(notebook).lower()
+@needs_jupyter
+@pytest.mark.parametrize("pandas", ["", *in_campaigns("2", "3")])
+def test_a_notebook_shows_results_with_any_pandas_and_without_a_network(tmp_path: Path, pandas: str) -> None:
+    codes = [SCORE, "result", "result.comparisons()", AS_DATA_FRAMES if pandas else WITHOUT_PANDAS, "result.warnings"]
+    cells = executed(notebook_of(tmp_path, codes), pandas)
+    scored, shown, table, last, _ = (cell["outputs"] for cell in cells)
+    assert [output["output_type"] for output in scored] == ["display_data"]  # the progress, and nothing on stderr
+    assert re.match(
+        r'<progress max="1" value="1" aria-label="progress"></progress><div .*>scored 4/4 ', html(scored[0])
+    )
+    page = html(shown[0])
+    assert page.count("<table>") == 2
+    assert page.count("<svg ") == 2 * 2 + 1
+    assert "y&lt;b&gt;" in page
+    assert "pyarrow.Table" in table[0]["data"]["text/plain"]
+    assert last[-1]["text"] == (f"{pandas} pandas [1.0]\n" if pandas else "None\n")
+    assert not re.search(r"jquery|<script|https?://", json.dumps(cells), flags=re.IGNORECASE)
+
+
+@needs_jupyter
+@pytest.mark.parametrize("pandas", ["3", *in_campaigns("", "2")])
+def test_the_example_notebook_runs(tmp_path: Path, pandas: str) -> None:
+    for name in ("notebook", "helpdesk", "trec_runs"):
+        shutil.copytree(REPOSITORY / "examples" / name, tmp_path / name, ignore=shutil.ignore_patterns("out"))
+    cells = executed(tmp_path / "notebook" / "first_results.ipynb", pandas)
+    outputs = [output for cell in cells if cell["cell_type"] == "code" for output in cell["outputs"]]
+    pages = [html(output) for output in outputs if "</table>" in html(output)]
+    decisions = [re.findall(r"<p><strong>(.*?)</strong>", page)[0] for page in pages]
+    assert [decision.partition(":")[0] for decision in decisions] == [
+        "stemmed is better than exact_words",
+        "No decision is possible yet",
+        "stems is better than words",
+    ]
+    assert not [output for output in outputs if output["output_type"] in ("error", "stream")]
+    assert (tmp_path / "notebook" / "out" / "stemming" / "report.html").exists()
+
+
+@needs_jupyter
+def test_a_notebook_shows_a_refusal_without_the_frames_of_rankbeam(tmp_path: Path) -> None:
+    shown = f"try:\n    {REFUSED}\nexcept rankbeam.InputError as error:\n    get_ipython().showtraceback()"
+    *_, cell = executed(notebook_of(tmp_path, ["import rankbeam", shown]))
+    (output,) = (output for output in cell["outputs"] if output["output_type"] == "error")
+    assert output["traceback"] == ["InputErrors: unknown metric 'nDGC'; did you mean 'nDCG'?"]
+
+
+def notebook_of(folder: Path, codes: list[str]) -> Path:
+    """A notebook with cells of code."""
+    cell = {"cell_type": "code", "execution_count": None, "metadata": {}, "outputs": []}
+    cells = [{**cell, "id": f"cell-{place}", "source": code} for place, code in enumerate(codes)]
+    path = folder / "notebook.ipynb"
+    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}), encoding="utf-8")
+    return path
+
+
+def executed(notebook: Path, pandas: str = "") -> list[dict[str, Any]]:
+    """The cells of a notebook after its execution beside a version of pandas, or beside none."""
+    beside = [JUPYTER / f"pandas{pandas}"] if pandas else []
+    places = [*beside, REPOSITORY, *(path for path in sys.path if path.endswith("site-packages"))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places)), "IPYTHONDIR": str(notebook.parent)}
+    command = [JUPYTER / "bin" / "python", REPOSITORY / "tests" / "support" / "notebooks" / "execute.py", notebook]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    cells: list[dict[str, Any]] = json.loads(done.stdout)
+    return cells
+
+
+def html(output: dict[str, Any]) -> str:
+    """The HTML of an output; "" where it has none."""
+    return str(output.get("data", {}).get("text/html", ""))

@@ -198,7 +198,18 @@ def test_make_alone_shows_the_commands(folder: Path) -> None:
     )
     assert shown == [
         ["make", name]
-        for name in (*names, "flink", "flink-test", "adk-test", "docs", "deploy-files", "picture", "format", "clean")
+        for name in (
+            *names,
+            "notebooks",
+            "flink",
+            "flink-test",
+            "adk-test",
+            "docs",
+            "deploy-files",
+            "picture",
+            "format",
+            "clean",
+        )
     ]
 
 

@@ -25,6 +25,10 @@ class RankbeamError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(visible(message))
 
+    def _render_traceback_(self) -> list[str]:
+        """The message alone, which IPython shows instead of the frames of rankbeam and Beam."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class InputError(RankbeamError):
     """Input that cannot be used. The message names the file, the line where there is one, and what to do.

@@ -140,6 +140,9 @@ def test_every_example_is_valid_where_it_is_written(name: str, command: str) -> 
     assert done.exit_code == 0, done.stderr
     assert done.stdout.splitlines()[-1] == f"next: {command.format('here')}"
     *_, verb, path = command.format("here").split()
+    if path.endswith(".ipynb"):  # tests/endtoend/test_notebooks.py runs it
+        assert json.loads(Path(path).read_text(encoding="utf-8"))["nbformat"] == 4
+        return
     checked = rankbeam("goldens", "plan", path) if verb == "goldens" else rankbeam("validate", path)
     assert checked.exit_code == 0, checked.stderr
 

@@ -33,11 +33,12 @@ Language = Annotated[str, AfterValidator(_known_language)]
 
 @functools.cache
 def _tools(language: str) -> tuple[Callable[[list[str]], list[str]], frozenset[str]]:
-    import bm25s.stopwords
     import Stemmer
 
+    from rankbeam.transforms.clients.search.analysis import stopwords
+
     name = "EN" if language == "english" else language.upper()
-    words = getattr(bm25s.stopwords, f"STOPWORDS_{name}", ())  # none for languages without a list
+    words = getattr(stopwords, f"STOPWORDS_{name}", ())  # none for languages without a list
     return Stemmer.Stemmer(language).stemWords, frozenset(words)
 
 

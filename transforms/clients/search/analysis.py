@@ -1,15 +1,19 @@
 """Terms of texts: words in composed form and lower case, without stop words, cut to their stems."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import Stemmer
-from bm25s import stopwords
 
 from rankbeam.transforms.kernels.search.bigrams import pairs_and_words
 from rankbeam.transforms.kernels.search.words import PATTERN, Words, folded, pairs_of, words_of
+
+with warnings.catch_warnings():  # it imports tqdm, which warns in notebooks without ipywidgets
+    warnings.simplefilter("ignore")
+    from bm25s import stopwords as stopwords
 
 Tokenizer = Literal["words", "bigrams"]
 WORDS: Tokenizer = "words"
