@@ -6,6 +6,7 @@ from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main
 from rankbeam.pipelines.local.messages import messages
 
 _METRIC_HELP = "The metric to label for; by default the first judged one that people can label."
+_QUERIES_HELP = "Have these queries labelled, such as those marked in the report; they serve agreement only."
 _CONFIGURATIONS_HELP = "Names, separated by commas; by default baseline and best, and for rankings all."
 
 
@@ -13,6 +14,7 @@ _CONFIGURATIONS_HELP = "Names, separated by commas; by default baseline and best
 @click.argument("folder", metavar="OUT")
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Draw N queries at random, and write tasks.")
 @click.option("--more", type=click.IntRange(min=1), metavar="N", help="Draw N further queries as those before.")
+@click.option("--queries", metavar="FILE", help=_QUERIES_HELP)
 @click.option("--apply", "decisions", metavar="FILE", help="Read decisions: CSV, JSON lines or a JSON list.")
 @click.option("-m", "--metric", metavar="METRIC", help=_METRIC_HELP)
 @click.option("--configurations", metavar="A,B", default="", help=_CONFIGURATIONS_HELP)
@@ -24,6 +26,7 @@ def label(
     folder: str,
     sample: int | None,
     more: int | None,
+    queries: str | None,
     decisions: str | None,
     metric: str | None,
     configurations: str,
@@ -46,28 +49,29 @@ def label(
       rankbeam label out/helpdesk --apply tasks-001-ann.jsonl
       rankbeam label out/helpdesk --more 20
       rankbeam label out/helpdesk --sample 40 --metric nDCG@5
+      rankbeam label out/helpdesk --queries marked.jsonl
     """
-    if sum(option is not None for option in (sample, more, decisions)) != 1:
-        raise click.UsageError("say one of --sample N, --more N and --apply FILE")
+    if sum(option is not None for option in (sample, more, queries, decisions)) != 1:
+        raise click.UsageError("say one of --sample N, --more N, --queries FILE and --apply FILE")
     if decisions is None and annotator:
         raise click.UsageError("--annotator names who decided; it belongs to --apply")
-    if sample is None and (metric, configurations, seed) != (None, "", None):
-        raise click.UsageError("--metric, --configurations and --seed belong to --sample")
+    if sample is None and queries is None and (metric, configurations, seed) != (None, "", None):
+        raise click.UsageError("--metric, --configurations and --seed belong to --sample and --queries")
     with messages():
         from rankbeam.pipelines.labels.apply import apply
-        from rankbeam.pipelines.labels.draw import Drawing, draw
-        from rankbeam.pipelines.labels.tasks import described, drawn_before, last_drawing, write_tasks
+        from rankbeam.pipelines.labels.draw import Drawing, draw, pick
+        from rankbeam.pipelines.labels.tasks import chosen_queries, described, drawn_before, last_drawing, write_tasks
         from rankbeam.pipelines.results.find import find_run
 
         if decisions is not None:
             click.echo(apply(folder, decisions, annotator).as_text())
             return
         run = find_run(folder, run_id, experiment_name)
-        if sample is not None:
-            names = [name.strip() for name in configurations.split(",") if name.strip()]
-            drawing = Drawing.of(run, metric, names, seed or 0)
+        names = [name.strip() for name in configurations.split(",") if name.strip()]
+        drawing = last_drawing(folder) if more is not None else Drawing.of(run, metric, names, seed or 0)
+        if queries is not None:
+            tasks = pick(run, drawing, chosen_queries(queries))
         else:
-            drawing = last_drawing(folder)
-        tasks = draw(run, drawing, sample or more or 1, drawn_before(folder, drawing, is_first=sample is not None))
+            tasks = draw(run, drawing, sample or more or 1, drawn_before(folder, drawing, is_first=sample is not None))
         paths = write_tasks(folder, tasks, drawing)
         click.echo(described(tasks, drawing, paths))

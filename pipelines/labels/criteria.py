@@ -51,7 +51,7 @@ def _stated(run: Results, metric: JudgedMetric) -> Row:
 
 
 def criterion_tasks(
-    run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str], probability: float
+    run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str], probability: float | None
 ) -> list[LabelTask]:
     """The tasks of some queries for some configurations, each once."""
     criterion = metric.criterion
@@ -112,7 +112,9 @@ def _questions(criterion: Criterion, case: JudgedCase) -> Sequence[JudgeQuestion
         return ()  # there is nothing to judge
 
 
-def _task(criterion: Criterion, query_id: str, query: str, question: JudgeQuestion, probability: float) -> LabelTask:
+def _task(
+    criterion: Criterion, query_id: str, query: str, question: JudgeQuestion, probability: float | None
+) -> LabelTask:
     ((step, _, left, right),) = places_of(question, query_id)
     others = [text for text in json.loads(question.texts[-1]) if text["id"] not in ("query", STATEMENT)]
     named = "\n\n".join(f"[{text['id']}]\n{text['text']}" for text in others)

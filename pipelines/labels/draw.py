@@ -1,7 +1,7 @@
 """Draw queries of a finished run at random, and list what people have to decide for them."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,7 +80,7 @@ def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()
         count: number of queries to draw.
         drawn: queries that were drawn before.
     """
-    ids = {row["config_id"] for row in run.configurations if row["name"] in drawing.configurations}
+    ids = _ids(run, drawing)
     (metric,) = parse_all([drawing.metric])
     of_judge = isinstance(metric, JudgedMetric)
     frame = _frame(run, drawing.metric, ids) if of_judge else ranked_queries(run, ids)
@@ -93,11 +93,41 @@ def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()
         raise InputError(problem, path=run.output)
     probability = (len(ordered) - len(rest) + len(chosen)) / len(ordered)
     if not isinstance(metric, JudgedMetric):
-        tasks = ranking_tasks(run, metric.cutoff or 0, ids, chosen, probability)
-    elif metric.is_criterion:
-        tasks = criterion_tasks(run, with_criterion_of(run, metric), ids, chosen, probability)
-    else:
-        tasks = _tasks(run, metric, ids, chosen, probability)
+        return _in_order(ranking_tasks(run, metric.cutoff or 0, ids, chosen, probability), chosen)
+    return _in_order(_judged_tasks(run, metric, ids, chosen, probability), chosen)
+
+
+def pick(run: Results, drawing: Drawing, queries: Sequence[str]) -> list[LabelTask]:
+    """The tasks of queries that somebody chose, in their order; without a probability, for they represent no others.
+
+    Raises:
+        InputError: a query has no value of the metric, or the metric is one of rankings, whose judgements make means.
+    """
+    (metric,) = parse_all([drawing.metric])
+    if not isinstance(metric, JudgedMetric):
+        problem = f"--queries is for judged metrics: judgements for {metric} make means, which need a random sample"
+        raise InputError(f"{problem}; use --sample N")
+    ids = _ids(run, drawing)
+    frame = _frame(run, drawing.metric, ids)
+    if missing := [query_id for query_id in queries if query_id not in frame]:
+        hint = did_you_mean(missing[0], sorted(frame))
+        raise InputError(f"query {missing[0]!r} has no value of {drawing.metric}; {hint}", path=run.output)
+    return _in_order(_judged_tasks(run, metric, ids, queries, None), queries)
+
+
+def _ids(run: Results, drawing: Drawing) -> set[str]:
+    return {row["config_id"] for row in run.configurations if row["name"] in drawing.configurations}
+
+
+def _judged_tasks(
+    run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str], probability: float | None
+) -> list[LabelTask]:
+    if metric.is_criterion:
+        return criterion_tasks(run, with_criterion_of(run, metric), ids, chosen, probability)
+    return _tasks(run, metric, ids, chosen, probability)
+
+
+def _in_order(tasks: Iterable[LabelTask], chosen: Sequence[str]) -> list[LabelTask]:
     order = {query_id: place for place, query_id in enumerate(chosen)}
     return sorted(
         tasks, key=lambda task: (order[task.query_id], task.item_id, task.owner_hash or "", task.position or 0)
@@ -150,7 +180,7 @@ def _frame(run: Results, metric: str, ids: Collection[str]) -> set[str]:
 
 
 def _tasks(
-    run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str], probability: float
+    run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str], probability: float | None
 ) -> list[LabelTask]:
     inputs, steps = metric.definition.inputs, metric.definition.steps
     of_query = _texts_of(run, ids, chosen, metric.cutoff)

@@ -17,7 +17,8 @@ Row = Mapping[str, Any]
 class LabelTask:
     """One decision to make, for one of the texts that its claim is of.
 
-    Tasks that an older release wrote have no question and no decisions: they are those of the step.
+    `probability` is None where somebody chose the query. Tasks that an older release wrote have no question and no
+    decisions: they are those of the step.
     """
 
     item_id: str
@@ -30,7 +31,7 @@ class LabelTask:
     left_text: str | None
     right_hash: str
     right_text: str
-    probability: float
+    probability: float | None
     question: str | None = None
     decisions: tuple[str, ...] = ()
     doc_id: str | None = None

@@ -137,7 +137,7 @@ def drawn_before(output: str, drawing: Drawing, *, is_first: bool) -> set[str]:
     for index in indexes(output):
         tasks, earlier = read_index(index)
         if (earlier.metric, earlier.configurations) == (drawing.metric, drawing.configurations):
-            result |= {task.query_id for task in tasks}
+            result |= {task.query_id for task in tasks if task.probability is not None}
     if result and is_first:
         problem = (
             f"holds tasks of {len(result):,} queries for {drawing.metric} already; draw further ones with --more N"
@@ -146,12 +146,36 @@ def drawn_before(output: str, drawing: Drawing, *, is_first: bool) -> set[str]:
     return result
 
 
-def last_drawing(output: str) -> Drawing:
-    """The last drawing."""
-    known = indexes(output)
+def chosen_queries(path: str) -> list[str]:
+    """The queries of a file, each once: JSON lines with `query_id`, as the report exports them, or an id a line."""
+    known: dict[str, None] = {}
+    for number, line in enumerate(files.read_all(path).decode("utf-8-sig", "replace").splitlines(), start=1):
+        if line.lstrip().startswith("{"):
+            known[_query_id(line, path, number)] = None
+        elif line.strip():
+            known[line.strip()] = None
     if not known:
-        raise InputError("holds no tasks yet; draw the first ones with --sample N", path=output)
-    return read_index(known[-1])[1]
+        raise InputError("names no query; mark queries in the report, and export them", path=path)
+    return list(known)
+
+
+def _query_id(line: str, path: str, number: int) -> str:
+    try:
+        value = json.loads(line).get("query_id")
+    except json.JSONDecodeError as error:
+        raise InputError(f"is not JSON: {error.msg}", path=path, line=number) from error
+    if not isinstance(value, str) or not value:
+        raise InputError('has no query_id; a line is {"query_id": …} or an id', path=path, line=number)
+    return value
+
+
+def last_drawing(output: str) -> Drawing:
+    """The last drawing at random."""
+    for index in reversed(indexes(output)):
+        tasks, drawing = read_index(index)
+        if any(task.probability is not None for task in tasks):
+            return drawing
+    raise InputError("holds no random tasks yet; draw the first ones with --sample N", path=output)
 
 
 def described(tasks: Sequence[LabelTask], drawing: Drawing, paths: Sequence[str]) -> str:

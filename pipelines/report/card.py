@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.leaderboard import doubt
 from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.report.verdict import states_difference
 from rankbeam.transforms.records.scores.rows import Comparison
 
 _COMMIT_LETTERS = 8
@@ -55,7 +56,8 @@ def _gain(study: Study) -> list[CardFact]:
     against = f"{'over' if is_best else 'against'} the baseline, {study.names[other]}"
     if row is None or row.difference is None:
         return [CardFact(label, words.value(None), f"{against}: not compared")]
-    return [_difference(study, row, sign, label, against), _queries(row, sign)]
+    stated = [] if states_difference(study) else [_difference(study, row, sign, label, against)]
+    return [*stated, _queries(row, sign)]
 
 
 def _difference(study: Study, row: Comparison, sign: int, label: str, against: str) -> CardFact:

@@ -138,19 +138,13 @@ def _axis(scale: Scale) -> Markup:
 
 
 def _verdict(study: Study, metric: str, order: list[int]) -> list[str]:
-    """Findings of the leaderboard, in sentences."""
+    """Findings that the leaderboard itself does not show, in sentences."""
     best = study.mean(order[0], metric)
-    name = study.titles[order[0]]
     if best.mean is None:
         return [f"No configuration has a value of {metric}: every query failed."]
-    reach = "" if best.ci_low is None else f" ({study.confidence} interval {words.interval(best.ci_low, best.ci_high)})"
     if len(order) == 1:
-        return [f"{name} has {metric} {words.value(best.mean)}{reach}."]
-    first = [place_of for place_of in order if study.mean(place_of, metric).mean == best.mean]
-    names = words.series([study.titles[place_of] for place_of in first], _MOST_NAMED)
-    verb = "has" if len(first) == 1 else "have"
-    highest = f"{names} {verb} the highest {metric}: {words.value(best.mean)}{reach}."
-    return [highest, *_group(study, metric, order), *filter(None, [without_value(study.results, metric)])]
+        return []
+    return [*_group(study, metric, order), *filter(None, [without_value(study.results, metric)])]
 
 
 def _group(study: Study, metric: str, order: list[int]) -> list[str]:
@@ -160,7 +154,8 @@ def _group(study: Study, metric: str, order: list[int]) -> list[str]:
     others = [study.titles[place_of] for place_of, verdict in zip(order[1:], verdicts[1:], strict=True) if verdict]
     if not others:
         compared = "every other configuration" + (" with a value" if None in verdicts else "")
-        return [f"It differs significantly from {compared} at {study.confidence} confidence."]
+        best = study.titles[order[0]]
+        return [f"{best} differs significantly from {compared} at {study.confidence} confidence."]
     worse = sum(1 for verdict in verdicts[1:] if verdict is False)
     rest = (
         f" The other {words.count(worse, 'configuration differs', 'configurations differ')} significantly from it."

@@ -81,9 +81,12 @@ def _parameter(study: Study, name: str, of: list[Any]) -> Parameter:
     )
 
 
-def heat_maps(study: Study, metric: str, known: list[Parameter]) -> list[HeatMap]:
-    """A map for each pair of parameters that are combined with each other."""
-    pairs = itertools.combinations(known, 2)
+def heat_maps(study: Study, metric: str, known: list[Parameter], *, is_swept: bool) -> list[HeatMap]:
+    """A map for each pair of parameters that are combined with each other.
+
+    If configurations differ in two parameters only, the plot of a sweep shows the same means already.
+    """
+    pairs = itertools.combinations(known if len(known) > 2 or not is_swept else [], 2)
     maps = [_heat_map(study, metric, *sorted(pair, key=lambda parameter: -len(parameter.values))) for pair in pairs]
     return [mapping for mapping in maps if mapping is not None][:MOST_MAPS]
 

@@ -11,6 +11,7 @@ from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.stages import StageGain, cost_of, stage_gains
 from rankbeam.pipelines.results.usage import usage_of, usage_rows
 from rankbeam.transforms.kernels.statistics.pareto import pareto_front
+from rankbeam.transforms.records.stages import RETRIEVER
 
 MOST_POINTS = 60
 Usage = list[dict[str, Any]]
@@ -57,6 +58,8 @@ class StageSection:
 def stages(study: Study, metric: str) -> StageSection | None:
     """Gains of stages and the plot of cost and quality; None if there is neither."""
     gains, trade_off = stage_gains(study.results, metric), _trade_off(study, metric)
+    if all(gain.stage == RETRIEVER for gain in gains):  # the comparisons with the baseline show them
+        gains = []
     return StageSection(gains, trade_off) if gains or trade_off is not None else None
 
 

@@ -24,6 +24,12 @@ def verdict(study: Study) -> str:
     return f"{'; '.join(parts)}."
 
 
+def states_difference(study: Study) -> bool:
+    """Return whether the decision names the difference by the first metric, which then is not repeated."""
+    metric = _metric(study)
+    return metric == study.metrics[0] and not metric.startswith(_LOWER_IS_BETTER) and not _undecided(study, metric)
+
+
 def _metric(study: Study) -> str:
     try:
         name = study.results.given.value.get("decide_by")

@@ -49,7 +49,7 @@ def page(path: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
 
 def test_a_claim_shows_what_supports_it_when_it_is_opened(page: Page) -> None:
     page.locator("button.open", has_text="When do keys expire").click()
-    detail = page.locator("tr.detail")
+    detail = page.locator("#query-pane")
     expect(detail.locator(".answers h4")).to_have_text(["first-3", "first-1"])
     expect(detail).to_contain_text("Reference answer: Keys expire after ninety days.")
     expect(detail).to_contain_text("judge=lexical: word overlap, no language model")
@@ -81,7 +81,7 @@ def test_contexts_without_ids_are_no_empty_ranking(tmp_path: Path, names: tuple[
         page = browser.new_page()
         page.goto(report_path.as_uri())
         page.locator("button.open").first.click()
-        detail = page.locator("tr.detail")
+        detail = page.locator("#query-pane")
         expect(detail).to_contain_text("3 contexts")
         expect(detail).not_to_contain_text("Nothing was retrieved")
         expect(detail).to_contain_text("The contexts of the answer have no doc_id, so they are not a ranking.")

@@ -64,21 +64,21 @@ def test_an_open_query_shows_its_conversation_and_links_to_the_neighbours(tmp_pa
         page.goto(run(tmp_path).as_uri())
         page.wait_for_selector("[data-ready]")
         page.locator("button.open", has_text="And when?").click()
-        conversation = page.locator("tr.detail .conversation")
+        conversation = page.locator("#query-pane .conversation")
         expect(conversation.locator("summary")).to_have_text("Conversation c1, 3 turns in this page")
         expect(conversation.locator("li")).to_contain_text(
             ["user: Who <b>pays</b>?bot: Owners pay.", "user: And when?bot: Each month.", "user: How?bot: failed"]
         )
         expect(conversation.locator("li.here")).to_have_count(1)
         expect(conversation.locator("li.here a")).to_have_count(0)
-        expect(page.locator("tr.detail .attributes")).to_contain_text("assistant: Owners pay. So it is.")
-        expect(page.locator("tr.detail .attributes")).not_to_contain_text('{"role"')
+        expect(page.locator("#query-pane .attributes")).to_contain_text("assistant: Owners pay. So it is.")
+        expect(page.locator("#query-pane .attributes")).not_to_contain_text('{"role"')
         assert page.evaluate("document.documentElement.scrollWidth") == width
         conversation.get_by_role("link", name="next turn").click()
-        expect(page.locator("tr.detail .conversation li.here").nth(-1)).to_contain_text("How?")
+        expect(page.locator("#query-pane .conversation li.here").nth(-1)).to_contain_text("How?")
         assert "query=m3" in page.url
         page.locator("button.open", has_text="Where is it?").click()
-        expect(page.locator("tr.detail .conversation")).to_have_count(2)  # one turn alone is no conversation
+        expect(page.locator("#query-pane .conversation")).to_have_count(0)  # one turn alone is no conversation
         page.screenshot(path=str(tmp_path / "page.png"), full_page=True)
         browser.close()
     assert messages == []

@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+_MOST_NAMES = 60
+
 
 def did_you_mean(word: str, valid: Iterable[str]) -> str:
     """The end of a message "unknown …": the nearest valid name, or all of them where none is near.
@@ -18,7 +20,11 @@ def did_you_mean(word: str, valid: Iterable[str]) -> str:
     near = difflib.get_close_matches(word.lower(), by_lower, n=max(1, len(by_lower)))
     # Swapped letters are the most common mistake, and difflib does not rank them first.
     near.sort(key=lambda name: sorted(name) != sorted(word.lower()))
-    return f"did you mean {by_lower[near[0]]!r}?" if near else f"valid are: {', '.join(sorted(by_lower.values()))}"
+    if near:
+        return f"did you mean {by_lower[near[0]]!r}?"
+    names = sorted(by_lower.values())
+    more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+    return f"valid are: {', '.join(names[:_MOST_NAMES])}{more}"
 
 
 def shortened(text: str, most: int = 60) -> str:

@@ -113,11 +113,22 @@ function answered(configuration, query) {
     contextList(answer), referencePart(answer), make("p", { class: "note" }, price(answer))]);
 }
 
+function sidesShown() { return comparing() && state.one !== state.other ? [state.one, state.other] : [state.one]; }
+
+function withReference(query) {
+  return sidesShown().map((side) => answerOf(side, query)).find((answer) => answer && answer.reference !== null);
+}
+
+function referenceOf(query) {
+  const reference = withReference(query);
+  return reference ? textAt(reference.reference) : null;
+}
+
 // Both answers, under the reference answer.
 function answers(query) {
-  const sides = comparing() && state.one !== state.other ? [state.one, state.other] : [state.one];
+  const sides = sidesShown();
   if (!sides.some((side) => answerOf(side, query))) return [];
-  const reference = sides.map((side) => answerOf(side, query)).find((answer) => answer && answer.reference !== null);
+  const reference = withReference(query);
   return [make("h4", {}, "Answers")].concat(
     reference ? [make("p", {}, [make("strong", {}, "Reference answer: "), textAt(reference.reference)])] : [],
     state.data.offline ? [make("p", { class: "note" }, state.data.offline)] : [],

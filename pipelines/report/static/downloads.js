@@ -39,7 +39,11 @@ const DOWNLOADS = {
 
 function download(name) {
   const [file, rows] = DOWNLOADS[name];
-  const address = URL.createObjectURL(new Blob(["\ufeff" + lines(rows())], { type: "text/csv;charset=utf-8" }));
+  save(file, "\ufeff" + lines(rows()), "text/csv;charset=utf-8");
+}
+
+function save(file, text, type) {
+  const address = URL.createObjectURL(new Blob([text], { type: type }));
   const link = make("a", { href: address, download: file });
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 10000);

@@ -65,13 +65,11 @@ function showDistribution() {
     return;
   }
   const interval = comparison();
-  const reach = interval ? ` (${confidence} interval ${signed(interval[0])} to ${signed(interval[1])})` : " (this pair has no interval)";
   const words = `${metrics[state.metric]} of ${one} minus ${other}: better at ${count(found.wins, "query", "queries")}, `
-    + `equal at ${found.ties.toLocaleString("en")}, worse at ${found.losses.toLocaleString("en")}; `
-    + `mean difference ${found.mean === null ? "–" : signed(found.mean)}${reach}.`;
+    + `equal at ${found.ties.toLocaleString("en")}, worse at ${found.losses.toLocaleString("en")}.`;
   byId("distribution").textContent = words;
   byId("histogram").replaceChildren(picture(found, interval, words), make("p", { class: "note" },
-    `Queries by difference; the vertical line is the mean${interval ? ", the band its interval" : ""}.`
+    `Queries by difference; the vertical line is the mean${interval ? `, the band its ${confidence} interval` : ", which has no interval for this pair"}.`
     + (found.ties ? ` The ${count(found.ties, "query", "queries")} without a difference are not drawn.` : "")));
 }
 

@@ -1,5 +1,5 @@
-// The table of queries: searched, filtered and sorted as a whole, shown page by page.
-const ROWS = 50;
+// The table of queries: searched, filtered and sorted as a whole, shown page by page, with one query in the pane below.
+const ROWS = 20;
 const OUTCOMES = {
   all: ["every query", () => true],
   worse: ["worse", (value) => value < 0],
@@ -7,7 +7,7 @@ const OUTCOMES = {
   equal: ["equal", (value) => value === 0],
   unknown: ["without a value", (value) => Number.isNaN(value)],
 };
-const table = { order: [], page: 0, column: null, descending: false, open: new Set(), columns: [] };
+const table = { order: [], page: 0, column: null, descending: false, shown: null, columns: [] };
 
 const statusCodes = remembered((configuration) => codes(state.data.status[configuration]));
 const judgedCodes = remembered((metric, configuration) => codes(state.data.judgedStatus[metric][configuration]));
@@ -34,6 +34,7 @@ function queryColumns() {
 function passing() {
   const outcome = comparing() ? OUTCOMES[byId("outcome").value][1] : OUTCOMES.all[1];
   const difference = comparing() ? table.columns.difference.key : null;
+  const isMarked = byId("only-marked").checked ? hasMark : () => true;
   const needle = byId("search").value.trim().toLowerCase();
   const slice = byId("slice") && byId("slice").value ? JSON.parse(byId("slice").value) : null;
   const members = slice ? sliceCodes(state.data.slices[slice[0]].name) : null;
@@ -43,6 +44,7 @@ function passing() {
     if (difference && !outcome(difference[query])) continue;
     if (members && members[query] !== slice[1]) continue;
     if (needle && !words[query].includes(needle)) continue;
+    if (!isMarked(query)) continue;
     found.push(query);
   }
   return found;
@@ -59,12 +61,15 @@ function sorted(found) {
   });
 }
 
+// The page of the list with the shown query, where the list still has it; else the first page with its first query.
 function refresh(name) {
   writeAddress();
   timed(name, () => {
     table.order = sorted(passing());
     table.page = 0;
+    if (!table.order.includes(table.shown)) table.shown = table.order.length ? table.order[0] : null;
     showRows();
+    showPane();
   });
   byId("found").textContent = state.data.metrics[state.metric] + " of " + (table.order.length === state.data.ids.length
     ? count(table.order.length, "query", "queries")
@@ -75,8 +80,8 @@ function pages() { return Math.max(1, Math.ceil(table.order.length / ROWS)); }
 
 function showRows() {
   const shown = table.order.slice(table.page * ROWS, (table.page + 1) * ROWS);
-  const rows = shown.flatMap(queryRows);
-  const none = make("tr", {}, make("td", { colspan: 4 }, "No query is like this."));
+  const rows = shown.map(queryRow);
+  const none = make("tr", {}, make("td", { colspan: 5 }, "No query is like this."));
   byId("query-rows").replaceChildren(...(rows.length ? rows : [none]));
   byId("page").textContent = `Page ${table.page + 1} of ${pages()}`;
   for (const id of ["first", "previous"]) byId(id).disabled = table.page === 0;
@@ -105,46 +110,41 @@ function valueCell(name, query) {
   return make("td", { class: "number" }, number(value) + (status === "empty" ? " (empty)" : ""));
 }
 
-function queryRows(query) {
+function queryLabel(query) {
   const text = state.data.texts && state.data.texts[query];
   const id = state.data.ids[query];
-  const open = table.open.has(query);
-  const label = [make("bdi", {}, text || id)].concat(text ? [" ", make("bdi", { class: "query-id" }, id)] : []);
-  const button = make("button", { type: "button", class: "open", "aria-expanded": String(open) }, label);
-  const row = make("tr", { "data-query": query }, [make("td", { class: "query" }, button)].concat(Object.keys(table.columns).map((name) => valueCell(name, query))));
-  button.addEventListener("click", () => toggle(query, row, button));
-  return open ? [row, detailRow(query)] : [row];
+  return [make("bdi", {}, text || id)].concat(text ? [" ", make("bdi", { class: "query-id" }, id)] : []);
 }
 
-function detailRow(query) {
-  return make("tr", { class: "detail" }, make("td", { colspan: 1 + Object.keys(table.columns).length }, detail(query)));
+function queryRow(query) {
+  const isShown = query === table.shown;
+  const button = make("button", { type: "button", class: "open", "aria-current": isShown ? "true" : null }, queryLabel(query));
+  button.addEventListener("click", () => openQuery(query));
+  return make("tr", { "data-query": query, class: isShown ? "shown" : null }, [
+    make("td", {}, markButton(query)), make("td", { class: "query" }, button),
+  ].concat(Object.keys(table.columns).map((name) => valueCell(name, query))));
 }
 
-function toggle(query, row, button) {
-  if (table.open.delete(query)) {
-    row.nextElementSibling.remove();
-  } else {
-    table.open.add(query);
-    row.after(detailRow(query));
-  }
-  button.setAttribute("aria-expanded", String(table.open.has(query)));
-  writeAddress(table.open.has(query) ? query : undefined);
+// Show a query in the pane, and its page of the list.
+function openQuery(query) {
+  table.shown = query;
+  table.page = Math.floor(table.order.indexOf(query) / ROWS);
+  showRows();
+  showPane();
+  byId("query-pane").scrollIntoView({ block: "start" });
+  byId("query-pane").focus({ preventScroll: true });
+  writeAddress(query);
 }
 
-// Open a query on its page of the table, whatever hides it.
+// Show a query, whatever hides it.
 function showQuery(query) {
   if (!table.order.includes(query)) {
     byId("search").value = "";
+    byId("only-marked").checked = false;
     for (const id of ["outcome", "slice"]) if (byId(id)) byId(id).selectedIndex = 0;
     refresh("filter");
   }
-  table.open.add(query);
-  table.page = Math.floor(table.order.indexOf(query) / ROWS);
-  showRows();
-  const row = document.querySelector(`[data-query="${query}"]`);
-  row.scrollIntoView({ block: "start" });
-  row.querySelector("button").focus({ preventScroll: true });
-  writeAddress(query);
+  openQuery(query);
 }
 
 function sortBy(name) {
@@ -156,7 +156,7 @@ function sortBy(name) {
 
 function showHead() {
   const columns = [["query", "Query"], ...Object.entries(table.columns).map(([name, column]) => [name, column.label])];
-  byId("query-head").replaceChildren(...columns.map(([name, label]) => {
+  byId("query-head").replaceChildren(make("td"), ...columns.map(([name, label]) => {
     const button = make("button", { type: "button", class: "sort", "data-column": name }, label);
     button.addEventListener("click", () => {
       sortBy(name);
@@ -170,7 +170,6 @@ function showHead() {
 function turn(page) {
   table.page = Math.max(0, Math.min(pages() - 1, page));
   showRows();
-  byId("query-scroll").scrollTop = 0;
 }
 
 function startFilters() {
@@ -185,6 +184,7 @@ function startFilters() {
     byId("slice").addEventListener("change", () => refresh("filter"));
   }
   byId("search").addEventListener("input", () => refresh("search"));
+  byId("only-marked").addEventListener("change", () => refresh("filter"));
 }
 
 function startQueries() {

@@ -45,7 +45,8 @@ function unretrieved(query) {
 function attributeList(query) {
   const own = state.data.attributes[state.data.ids[query]] || {};
   const sliced = new Set(state.data.slices.map((slice) => slice.name));
-  const rows = Object.entries(own).filter(([name]) => !sliced.has(name));
+  const reference = referenceOf(query);
+  const rows = Object.entries(own).filter(([name, value]) => !sliced.has(name) && value !== reference);
   return rows.length ? [make("dl", { class: "attributes" }, rows.flatMap(([name, value]) => [
     make("dt", {}, make("bdi", {}, name)), make("dd", {}, name === "history" ? dialogue(value) : make("bdi", {}, value))]))] : [];
 }

@@ -7,6 +7,7 @@ document.addEventListener("DOMContentLoaded", () => timed("start", () => {
   startTables();
   startPanels();
   startDistribution();
+  startMarks();
   startQueries();
   startDownloads();
   startFilterParameters();

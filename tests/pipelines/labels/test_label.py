@@ -154,6 +154,8 @@ def test_annotations_of_phoenix_and_langfuse_are_matched_or_counted(sampled: Pat
         (["--sample", "5", "--configurations", "bm52"], "did you mean 'bm25'?"),
         (["--sample", "5", "--more", "5"], "say one of"),
         (["--more", "5", "--seed", "2"], "belong to --sample"),
+        (["--queries", "absent.jsonl"], "absent.jsonl: cannot be opened: No such file"),
+        (["--queries", "absent.jsonl", "--sample", "5"], "say one of"),
         ([], "say one of"),
         (["--apply", "absent.csv"], "absent.csv"),
     ],
@@ -168,3 +170,39 @@ def test_without_tasks_nothing_is_continued_or_applied(out: Path, tmp_path: Path
     assert "draw the first ones with --sample N" in rankbeam("label", str(out), "--more", "3").stderr
     path = write(tmp_path / "some.jsonl", '{"id": "a", "decision": "supported"}\n')
     assert "holds no tasks to label" in rankbeam("label", str(out), "--apply", path).stderr
+
+
+def test_chosen_queries_are_labelled_and_serve_agreement_only(sampled: Path, tmp_path: Path) -> None:
+    drawn = tasks(sampled)
+    marked = write(tmp_path / "marked.jsonl", '{"query_id": "h021", "comment": "odd"}\nh010\n\n{"query_id": "h021"}\n')
+    outcome = rankbeam("label", str(sampled), "--queries", marked, "--metric", "Faithfulness")
+    assert outcome.status == 0, outcome.stderr
+    assert ": 2 queries, " in outcome.stdout
+    chosen = tasks(sampled, 2)
+    assert [task["query"] for task in chosen][:1] == ["which file types have previews"]
+    assert rankbeam("label", str(sampled), "--more", "2").status == 0  # goes on with the random ones
+    assert len({task["query"] for task in (*drawn, *tasks(sampled, 3))}) == 8
+    path = decided(tmp_path / "ann.jsonl", [*drawn, *chosen], by_words)
+    assert rankbeam("label", str(sampled), "--apply", path).status == 0
+    labels = read_labels(str(sampled / "labels"))
+    random = {task.query_id for task in draw(find_run(str(sampled)), last_drawing(str(sampled)), 6)}
+    assert {row.query_id for row in labels.rows} == random | {"h021", "h010"}
+    assert labels.drawn == random
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        ("h999\n", [], "query 'h999' has no value of Faithfulness(judge=lexical); valid are: h001, "),
+        ('{"id": "h001"}\n', [], "marked.jsonl:1: has no query_id"),
+        ('h001\n{"query_id": \n', [], "marked.jsonl:2: is not JSON"),
+        ("\n", [], "names no query; mark queries in the report"),
+        ("h001\n", ["--metric", "nDCG@5"], "which need a random sample; use --sample N"),
+    ],
+)
+def test_files_of_queries_that_cannot_be_labelled_are_refused(
+    out: Path, tmp_path: Path, content: str, options: list[str], message: str
+) -> None:
+    outcome = rankbeam("label", str(out), "--queries", write(tmp_path / "marked.jsonl", content), *options)
+    assert outcome.status == 2
+    assert message in outcome.stderr

@@ -21,6 +21,7 @@ from rankbeam.pipelines.report.plots import plot
 from rankbeam.pipelines.report.precision_recall import precision_recall
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.sweeps import sweeps
+from rankbeam.pipelines.report.verdict import verdict
 from rankbeam.pipelines.results.run import Results
 
 HELPDESK = REPOSITORY / "examples" / "helpdesk"
@@ -71,8 +72,10 @@ def test_the_card_says_what_the_tables_say(study: Study) -> None:
     )
     assert facts["Best by nDCG@10"].value == best["name"]
     assert facts["Won : lost"].value == f"{row.wins} : {row.losses}"
-    assert facts["Gain"].value.replace("−", "-") == f"{row.difference:+.4f}"
-    assert f"{row.ci_low:.4f}".lstrip("-") in facts["Gain"].note
+    assert "Gain" not in facts  # the decision above the card names it
+    decision = verdict(study).replace("−", "-")
+    assert f"{row.difference:+.4f}" in decision
+    assert f"{row.ci_low:.4f}" in decision
     assert (facts["Gates"].value, facts["Gates"].tone) == ("missed", "bad")
     assert facts["Dataset"].value == "64 queries"
     assert study.results.run["dataset_fingerprint"][:8] in facts["Dataset"].note
@@ -117,7 +120,8 @@ def test_labels_of_a_grid_stand_for_its_values_wherever_these_are_shown(tmp_path
 def test_every_parameter_has_a_column_and_every_pair_a_map(study: Study, page: Page) -> None:
     known = parameters(study)
     assert {parameter.name: parameter.values for parameter in known} == {"k1": ["0.9", "1.5"], "b": ["0.3", "0.75"]}
-    (heat_map,) = heat_maps(study, "nDCG@10", known)
+    (heat_map,) = heat_maps(study, "nDCG@10", known, is_swept=False)
+    assert heat_maps(study, "nDCG@10", known, is_swept=True) == []  # the plot of the sweep shows the same means
     cells = {
         (f"{heat_map.row.name}={value}", f"{heat_map.column.name}={other}"): mean
         for value, line in heat_map.rows

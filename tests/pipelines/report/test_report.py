@@ -51,7 +51,7 @@ def test_the_demo_has_every_section_and_the_numbers_of_its_tables(demo: Results)
     assert demo.run["dataset_fingerprint"] in page.text
     assert demo.run["experiment_yaml"].strip() in page.text
     assert demo.run["versions"]["apache-beam"] in page.text
-    assert "bm25 has the highest nDCG@10" in page.text
+    assert "bm25 differs significantly from every other configuration" in page.text
     assert page.data["total"] == len(page.data["ids"]) == 64
     assert not page.data["sampled"]
     assert page.data["pair"] == [2, 0]  # the second minus bm25, which is best and the baseline
@@ -77,7 +77,7 @@ def test_a_single_configuration_is_not_compared(tmp_path: Path) -> None:
     page = Page.of(report.build(array_run(np.random.default_rng(0).random((1, 20, 1)), ("only",)).write(tmp_path)))
     assert "comparisons" not in ids(page)
     assert not {"one", "other", "outcome", "histogram"} & ids(page)
-    assert "only has AP" in page.text
+    assert "nothing is compared with only" in page.text
 
 
 def test_a_failed_configuration_is_last_and_said_to_have_failed(tmp_path: Path) -> None:
@@ -123,7 +123,6 @@ def test_groups_without_a_significant_difference_are_said_in_words(tmp_path: Pat
     verdicts = [results.means[row["config_id"], "all", "RR"].may_be_best for row in results.configurations]
     assert verdicts == [True, True, False]
     page = Page.of(report.build(results))
-    assert "one and two have the highest RR: 0.5714" in page.text
     assert "two shows no significant difference from the best at 95% confidence." in page.text
     assert "The other 1 configuration differs significantly from it." in page.text
 

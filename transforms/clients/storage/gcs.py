@@ -47,7 +47,7 @@ def reading_ahead(handle: BinaryIO, count: int) -> BinaryIO:
 def explained(error: BaseException, path: str) -> str:
     """An error of a path's filesystem, and what to do about it, in one line."""
     if not path.startswith(SCHEME):
-        return str(error)
+        return (isinstance(error, OSError) and error.strerror) or str(error)
     bucket = path.removeprefix(SCHEME).partition("/")[0]
     advice = {
         401: SIGN_IN,
