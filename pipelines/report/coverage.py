@@ -140,6 +140,13 @@ class Coverage:
     columns: list[str]
     rows: list[tuple[str, str, list[int]]]
 
+    @property
+    def scored(self) -> int | None:
+        """The number of queries, if every configuration has scored all of them; None if a table has more to say."""
+        first = self.rows[0][2]
+        is_whole = first[0] > 0 and not any(first[1:])
+        return first[0] if is_whole and all(numbers == first for _, _, numbers in self.rows) else None
+
 
 def coverage(study: Study) -> Coverage:
     """Outcomes of the judged queries."""
@@ -168,7 +175,7 @@ def dataset_facts(study: Study) -> list[tuple[str, str]]:
         "repeated": "judgements given twice",
         "without_text": "judged queries without text",
     }
-    return [(label, f"{known[name]:,}") for name, label in labels.items() if known.get(name) is not None]
+    return [(label, f"{known[name]:,}") for name, label in labels.items() if known.get(name)]
 
 
 def method(study: Study) -> list[str]:

@@ -94,6 +94,7 @@ def render(results: Results, against: Against | None = None) -> str:
             few_queries=FEW_QUERIES,
             few_lines=plots.FEW_LINES,
             has_stages=any(panel["stages"] for panel in sections),
+            stages_title=_stages_title(sections),
             has_trend=any(panel["trend"] or panel["changes"] for panel in sections),
             parameters=swept_parameters,
             has_maps=any(panel["maps"] for panel in sections),
@@ -114,6 +115,11 @@ def render(results: Results, against: Against | None = None) -> str:
         )
     )
     return page
+
+
+def _stages_title(sections: list[dict[str, Any]]) -> str:
+    has_gains = any(panel["stages"] and panel["stages"].gains for panel in sections)
+    return "What each stage adds" if has_gains else "Cost and quality"
 
 
 def _overview(study: Study) -> list[dict[str, Any]]:

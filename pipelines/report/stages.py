@@ -14,6 +14,8 @@ from rankbeam.transforms.kernels.statistics.pareto import pareto_front
 from rankbeam.transforms.records.stages import RETRIEVER
 
 MOST_POINTS = 60
+_LEAST_LATENCY_S = 0.01
+"""Latencies below it are those of models that compare words in this process, which says nothing about services."""
 Usage = list[dict[str, Any]]
 COST, LATENCY = "cost of 1,000 queries", "sum of the median latencies of its calls, in seconds"
 
@@ -70,7 +72,9 @@ def _trade_off(study: Study, metric: str) -> TradeOff | None:
     if not any(prices.values()):
         axis, prices = LATENCY, {place: _latency(study, usage, place) for place in known}
     priced = [(place, price) for place, price in prices.items() if price is not None][:MOST_POINTS]
-    if len({price for _, price in priced}) < 2:
+    if len({price for _, price in priced}) < 2 or (
+        axis == LATENCY and max(price for _, price in priced) < _LEAST_LATENCY_S
+    ):
         return None
     hits = sum(row["ledger_hits"] for row in usage)
     return _drawn(study, metric, axis, priced, len(known) - len(priced), hits)
