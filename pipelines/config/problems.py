@@ -9,6 +9,7 @@ from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.transforms.clients.extras import MISSING
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.wrong_values import in_words, without_types
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -18,18 +19,17 @@ _KEY = "[key]"
 
 def problem_of(located: Located, model: type[BaseModel], error: dict[str, Any], at: Place = ()) -> InputError:
     """One of pydantic's errors in the user's terms."""
-    place: Place = tuple(part for part in (*at, *error["loc"]) if part != _KEY)
+    place: Place = (*at, *without_types(tuple(part for part in error["loc"] if part != _KEY)))
     kind, value = error["type"], error["input"]
     if kind == "extra_forbidden":
         valid = _keys_of(model, error["loc"][:-1])
         return located.error(place, f"unknown key; {did_you_mean(str(place[-1]), valid)}")
     if kind == "missing":
         return located.error(place, "is missing")
-    message = error["msg"].removeprefix("Value error, ")
     # Pydantic's own setting for models whose values may be secrets.
     hidden = kind == MISSING or model.model_config.get("hide_input_in_errors")
     shown = "" if hidden else f", found {_shown(value)}"
-    return located.error(place, f"{message[0].lower()}{message[1:]}{shown}")
+    return located.error(place, f"{in_words(error)}{shown}")
 
 
 def _keys_of(model: type[BaseModel] | None, place: Place) -> list[str]:

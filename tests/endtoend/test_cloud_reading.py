@@ -251,7 +251,7 @@ def test_what_cannot_be_read_is_refused_at_once(tables: Tables, tmp_path: Path) 
     [
         ({"query": "SELECT 1", "projct": "p"}, "dataset.qrels: a query needs 'project'; a query has no 'projct'"),
         ("bigquery://my-project.qrels", "dataset.qrels: 'my-project.qrels' is not a BigQuery table"),
-        (["a"], "dataset.qrels: input should be a valid string"),
+        (["a"], "dataset.qrels: must be a text"),
     ],
 )
 def test_a_source_that_makes_no_sense_is_refused(tmp_path: Path, source: Any, words: str) -> None:

@@ -41,9 +41,9 @@ REFUSED = {
         {"type": "rag_managed_vertex_vector_search", "collection_name": "c"},
         "the API of RAG Engine that rankbeam calls (v1) has no managed Vector Search",
     ),
-    "depth": ({"type": "ann", "tree_depth": 4}, "tree_depth: input should be 2 or 3, found 4"),
+    "depth": ({"type": "ann", "tree_depth": 4}, "tree_depth: must be 2 or 3, found 4"),
     "key": ({"type": "pinecone", "index_name": "kb"}, "api_key_secret_version: is missing"),
-    "resource": ({**SEARCH, "index": "7"}, "index: string should match pattern"),
+    "resource": ({**SEARCH, "index": "7"}, "index: must have the form"),
     "unknown": ({"type": "faiss"}, "valid are: knn, ann, vertex_vector_search, pinecone"),
     "parameters": ({"type": "knn", "leaf_count": 5}, "valid are: knn, ann, vertex_vector_search, pinecone"),
 }

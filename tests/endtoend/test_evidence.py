@@ -143,9 +143,9 @@ def test_texts_of_services_are_located_in_their_documents(service: str, tmp_path
         ({"start": 0, "end": 4, "quote": "Fee"}, "the quote has 3 characters, the span 4"),
         ({"start": 4, "end": 4, "quote": ""}, "the span [4, 4) is empty"),
         ({"start": 0, "end": 4, "quote": "Fees", "doc_id": "gone"}, "document 'gone' is not in the corpus"),
-        ({"start": 0, "end": 4, "quote": "Fees", "grade": 0}, "grade: Input should be greater than 0"),
-        ({"start": 0, "end": 4, "quote": "Fees", "group": "a#1"}, "group: String should match"),
-        ({"start": -1, "end": 4, "quote": "Fees"}, "start: Input should be greater than or equal to 0"),
+        ({"start": 0, "end": 4, "quote": "Fees", "grade": 0}, "grade: must be greater than 0"),
+        ({"start": 0, "end": 4, "quote": "Fees", "group": "a#1"}, "group: must have the form"),
+        ({"start": -1, "end": 4, "quote": "Fees"}, "start: must be at least 0"),
     ],
 )
 def test_wrong_evidence_is_refused_with_its_line(row: dict[str, Any], problem: str, tmp_path: Path) -> None:

@@ -76,8 +76,8 @@ def test_bigquery_judges_as_json_lines_do(tmp_path: Path, tables: Tables) -> Non
     [
         ({"quote": "not what stands there"[:5]}, "the quote has 5 characters, the span"),
         ({"start": None}, "start: is missing"),
-        ({"end": 0}, "end: Input should be greater than or equal to 1"),
-        ({"grade": -1.0}, "grade: Input should be greater than 0"),
+        ({"end": 0}, "end: must be at least 1"),
+        ({"grade": -1.0}, "grade: must be greater than 0"),
         ({"doc_id": "gone"}, "document 'gone' is not in the corpus"),
         ({"doc_id": None}, "doc_id: is missing"),
     ],

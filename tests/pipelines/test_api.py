@@ -133,8 +133,8 @@ def test_the_table_of_a_notebook_is_escaped() -> None:
         (QRELS, {"a": "nowhere.run"}, {}, "nowhere.run"),
         (QRELS, RUNS, {"metrics": "nDGC@10"}, "unknown metric 'nDGC'"),
         (QRELS, RUNS, {"replicate": 5}, "replicate: unknown key; did you mean 'replicates'?"),
-        (QRELS, RUNS, {"replicates": -1}, "replicates: input should be greater than or equal to 0, found -1"),
-        (QRELS, RUNS, {"metrics": [3]}, "metrics[0]: input should be a valid string, found 3"),
+        (QRELS, RUNS, {"replicates": -1}, "replicates: must be at least 0, found -1"),
+        (QRELS, RUNS, {"metrics": [3]}, "metrics[0]: must be a text, found 3"),
         (QRELS, {"": RUNS["first"]}, {}, "runs: a name is empty"),
     ],
 )

@@ -295,9 +295,9 @@ def _wrong_depth(located: Located, cell: Cell, chosen: Mapping[str, Any], rerank
 def wrong_in_grid(located: Located, name: str, values: Sequence[Any]) -> Iterator[InputError]:
     """Validate swept `top_k` or distance thresholds."""
     if name == TOP_K and not all(type(value) is int and 1 <= value <= MOST for value in values):
-        yield located.error(("grid", name), f"input should be whole numbers from 1 to {MOST:,}, found {values!r}")
+        yield located.error(("grid", name), f"must be whole numbers from 1 to {MOST:,}, found {values!r}")
     elif name == DISTANCE and not all(value is None or _is_distance(value) for value in values):
-        yield located.error(("grid", name), f"input should be numbers greater than 0, or null, found {values!r}")
+        yield located.error(("grid", name), f"must be numbers greater than 0, or null, found {values!r}")
 
 
 def _wrong_stated_reach(located: Located, item: ConfigurationModel, drafts: Drafts) -> Iterator[InputError]:
@@ -314,7 +314,7 @@ def _wrong_stated_reach(located: Located, item: ConfigurationModel, drafts: Draf
     if not drafts.model.has_distances:
         yield located.error(at, "this type of retriever has no distances; leave it out")
     elif inside is not None and not _is_distance(inside):
-        yield located.error(at, f"input should be a number greater than 0, found {inside!r}")
+        yield located.error(at, f"must be a number greater than 0, found {inside!r}")
     elif None not in (inside, beside) and inside != beside:
         yield located.error(at, f"is {inside!r} here and {beside!r} beside the retriever; keep one")
 

@@ -88,7 +88,7 @@ def wrong_stages(located: Located, items: Sequence[ConfigurationModel], grid: Gr
             yield located.error(("grid", role), f"no configuration can have it: none has {needed}")
         for value in grid.get(role, ()):
             if value is not None and not isinstance(value, dict):
-                problem = f"input should be mappings such as {{service: NAME}}, or null, found {value!r}"
+                problem = f"must be mappings such as {{service: NAME}}, or null, found {value!r}"
                 yield located.error(("grid", role), problem)
 
 

@@ -130,11 +130,11 @@ def test_a_location_is_given_back_as_it_was_given() -> None:
     ("change", "words"),
     [
         ({"projct": "x"}, "a query has no 'projct'; did you mean 'project'?"),
-        ({"query": None}, "query: input should be a valid string"),
+        ({"query": None}, "query: must be a text"),
         ({"project": "no project`"}, "'no project`' is not a Google Cloud project"),
         ({"parameters": {"a": [1, "x"]}}, "values of one type"),
         ({"parameters": {"a": []}}, "at least one"),
-        ({"parameters": {"a": {"b": 1}}}, "parameters.a: input should be a valid"),
+        ({"parameters": {"a": {"b": 1}}}, "parameters.a: must be a text"),
     ],
 )
 def test_a_bad_query_is_refused_in_words(change: dict[str, Any], words: str) -> None:

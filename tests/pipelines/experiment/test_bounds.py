@@ -40,18 +40,18 @@ HUGE = "100000000000000000000"
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("top_k: 10", "top_k: 1:30", "6: configurations[0].top_k: input should be a valid integer, found '1:30'"),
-        ("top_k: 10", "top_k: 010", "6: configurations[0].top_k: input should be a valid integer, found '010'"),
-        ("top_k: 10", "top_k: 1.0e+20", "6: configurations[0].top_k: input should be a valid integer, found 1e+20"),
+        ("top_k: 10", "top_k: 1:30", "6: configurations[0].top_k: must be a whole number, found '1:30'"),
+        ("top_k: 10", "top_k: 010", "6: configurations[0].top_k: must be a whole number, found '010'"),
+        ("top_k: 10", "top_k: 1.0e+20", "6: configurations[0].top_k: must be a whole number, found 1e+20"),
         (
             "top_k: 10",
             f"top_k: {HUGE}",
-            f"6: configurations[0].top_k: input should be less than or equal to 2147483647, found {HUGE}",
+            f"6: configurations[0].top_k: must be at most 2147483647, found {HUGE}",
         ),
         (
             "output:",
             f"grid: {{top_k: [{HUGE}]}}\noutput:",
-            f"8: grid.top_k: input should be whole numbers from 1 to 2,147,483,647, found [{HUGE}]",
+            f"8: grid.top_k: must be whole numbers from 1 to 2,147,483,647, found [{HUGE}]",
         ),
         (
             "output:",
@@ -67,13 +67,13 @@ def test_a_number_out_of_bounds(folder: Path, old: str, new: str, expected: str)
 def test_a_depth_out_of_bounds_on_the_command_line(folder: Path) -> None:
     outcome = rankbeam("score", str(folder / "qrels"), str(folder / "a.run"), "-M", HUGE)
     assert (outcome.status, outcome.stdout) == (2, "")
-    assert "less than or equal to 2147483647" in outcome.stderr
+    assert "at most 2147483647" in outcome.stderr
 
 
 def test_a_parameter_is_checked_though_the_grid_replaces_it(folder: Path) -> None:
     text = TEXT.replace("k1: 1.2", "k1: banana").replace("output:", "grid: {k1: [0.9, 1.2]}\noutput:")
     (problem,) = problems(folder, text)
-    assert problem.startswith("5: configurations[0].retriever.k1: input should be a valid number")
+    assert problem.startswith("5: configurations[0].retriever.k1: must be a number")
 
 
 def test_a_depth_is_checked_though_the_grid_replaces_it(folder: Path) -> None:
@@ -89,30 +89,30 @@ def test_a_configuration_without_a_name_beside_a_fusion(folder: Path) -> None:
     others = "  - {name: other, retriever: {type: bm25, k1: 0.9}}\n  - {name: '', retriever: {type: bm25, k1: high}}\n"
     fusion = "  - {name: both, retriever: {type: fusion, parts: [bm25, other]}}\n"
     first, second = problems(folder, TEXT.replace("metrics:", f"{others}{fusion}metrics:"))
-    assert first == "8: configurations[2].name: string should have at least 1 character, found ''"
-    assert second.startswith("8: configurations[2].retriever.k1: input should be a valid number")
+    assert first == "8: configurations[2].name: must not be empty, found ''"
+    assert second.startswith("8: configurations[2].retriever.k1: must be a number")
 
 
 def test_a_part_of_a_fusion_without_a_name(folder: Path) -> None:
     fusion = "  - {name: both, retriever: {type: fusion, parts: [bm25, '']}}\nmetrics:"
     text = TEXT.replace("metrics:", "  - {name: '', retriever: {type: bm25, k1: 0.9}}\n" + fusion)
-    assert problems(folder, text)[0] == "7: configurations[1].name: string should have at least 1 character, found ''"
+    assert problems(folder, text)[0] == "7: configurations[1].name: must not be empty, found ''"
 
 
 @pytest.mark.parametrize(
     ("old", "new", "place"),
     [
-        ("k1: 1.2", "k1: true", "5: configurations[0].retriever.k1: input should be a valid number, found True"),
-        ("output:", "grid: {b: [true, 0.4]}\noutput:", "8: grid.b: input should be a valid number, found True"),
+        ("k1: 1.2", "k1: true", "5: configurations[0].retriever.k1: must be a number, found True"),
+        ("output:", "grid: {b: [true, 0.4]}\noutput:", "8: grid.b: must be a number, found True"),
         (
             "output:",
             "services:\n  s: {type: gemini, model: m, project: p, location: l, dimensions: true}\noutput:",
-            "9: services.s.dimensions: input should be a valid integer",
+            "9: services.s.dimensions: must be a whole number",
         ),
         (
             "output:",
             "corpora:\n  c: {type: chunks, chunk_size: true}\noutput:",
-            "9: corpora.c.chunk_size: input should be a valid integer, found True",
+            "9: corpora.c.chunk_size: must be a whole number, found True",
         ),
     ],
 )

@@ -99,8 +99,8 @@ MISTAKES = [
     ("corpora: {local: words}\n", "7: corpora.local.type: is missing; a corpus is {type: …, parameters"),
     ("corpora: {local: {type: chunk}}\n", "7: corpora.local.type: unknown corpus type 'chunk'; did you mean 'chunks'?"),
     ("corpora: {local: {type: chunks, size: 5}}\n", "7: corpora.local.size: unknown key; valid are: by, "),
-    ("corpora: {local: {type: chunks, by: lines}}\n", "7: corpora.local.by: input should be 'words', 'tokens'"),
-    ("corpora: {local: {type: chunks, chunk_size: 0}}\n", "7: corpora.local.chunk_size: input should be greater than"),
+    ("corpora: {local: {type: chunks, by: lines}}\n", "7: corpora.local.by: must be 'words', 'tokens'"),
+    ("corpora: {local: {type: chunks, chunk_size: 0}}\n", "7: corpora.local.chunk_size: must be at least"),
     ("corpora: {local: {type: chunks, chunk_size: 9, chunk_overlap: 9}}\n",
      "7: corpora.local.chunk_overlap: is not less than chunk_size, 9, found 9"),
     (f"{LOCAL}grid: {{chunk_size: [64, 16], chunk_overlap: [0, 16]}}\n",
@@ -114,7 +114,7 @@ MISTAKES = [
      "4: configurations[0].retriever.corpus: corpora: has no 'local'; did you mean 'locl'?"),
     ("", "4: configurations[0].retriever.corpus: corpora: has no 'local'; name it there: {NAME: {type: chunks}}"),
     ("corpora: {local: {type: chunks}, spare: {type: chunks, by: lines}}\n",
-     "7: corpora.spare.by: input should be 'words', 'tokens'"),
+     "7: corpora.spare.by: must be 'words', 'tokens'"),
 ]  # fmt: skip
 
 

@@ -80,22 +80,22 @@ def test_the_failure_rate(folder: Path, line: str, rate: float) -> None:
 
 
 MISTAKES = [
-    ("max_failure_rate: 1.1\n", "7: max_failure_rate: input should be less than or equal to 1, found 1.1"),
+    ("max_failure_rate: 1.1\n", "7: max_failure_rate: must be at most 1, found 1.1"),
     ("quotas: {naer: {}}\n", ("7: quotas.naer: is not a service or a remote type, and no retriever names it; "
                              "did you mean 'near'?")),
     ("quotas: {near: {requests_per_minute: 0}}\n",
-     "7: quotas.near.requests_per_minute: input should be greater than 0, found 0"),
+     "7: quotas.near.requests_per_minute: must be greater than 0, found 0"),
     ("quotas: {near: {request_per_minute: 5}}\n",
      "7: quotas.near.request_per_minute: unknown key; did you mean 'requests_per_minute'?"),
     ("quotas:\n  near:\n    attempts: 0\n",
-     "9: quotas.near.attempts: input should be greater than or equal to 1, found 0"),
+     "9: quotas.near.attempts: must be at least 1, found 0"),
     (
         "quotas: {near: {requests_per_minute: 120, lanes: 3}}\n",
         "7: quotas.near.lanes: each needs a call a second, and one in flight: 2 at most, found 3",
     ),
-    ("quotas: {near: {lanes: 1.5}}\n", "7: quotas.near.lanes: input should be a valid integer, found 1.5"),
+    ("quotas: {near: {lanes: 1.5}}\n", "7: quotas.near.lanes: must be a whole number, found 1.5"),
     ("quotas: {near: {requests_per_minute: .inf}}\n",
-     "7: quotas.near.requests_per_minute: input should be a finite number, found inf"),
+     "7: quotas.near.requests_per_minute: must be a finite number, found inf"),
 ]  # fmt: skip
 
 

@@ -249,10 +249,10 @@ MISTAKES: list[tuple[object, str]] = [
     ({"metric": "RR"}, "gates[0]: has one limit, at_least or at_most"),
     ({"metric": "RR", "at_least": 0, "at_most": 1}, "gates[0]: has one limit, at_least or at_most"),
     ({"at_least": 0.5}, "gates[0]: needs a metric, as its value is mean"),
-    ({"metric": "RR", "at_least": float("nan")}, "gates[0].at_least: input should be a finite number"),
-    ({"metric": "RR", "at_least": "0.5"}, "gates[0].at_least: input should be a valid number, found '0.5'"),
+    ({"metric": "RR", "at_least": float("nan")}, "gates[0].at_least: must be a finite number"),
+    ({"metric": "RR", "at_least": "0.5"}, "gates[0].at_least: must be a number, found '0.5'"),
     ({"metric": "RR", "at_last": 0.5}, "gates[0].at_last: unknown key; did you mean 'at_least'?"),
-    ({"metric": "RR", "value": "median", "at_least": 0.5}, "gates[0].value: input should be 'mean', 'low', 'high', "),
+    ({"metric": "RR", "value": "median", "at_least": 0.5}, "gates[0].value: must be 'mean', 'low', 'high', "),
     ({"metric": "RRR", "at_least": 0.5}, "gates[0].metric: unknown metric 'RRR'; did you mean"),
     ({"metric": "P@2", "at_least": 0.5}, "gates[0].metric: P@2 is none of the metrics that are computed; did you mean"),
     (
@@ -265,7 +265,7 @@ MISTAKES: list[tuple[object, str]] = [
         {"metric": "RR", "value": "difference", "at_least": 0, "configuration": "base"},
         "gates[0].value: there is nothing but the baseline 'base' to differ from it; keep gates against another run",
     ),
-    ("RR > 0.5", "gates[0]: input should be a valid dictionary or instance of GateModel, found 'RR > 0.5'"),
+    ("RR > 0.5", "gates[0]: must be a mapping of keys to values, found 'RR > 0.5'"),
 ]
 
 

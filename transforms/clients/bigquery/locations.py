@@ -11,6 +11,7 @@ from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import Scalar, TableSource, is_table
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.wrong_values import in_words
 
 
 class QueryModel(BaseModel):
@@ -53,7 +54,7 @@ def _explained(error: dict[str, Any]) -> str:
         return f"a query has no {place!r}; {did_you_mean(place, QueryModel.model_fields)}"
     if error["type"] == "missing":
         return f"a query needs {place!r}"
-    return f"{place}: {error['msg'][0].lower()}{error['msg'][1:]}"
+    return f"{place}: {in_words(error)}"
 
 
 def _serialized(path: str) -> str | dict[str, Any]:

@@ -6,6 +6,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.wrong_values import in_words
 
 T = TypeVar("T")
 
@@ -34,4 +35,4 @@ def parsed(form: TypeAdapter[T], answer: str) -> T:
 def _malformed(error: ValidationError) -> CallError:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(map(str, first["loc"])) or "its start"
-    return CallError(FailureKind.MALFORMED, f"the answer is malformed at {place}: {first['msg']}")
+    return CallError(FailureKind.MALFORMED, f"the answer is malformed at {place}: {in_words(first)}")

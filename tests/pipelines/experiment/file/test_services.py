@@ -28,7 +28,7 @@ MISTAKES = [
     ("a: {type: remote_model}", "", "7: services.a.model: is missing"),
     ("a: {type: remote_model, model: m, projekt: p}", "",
      "7: services.a.projekt: unknown key; did you mean 'project'?"),
-    ("a: {type: remote_model, model: m, api_key: 5}", "", "7: services.a.api_key: input should be a valid string"),
+    ("a: {type: remote_model, model: m, api_key: 5}", "", "7: services.a.api_key: must be a text"),
     ("a: {type: remote_model, model: m, api_key: '${env:UNSET}'}", "",
      "7: services.a.api_key: the environment has no UNSET"),
     ("near: {type: remote_model, model: m}", "",
@@ -40,7 +40,7 @@ MISTAKES = [
     (GEMINI, "quotas: {gemini: {price_per_million: {inptu: 1, output: 1, input: 1}}}\n",
      "8: quotas.gemini.price_per_million.inptu: unknown key; did you mean 'input'?"),
     (GEMINI, "quotas: {gemini: {tokens_per_minute: 0}}\n",
-     "8: quotas.gemini.tokens_per_minute: input should be greater than 0, found 0"),
+     "8: quotas.gemini.tokens_per_minute: must be greater than 0, found 0"),
     (f"{GEMINI}, other: {{type: remote_model, model: m}}", "quotas: {gemini: {}, other: {}}\n",
      "8: quotas.other: shares the pool of 'gemini', which calls the same model; keep one budget"),
 ]  # fmt: skip

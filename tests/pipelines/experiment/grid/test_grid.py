@@ -123,10 +123,10 @@ MISTAKES = [
         "leave it out"),
     ]),
     ("retriever: {type: near}, vector_distance_threshold: 0", "", [
-        "4: configurations[0].vector_distance_threshold: input should be greater than 0, found 0",
+        "4: configurations[0].vector_distance_threshold: must be greater than 0, found 0",
     ]),
     ("retriever: {type: near, vector_distance_threshold: near}", "", [
-        ("4: configurations[0].retriever.vector_distance_threshold: input should be a number greater than 0, "
+        ("4: configurations[0].retriever.vector_distance_threshold: must be a number greater than 0, "
         "found 'near'"),
     ]),
     ("retriever: {type: near, vector_distance_threshold: 0.5}, vector_distance_threshold: 0.4", "", [
@@ -141,7 +141,7 @@ MISTAKES = [
         "vector_similarity_threshold, not both; keep one"),
     ]),
     ("retriever: {type: near}", "grid: {vector_distance_threshold: [0.5, -1]}\n", [
-        "7: grid.vector_distance_threshold: input should be numbers greater than 0, or null, found [0.5, -1]",
+        "7: grid.vector_distance_threshold: must be numbers greater than 0, or null, found [0.5, -1]",
     ]),
     ("retriever: {type: words}", "grid: {vector_distance_threshold: [0.5]}\n", [
         ("7: grid.vector_distance_threshold: no configuration has this parameter; valid are: query, quota, top_k, "
