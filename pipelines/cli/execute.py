@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankbeam.pipelines.cli import standard_input
 from rankbeam.pipelines.cli.engine import on_engine
 from rankbeam.pipelines.cli.group import allow_disjoint, main, shown_as, wide
 from rankbeam.pipelines.cli.status import on_dataflow
@@ -126,7 +127,7 @@ def score(
     """Score existing runs against QRELS, like trec_eval.
 
     Means are over all judged queries; a query that is missing from a run scores 0 (trec_eval -c). QRELS may also be
-    evidence spans (JSON lines), which judge chunks with ids such as doc#0-120.
+    evidence spans (JSON lines), which judge chunks with ids such as doc#0-120. One file may be -, standard input.
 
     \b
     Examples:
@@ -143,6 +144,8 @@ def score(
             raise click.UsageError("stdout is closed, and without --output nothing would be kept")
         paths, beam_options = _split(runs)
         with contextlib.ExitStack() as stack:
+            qrels, *others = stack.enter_context(standard_input.read((qrels, *paths)))
+            paths = tuple(others)
             if paths and not beam_options:  # then this machine reads the files, and can begin now
                 from rankbeam.pipelines.local import overheads
                 from rankbeam.pipelines.run import buckets

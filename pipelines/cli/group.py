@@ -1,18 +1,21 @@
 """The command line's frame: the group of commands, and options that several of them have."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from rankbeam.pipelines.cli.guides import guide
+from rankbeam.pipelines.local.messages import REFUSED, leave
 from rankbeam.pipelines.run import provenance
 
 TABLE_OR_JSON = click.Choice(["table", "json"])
 EXPERIMENT_NAME_HELP = "The latest run of this experiment, where DIR holds runs of several."
 _LONGEST_SENTENCE = 1_000
 _PLACES = ("FILE", "DIR", "DIR2", "EXPERIMENT")
+_FILE_ENDINGS = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".html", ".md", ".tex", ".parquet", ".duckdb")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -42,6 +45,18 @@ class _Place(click.types.StringParamType):
         return [CompletionItem(incomplete, type="file")]
 
 
+class _Folder(_Place):
+    """A folder for results; the name of a file is a mistake that would make a folder of that name."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        is_file = "://" not in path and Path(path).is_file()
+        if is_file or path.lower().endswith(_FILE_ENDINGS):
+            problem = f"{path}: is {'' if is_file else 'the name of '}a file, and --output names a folder"
+            leave(f"{problem}; to keep what is printed, redirect it: --format json > FILE", REFUSED)
+        return path
+
+
 class Command(click.Command):
     """A command whose help names its page, and whose places shells complete.
 
@@ -53,7 +68,7 @@ class Command(click.Command):
         for param in self.params:
             is_text = isinstance(param.type, click.types.StringParamType | click.types.UnprocessedParamType)
             if is_text and (isinstance(param, click.Argument) or param.metavar in _PLACES):
-                param.type = _Place()
+                param.type = _Folder() if param.opts == ["--output"] and param.metavar == "DIR" else _Place()
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Name the page behind the options."""

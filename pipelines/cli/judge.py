@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from rankbeam.pipelines.cli import standard_input
 from rankbeam.pipelines.cli.execute import run_here_and_show
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as
 from rankbeam.pipelines.local.messages import messages, warn
@@ -45,7 +46,7 @@ def judge(
       rankbeam judge answers.csv --column answer=reply \\
         --service '{type: openai, model: m, base_url: "http://localhost:8000/v1"}'
     """
-    with messages():
+    with messages(), standard_input.read((file,)) as (path,):
         import yaml
 
         from rankbeam.pipelines.experiment.load import parse_experiment
@@ -54,7 +55,7 @@ def judge(
 
         stated = {cases.JUDGE: service, cases.EMBEDDER: embeddings}
         services = {name: cases.service_of(text, sorted(MODELS.types)) for name, text in stated.items() if text}
-        value: dict[str, Any] = cases.experiment_of(file, cases.columns_of(columns), metrics, services, rate)
+        value: dict[str, Any] = cases.experiment_of(path, cases.columns_of(columns), metrics, services, rate)
         text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
         run_here_and_show(parse_experiment(text, None, output or f"out/{value['name']}"), "judge", form)
 

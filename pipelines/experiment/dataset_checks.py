@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
@@ -39,6 +41,19 @@ def refuse_disjoint(experiment: "Experiment") -> None:
     problems = [] if qrels is None or is_table(qrels) else overlap.disjoint(qrels, others)
     if problems:
         raise InputErrors(problems)
+    refuse_strange_answers(experiment)
+
+
+def refuse_strange_answers(experiment: "Experiment") -> None:
+    """Refuse answers in files that share no query with the experiment: each query would fail."""
+    if experiment.queries is not None and not experiment.evaluation.allow_disjoint:
+        replays = {replay.path: replay for replay in experiment.replayed.values() if not is_table(replay.path)}
+        answers = ((replay.shown, _rows(replay)) for replay in replays.values())
+        overlap.refuse_strange_answers(experiment.queries, answers)
+
+
+def _rows(replay: Replay) -> Iterator[pa.RecordBatch]:
+    return (batch for path in sources.expand(replay.path) for batch in replay.reader(path))
 
 
 def unknown_attributes(

@@ -9,6 +9,7 @@ from pathlib import Path
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineResult
 
+from rankbeam.pipelines.experiment.dataset_checks import refuse_strange_answers
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local import messages, progress
 from rankbeam.pipelines.local.interrupt import Interrupted, finish_calls, in_background
@@ -47,6 +48,7 @@ def run(experiment: Experiment, execution: Run, options: PipelineOptions) -> Res
 
     A second run of the same run_id replaces the first: the row in `runs` is deleted first and written last.
     """
+    refuse_strange_answers(experiment)
     _delete_previous_rows(experiment, execution)
     try:
         with refusals(), quiet_beam(), messages.shown(), on_this_machine(options):

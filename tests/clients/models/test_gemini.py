@@ -237,7 +237,7 @@ def test_tokens_that_a_service_does_not_count_are_estimated_and_said(gemini: Sta
         ({"model": "m-001", "project": "p"}, "give project and location"),
         ({"model": "m-001", "project": "p", "location": "l", "api_key": "${env:K}"}, "give project and location"),
         ({"model": "m-001", "api_key": "AIza-written-out"}, "must come from the environment"),
-        ({"model": "m 001", "api_key": "${env:K}"}, "must have the form"),
+        ({"model": "m 001", "api_key": "${env:K}"}, "should match pattern"),
     ],
 )
 def test_parameters_that_cannot_work_are_refused(parameters: dict[str, Any], problem: str) -> None:

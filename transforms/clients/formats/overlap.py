@@ -65,6 +65,27 @@ def refuse_disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> None:
         raise InputError("\n".join(map(str, problems)))
 
 
+def refuse_strange_answers(queries: str, answers: Iterable[tuple[str, Iterable[pa.RecordBatch]]]) -> None:
+    """Refuse answers, of which a name and rows are given, none of which is to one of the queries."""
+    known = _query_hashes(queries)
+    if known is None or not len(known):
+        return
+    for name, batches in answers:
+        first = None
+        for batch in batches:
+            ids = batch["query_id"]
+            if _among(hashing.hash_strings(ids), known).any():
+                break
+            first = ids[0].as_py() if first is None and len(ids) else first
+        else:
+            example = next(iter(texts.read_queries(next(iter(sources.expand(queries))))))["query_id"][0].as_py()
+            raise InputError(
+                f"has no query in common with the queries in {shown(queries)}: it has ids such as {first!r}, the "
+                f"queries such as {example!r}; use the same ids, or add --allow-disjoint",
+                path=name,
+            )
+
+
 def _judged(qrels: str) -> _Judged | None:
     """The ids of judgements; None where there are none, which the join of the judgements reports."""
     hashes: dict[str, list[HashArray]] = {kind: [] for kind in _COLUMNS}

@@ -6,6 +6,7 @@ from enum import StrEnum
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import lines, separated
 from rankbeam.transforms.clients.formats.cases.source import is_cases
+from rankbeam.transforms.clients.formats.spreadsheets import WORKBOOK, ZIP
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
@@ -170,6 +171,18 @@ def _is_number(word: str) -> bool:
     return True
 
 
+def _other_program(first: str) -> str | None:
+    """The description of a workbook, an archive or a table with other columns or separators."""
+    if first.startswith(ZIP):
+        return WORKBOOK
+    if ";" in first and "," not in first:
+        return f"values separated by semicolons ({first[:60]!r}); save it with commas"
+    names = [name.strip() for name in first.split(",")]
+    if len(names) > 1 and not any(map(_is_number, names)):
+        return f"CSV with the columns {', '.join(names)}; rename those that are meant"
+    return None
+
+
 def _looks_like(line: str) -> str:
     first = line.strip()
     if first.startswith("{"):
@@ -179,5 +192,7 @@ def _looks_like(line: str) -> str:
     form = _qrels(line) or _run(line)
     if form is not None:
         return str(form)
+    if (other := _other_program(first)) is not None:
+        return other
     words = len(first.split())
     return f"text of {words} {'word' if words == 1 else 'words'} a line, beginning with {first[:60]!r}"

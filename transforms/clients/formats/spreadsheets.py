@@ -1,5 +1,8 @@
 """Cells of tables that people open in a spreadsheet."""
 
+ZIP, WORKBOOK = "PK\x03\x04", "a workbook of Excel or another ZIP archive; save the sheet as CSV"
+"""The beginning of a workbook, and its description in refusals."""
+
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
 """The first characters of cells that spreadsheets run as formulas, and the mark that prevents it."""
 

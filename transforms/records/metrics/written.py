@@ -8,6 +8,7 @@ from rankbeam.transforms.records.errors import InputError
 _MOST = 999_999_999
 _LEVELS = {"iprec": "recall"}
 """Metrics that have a level after `@`, as in ir_measures' `IPrec@0.1`: the option that it sets."""
+_FORM = "write it as nDCG@10, AP or P(rel=2)@5"
 _NAME = re.compile(
     r"^\s*(?P<name>[A-Za-z_0-9][A-Za-z_0-9-]*)\s*(?:\((?P<options>.*)\))?\s*(?:@\s*(?P<cutoff>\S+))?\s*$"
 )
@@ -33,7 +34,10 @@ def split_name(text: str) -> Written:
     """
     match = _NAME.match(text)
     if match is None:
-        raise InputError(f"{text!r} is not a metric; write it as nDCG@10, AP or P(rel=2)@5")
+        parts = [part for part in re.split(r"[,\s]+", text) if part]
+        several = len(parts) > 1 and all(_NAME.match(part) and ("," in text or not part.islower()) for part in parts)
+        advice = f"write each metric on its own: {' and '.join(parts)} (-m {' -m '.join(parts)})" if several else _FORM
+        raise InputError(f"{text!r} is not a metric; {advice}")
     options: dict[str, str | None] = {}
     for item in filter(None, (part.strip() for part in (match["options"] or "").split(","))):
         option, equals, value = (part.strip() for part in item.partition("="))

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
 from rankbeam.transforms.clients.formats import json_lines, lines, tables, utf8
+from rankbeam.transforms.clients.formats.spreadsheets import WORKBOOK, ZIP
 from rankbeam.transforms.clients.storage import files, gcs, matching
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
@@ -68,6 +69,8 @@ def shape_of(path: str) -> Shape:
     text = head.decode("utf-8", "replace").lstrip(_SPACE)
     if not text:
         raise InputError("the file is empty; rows of questions and answers were expected", path=path)
+    if text.startswith(ZIP):
+        raise InputError(f"is {WORKBOOK}", path=path)
     if text.startswith("["):
         return Shape.DOCUMENT
     if text.startswith("<"):

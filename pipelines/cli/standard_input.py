@@ -1,0 +1,28 @@
+"""Standard input as a file: `-` in place of a path."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+
+STDIN = "-"
+
+
+@contextmanager
+def read(paths: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The paths, with a temporary copy of standard input in place of `-`; files are read more than once."""
+    if STDIN not in paths:
+        yield paths
+        return
+    if paths.count(STDIN) > 1:
+        raise click.UsageError("standard input, -, can be one file only")
+    import shutil
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True) as folder:
+        copy = Path(folder) / "stdin"
+        with copy.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield tuple(str(copy) if path == STDIN else path for path in paths)

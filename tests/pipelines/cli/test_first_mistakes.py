@@ -1,0 +1,92 @@
+"""First mistakes of newcomers on the command line: each is refused in one message that says what to do."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.inputs import write
+from support.processes import COMMAND
+from support.runs import rankbeam
+
+QRELS = "q1 0 d1 1\nq2 0 d2 1\n"
+RUN = "q1 Q0 d1 1 2.0 a\nq2 Q0 d1 1 2.0 a\n"
+XLSX = "PK\x03\x04 and more"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "qrels.txt", QRELS)
+    write(tmp_path / "a.run", RUN)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-m", "map,ndcg"], "write each metric on its own: map and ndcg (-m map -m ndcg)"),
+        (["-m", "nDCG@10 RR"], "write each metric on its own: nDCG@10 and RR"),
+        (["-m", "nDCG at 10!"], "write it as nDCG@10"),
+        (["--output", "scores.json"], "scores.json: is the name of a file, and --output names a folder"),
+        (["--output", "a.run"], "a.run: is a file, and --output names a folder"),
+    ],
+)
+def test_wrong_options_have_hints(options: list[str], message: str) -> None:
+    refused = rankbeam("score", "qrels.txt", "a.run", *options)
+    assert (refused.exit_code, message in refused.stderr.replace("\n", " ")) == (2, True), refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("semi.csv", "query_id;doc_id;grade\nq1;d1;1\n", "values separated by semicolons"),
+        ("other.csv", "frage,dokument,note\nq1,d1,1\n", "CSV with the columns frage, dokument, note"),
+        ("book.xlsx", XLSX, "a workbook of Excel or another ZIP archive; save the sheet as CSV"),
+    ],
+)
+def test_tables_of_other_programs_are_named(name: str, content: str, message: str) -> None:
+    write(Path(name), content)
+    for files in ([name, "a.run"], ["qrels.txt", name]):
+        refused = rankbeam("score", *files)
+        assert (refused.exit_code, message in refused.stderr) == (2, True), refused.stderr
+
+
+def test_a_workbook_of_answers_is_named() -> None:
+    write(Path("book.xlsx"), XLSX)
+    refused = rankbeam("judge", "book.xlsx", "--service", "lexical")
+    assert refused.exit_code == 2
+    assert "a workbook of Excel or another ZIP archive; save the sheet as CSV" in refused.stderr
+
+
+@pytest.mark.parametrize(("files", "given"), [(["-", "a.run"], QRELS), (["qrels.txt", "-"], RUN)])
+def test_standard_input_is_a_file(files: list[str], given: str) -> None:
+    command = [sys.executable, "-c", COMMAND, "score", *files, "-m", "RR", "--format", "csv"]
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    name = "stdin" if files[1] == "-" else "a"
+    assert f"{name},all,RR,0.5" in done.stdout
+
+
+def test_standard_input_is_one_file_only() -> None:
+    refused = rankbeam("score", "-", "-")
+    assert (refused.exit_code, "can be one file only" in refused.stderr) == (2, True)
+
+
+def test_answers_that_share_no_query_are_refused_before_the_run(folder: Path) -> None:
+    write(folder / "queries.jsonl", '{"_id": "q1", "text": "one"}\n{"_id": "q2", "text": "two"}\n')
+    write(folder / "answers.jsonl", '{"query_id": "Q1", "answer": "yes", "contexts": []}\n')
+    path = write(
+        folder / "e.yaml",
+        "name: e\ndataset: {queries: queries.jsonl}\nservices: {l: {type: lexical}}\njudge: {service: l}\n"
+        "configurations: [{name: x, answers: {type: replay, path: answers.jsonl}}]\nmetrics: [Refused]\n",
+    )
+    for command in ("validate", "evaluate"):
+        refused = rankbeam(command, path)
+        assert refused.exit_code == 2
+        assert "has no query in common with the queries" in refused.stderr
+        assert "it has ids such as 'Q1', the queries such as 'q1'" in refused.stderr
+    assert not list((folder / "out").rglob("*.parquet"))
+    assert rankbeam("evaluate", path, "--allow-disjoint").exit_code != 2
+    write(folder / "answers.jsonl", '{"query_id": "q2", "answer": "yes", "contexts": []}\n')
+    assert "valid" in rankbeam("validate", path).stdout
