@@ -16,3 +16,12 @@ def on_page_markdown(markdown: str, config: Any, **_: object) -> str:
     """The page with absolute links where they leave the folder, and with plain fences."""
     plain = _FENCE.sub(r"\1", markdown)
     return _OUTSIDE.sub(rf"]({config['repo_url']}/blob/main/\1)", plain)
+
+
+def on_post_page(output: str, **_: object) -> str:
+    """The page for people who use a keyboard or a screen reader: what scrolls can be focused, the bar is a landmark."""
+    for name in ("pre", "table"):
+        output = output.replace(f"<{name}>", f'<{name} tabindex="0">')
+    return output.replace(
+        '<div class="navbar fixed-top', '<div role="navigation" aria-label="Site" class="navbar fixed-top', 1
+    )

@@ -59,10 +59,10 @@ def test_a_workbook_of_answers_is_named() -> None:
     assert "a workbook of Excel or another ZIP archive; save the sheet as CSV" in refused.stderr
 
 
-@pytest.mark.parametrize(("files", "given"), [(["-", "a.run"], QRELS), (["qrels.txt", "-"], RUN)])
-def test_standard_input_is_a_file(files: list[str], given: str) -> None:
+@pytest.mark.parametrize(("files", "content"), [(["-", "a.run"], QRELS), (["qrels.txt", "-"], RUN)])
+def test_standard_input_is_a_file(files: list[str], content: str) -> None:
     command = [sys.executable, "-c", COMMAND, "score", *files, "-m", "RR", "--format", "csv"]
-    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, input=content, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     name = "stdin" if files[1] == "-" else "a"
     assert f"{name},all,RR,0.5" in done.stdout

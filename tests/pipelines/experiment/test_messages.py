@@ -64,6 +64,6 @@ def messages(model: type[BaseModel]) -> Iterator[str]:
 
 @pytest.mark.parametrize("model", list(models()), ids=lambda model: model.__name__)
 def test_no_message_has_words_of_pydantic(model: type[BaseModel]) -> None:
-    said = sorted(set(messages(model)))
-    assert [message for message in said if FOREIGN.search(message)] == []
-    assert all(len(message) > 8 for message in said)
+    problems = sorted(set(messages(model)))
+    assert [message for message in problems if FOREIGN.search(message)] == []
+    assert all(len(message) > 8 for message in problems)
