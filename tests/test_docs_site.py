@@ -109,8 +109,9 @@ def test_versions_can_be_chosen_and_pages_searched(address: str, browser: Browse
     page.locator("#versions").select_option("v0.9.0")
     page.wait_for_url("**/v0.9.0/")
     expect(page.locator("#versions")).to_have_value("v0.9.0")
-    page.goto(f"{address}gates/")
+    with page.expect_console_message(lambda message: "search ready" in message.text):
+        page.goto(f"{address}gates/")
     page.locator('[data-bs-target="#properdocs_search_modal"]').first.click()
-    page.locator("#properdocs-search-query").fill("bootstrap")
+    page.locator("#properdocs-search-query").press_sequentially("bootstrap")
     expect(page.locator("#properdocs-search-results article").first).to_be_visible()
     page.close()

@@ -33,3 +33,20 @@ def test_the_other_examples_run(examples: Path) -> None:
             continue  # needs its application: tests/endtoend/test_example_application.py
         result = rankbeam("evaluate", path, "--output", examples / "out")
         assert result.exit_code == 0, result.stderr
+
+
+def test_commands_of_the_readme_do_not_overwrite_each_other_s_results() -> None:
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    makefile = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+    commands = re.findall(r"rankbeam evaluate (\S+)(?: --output (\S+))?", text)
+    (demo,) = re.findall(r"evaluate examples/helpdesk/answers\.yaml --output (\S+)$", makefile, flags=re.MULTILINE)
+    outputs = [demo, "out/judge", *(output or str(Path(path).parent / "out") for path, output in commands)]
+    assert len(commands) == 2
+    assert len(set(outputs)) == len(outputs)
+
+
+def test_figures_of_the_readme_are_those_of_the_benchmark() -> None:
+    readme, speed = ((REPOSITORY / name).read_text(encoding="utf-8") for name in ("README.md", "docs/speed.md"))
+    (ours, theirs) = re.findall(r"9\.65 million results in ([\d.]+) s, where pytrec_eval takes ([\d.]+) s", readme)[0]
+    assert re.search(rf"^\| \*\*rankbeam\*\* [^|]*\| \*\*{re.escape(ours)}\*\*", speed, flags=re.MULTILINE)
+    assert re.search(rf"^\| pytrec_eval \| {re.escape(theirs)} ", speed, flags=re.MULTILINE)

@@ -1,0 +1,78 @@
+"""What a release needs: workflows, forms and policies that are valid and agree with the package."""
+
+import re
+import subprocess
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+from support.data import REPOSITORY
+
+GITHUB = REPOSITORY / ".github"
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SOURCE = PROJECT["urls"]["Source"]
+OWN_ADDRESS = re.compile(r"https://github\.com/rankbeam/[\w.-]+")
+
+
+def workflow(name: str) -> dict[Any, Any]:
+    loaded: dict[Any, Any] = yaml.safe_load((GITHUB / "workflows" / f"{name}.yml").read_text(encoding="utf-8"))
+    return loaded
+
+
+def test_a_release_publishes_what_was_checked_and_installed_without_a_token() -> None:
+    jobs = workflow("release")["jobs"]
+    assert {name: job.get("needs") for name, job in jobs.items()} == {
+        "build": None, "install": "build", "publish": "install", "image": "install",
+    }  # fmt: skip
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    assert "secrets" not in str(jobs["publish"])
+    checks = str(jobs["build"]["steps"])
+    assert "twine check --strict" in checks
+    assert "tomllib" in checks
+    supported = [name.rpartition(" :: ")[2] for name in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", name)]
+    assert jobs["install"]["strategy"]["matrix"]["python"] == supported
+    image = next(step["with"] for step in jobs["image"]["steps"] if "build-push" in step.get("uses", ""))
+    dockerfile = (REPOSITORY / image["file"]).read_text(encoding="utf-8")
+    assert f" AS {image['target']}\n" in dockerfile
+
+
+def test_the_pages_are_published_with_their_version() -> None:
+    steps = workflow("docs")["jobs"]["publish"]["steps"]
+    assert [step["run"] for step in steps if step.get("run") == "make docs"]
+    published = steps[-1]["run"]
+    (script,) = re.findall(r"python (\S+\.py) out/site pages", published)
+    assert (REPOSITORY / script).exists()
+
+
+@pytest.mark.parametrize("name", ["bug", "idea"])
+def test_a_form_asks_for_something_and_needs_an_answer(name: str) -> None:
+    form = yaml.safe_load((GITHUB / "ISSUE_TEMPLATE" / f"{name}.yml").read_text(encoding="utf-8"))
+    assert {"name", "description", "body"} <= form.keys()
+    ids = [field["id"] for field in form["body"]]
+    assert len(set(ids)) == len(ids)
+    assert any(field.get("validations", {}).get("required") for field in form["body"])
+    assert all(field["attributes"]["label"] for field in form["body"])
+
+
+def test_every_address_of_the_repository_is_that_of_the_package() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("this is no clone")
+    texts = {}
+    for name in listed.stdout.split():
+        path = REPOSITORY / name
+        if path.suffix in (".md", ".yml", ".yaml", ".py", ".toml", ".json", ".tf", ".cfg") and path.is_file():
+            texts[name] = path.read_text(encoding="utf-8", errors="replace")
+    other = {name: set(OWN_ADDRESS.findall(text)) - {SOURCE} for name, text in texts.items()}
+    assert {name: addresses for name, addresses in other.items() if addresses} == {}
+
+
+def test_policies_are_there_and_name_each_other() -> None:
+    assert "Report a vulnerability" in (GITHUB / "SECURITY.md").read_text(encoding="utf-8")
+    assert "(SECURITY.md)" in (GITHUB / "CODE_OF_CONDUCT.md").read_text(encoding="utf-8")
+
+
+def test_the_changelog_has_the_version() -> None:
+    first = re.findall(r"^## (\S+)", (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[0]
+    assert first == PROJECT["version"]
