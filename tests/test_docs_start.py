@@ -1,5 +1,6 @@
 """The commented experiment of the first page is valid and runs, as do the other examples of the repository."""
 
+import re
 import shutil
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a release needs: workflows, forms and policies that are valid and agree with the package."""
+"""Parts of a release: workflows, forms and policies that are valid and agree with the package."""
 
 import re
 import subprocess
