@@ -112,7 +112,8 @@ class PlanLimits:
 
     def check(self, plan: Plan) -> None:
         """Print a plan, and refuse one above the limits or one that is not confirmed."""
-        click.echo("\n".join(line for model in plan.models for line in lines_of(model)), err=True)
+        lines = [line for model in plan.models for line in lines_of(model)]
+        click.echo("\n".join([*lines, *(again.line() for again in plan.again)]), err=True)
         calls = sum(model.calls[1] - model.ledger_hits for model in plan.models)
         tokens = sum(model.input_tokens[1] + model.output_tokens[1] for model in plan.models)
         for name, planned, limit in (("calls", calls, self.calls), ("tokens", tokens, self.tokens)):

@@ -79,7 +79,8 @@ def evaluate(
         if temporary is not None and loaded.makes_calls and loaded.ledger_path is None:
             raise InputError("output is missing; name a folder, whose ledger keeps the answers that are paid for")
         stack.enter_context(prepared_folders(loaded))
-        refuse_above_budget(loaded, experiments.name_of(experiment))
+        for warning in refuse_above_budget(loaded, experiments.name_of(experiment)):
+            warnings.warn(warning, stacklevel=2)
         results = _run(loaded, run_id, beam_options, temporary=temporary is not None)
         return Result(results, temporary)
 

@@ -89,7 +89,8 @@ def evaluate(
             for warning in loaded.unset_variables(experiment):
                 warn(f"{warning}: answers come only from the ledger")
         with prepared_folders(loaded):
-            refuse_above_budget(loaded, experiment)
+            for warning in refuse_above_budget(loaded, experiment):
+                warn(warning)
             _run(loaded, run_id, form, options, beam_options, reported=True, wide=wide, wait=wait, all_rows=all_rows)
 
 
@@ -234,7 +235,8 @@ def run_here_and_show(experiment: "Experiment", name: str, form: str) -> None:
     from rankbeam.pipelines.run.options import pipeline_options
 
     with prepared_folders(experiment):
-        refuse_above_budget(experiment, name)
+        for warning in refuse_above_budget(experiment, name):
+            warn(warning)
         _run(experiment, None, form, pipeline_options((), ()), (), reported=True)
 
 

@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.agreement import JUDGES, PEOPLE
 from rankbeam.transforms.judge.metrics import NAME_OF_A_SERVICE, JudgedMetric, parse_all
 from rankbeam.transforms.judge.panel import MAJORITY
-from rankbeam.transforms.judge.templates import VERSIONS, templates
+from rankbeam.transforms.judge.templates import VERSION_1, VERSIONS, templates
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.generation import Judging
 from rankbeam.transforms.records.judging.criteria import Criterion, criteria_in, spelled
@@ -62,6 +62,7 @@ def judging_of(
         max_output_tokens=model.max_output_tokens,
         strict_version=model.strict_version,
         max_context_tokens=model.max_context_tokens,
+        in_windows=prompts != VERSION_1,
         labels=labels,
     )
 

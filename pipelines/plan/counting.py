@@ -10,6 +10,7 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from rankbeam.pipelines.plan.again import Again, EarlierWork, bought_again
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown
 from rankbeam.transforms.judge.rehearsal import LEAST, MOST, Guess, Recall, imagined_text, items_of, rehearsed_together
@@ -72,6 +73,7 @@ class CallCounts:
     unknown: int = 0
     texts: tuple[int, int] = (0, 0)
     largest: dict[str, int] = field(default_factory=dict)
+    again: Again = field(default_factory=dict)
 
     def join(self, other: "CallCounts") -> None:
         """Add the counts of other queries."""
@@ -85,6 +87,8 @@ class CallCounts:
         self.unknown += other.unknown
         for service, tokens in other.largest.items():
             self.largest[service] = max(tokens, self.largest.get(service, 0))
+        for reason, verdicts in other.again.items():
+            self.again.setdefault(reason, {}).update(verdicts)
         self.texts = (self.texts[0] + other.texts[0], self.texts[1] + other.texts[1])
 
 
@@ -128,16 +132,22 @@ class KnownAnswers:
         return self._outcomes
 
 
-def counted(work: EvaluateAnswers, items: Iterable[Item], lookup: Lookup, unknown: Unknown) -> CallCounts:
+def counted(
+    work: EvaluateAnswers,
+    items: Iterable[Item],
+    lookup: Lookup,
+    unknown: Unknown,
+    earlier: Sequence[EarlierWork] = (),
+) -> CallCounts:
     """Count the calls of some queries."""
     total = CallCounts()
     together: list[Item] = []
     for item in items:
         together.append(item)
         if len(together) == _ITEMS_AT_ONCE:
-            total.join(_counted(work, together, lookup, unknown))
+            total.join(_counted(work, together, lookup, unknown, earlier))
             together = []
-    total.join(_counted(work, together, lookup, unknown))
+    total.join(_counted(work, together, lookup, unknown, earlier))
     return total
 
 
@@ -157,7 +167,9 @@ def _number(key: str) -> int:
     return int(key[:_KEY_DIGITS], 16)
 
 
-def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unknown: Unknown) -> CallCounts:
+def _counted(
+    work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unknown: Unknown, earlier: Sequence[EarlierWork]
+) -> CallCounts:
     criteria = _criteria(work)
     counts, known = CallCounts(), KnownAnswers(lookup, work, criteria)
     texts, most_tokens = [], _most_tokens(work)
@@ -174,6 +186,7 @@ def _counted(work: EvaluateAnswers, items: Sequence[Item], lookup: Lookup, unkno
             for alone in _alone(work):
                 for call in _distinct(alone, imagined, guess, known.recall):
                     counts.apart[_step(call, Prompt.parse(call.payload), criteria)] += 1
+            counts.again = bought_again(work, earlier, imagined, KnownAnswers(lookup, work, criteria).recall)
     counts.texts = (min(texts), max(texts))
     counts.seen = known.seen
     counts.unknown = sum(_is_unknown(item, unknown) for item in items)

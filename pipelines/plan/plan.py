@@ -18,6 +18,7 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.quotas import too_large
 from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
+from rankbeam.pipelines.plan.again import AgainPlan, again_plans, reworded
 from rankbeam.pipelines.plan.corpora import CorpusPlan, corpora_plan
 from rankbeam.pipelines.plan.counting import CallCounts
 from rankbeam.pipelines.plan.models import ModelPlan, Range, lines_of, model_plans, shown
@@ -86,6 +87,7 @@ class Plan:
     queries: int | None = None  # None where nothing is called
     least_share: float = 1.0
     proposals: tuple[str, ...] = ()
+    again: tuple[AgainPlan, ...] = ()
 
     @property
     def cost(self) -> Range | None:
@@ -111,6 +113,7 @@ class Plan:
         pools = [_pool_line(pool) for pool in self.pools]
         models = [line for model in self.models for line in lines_of(model)]
         lines = [*pools, *models] or ["no remote calls"]
+        lines += (again.line() for again in self.again)
         paid = len(pools) + len(self.models) + sum(bool(corpus.documents) for corpus in self.corpora)
         if paid > 1 and self.cost is not None:
             lines.append(f"together: cost {shown(self.cost, '{:,.2f}')}")
@@ -158,6 +161,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         queries,
         _least_share(experiment, queries, is_begun=known > 0),
         proposals(experiment, queries),
+        () if answered is None else again_plans(answered.again),
     )
 
 
@@ -311,15 +315,20 @@ def _pool_line(plan: PoolPlan) -> str:
     return " · ".join(parts)
 
 
-def refuse_above_budget(experiment: Experiment, path: str) -> None:
-    """Refuse an experiment whose lowest forecast is above `max_cost`."""
-    if experiment.max_cost is None:
-        return
+def refuse_above_budget(experiment: Experiment, path: str) -> tuple[str, ...]:
+    """Refuse an experiment whose lowest forecast is above `max_cost`.
 
-    cost = plan_of(experiment, path).cost
-    if cost is not None and cost[0] > experiment.max_cost:
+    Returns:
+        Sentences about verdicts that are bought again; they are forecast if the last run had other prompts or parts.
+    """
+    if experiment.max_cost is None and not reworded(experiment):
+        return ()
+    plan = plan_of(experiment, path)
+    if experiment.max_cost is not None and plan.cost is not None and plan.cost[0] > experiment.max_cost:
+        cost = plan.cost
         problem = (
             f"is {experiment.max_cost:,.6g}, and the calls are planned to cost {cost[0]:,.4g} to {cost[1]:,.4g}: "
             "nothing was asked; raise it, or ask less (`rankbeam plan` says what costs how much)"
         )
         raise load(experiment.text, path).error(("max_cost",), problem)
+    return tuple(again.line() for again in plan.again)

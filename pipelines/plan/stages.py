@@ -4,7 +4,7 @@ queries ─► retrieved in process, read, or recalled from the ledger ─► co
 """
 
 import pickle
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.stage_models import MOST_TEXTS
+from rankbeam.pipelines.plan.again import EarlierWork, earlier_works
 from rankbeam.pipelines.plan.counting import CallCounts, Unknown, add_known, counted, counted_calls, with_imagined
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
@@ -110,7 +111,7 @@ def count_models(experiment: Experiment, dataset: Dataset, branches: Branches, f
         parts
         | "GatherContexts"
         >> GatherContexts(experiment.evaluation, depths, experiment.corpus, of_documents(experiment.corpus))
-        | "Rehearse" >> beam.ParDo(RehearseFn(work, experiment.ledger, unknown))
+        | "Rehearse" >> beam.ParDo(RehearseFn(work, experiment.ledger, unknown, earlier_works(experiment)))
         | "ModelCountsTogether" >> beam.combiners.ToList()
         | "JoinCounts" >> beam.Map(join_counts, known_of(experiment, work, datetime.now(UTC)), experiment.ledger, file)
     )
@@ -229,8 +230,10 @@ class RecallFn(beam.DoFn):
 class RehearseFn(beam.DoFn):
     """Counts the calls that the queries of a bucket take."""
 
-    def __init__(self, work: EvaluateAnswers, ledger: str, unknown: Unknown) -> None:
-        self._work, self._folder, self._unknown = work, ledger, unknown
+    def __init__(
+        self, work: EvaluateAnswers, ledger: str, unknown: Unknown, earlier: Sequence[EarlierWork] = ()
+    ) -> None:
+        self._work, self._folder, self._unknown, self._earlier = work, ledger, unknown, earlier
 
     def setup(self) -> None:
         """Read the index of the ledger."""
@@ -239,7 +242,7 @@ class RehearseFn(beam.DoFn):
 
     def process(self, element: Bucketed) -> Iterator[CallCounts]:
         """Yield the counts of some queries."""
-        yield counted(self._work, items_in(element[1]), self._lookup, self._unknown)
+        yield counted(self._work, items_in(element[1]), self._lookup, self._unknown, self._earlier)
 
 
 def join_counts(parts: list[CallCounts], asks: tuple[AskKnown, ...], ledger: str, file: str) -> None:

@@ -157,7 +157,8 @@ def judge_of(experiment: Experiment, judging: Judging) -> Judge:
     criteria = [metric.criterion for metric in experiment.judged if metric.criterion is not None]
     prompts |= {criterion.step: template_of(criterion, prompts[CriterionStep.name]) for criterion in criteria}
     most = None if judging.max_context_tokens is None else judging.max_context_tokens * CHARACTERS_PER_TOKEN
-    return Judge(_model(services[judging.service]), prompts, embedder, judging.max_output_tokens, most)
+    model, in_windows = _model(services[judging.service]), judging.in_windows
+    return Judge(model, prompts, embedder, judging.max_output_tokens, most, in_windows)
 
 
 def audit_rows(experiment: Experiment, scored: beam.PCollection) -> beam.PCollection:

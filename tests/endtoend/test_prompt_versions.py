@@ -1,6 +1,7 @@
 """`judge: {prompts: v1 | v2, examples: FOLDER}`: what is asked anew, what is paid once, and how runs are marked."""
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,54 @@ def test_each_version_is_paid_once_and_runs_of_different_ones_are_marked(tmp_pat
     assert "ContextRelevance@2, Faithfulness are not quite comparable with run r1" in versions.stderr
     assert "comparable" not in alike.stderr
     assert "ContextRelevance@2 is not quite comparable with run r4" in examples.stderr
+
+
+def answers_of(folder: Path, sentences: int) -> dict[str, Any]:
+    """A configuration whose answers exist; the first is long."""
+    rows = [
+        {"query_id": f"q{number}", "contexts": [{"doc_id": "d1", "text": f"All of {number}."}],
+         "answer": " ".join(f"Fact {fact} of {number} holds." for fact in range(1 if number else sentences))}
+        for number in range(12)
+    ]  # fmt: skip
+    path = write(folder / "answers.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    return {"configurations": [{"name": "app", "answers": {"type": "replay", "path": path}}]}
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "counts"),
+    [
+        ({"prompts": "v1"}, {"prompts": "v2"}, {"the prompts have changed": (24, range(12))}),
+        # claims and support of the long answer: one call of each step under version 1, else three
+        ({"prompts": "v1"}, {}, {"long texts are judged in other parts": (2, range(1))}),
+        ({}, {"prompts": "v1"}, {"long texts are judged in other parts": (6, range(1))}),
+        ({"prompts": "v1"}, {"prompts": "v1"}, {}),
+        ({"prompts": "v2"}, {"prompts": "v2", "repeat_share": 0.5}, {}),
+    ],
+)
+def test_what_is_bought_again_for_other_prompts_or_parts_is_counted_before_it_is_paid(
+    tmp_path: Path, server: Standin, first: dict[str, Any], then: dict[str, Any], counts: dict[str, Any]
+) -> None:
+    more = {"metrics": ["Faithfulness"], **answers_of(tmp_path, 130)}
+    write_experiment(tmp_path, model(server, "openai"), {}, judge={"service": "m", "repeat_share": 0, **first}, **more)
+    path = str(tmp_path / "experiment.yaml")
+    assert json.loads(rankbeam("plan", path, "--format", "json").stdout)["again"] == []
+    assert "again" not in rankbeam("evaluate", path, "--run-id", "r1").stderr
+    write_experiment(tmp_path, model(server, "openai"), {}, judge={"service": "m", "repeat_share": 0, **then}, **more)
+    plan = json.loads(rankbeam("plan", path, "--format", "json").stdout)
+    verdicts = Results(str(tmp_path / "out"), "r1").table("verdicts").to_pylist()
+    of_query = Counter(row["query_id"] for row in verdicts if row["step"] == "support")
+    expected = {
+        reason: (calls, sum(of_query[f"q{number}"] for number in numbers))
+        for reason, (calls, numbers) in counts.items()
+    }
+    assert {row["reason"]: (row["calls"], row["verdicts"]) for row in plan["again"]} == expected
+    before = server.stats().calls
+    done = rankbeam("evaluate", path, "--run-id", "r2")
+    assert done.status == 0, done.stderr
+    assert ("are in the ledger and paid again, only because" in done.stderr) == bool(counts)
+    assert (server.stats().calls > before) == (first != then)
+    assert json.loads(rankbeam("plan", path, "--format", "json").stdout)["again"] == []
+    assert "paid again" not in rankbeam("evaluate", path, "--run-id", "r3").stderr
 
 
 def test_another_version_of_the_model_is_marked(tmp_path: Path, server: Standin) -> None:

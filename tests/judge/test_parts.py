@@ -1,5 +1,6 @@
 """Long texts and lists are judged in parts, with the same numbers where the definitions make them equal."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -109,6 +110,30 @@ def test_what_is_short_enough_keeps_its_key_and_what_is_longer_has_the_keys_of_i
         assert key_of(calls) not in {one.key for one in calls}
     text = "It is so. " * 60
     assert judge().calls(claims_question(text), "?", 0) == [judge().call(claims_question(text), "?", 0)]
+
+
+WHOLE_KEYS = {
+    "claims": "acba605ef56917e9d17e1e21b2f06295",
+    "support": "1384fceef5fd6fea9f24edf4bf8de1e2",
+    "nugget_assign": "b7dd8585b17080d022b6c33cb20c80f0",
+}
+"""Keys that the commit before long questions had parts gave to these questions, under version 1."""
+
+
+def test_version_1_asks_long_questions_whole_and_keeps_their_keys() -> None:
+    facts = tuple(f"Fact {number} holds." for number in range(130))
+    questions = [claims_question(" ".join(facts)), JudgeQuestion("support", ("text",), facts)]
+    questions.append(JudgeQuestion("nugget_assign", ("text",), facts[:11]))
+    first = replace(judge(), in_windows=False)
+    assert {one.step: key_of(first.calls(one, "?", 0)) for one in questions} == WHOLE_KEYS
+    assert {one.step: len(judge().calls(one, "?", 0)) for one in questions} == {
+        "claims": 3,
+        "support": 3,
+        "nugget_assign": 2,
+    }
+    assert [value(first, one) for one in questions] == [whole(one) for one in questions]
+    limited = replace(first, most_letters=60)
+    assert len(limited.calls(JudgeQuestion("grade", ("One is so. " * 12,)), "?", 0)) > 1
 
 
 def test_a_part_that_fails_fails_the_question() -> None:

@@ -50,6 +50,7 @@ class Judge:
     embedder: Model | None = None
     max_output_tokens: int = 4096
     most_letters: int | None = None  # of a text that is judged at once; None for all
+    in_windows: bool = True  # many items or sentences are judged in parts
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -62,8 +63,7 @@ class Judge:
 
     def calls(self, question: JudgeQuestion, query: str, sample: int, history: str = "") -> list[Call]:
         """The calls for a question: one, or one for each part of what is too long for one."""
-        parts = step_named(question.step).parts(question, self.most_letters)
-        return [self.call(part, query, sample, history) for window in parts for part in window]
+        return [self.call(part, query, sample, history) for window in self._parts(question) for part in window]
 
     def joined(self, question: JudgeQuestion, outcomes: Sequence[JudgeReply | CallError]) -> JudgeReply | CallError:
         """The outcome of a question, from those of its calls; one that failed fails it."""
@@ -75,10 +75,13 @@ class Judge:
         if failed is not None:
             return CallError(failed.kind, failed.message, failed.attempts, tokens=tokens)
         step, values = step_named(question.step), iter(reply.value for reply in replies)
-        parts = step.parts(question, self.most_letters)
+        parts = self._parts(question)
         versions = dict.fromkeys(reply.model_version for reply in replies if reply.model_version is not None)
         value = step.joined(parts, [[next(values) for _ in window] for window in parts])
         return JudgeReply(value, ", ".join(versions) or None, tokens)
+
+    def _parts(self, question: JudgeQuestion) -> list[list[JudgeQuestion]]:
+        return step_named(question.step).parts(question, self.most_letters, in_windows=self.in_windows)
 
     def call(self, question: JudgeQuestion, query: str, sample: int, history: str = "") -> Call:
         """The call for a question that one call can hold; it belongs to no configuration more than to another.

@@ -23,7 +23,9 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """By step of rankbeam, the values of its prompt."""
 
 
-VERSIONS: Mapping[str, int] = MappingProxyType({"v1": 1, "v2": 2})
+VERSION_1 = "v1"
+"""The version that keeps every key of the first release, also those of long questions, which it asks whole."""
+VERSIONS: Mapping[str, int] = MappingProxyType({VERSION_1: 1, "v2": 2})
 """The versions of the shipped prompts, by name."""
 
 _NO_EXAMPLES = frozenset({CriterionStep.name})  # each criterion has its own

@@ -34,6 +34,7 @@ class Judging:
     labels: str | None = None  # the file or folder of labels; None for none
     others: tuple[str, ...] = ()
     max_context_tokens: int | None = None  # of a text that is judged at once; None for all
+    in_windows: bool = True  # many items or sentences are judged in parts
 
     @property
     def services(self) -> tuple[str, ...]:

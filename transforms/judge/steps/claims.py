@@ -58,9 +58,11 @@ class ClaimsStep(JudgeStep):
         check_ids([claim.id for claim in claims], len(claims), "claims")
         return tuple(_placed(claim, values["text"]) for claim in claims)
 
-    def parts(self, question: JudgeQuestion, most_letters: int | None = None) -> list[list[JudgeQuestion]]:
+    def parts(
+        self, question: JudgeQuestion, most_letters: int | None = None, *, in_windows: bool = True
+    ) -> list[list[JudgeQuestion]]:
         """One question for each part of a text of many sentences."""
-        texts = parts_of(question.texts[0], _MOST_SENTENCES, most_letters)
+        texts = parts_of(question.texts[0], _MOST_SENTENCES if in_windows else None, most_letters)
         return [[claims_question(text) for text in texts]] if len(texts) > 1 else [[question]]
 
     def joined(self, parts: Sequence[Sequence[JudgeQuestion]], replies: Sequence[Sequence[Any]]) -> tuple[Claim, ...]:

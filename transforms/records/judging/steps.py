@@ -205,10 +205,12 @@ class JudgeStep:
         """The decisions in the order in which several judges have a median; by default that of `decisions`."""
         return self.decisions
 
-    def parts(self, question: JudgeQuestion, most_letters: int | None = None) -> list[list[JudgeQuestion]]:
+    def parts(
+        self, question: JudgeQuestion, most_letters: int | None = None, *, in_windows: bool = True
+    ) -> list[list[JudgeQuestion]]:
         """The questions in place of one that is too long: for each window of items, one a part of the text."""
         first, windows = question.texts[:1], [question.items]
-        if self.most_items is not None and len(question.items) > self.most_items:
+        if in_windows and self.most_items is not None and len(question.items) > self.most_items:
             starts = range(0, len(question.items), self.most_items)
             windows = [question.items[start : start + self.most_items] for start in starts]
         if self.in_parts and most_letters is not None and len(first[0]) > most_letters:

@@ -1,0 +1,149 @@
+"""Count what is bought again: questions whose answers the ledger has by other prompts, or in other parts.
+
+Only the questions that this experiment has to pay are counted, and only where an earlier answer would be free.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.results.find import finished_runs
+from rankbeam.pipelines.run.answers import work_of
+from rankbeam.transforms.judge.rehearsal import MOST, Recall, rehearsed_together
+from rankbeam.transforms.judge.templates import VERSION_1, VERSIONS
+from rankbeam.transforms.judge.work import EvaluateAnswers
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.content_keys import content_key
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.judging.items import Item
+from rankbeam.transforms.records.judging.registry import step_of
+
+PROMPTS = "the prompts have changed"
+PARTS = "long texts are judged in other parts"
+
+Again = dict[str, dict[str, int]]
+"""By reason and question, the number of verdicts that are bought again."""
+
+
+@dataclass(frozen=True)
+class EarlierWork:
+    """The same work with other prompts or parts, and what differs."""
+
+    reason: str
+    work: EvaluateAnswers
+
+
+@dataclass(frozen=True)
+class AgainPlan:
+    """Calls and verdicts that are bought again for one reason."""
+
+    reason: str
+    calls: int
+    verdicts: int
+
+    def line(self) -> str:
+        """For people."""
+        calls = "1 call" if self.calls == 1 else f"{self.calls:,} calls"
+        verdicts = "1 verdict" if self.verdicts == 1 else f"{self.verdicts:,} verdicts"
+        line = f"{calls} to the judge ({verdicts}) are in the ledger and paid again, only because {self.reason}"
+        return f"{line}; `judge: {{prompts: {VERSION_1}}}` keeps the keys of version 1, and asks long questions whole"
+
+
+def again_plans(again: Mapping[str, Mapping[str, int]]) -> tuple[AgainPlan, ...]:
+    """The counts of all reasons; a question with two of them counts for the first."""
+    plans, seen = [], set[str]()
+    for reason in (PROMPTS, PARTS):
+        new = {key: verdicts for key, verdicts in again.get(reason, {}).items() if key not in seen}
+        seen |= new.keys()
+        plans.append(AgainPlan(reason, len(new), sum(new.values())))
+    return tuple(plan for plan in plans if plan.calls)
+
+
+def earlier_works(experiment: Experiment) -> tuple[EarlierWork, ...]:
+    """The works of the same experiment by all versions of the prompts, with long questions whole or in parts."""
+    judging = experiment.judging
+    if judging is None or work_of(experiment).judge is None:
+        return ()
+    own = (VERSION_1 if judging.prompts is None else judging.prompts, judging.examples)
+    wordings: dict[tuple[str, str | None], str] = {(version, None): PROMPTS for version in VERSIONS} | {own: PARTS}
+    own_limits = (judging.in_windows, judging.max_context_tokens)
+    limits = dict.fromkeys([own_limits, (True, None), (False, None)])
+    changed = [
+        (reason, replace(judging, prompts=prompts, examples=examples, in_windows=in_windows, max_context_tokens=most))
+        for (prompts, examples), reason in wordings.items()
+        for in_windows, most in limits
+        if reason is PROMPTS or (in_windows, most) != own_limits
+    ]
+    return tuple(EarlierWork(reason, work_of(replace(experiment, judging=settings))) for reason, settings in changed)
+
+
+def reworded(experiment: Experiment) -> bool:
+    """Return whether the last run of an experiment that pays its judge had other prompts, or judged in other parts."""
+    work, judging = work_of(experiment), experiment.judging
+    if judging is None or all(judge.model.parameters.offline is not None for judge in work.judges):
+        return False
+    try:
+        runs = [run for run in finished_runs(experiment.output) if run.experiment == experiment.name]
+    except InputError:  # the first run
+        return False
+    judged = [run for run in runs if run.judge_quality]
+    if not judged:
+        return False
+    hashes = {step: template.hash for step, template in work.templates.items()}
+    before = {row["step"]: row["prompt_hash"] for row in judged[-1].judge_quality if row["prompt_hash"]}
+    settings = judged[-1].judge_settings
+    limits = (settings.get("prompts") != VERSION_1, settings.get("max_context_tokens"))
+    is_worded = all(hashes.get(step, known) == known for step, known in before.items())
+    return not is_worded or limits != (judging.in_windows, judging.max_context_tokens)
+
+
+def bought_again(work: EvaluateAnswers, earlier: Sequence[EarlierWork], items: Sequence[Item], recall: Recall) -> Again:
+    """Count the questions of some queries that have to be paid, and whose answers the ledger has otherwise."""
+    left = {query_id: _Left(calls, recall) for query_id, calls in _calls(work, items, recall).items()}
+    again: Again = {}
+    if not any(of_query.steps for of_query in left.values()):
+        return again
+    for other in earlier:
+        of_reason = again.setdefault(other.reason, {})
+        for query_id, calls in _calls(other.work, items, recall).items():
+            known = recall(())
+            answered = [call for key, call in calls.items() if key in known and key not in left[query_id].keys]
+            for call, question, step in _questions(answered):
+                if left[query_id].lacks(question, step):
+                    of_reason[question] = _verdicts(step, known[call.key or ""])
+    return again
+
+
+class _Left:
+    """The questions of one query to its judges, and those that the ledger does not answer."""
+
+    def __init__(self, calls: Mapping[str, Call], recall: Recall) -> None:
+        known = recall(())
+        self.keys = calls.keys()
+        self._held = {question for call, question, _ in _questions(calls.values()) if call.key in known}
+        unknown = [call for key, call in calls.items() if key not in known]
+        self.steps = {step for _, _, step in _questions(unknown)}
+
+    def lacks(self, question: str, step: str) -> bool:
+        """Return whether a question, or another one of its step where it is not asked, has to be paid."""
+        return step in self.steps and question not in self._held
+
+
+def _calls(work: EvaluateAnswers, items: Sequence[Item], recall: Recall) -> dict[str, dict[str, Call]]:
+    return rehearsed_together({item.query_id: work.steps(item) for item in items}, MOST, recall)
+
+
+def _questions(calls: Iterable[Call]) -> Iterator[tuple[Call, str, str]]:
+    """The calls to a judge, each with its question, whatever the prompt, and its step."""
+    for call in calls:
+        prompt = Prompt.parse(call.payload)
+        step = step_of(prompt.step)
+        if step is not None and not step.embeds:
+            yield call, content_key({"service": call.service, **prompt.asked({}), "template": ""}), prompt.step
+
+
+def _verdicts(step: str, outcome: Any) -> int:
+    known = step_of(step)
+    return 0 if known is None or isinstance(outcome, CallError) else len(known.verdicts(outcome.value))
