@@ -7,14 +7,19 @@ from rankbeam.pipelines.local.messages import messages, warn
 
 _GRADES_HELP = "Worth of the judge's grades 0 to 3, such as 0,0,1,2; by default it follows from people's grades."
 
+_AUDIT_HELP = "Documents that both graded and that audit the judge, at most; drawn by the judge's grade."
+
 
 @main.command()
 @click.argument("folder", metavar="DIR")
 @click.option("--grades", metavar="A,B,C,D", help=_GRADES_HELP)
+@click.option("--audit", type=click.IntRange(min=50), metavar="N", default=200, show_default=True, help=_AUDIT_HELP)
 @click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
 @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
 @wide
-def holes(folder: str, grades: str | None, run_id: str | None, experiment_name: str | None, wide: bool) -> None:
+def holes(
+    folder: str, grades: str | None, audit: int, run_id: str | None, experiment_name: str | None, wide: bool
+) -> None:
     """Fill holes in the judgements of the run in DIR with the grades of its judge, and audit the judge.
 
     The run needs the metric ContextRelevance@k, for which the judge grades the first k documents of each configuration.
@@ -30,7 +35,7 @@ def holes(folder: str, grades: str | None, run_id: str | None, experiment_name: 
         from rankbeam.pipelines.results.find import find_run
         from rankbeam.pipelines.show.screen import Screen
 
-        filling = fill(find_run(folder, run_id, experiment_name), grades)
+        filling = fill(find_run(folder, run_id, experiment_name), grades, audit)
         for warning in filling.warnings:
             warn(warning)
         click.echo(filling.as_text(Screen.of(wide=wide)))

@@ -20,7 +20,8 @@ def holes_of(located: Located, model: ExperimentModel) -> Holes | None:
     """The rules for filling holes; None for leaving them."""
     dataset, of = located.value.get("dataset"), model.dataset.qrels_holes
     is_written = isinstance(dataset, dict) and "qrels_holes" in dataset  # else salvaged from a wrong experiment
-    return None if of is None or not is_written else Holes(of.depth, None if of.grades is None else tuple(of.grades))
+    grades = None if of is None or of.grades is None else tuple(of.grades)
+    return None if of is None or not is_written else Holes(of.depth, grades, of.audit)
 
 
 def with_holes(

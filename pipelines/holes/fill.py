@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.holes import HUMAN, LLM
+from rankbeam.transforms.records.holes import HUMAN, LLM, MOST_AUDITED
 
 FOLDER = "holes"
 _MOST_NAMED = 10
@@ -78,12 +78,13 @@ class FilledJudgements:
         return "\n".join(lines).rstrip()
 
 
-def fill(run: Results, grades: str | None = None) -> FilledJudgements:
+def fill(run: Results, grades: str | None = None, audit: int = MOST_AUDITED) -> FilledJudgements:
     """Write the judgements of people, and the judge's grades of documents that people did not judge.
 
     Args:
         run: finished run with the metric ContextRelevance@k, whose judge graded the first k documents.
         grades: worth of the judge's grades 0 to 3, such as "0,0,1,2"; see `scale_of`.
+        audit: number of documents that both graded and that audit the judge, at most.
     """
     if is_table(run.output):
         raise InputError("holes are filled for runs in folders only", path=run.output)
@@ -106,7 +107,7 @@ def fill(run: Results, grades: str | None = None) -> FilledJudgements:
         graded.without_text,
         graded.judge,
         scale,
-        audit_of(human, on_scale),
+        audit_of(human, on_scale, audit),
         effects_of(run, human, filled),
     )
     files.write(target, _lines(unchanged, filled).encode())

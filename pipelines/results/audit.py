@@ -1,7 +1,7 @@
 """The audit of a judge: its grades of documents that people judged, too."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,12 @@ from rankbeam.transforms.judge.audit import STEP, audit_row
 from rankbeam.transforms.kernels.statistics.agreement import wilson_interval
 from rankbeam.transforms.kernels.statistics.raters import observed_agreement
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.holes import AUDITED, LLM
+from rankbeam.transforms.records.holes import AUDITED, LEAST_AUDITED, LLM, MOST_AUDITED
 from rankbeam.transforms.records.metrics.names import HOLES
 
 Pair = tuple[str, str]
 """Query and document."""
 
-LEAST_PAIRS = 50
-"""With fewer documents that both graded, an audit says little."""
 _LEAST_KAPPA, _MOST_OVERRATED = 0.4, 0.1
 
 
@@ -34,6 +32,9 @@ class Audit:
         interval: its bootstrap interval at 95%, over queries.
         overrated: documents that people found not relevant and the judge found relevant.
         not_relevant: documents that people found not relevant.
+        population: documents that both graded; `pairs` of them were drawn, about equally many of each judge's grade.
+        estimates: shares of all these documents, by the names of columns of `agreement`; a run of an earlier version
+            has none, and all of them were compared.
     """
 
     grades: Sequence[int]
@@ -42,6 +43,8 @@ class Audit:
     interval: tuple[float, float] | None
     overrated: int
     not_relevant: int
+    population: int = 0
+    estimates: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def pairs(self) -> int:
@@ -51,22 +54,33 @@ class Audit:
     @property
     def agreement(self) -> float | None:
         """The share of equal grades."""
-        return observed_agreement(np.array(self.counts, np.int64)) if self.pairs else None
+        counted = observed_agreement(np.array(self.counts, np.int64)) if self.pairs else None
+        return self.estimates.get("agreement", counted)
 
     @property
-    def overrating(self) -> tuple[float, float]:
-        """The interval at 95% of the probability that the judge finds a document relevant that people do not."""
-        return wilson_interval(self.overrated, self.not_relevant)
+    def is_sample(self) -> bool:
+        """Return whether only some of the documents that both graded were compared."""
+        return self.population > self.pairs
+
+    @property
+    def overrating(self) -> tuple[float, float, float] | None:
+        """The probability that the judge finds a document relevant that people do not, and its interval at 95%."""
+        if not self.not_relevant:
+            return None
+        share, (low, high) = self.overrated / self.not_relevant, wilson_interval(self.overrated, self.not_relevant)
+        known = self.estimates
+        return known.get("overrating", share), known.get("overrating_low", low), known.get("overrating_high", high)
 
     @property
     def warnings(self) -> list[str]:
         """Reasons not to trust the filled grades."""
         warnings = []
-        if self.pairs < LEAST_PAIRS:
-            warnings.append(f"people and judge both graded {self.pairs:,} documents; {LEAST_PAIRS} are needed")
-        if self.not_relevant and self.overrated > _MOST_OVERRATED * self.not_relevant:
-            share = self.overrated / self.not_relevant
-            warnings.append(f"the judge finds {share:.0%} of the documents relevant that people found not relevant")
+        if self.pairs < LEAST_AUDITED:
+            warnings.append(f"people and judge both graded {self.pairs:,} documents; {LEAST_AUDITED} are needed")
+        if self.overrating is not None and self.overrating[0] > _MOST_OVERRATED:
+            warnings.append(
+                f"the judge finds {self.overrating[0]:.0%} of the documents relevant that people found not relevant"
+            )
         return [*warnings, *filter(None, [self.doubt])]
 
     @property
@@ -83,13 +97,22 @@ class Audit:
             return ""
         low, high = self.interval or (float("nan"), float("nan"))
         kappa = "undefined" if self.kappa is None else f"{self.kappa:.2f} ({low:.2f} to {high:.2f})"
-        equal = f"{self.pairs:,} documents graded by both · {self.agreement:.0%} equal"
+        equal = f"{self.documents} · {self.agreement:.0%} equal"
         lines = [f"audit: {equal} · quadratic kappa {kappa}"]
-        if self.not_relevant:
-            ends = " to ".join(f"{end:.0%}" for end in self.overrating)
-            share = self.overrated / self.not_relevant
+        if self.overrating is not None:
+            share, *interval = self.overrating
+            ends = " to ".join(f"{end:.0%}" for end in interval)
             lines.append(f"relevant by the judge where people said 0: {share:.0%} ({ends})")
         return "\n".join(lines)
+
+    @property
+    def documents(self) -> str:
+        """The documents that were compared, for people."""
+        if not self.is_sample:
+            return f"{self.pairs:,} documents graded by both"
+        return (
+            f"{self.pairs:,} of {self.population:,} documents graded by both, drawn by the judge's grade and weighted"
+        )
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Audit":
@@ -100,22 +123,29 @@ class Audit:
         low, high = row.get("kappa_low"), row.get("kappa_high")
         interval = None if low is None or high is None else (low, high)
         first, *_ = counts
-        return cls(range(size), counts, row.get("kappa"), interval, sum(first[1:]), sum(first))
+        names = ("agreement", "overrating", "overrating_low", "overrating_high")
+        estimates = {name: row[name] for name in names if row.get(name) is not None}
+        population = row.get("sampled_from") or 0
+        return cls(range(size), counts, row.get("kappa"), interval, sum(first[1:]), sum(first), population, estimates)
 
 
-def audit_of(human: Mapping[Pair, float], judge: Mapping[Pair, int]) -> Audit:
-    """The audit over all pairs that both graded; grades of people below 0 do not count.
+def audit_of(human: Mapping[Pair, float], judge: Mapping[Pair, int], most: int = MOST_AUDITED) -> Audit:
+    """The audit over pairs that both graded; grades of people below 0 do not count.
 
     Args:
         human: grades of people.
         judge: grades of the judge on the scale of people.
+        most: number of pairs to draw, at most.
 
     >>> audit_of({("q", "a"): 1.0, ("q", "b"): 0.0, ("r", "a"): 0.0}, {("q", "a"): 1, ("q", "b"): 1}).counts
     [[0, 1], [0, 1]]
     """
     both = sorted(pair for pair in judge if human.get(pair, -1.0) >= 0)
-    rows = [{"query_id": pair[0], "human": human[pair], "judge": judge[pair]} for pair in both]
-    return Audit.of(audit_row([pa.RecordBatch.from_pylist(rows, AUDITED)], ""))
+    rows = [
+        {"query_id": query_id, "doc_id": doc_id, "human": human[query_id, doc_id], "judge": judge[query_id, doc_id]}
+        for query_id, doc_id in both
+    ]
+    return Audit.of(audit_row([pa.RecordBatch.from_pylist(rows, AUDITED)], "", most=most))
 
 
 def audit_in(run: Results) -> Audit | None:

@@ -167,7 +167,9 @@ def audit_rows(experiment: Experiment, scored: beam.PCollection) -> beam.PCollec
     label = judge_of(experiment, experiment.judging).model.label
     parts = scored | "Audited" >> beam.FlatMap(lambda partition: filter(None, [partition.audited]))
     together = parts | "TogetherAudited" >> beam.combiners.ToList()
-    return together | "AuditRows" >> beam.Map(audit_table, label, experiment.evaluation.statistics.confidence)
+    assert experiment.evaluation.holes is not None  # noqa: S101
+    confidence, most = experiment.evaluation.statistics.confidence, experiment.evaluation.holes.audit
+    return together | "AuditRows" >> beam.Map(audit_table, label, confidence, most)
 
 
 def contexts_wanted(work: EvaluateAnswers) -> dict[int, int | None]:

@@ -48,7 +48,7 @@ def test_holes_have_the_judges_grades_and_people_keep_theirs(
     audited = sorted(map(tuple, (row.values() for row in result.audited.to_pylist())), key=str)
     assert audited == sorted(
         (
-            (query, None if human.get((query, doc), -1.0) < 0 else human[query, doc], scale[grade])
+            (query, doc, None if human.get((query, doc), -1.0) < 0 else human[query, doc], scale[grade])
             for (query, doc), grade in judge.items()
         ),
         key=str,

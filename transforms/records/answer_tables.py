@@ -192,6 +192,10 @@ AGREEMENT = pa.schema(
         pa.field("bias_low", pa.float64()),
         pa.field("bias_high", pa.float64()),
         pa.field("confusion", pa.list_(CELL), nullable=False),
+        pa.field("sampled_from", pa.int64()),
+        pa.field("overrating", pa.float64()),
+        pa.field("overrating_low", pa.float64()),
+        pa.field("overrating_high", pa.float64()),
     ]
 )
 """One row a step of the judge and two who decided the same items: two annotators, or people and the judge.

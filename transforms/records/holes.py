@@ -13,8 +13,15 @@ LLM, HUMAN = "llm", "human"
 GRADES = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("grade", pa.int64())])
 """One row a query and a document that the judge graded, from 0 to 3."""
 
-AUDITED = pa.schema([("query_id", pa.string()), ("human", pa.float64()), ("judge", pa.int64())])
+AUDITED = pa.schema(
+    [("query_id", pa.string()), ("doc_id", pa.string()), ("human", pa.float64()), ("judge", pa.int64())]
+)
 """One row a query and a document that the judge graded, on the scale of people; `human` is null where it was a hole."""
+
+LEAST_AUDITED = 50
+"""With fewer such pairs, an audit says little."""
+MOST_AUDITED = 200
+"""Pairs of query and document that audit a judge by default, about equally many of each of its grades."""
 
 # The worth of the judge's grades by the highest grade of people: 2 ("answers in part") is the lowest relevant one.
 _DEFAULT_SCALES: Mapping[float, Sequence[int]] = {1.0: (0, 0, 1, 1), 2.0: (0, 0, 1, 2), 3.0: (0, 0, 2, 3)}
@@ -27,10 +34,12 @@ class Holes:
     Attributes:
         depth: number of first documents of each configuration that the judge grades.
         grades: worth of the judge's grades 0 to 3 on the scale of people; None to choose by people's highest grade.
+        audit: number of pairs of query and document that audit the judge, at most.
     """
 
     depth: int = 10
     grades: tuple[int, ...] | None = None
+    audit: int = MOST_AUDITED
 
     def scale(self, highest: float, option: str = "dataset.qrels_holes.grades") -> tuple[int, ...]:
         """For each grade of the judge, the grade on the scale of people.

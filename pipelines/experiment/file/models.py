@@ -12,7 +12,7 @@ from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.bigquery.locations import Location
 from rankbeam.transforms.records.conversations import CONVERSATION
-from rankbeam.transforms.records.holes import LLM
+from rankbeam.transforms.records.holes import LEAST_AUDITED, LLM, MOST_AUDITED
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
 from rankbeam.transforms.records.slices import CROSS, canonical
 
@@ -47,16 +47,19 @@ class HolesModel(Section):
         depth: number of first documents of each configuration that the judge grades.
         grades: worth of the judge's grades 0 to 3 on the scale of people, such as [0, 0, 1, 2]. By default, 2 is the
             judge's lowest relevant grade, and people's highest grade (1, 2 or 3) decides.
+        audit: maximum number of documents that people and judge both graded and that audit the judge, about equally
+            many of each of its grades. They are drawn at random, always the same ones.
     """
 
     depth: Annotated[int, Field(ge=1)] = 10
     grades: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=4, max_length=4)] | None = None
+    audit: Annotated[int, Field(ge=LEAST_AUDITED)] = MOST_AUDITED
 
     @model_validator(mode="before")
     @classmethod
     def _bare_name(cls, value: Any) -> Any:
         if isinstance(value, str) and value != LLM:
-            raise ValueError(f"is {LLM}, or a mapping with depth and grades")
+            raise ValueError(f"is {LLM}, or a mapping with depth, grades and audit")
         return {} if value == LLM else value
 
     @model_validator(mode="after")

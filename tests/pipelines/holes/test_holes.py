@@ -77,7 +77,8 @@ def test_grades_of_people_stay_and_each_line_names_its_source(run: Results) -> N
     facts = json.loads(path.with_suffix(".json").read_text("utf-8"))
     assert facts["judge"]["prompt_hash"]
     assert (facts["human"], facts["filled"], facts["scale"]) == (len(original), len(filled), [0, 0, 2, 3])
-    assert sum(map(sum, facts["audit"]["counts"])) + len(filled) == len(
+    assert sum(map(sum, facts["audit"]["counts"])) == min(200, facts["audit"]["population"])
+    assert facts["audit"]["population"] + len(filled) == len(
         {(row["query_id"], row["right_hash"]) for row in run.table("verdicts").to_pylist() if not row["is_sentinel"]}
     )
 

@@ -10,11 +10,11 @@ from fractions import Fraction
 from statistics import NormalDist
 
 
-def wilson_interval(successes: int, count: int, confidence: float = 0.95) -> tuple[float, float]:
+def wilson_interval(successes: float, count: float, confidence: float = 0.95) -> tuple[float, float]:
     """The score interval of a share: Wilson, "Probable inference", JASA 1927.
 
     Args:
-        successes: k of the items.
+        successes: k of the items, or their share of an effective number.
         count: number of items n.
         confidence: share of samples whose interval covers the true share, about.
 

@@ -16,6 +16,9 @@ from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 
 MISSING = -1
 
+Counts = IntArray | FloatArray
+"""A confusion matrix, of items or of weighted ones."""
+
 
 class Level(StrEnum):
     """Scale of measurement: the meaning of differences between categories."""
@@ -66,8 +69,14 @@ def confusion(first: IntArray, second: IntArray, categories: int) -> IntArray:
 
 
 def resampled_confusions(
-    first: IntArray, second: IntArray, group: IntArray, categories: int, replicates: int = 1000, seed: int = 0
-) -> Sequence[IntArray]:
+    first: IntArray,
+    second: IntArray,
+    group: IntArray,
+    categories: int,
+    replicates: int = 1000,
+    seed: int = 0,
+    weight: FloatArray | None = None,
+) -> Sequence[Counts]:
     """Confusion matrices of bootstrap samples of groups, such as queries, each drawn whole.
 
     Args:
@@ -77,9 +86,10 @@ def resampled_confusions(
         categories: k.
         replicates: number of samples.
         seed: random seed.
+        weight: float64[n], number of items that each one represents; None for 1.
 
     Returns:
-        int64[k, k] by sample; none for fewer than two groups.
+        int64[k, k] by sample, float64[k, k] with weights; none for fewer than two groups.
 
     >>> len(resampled_confusions(np.array([0, 1]), np.array([0, 1]), np.array([0, 1]), 2, 5))
     5
@@ -87,24 +97,24 @@ def resampled_confusions(
     distinct, place = np.unique(group, return_inverse=True)
     if len(distinct) < 2:
         return []
-    by_group = np.zeros((len(distinct), categories * categories), np.int64)
-    np.add.at(by_group, (place, first * categories + second), 1)
+    by_group = np.zeros((len(distinct), categories * categories), np.int64 if weight is None else np.float64)
+    np.add.at(by_group, (place, first * categories + second), 1 if weight is None else weight)
     shares = np.full(len(distinct), 1.0 / len(distinct))
     weights = np.random.default_rng(seed).multinomial(len(distinct), shares, replicates)
     return list((weights @ by_group).reshape(replicates, categories, categories))
 
 
-def observed_agreement(counts: IntArray) -> float | None:
+def observed_agreement(counts: Counts) -> float | None:
     """The share of equal decisions in a confusion matrix; None without items."""
-    total = int(counts.sum())
-    return int(np.trace(counts)) / total if total else None
+    total = float(counts.sum())
+    return float(np.trace(counts)) / total if total else None
 
 
-def cohen(counts: IntArray, power: int = 0) -> float | None:
+def cohen(counts: Counts, power: int = 0) -> float | None:
     """Cohen's kappa, weighted by the distance of categories: "Weighted kappa", Psychological Bulletin 1968.
 
     Args:
-        counts: int64[k, k], a confusion matrix.
+        counts: int64[k, k] or float64[k, k], a confusion matrix.
         power: 0 unweighted, 1 linear, 2 quadratic.
 
     Returns:
@@ -113,9 +123,9 @@ def cohen(counts: IntArray, power: int = 0) -> float | None:
     >>> [round(cohen(np.array([[a, b], [c, d]])), 3) for a, b, c, d in ((96, 2, 2, 0), (94, 2, 2, 2), (50, 2, 2, 46))]
     [-0.02, 0.479, 0.92]
     """
-    total = int(counts.sum())
+    total = float(counts.sum())
     apart = 1.0 - category_weights(len(counts), power)
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(1, total)
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / (total or 1.0)
     chance = float((apart * expected).sum())
     return 1.0 - float((apart * counts).sum()) / chance if total and chance > 0.0 else None
 
@@ -163,13 +173,13 @@ def gwet(ratings: IntArray, categories: int, power: int = 0) -> float | None:
     return (result.agreement - chance) / (1.0 - chance)
 
 
-def gwet_of(counts: IntArray, power: int = 0) -> float | None:
+def gwet_of(counts: Counts, power: int = 0) -> float | None:
     """As `gwet`, of a confusion matrix.
 
     >>> round(gwet_of(np.array([[96, 2], [2, 0]])), 3)
     0.958
     """
-    total, size = int(counts.sum()), len(counts)
+    total, size = float(counts.sum()), len(counts)
     if not total:
         return None
     weights = category_weights(size, power)

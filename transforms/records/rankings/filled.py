@@ -106,6 +106,7 @@ def filled(pool: Pool, query_ids: StringArray, grades: Sequence[pa.RecordBatch],
         ),
         np.repeat([False, True], [int(stays.sum()), int(is_hole.sum())])[order],
         pa.RecordBatch.from_arrays(
-            [query_ids.take(pa.array(query)), pa.array(human, mask=is_hole), pa.array(worth)], schema=holes.AUDITED
+            [query_ids.take(pa.array(query)), doc_id, pa.array(human, mask=is_hole), pa.array(worth)],
+            schema=holes.AUDITED,
         ),
     )
