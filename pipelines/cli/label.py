@@ -9,13 +9,17 @@ _METRIC_HELP = "The metric to label for; by default the first judged one that pe
 _QUERIES_HELP = "Have these queries labelled, such as those marked in the report; they serve agreement only."
 _CONFIGURATIONS_HELP = "Names, separated by commas; by default baseline and best, and for rankings all."
 
+_APPLY_HELP = "Read decisions: CSV, JSON lines, a JSON list, or bigquery://PROJECT.DATASET.TABLE."
+_LABELS_HELP = "Keep labels in this folder, or in bigquery://PROJECT.DATASET.TABLE; by default in OUT/labels."
+
 
 @main.command()
 @click.argument("folder", metavar="OUT")
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Draw N queries at random, and write tasks.")
 @click.option("--more", type=click.IntRange(min=1), metavar="N", help="Draw N further queries as those before.")
 @click.option("--queries", metavar="FILE", help=_QUERIES_HELP)
-@click.option("--apply", "decisions", metavar="FILE", help="Read decisions: CSV, JSON lines or a JSON list.")
+@click.option("--apply", "decisions", metavar="FILE", help=_APPLY_HELP)
+@click.option("--labels", "place", metavar="PLACE", help=_LABELS_HELP)
 @click.option("-m", "--metric", metavar="METRIC", help=_METRIC_HELP)
 @click.option("--configurations", metavar="A,B", default="", help=_CONFIGURATIONS_HELP)
 @click.option("--annotator", metavar="NAME", default="", help="Who decided, for rows that do not name anybody.")
@@ -28,6 +32,7 @@ def label(
     more: int | None,
     queries: str | None,
     decisions: str | None,
+    place: str | None,
     metric: str | None,
     configurations: str,
     annotator: str,
@@ -53,8 +58,8 @@ def label(
     """
     if sum(option is not None for option in (sample, more, queries, decisions)) != 1:
         raise click.UsageError("say one of --sample N, --more N, --queries FILE and --apply FILE")
-    if decisions is None and annotator:
-        raise click.UsageError("--annotator names who decided; it belongs to --apply")
+    if decisions is None and (annotator or place):
+        raise click.UsageError("--annotator and --labels belong to --apply")
     if sample is None and queries is None and (metric, configurations, seed) != (None, "", None):
         raise click.UsageError("--metric, --configurations and --seed belong to --sample and --queries")
     with messages():
@@ -64,7 +69,7 @@ def label(
         from rankbeam.pipelines.results.find import find_run
 
         if decisions is not None:
-            click.echo(apply(folder, decisions, annotator).as_text())
+            click.echo(apply(folder, decisions, annotator, place).as_text())
             return
         run = find_run(folder, run_id, experiment_name)
         names = [name.strip() for name in configurations.split(",") if name.strip()]

@@ -12,8 +12,10 @@ from rankbeam.pipelines.labels.items import LabelTask
 from rankbeam.pipelines.labels.rankings import judgements
 from rankbeam.pipelines.labels.tasks import FOLDER as TASKS_FOLDER
 from rankbeam.pipelines.labels.tasks import QRELS, indexes, read_index
-from rankbeam.transforms.clients.formats.labels import FOLDER, read_labels, save_labels
+from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
+from rankbeam.transforms.clients.formats.labels import FOLDER, has_labels, read_labels, save_labels
 from rankbeam.transforms.clients.formats.spreadsheets import plain
+from rankbeam.transforms.clients.formats.tables import plain as plain_rows
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.labels import Label, text_hash
@@ -68,10 +70,10 @@ class AppliedLabels:
 
 @dataclass(frozen=True)
 class _Row:
-    """One row of a file, and where it is."""
+    """One row of a file or table, and where it is; rows of a table have no line."""
 
     values: Mapping[str, Any]
-    line: int
+    line: int | None
 
     def first(self, names: Sequence[str]) -> str:
         """The first value that is not empty; names with dots lead into mappings."""
@@ -86,13 +88,14 @@ class _Row:
         return ""
 
 
-def apply(output: str, path: str, annotator: str = "") -> AppliedLabels:
+def apply(output: str, path: str, annotator: str = "", place: str | None = None) -> AppliedLabels:
     """Save the decisions of a file as labels of an output folder.
 
     Args:
         output: folder with task files.
-        path: CSV, JSON lines or a JSON list.
+        path: CSV, JSON lines, a JSON list, or a table of BigQuery.
         annotator: name for rows without one.
+        place: folder or table of BigQuery to save the labels in; by default the folder `labels` of the output folder.
 
     Raises:
         InputErrors: every unknown id, unknown decision and contradiction, with its line; nothing is saved then.
@@ -102,7 +105,7 @@ def apply(output: str, path: str, annotator: str = "") -> AppliedLabels:
     rows = list(_rows_of(path))
     problems: list[InputError] = []
     labels: list[Label] = []
-    decided: dict[tuple[str, str], tuple[str, int]] = {}
+    decided: dict[tuple[str, str], tuple[str, int | None]] = {}
     undecided = unknown = 0
     for row in rows:
         is_ours = "decision" in row.values
@@ -122,7 +125,7 @@ def apply(output: str, path: str, annotator: str = "") -> AppliedLabels:
             decision = _decision(written, tasks[item_id][0].choices)
             known, line = decided.setdefault((item_id, who), (decision, row.line))
             if known != decision:
-                problem = f"{who!r} decided {decision!r} on item {item_id}, and {known!r} in line {line}; keep one"
+                problem = f"{who!r} decided {decision!r} on item {item_id}, and {known!r} in {_where(line)}; keep one"
                 raise InputError(problem)
         except InputError as error:
             problems.append(InputError(error.problem, path=path, line=row.line))
@@ -132,21 +135,26 @@ def apply(output: str, path: str, annotator: str = "") -> AppliedLabels:
         raise InputErrors(problems)
     if not labels:
         raise InputError("has no decision about an item of the tasks", path=path)
-    return _saved(output, path, list(dict.fromkeys(labels)), undecided, unknown)
+    place = place or files.join(output, FOLDER)
+    return _saved(output, path, place, list(dict.fromkeys(labels)), undecided, unknown)
 
 
-def _saved(output: str, path: str, labels: list[Label], undecided: int, unknown: int) -> AppliedLabels:
-    folder = files.join(output, FOLDER)
-    earlier = read_labels(folder).rows if files.exists(folder) else ()
+def _where(line: int | None) -> str:
+    return "another row" if line is None else f"line {line}"
+
+
+def _saved(output: str, path: str, place: str, labels: list[Label], undecided: int, unknown: int) -> AppliedLabels:
+    earlier = read_labels(place).rows if has_labels(place) else ()
     known = {(row.item_id, row.annotator): row.decision for row in earlier}
     for row in labels:
         if known.get((row.item_id, row.annotator), row.decision) != row.decision:
             problem = f"{row.annotator!r} decided {row.decision!r} on item {row.item_id}, and before "
-            problem += f"{known[row.item_id, row.annotator]!r}; delete the earlier labels in {folder} to replace them"
+            problem += f"{known[row.item_id, row.annotator]!r}; delete the earlier labels in {place} to replace them"
             raise InputError(problem, path=path)
     every = [task for index in indexes(output) for task in read_index(index)[0]]
     content = judgements(every, (*earlier, *labels))
-    saved = save_labels(folder, labels)
+    new = [row for row in labels if row not in set(earlier)] if is_table(place) else labels
+    saved = save_labels(place, new) if new else place
     qrels = files.join(output, TASKS_FOLDER, QRELS) if content else None
     if qrels is not None:
         files.write(qrels, content.encode())
@@ -214,7 +222,10 @@ def _label(task: LabelTask, decision: str, annotator: str, comment: str) -> Labe
 
 
 def _rows_of(path: str) -> Iterator[_Row]:
-    """The rows of a file, each with its line."""
+    """The rows of a file, each with its line, or of a table."""
+    if is_table(path):
+        yield from _of_table(path)
+        return
     try:
         text = files.read_all(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -227,6 +238,14 @@ def _rows_of(path: str) -> Iterator[_Row]:
         for line, content in enumerate(text.splitlines(), 1):
             if content.strip():
                 yield _Row(_mapping(content, path, line), line)
+
+
+def _of_table(path: str) -> Iterator[_Row]:
+    from rankbeam.transforms.clients.bigquery import read  # Google's client is imported only where a table is read
+
+    for batch in read.batches(TableSource.parse(path), ()):
+        for row in plain_rows(batch):
+            yield _Row(row, None)
 
 
 def _of_csv(text: str, path: str) -> Iterator[_Row]:

@@ -65,7 +65,8 @@ class JudgeModel(Section):
             default no context is judged in parts.
         strict_version: if true, a run whose verdicts come from more than one version of the model ends with status 3;
             otherwise it only warns.
-        labels: folder of human labels, `OUT/labels`, which `rankbeam label OUT --apply FILE` writes. With labels, the
+        labels: folder of human labels, `OUT/labels`, which `rankbeam label OUT --apply FILE` writes, or a table,
+            `bigquery://project.dataset.table`, to which `--labels` writes them. With labels, the
             agreement of the judge with people is measured, and metrics can be `Faithfulness(labels=True)`.
         criteria: questions of your own, by name. Each is a metric of that name.
     """

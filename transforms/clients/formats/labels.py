@@ -1,10 +1,18 @@
-"""Files of labels: a folder of Parquet files, or one of them."""
+"""Places of labels: a folder of Parquet files, one of them, or a table of BigQuery."""
 
 import io
+import secrets
+import tempfile
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rankbeam.transforms.clients.bigquery import errors, schemas
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError
+from rankbeam.transforms.clients.bigquery.names import TableName
+from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
+from rankbeam.transforms.clients.bigquery.session import IMPATIENT, PATIENCE, Session
 from rankbeam.transforms.clients.storage import files, matching, parquet
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.labels import LABELS, Label, Labels, text_hash
@@ -14,19 +22,14 @@ FOLDER = "labels"
 
 
 def read_labels(path: str) -> Labels:
-    """The labels of a file or of all files of a folder.
+    """The labels of a file, of all files of a folder, or of a table.
 
     Raises:
-        InputError: a file is not a file of labels, or two files hold different decisions of one annotator on an item.
+        InputError: a place does not hold labels, or there are different decisions of one annotator on an item.
     """
     rows: dict[Label, None] = {}
     known: dict[tuple[str, str], tuple[str, str]] = {}
-    for name in matching.expand(path):
-        with parquet.open_file(name) as file:
-            if missing := [column for column in LABELS.names if column not in file.schema_arrow.names]:
-                problem = f"has no column {missing[0]}; labels are what `rankbeam label OUT --apply FILE` writes"
-                raise InputError(problem, path=name)
-            table = file.read(LABELS.names)
+    for name, table in [_of_table(path)] if is_table(path) else _of_files(path):
         for row in Labels.of(table).rows:
             rows[row] = None
             decision, place = known.setdefault((row.item_id, row.annotator), (row.decision, name))
@@ -34,18 +37,89 @@ def read_labels(path: str) -> Labels:
                 problem = (
                     f"{row.annotator!r} decided {row.decision!r} on item {row.item_id}, and {decision!r} in {place}"
                 )
-                raise InputError(f"{problem}; remove one of the two files", path=name)
+                raise InputError(f"{problem}; remove one of the two", path=name)
     return Labels(tuple(rows))
 
 
-def save_labels(folder: str, rows: list[Label]) -> str:
-    """Write labels to a file of their own; equal labels have the same file, so saving them again changes nothing."""
+def _of_files(path: str) -> Iterator[tuple[str, pa.Table]]:
+    for name in matching.expand(path):
+        with parquet.open_file(name) as file:
+            _refuse_without_columns(name, file.schema_arrow.names)
+            yield name, file.read(LABELS.names)
+
+
+def _of_table(path: str) -> tuple[str, pa.Table]:
+    from rankbeam.transforms.clients.bigquery import read  # Google's client is imported only where a table is read
+
+    source = TableSource.parse(path)
+    _refuse_without_columns(path, read.describe(source).columns)
+    batches = [batch.select(LABELS.names) for batch in read.batches(source, LABELS.names)]
+    for batch in batches[:1]:
+        for field in batch.schema:
+            if field.type != LABELS.field(field.name).type:
+                kind = LABELS.field(field.name).type
+                raise InputError(f"has a column {field.name} of type {field.type}; labels have {kind}", path=path)
+    return path, pa.Table.from_batches(batches, LABELS) if batches else LABELS.empty_table()
+
+
+def _refuse_without_columns(path: str, columns: Sequence[str]) -> None:
+    if missing := [column for column in LABELS.names if column not in columns]:
+        problem = f"has no column {missing[0]}; labels are what `rankbeam label OUT --apply FILE` writes"
+        raise InputError(problem, path=path)
+
+
+def has_labels(place: str) -> bool:
+    """Return whether labels were saved in a folder or table before."""
+    if not is_table(place):
+        return files.exists(place)
+    name = TableName.parse(place)
+    session = Session(name.dataset, IMPATIENT)
+    try:
+        _ = session.location
+        return session.table(name.table) is not None
+    except BigQueryError as error:
+        raise InputError(error.advice(name.dataset), path=place) from error
+
+
+def save_labels(place: str, rows: Sequence[Label]) -> str:
+    """Write labels to a file of their own in a folder, or append them to a table.
+
+    Equal labels have the same file, so saving them again changes nothing. For a table, leave out what it has.
+    """
     ordered = sorted(rows, key=lambda row: (row.item_id, row.annotator, row.owner_hash or "", row.position or 0))
     table = pa.Table.from_pylist([vars(row) for row in ordered], schema=LABELS)
     content = io.BytesIO()
     pq.write_table(table, content)
     digest = text_hash("\n".join(f"{row.item_id} {row.annotator} {row.decision}" for row in ordered))
-    path = files.join(folder, f"labels-{digest[:16]}.parquet")
-    files.make_folder(folder)
+    if is_table(place):
+        _append(place, content.getvalue(), digest)
+        return place
+    path = files.join(place, f"labels-{digest[:16]}.parquet")
+    files.make_folder(place)
     files.write(path, content.getvalue())
     return path
+
+
+def _append(place: str, content: bytes, digest: str) -> None:
+    """Load rows into a table, which is made if it does not exist; either all of them are loaded or none."""
+    from google.cloud import bigquery
+
+    name = TableName.parse(place)
+    session = Session(name.dataset, PATIENCE)
+    config = bigquery.LoadJobConfig(
+        source_format=bigquery.SourceFormat.PARQUET,
+        create_disposition=bigquery.CreateDisposition.CREATE_NEVER,
+        write_disposition=bigquery.WriteDisposition.WRITE_APPEND,
+    )
+    try:
+        if session.table(name.table) is None:
+            session.create(bigquery.Table(str(name), schemas.columns_of(LABELS)))
+        with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
+            file.write(content)
+            file.flush()
+            job_id = f"rankbeam_labels_{digest[:16]}_{secrets.token_hex(4)}"
+            job = session.wait(session.load_file(job_id, file.name, name, config))
+        if job.error_result:
+            raise errors.of_job(job.error_result)
+    except BigQueryError as error:
+        raise InputError(f"the labels were not saved: {error.advice(name.dataset)}", path=place) from error
