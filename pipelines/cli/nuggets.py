@@ -20,26 +20,44 @@ _MOST_NAMED = 3
 @click.option("--depth", type=click.IntRange(min=1), default=10, show_default=True,
               help="Documents of each ranking whose judgements by people count.")  # fmt: skip
 @click.option("--plan", "only_plan", is_flag=True, help="Show calls, tokens and cost, and make no call.")
+@click.option("--review", "table", metavar="FILE", help="Write the nuggets as a table (CSV) to edit; FILE is new.")
+@click.option("--apply", "reviewed", metavar="FILE", help="Read the edited table, and change the nuggets.")
 @click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
-def nuggets(experiment: str, output: str | None, depth: int, only_plan: bool, run_id: str | None) -> None:
+def nuggets(
+    experiment: str,
+    output: str | None,
+    depth: int,
+    only_plan: bool,
+    table: str | None,
+    reviewed: str | None,
+    run_id: str | None,
+) -> None:
     """Collect nuggets, facts that good answers need, from the contexts that a finished run of EXPERIMENT retrieved.
 
     The contexts of all configurations are pooled; those count that people judged relevant, or that the judge grades 2
     or 3 (metric ContextRelevance@k). The judge collects the nuggets and says which are vital. DIR/nuggets/answers.jsonl
     is for people to review; `dataset: {answers: {path: …}}` reads it. A second run keeps rows that have nuggets, edited
-    or not, and adds what is missing.
+    or not, and adds what is missing. In the table, people edit the columns nugget and vital, write drop in the column
+    decision, or add rows without an id.
 
     \b
     Examples:
       rankbeam nuggets experiment.yaml --plan
       rankbeam nuggets experiment.yaml
+      rankbeam nuggets experiment.yaml --review nuggets.csv
+      rankbeam nuggets experiment.yaml --apply nuggets.csv
     """
+    if sum([only_plan, table is not None, reviewed is not None]) > 1:
+        raise click.UsageError("say one of --plan, --review and --apply")
     with messages():
         from rankbeam.pipelines.experiment.load import load_experiment
         from rankbeam.pipelines.nuggets.make import collection_of, forecast, forecast_text, refuse_above_budget
         from rankbeam.pipelines.run.folders import prepared_folders
 
         loaded = load_experiment(experiment, output)
+        if table is not None or reviewed is not None:
+            click.echo(_reviewed(loaded.output, table, reviewed))
+            return
         with prepared_folders(loaded):
             collection = collection_of(loaded, run_id, depth)
             if only_plan:
@@ -55,6 +73,23 @@ def nuggets(experiment: str, output: str | None, depth: int, only_plan: bool, ru
             named = [f"{query_id} ({problem})" for query_id, problem in list(collected.failures.items())[:_MOST_NAMED]]
             problem = f"{len(collected.failures):,} queries have no nuggets because a call failed: {', '.join(named)}"
             leave(f"{problem}; the same command tries again", MISSED)
+
+
+def _reviewed(folder: str, table: str | None, reviewed: str | None) -> str:
+    """Write a table of the nuggets, or read one; returns what was done."""
+    from rankbeam.pipelines.nuggets.make import FILE, FOLDER
+    from rankbeam.pipelines.nuggets.review import apply_review, reviewable
+    from rankbeam.transforms.clients.storage import files
+    from rankbeam.transforms.records.errors import InputError
+
+    path = files.join(folder, FOLDER, FILE)
+    if reviewed is not None:
+        return apply_review(path, reviewed).as_text()
+    content, target = reviewable(path), table or ""
+    if files.exists(target):
+        raise InputError("exists already, and is never overwritten; choose another path", path=target)
+    files.write(target, content.encode("utf-8-sig", "replace"))
+    return f"{target}: edit it, then rankbeam nuggets EXPERIMENT.yaml --apply {target}"
 
 
 def _collected(collection: "Collection") -> "Collected":

@@ -1,11 +1,9 @@
 """A benchmark as a table for people to review, safe in programs that take a cell for a formula."""
 
-import csv
-import io
 from collections.abc import Mapping
 
 from rankbeam.pipelines.goldens.folder import GoldensFolder
-from rankbeam.transforms.clients.formats.spreadsheets import safe
+from rankbeam.transforms.clients.formats import spreadsheets
 from rankbeam.transforms.goldens.publishing import reviewed
 from rankbeam.transforms.goldens.records.items import Golden, Review
 
@@ -18,14 +16,9 @@ COLUMNS = (
 def as_csv(folder: GoldensFolder) -> str:
     """All items, with the decisions that are there already."""
     reviews = folder.reviews()
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
-    for item in folder.items():
-        # Rejected ones are shown as they were, so that a decision can be taken back.
-        (shown, *_) = reviewed([item], reviews) or [item]
-        writer.writerow(safe(cell) for cell in _row(shown, reviews).values())
-    return text.getvalue()
+    # Rejected ones are shown as they were, so that a decision can be taken back.
+    shown = ((reviewed([item], reviews) or [item])[0] for item in folder.items())
+    return spreadsheets.as_csv(COLUMNS, (_row(item, reviews) for item in shown))
 
 
 def quotes_of(item: Golden) -> list[str]:

@@ -1,7 +1,5 @@
 """Read decisions of people: our own files, and annotations of Phoenix and Langfuse."""
 
-import csv
-import io
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +12,8 @@ from rankbeam.pipelines.labels.tasks import FOLDER as TASKS_FOLDER
 from rankbeam.pipelines.labels.tasks import QRELS, indexes, read_index
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
 from rankbeam.transforms.clients.formats.labels import FOLDER, has_labels, read_labels, save_labels
-from rankbeam.transforms.clients.formats.spreadsheets import plain
-from rankbeam.transforms.clients.formats.tables import plain as plain_rows
+from rankbeam.transforms.clients.formats.spreadsheets import read_text, table_rows
+from rankbeam.transforms.clients.formats.tables import plain
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.labels import Label, text_hash
@@ -226,12 +224,9 @@ def _rows_of(path: str) -> Iterator[_Row]:
     if is_table(path):
         yield from _of_table(path)
         return
-    try:
-        text = files.read_all(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8; save it as UTF-8", path=path) from error
+    text = read_text(path)
     if path.lower().endswith(".csv"):
-        yield from _of_csv(text, path)
+        yield from (_Row(row, line) for line, row in table_rows(path, text))
     elif text.lstrip().startswith("["):
         yield from _of_list(text, path)
     else:
@@ -244,23 +239,8 @@ def _of_table(path: str) -> Iterator[_Row]:
     from rankbeam.transforms.clients.bigquery import read  # Google's client is imported only where a table is read
 
     for batch in read.batches(TableSource.parse(path), ()):
-        for row in plain_rows(batch):
+        for row in plain(batch):
             yield _Row(row, None)
-
-
-def _of_csv(text: str, path: str) -> Iterator[_Row]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    try:
-        header = [cell.strip() for cell in next(reader, [])]
-        line = reader.line_num + 1
-        for cells in reader:
-            if cells and len(cells) != len(header):
-                raise InputError(f"has {len(cells)} cells instead of {len(header)}", path=path, line=line)
-            if cells:
-                yield _Row({name: plain(cell) for name, cell in zip(header, cells, strict=True)}, line)
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise InputError(f"is not CSV: {error}", path=path, line=reader.line_num) from error
 
 
 def _of_list(text: str, path: str) -> Iterator[_Row]:

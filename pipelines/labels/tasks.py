@@ -1,6 +1,5 @@
 """Task files: what people label, as CSV, JSON lines and a page that works offline, beside an index of the items."""
 
-import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +13,7 @@ from markupsafe import Markup
 
 from rankbeam.pipelines.labels.draw import Drawing
 from rankbeam.pipelines.labels.items import LabelTask
-from rankbeam.transforms.clients.formats.spreadsheets import safe
+from rankbeam.transforms.clients.formats.spreadsheets import as_csv
 from rankbeam.transforms.clients.storage import files, matching, parquet
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.labels import text_hash
@@ -104,13 +103,7 @@ def _exported(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_csv(rows: Sequence[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        cells = row | {"decisions": " | ".join(row["decisions"])}
-        writer.writerow([safe(cell) for cell in cells.values()])
-    return text.getvalue()
+    return as_csv(COLUMNS, (row | {"decisions": " | ".join(row["decisions"])} for row in rows))
 
 
 def _as_page(rows: Sequence[Mapping[str, Any]], name: str) -> str:

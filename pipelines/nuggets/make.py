@@ -97,7 +97,7 @@ def collection_of(experiment: Experiment, run_id: str | None, depth: int) -> Col
     target = files.join(experiment.output, FOLDER, FILE)
     pools = pools_of(run, depth)
     references = _references(experiment)
-    finished = {query_id: row for query_id, row in _rows_of(target).items() if row.get("nuggets")}
+    finished = {query_id: row for query_id, row in rows_of(target).items() if row.get("nuggets")}
     known = {*finished, *(query_id for query_id, row in references.items() if _is_done(row))}
     todo = tuple(pool for pool in pools.pools if pool.query_id not in known)
     return Collection(experiment, run, target, pools, references, finished, todo)
@@ -202,7 +202,7 @@ def _is_done(reference: Row) -> bool:
     return bool(reference.get("nuggets")) or reference.get("answerable") is False
 
 
-def _rows_of(path: str) -> dict[str, Row]:
+def rows_of(path: str) -> dict[str, Row]:
     """The rows of a file that was written before, checked as `dataset.answers` is; none if there is no such file."""
     if not files.exists(path):
         return {}

@@ -1,4 +1,11 @@
-"""Cells of tables that people open in a spreadsheet."""
+"""Tables that people open in a spreadsheet, and edit: CSV whose cells no program takes for a formula."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError
 
 ZIP, WORKBOOK = "PK\x03\x04", "a workbook of Excel or another ZIP archive; save the sheet as CSV"
 """The beginning of a workbook, and its description in refusals."""
@@ -23,3 +30,36 @@ def plain(cell: str) -> str:
     ('=1+1', "'tis", '=1+1')
     """
     return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA) else cell
+
+
+def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
+    """A table of safe cells."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\r\n")
+    writer.writerow(columns)
+    writer.writerows([safe(row[name]) for name in columns] for row in rows)
+    return text.getvalue()
+
+
+def read_text(path: str) -> str:
+    """The text of a file that people saved, with or without a byte order mark."""
+    try:
+        return files.read_all(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError("is not UTF-8; save it as UTF-8", path=path) from error
+
+
+def table_rows(path: str, text: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a table by their header, as they were before `safe`, each with the line that it begins in."""
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = [cell.strip() for cell in next(reader, [])]
+        line = reader.line_num + 1
+        for cells in reader:
+            if cells and len(cells) != len(header):
+                raise InputError(f"has {len(cells)} cells instead of {len(header)}", path=path, line=line)
+            if cells:
+                yield line, {name: plain(cell) for name, cell in zip(header, cells, strict=True)}
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise InputError(f"is not CSV: {error}", path=path, line=reader.line_num) from error

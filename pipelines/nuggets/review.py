@@ -1,0 +1,188 @@
+"""Nuggets as a table for people to review, and the file of reference answers with their changes."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from rankbeam.pipelines.nuggets.make import Row, rows_of
+from rankbeam.transforms.clients.formats.spreadsheets import as_csv, read_text, table_rows
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.labels import text_hash
+from rankbeam.transforms.records.suggestions import did_you_mean, shortened
+
+COLUMNS = ("id", "query_id", "query", "nugget", "vital", "decision", "documents")
+_NEEDED = COLUMNS[:6]
+_YES, _NO, _KEEP, _DROP = "yes", "no", "keep", "drop"
+
+
+@dataclass(frozen=True)
+class ReviewedNugget:
+    """One row of a table: a nugget as people want it; `item_id` is empty for a new one."""
+
+    item_id: str
+    query_id: str
+    text: str
+    is_vital: bool
+    is_dropped: bool
+
+
+@dataclass(frozen=True)
+class AppliedReview:
+    """Changes of a file of nuggets."""
+
+    path: str
+    unchanged: int = 0
+    edited: int = 0
+    dropped: int = 0
+    added: int = 0
+    missing: int = 0
+    emptied: int = 0
+
+    def as_text(self) -> str:
+        """For people."""
+        parts = [f"{self.path}: {self.edited:,} nuggets edited, {self.dropped:,} dropped, {self.added:,} added"]
+        parts += [f"{self.unchanged:,} stay as they were"]
+        parts += [f"{self.missing:,} have no row in the table, and stay, too"] if self.missing else []
+        parts += [f"{self.emptied:,} queries have none any more"] if self.emptied else []
+        return "; ".join(parts)
+
+
+def item_id_of(query_id: str, text: str) -> str:
+    """The name of a nugget in the table: it stays when people edit the text.
+
+    >>> len(item_id_of("q1", "a fact"))
+    16
+    """
+    return text_hash(f"{query_id}\0{text}")[:16]
+
+
+def reviewable(path: str) -> str:
+    """The nuggets of a file of reference answers, as CSV."""
+    rows = rows_of(path)
+    if not any(row.get("nuggets") for row in rows.values()):
+        raise InputError("has no nuggets to review; collect them with rankbeam nuggets EXPERIMENT.yaml", path=path)
+    return as_csv(COLUMNS, _table(rows.values()))
+
+
+def _table(rows: Iterable[Row]) -> Iterator[dict[str, str]]:
+    for row in rows:
+        for nugget in row.get("nuggets") or ():
+            query_id, text = str(row["query_id"]), nugget["text"]
+            cells = (
+                item_id_of(query_id, text),
+                query_id,
+                row.get("query") or "",
+                text,
+                _YES if nugget.get("vital", True) else _NO,
+                "",
+                " ".join(_evidence(row).get(text) or ()),
+            )
+            yield dict(zip(COLUMNS, cells, strict=True))
+
+
+def apply_review(path: str, table: str) -> AppliedReview:
+    """Write the changes of a table to a file of reference answers.
+
+    Raises:
+        InputErrors: every unknown id, query or word, and every repetition, with its line; nothing is written then.
+    """
+    rows = rows_of(path)
+    ids = {cells["id"]: cells["query_id"] for cells in _table(rows.values())}
+    reviews = _checked(table, rows, ids)
+    result = AppliedReview(path, missing=len(ids.keys() - {one.item_id for one in reviews}))
+    by_query: dict[str, list[ReviewedNugget]] = {}
+    for one in reviews:
+        by_query.setdefault(one.query_id, []).append(one)
+    for query_id, of_query in by_query.items():
+        rows[query_id], result = _changed(rows[query_id], of_query, result)
+    stays = [row for row in rows.values() if _says_something(row)]
+    files.write(path, "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in stays).encode("utf-8", "replace"))
+    return result
+
+
+def _says_something(row: Row) -> bool:
+    """Return whether `dataset.answers` reads a row without its last nugget."""
+    has_text = bool(row.get("nuggets") or (row.get("answer") or "").strip())
+    return has_text or row.get("expected_steps") is not None or row.get("answerable") is False
+
+
+def _changed(row: Row, reviews: Iterable[ReviewedNugget], before: AppliedReview) -> tuple[Row, AppliedReview]:
+    """The row of a query with the changes of its reviews, and the counts."""
+    left = {one.item_id or f"new {place}": one for place, one in enumerate(reviews)}
+    nuggets, evidence, result = [], {}, before
+    for nugget in row.get("nuggets") or ():
+        one = left.pop(item_id_of(str(row["query_id"]), nugget["text"]), None)
+        if one is not None and one.is_dropped:
+            result = replace(result, dropped=result.dropped + 1)
+            continue
+        new = nugget if one is None else {**nugget, "text": one.text, "vital": one.is_vital}
+        if one is not None:
+            same = (nugget["text"], nugget.get("vital", True)) == (one.text, one.is_vital)
+            result = replace(result, unchanged=result.unchanged + same, edited=result.edited + (not same))
+        nuggets.append(new)
+        if nugget["text"] in _evidence(row):
+            evidence[new["text"]] = _evidence(row)[nugget["text"]]
+    added = [{"text": one.text, "vital": one.is_vital} for one in left.values() if not one.is_dropped]
+    emptied = bool(row.get("nuggets")) and not nuggets and not added
+    result = replace(result, added=result.added + len(added), emptied=result.emptied + emptied)
+    more = {"evidence": evidence} if "evidence" in row else {}
+    return {**row, "nuggets": [*nuggets, *added], **more}, result
+
+
+def _evidence(row: Row) -> Mapping[str, list[str]]:
+    evidence = row.get("evidence")
+    return evidence if isinstance(evidence, dict) else {}
+
+
+def _checked(path: str, rows: Mapping[str, Row], ids: Mapping[str, str]) -> list[ReviewedNugget]:
+    """The rows of a table that fit the file."""
+    problems: list[InputError] = []
+    result: list[ReviewedNugget] = []
+    names: dict[str, int] = {}
+    texts: dict[tuple[str, str], int] = {}
+    for line, cells in table_rows(path, read_text(path)):
+        try:
+            one = _review(cells, rows, ids)
+            if one.item_id and (first := names.setdefault(one.item_id, line)) != line:
+                raise InputError(f"nugget {one.item_id} is in line {first}, too; leave the id of a new nugget empty")
+            if not one.is_dropped and (first := texts.setdefault((one.query_id, one.text), line)) != line:
+                raise InputError(f"query {one.query_id!r} has this nugget in line {first} already; keep one")
+        except InputError as error:
+            problems.append(InputError(error.problem, path=path, line=line))
+            continue
+        result.append(one)
+    for cells in _table(rows.values()):
+        again = texts.get((cells["query_id"], cells["nugget"]))
+        if again is not None and cells["id"] not in names:
+            problem = f"is nugget {cells['id']}, whose row is missing; write its id, or another text"
+            problems.append(InputError(problem, path=path, line=again))
+    if problems:
+        raise InputErrors(problems)
+    if not result:
+        raise InputError("has no rows", path=path)
+    return result
+
+
+def _review(cells: Mapping[str, str], rows: Mapping[str, Row], ids: Mapping[str, str]) -> ReviewedNugget:
+    if missing := [name for name in _NEEDED if name not in cells]:
+        raise InputError(f"has no column {missing[0]}; it is not what `rankbeam nuggets --review` wrote")
+    item_id, query_id, text = (cells[name].strip() for name in ("id", "query_id", "nugget"))
+    if item_id and item_id not in ids:
+        raise InputError(f"there is no nugget {shortened(item_id)!r}; leave the id of a new nugget empty")
+    if item_id and ids[item_id] != query_id:
+        raise InputError(f"nugget {item_id} belongs to query {ids[item_id]!r}, not {shortened(query_id)!r}")
+    if query_id not in rows:
+        raise InputError(f"no query {shortened(query_id)!r} has nuggets; {did_you_mean(query_id, list(rows))}")
+    decision = _word(cells["decision"], (_KEEP, _DROP), _KEEP, "decision")
+    vital = _word(cells["vital"], (_YES, _NO), _YES, "vital")
+    if not text and decision != _DROP:
+        raise InputError(f"has an empty nugget; to delete it, write {_DROP} in the column decision")
+    return ReviewedNugget(item_id, query_id, text, vital == _YES, decision == _DROP)
+
+
+def _word(cell: str, known: tuple[str, ...], default: str, column: str) -> str:
+    word = {"true": _YES, "false": _NO}.get(cell.strip().lower(), cell.strip().lower()) or default
+    if word not in known:
+        raise InputError(f"unknown word {shortened(cell)!r} in the column {column}; {did_you_mean(word, known)}")
+    return word
