@@ -14,6 +14,7 @@ from rankbeam.pipelines.api.experiments import read, refused
 from rankbeam.pipelines.api.inputs import Inputs, table_of
 from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.api.run import evaluate
+from rankbeam.pipelines.experiment.file.criteria import read_criteria
 from rankbeam.pipelines.plan.models import lines_of
 from rankbeam.pipelines.plan.plan import Plan, plan_of
 from rankbeam.pipelines.run.folders import prepared_folders
@@ -32,6 +33,7 @@ def judge(
     *,
     service: str | Mapping[str, Any],
     embeddings: str | Mapping[str, Any] | None = None,
+    criteria: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     columns: Mapping[str, str] | None = None,
     output: str | os.PathLike[str] = "out/judge",
     prices: Mapping[str, float] | None = None,
@@ -53,6 +55,8 @@ def judge(
         metrics: such as `["Faithfulness", "AnswerRelevance"]`; by default those that the rows allow.
         service: the judge: `"openai:MODEL"` or another PROVIDER:MODEL, `"lexical"`, or a service as a dict.
         embeddings: the embedding model, for metrics of similarity; as `service`.
+        criteria: questions of your own, as `judge: criteria:` of an experiment, or a YAML file of them; without
+            `metrics`, these are judged.
         columns: names or JMESPaths of rows where they have others: `{"answer": "reply"}`.
         output: the folder for results and ledger.
         prices: prices of a million tokens, `{"input": 0.4, "output": 1.6}`, in any currency.
@@ -76,8 +80,9 @@ def judge(
         **({} if embeddings is None else {cases.EMBEDDER: _service(embeddings)}),
     }
     path, names = _path_of(rows, inputs), [metrics] if isinstance(metrics, str) else list(metrics)
+    own = criteria if criteria is None or isinstance(criteria, Mapping) else read_criteria(os.fspath(criteria))
     with inputs.named():
-        experiment = cases.experiment_of(path, _columns(columns or {}), names, services, requests_per_minute)
+        experiment = cases.experiment_of(path, _columns(columns or {}), names, services, requests_per_minute, own)
         if prices is not None:
             quotas = experiment.setdefault("quotas", {})
             quotas[cases.JUDGE] = {**quotas.get(cases.JUDGE, {}), "price_per_million": dict(prices)}

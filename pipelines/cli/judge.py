@@ -11,13 +11,15 @@ from rankbeam.pipelines.local.messages import messages, warn
 
 _SERVICE_HELP = "The judge: `lexical`, which compares words, or a model: '{type: gemini, model: …, project: …}'."
 _COLUMN_HELP = "Which key or JMESPath of a row holds its question, answer, contexts … Repeatable."
-_METRIC_HELP = "Such as Faithfulness; by default what the rows allow. Repeatable."
+_METRIC_HELP = "Such as Faithfulness; by default the criteria, or what the rows allow. Repeatable."
+_CRITERIA_HELP = "Your own criteria (YAML), such as Tone: {question: Is the answer polite?}; each is a metric."
 _column = click.option("--column", "columns", multiple=True, metavar="NAME=KEY", help=_COLUMN_HELP)
 
 
 @main.command()
 @click.argument("file", metavar="FILE")
 @click.option("-m", "--metric", "metrics", multiple=True, metavar="METRIC", help=_METRIC_HELP)
+@click.option("--criteria", "criteria", metavar="FILE", help=_CRITERIA_HELP)
 @click.option("--service", required=True, metavar="SERVICE", help=_SERVICE_HELP)
 @click.option("--embeddings", metavar="SERVICE", help="The embedding model, for metrics of similarity.")
 @click.option("--requests-per-minute", "rate", type=click.FloatRange(min=0, min_open=True), metavar="N",
@@ -28,6 +30,7 @@ _column = click.option("--column", "columns", multiple=True, metavar="NAME=KEY",
 def judge(
     file: str,
     metrics: tuple[str, ...],
+    criteria: str | None,
     service: str,
     embeddings: str | None,
     rate: float | None,
@@ -43,19 +46,22 @@ def judge(
     \b
     Examples:
       rankbeam judge ragas.jsonl -m Faithfulness --service lexical
+      rankbeam judge answers.jsonl --criteria criteria.yaml --service gemini:MODEL
       rankbeam judge answers.csv --column answer=reply \\
         --service '{type: openai, model: m, base_url: "http://localhost:8000/v1"}'
     """
     with messages(), standard_input.read((file,)) as (path,):
         import yaml
 
+        from rankbeam.pipelines.experiment.file.criteria import read_criteria
         from rankbeam.pipelines.experiment.load import parse_experiment
         from rankbeam.pipelines.start import cases
         from rankbeam.transforms.clients.models.base import MODELS
 
         stated = {cases.JUDGE: service, cases.EMBEDDER: embeddings}
         services = {name: cases.service_of(text, sorted(MODELS.types)) for name, text in stated.items() if text}
-        value: dict[str, Any] = cases.experiment_of(path, cases.columns_of(columns), metrics, services, rate)
+        own = None if criteria is None else read_criteria(criteria)
+        value: dict[str, Any] = cases.experiment_of(path, cases.columns_of(columns), metrics, services, rate, own)
         text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
         run_here_and_show(parse_experiment(text, None, output or f"out/{value['name']}"), "judge", form)
 

@@ -78,8 +78,9 @@ def experiment_of(
     metrics: Sequence[str],
     services: Mapping[str, Mapping[str, Any]],
     rate: float | None,
+    criteria: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The experiment that judges the answers of a file."""
+    """The experiment that judges the answers of a file; criteria are metrics, too, unless some are named."""
     survey, name = surveyed(file, columns), Path(file).name.partition(".")[0]
     quotas = {} if rate is None else {"quotas": {entry: {"requests_per_minute": rate} for entry in services}}
     embedder = {"embeddings": EMBEDDER} if EMBEDDER in services else {}
@@ -89,8 +90,8 @@ def experiment_of(
         "services": {entry: dict(value) for entry, value in services.items()},
         **quotas,
         "configurations": configurations(name, survey),
-        "judge": {"service": JUDGE, **embedder},
-        "metrics": list(metrics) or metrics_for(survey),
+        "judge": {"service": JUDGE, **embedder, **({"criteria": dict(criteria)} if criteria else {})},
+        "metrics": list(metrics) or list(criteria or ()) or metrics_for(survey),
     }
 
 

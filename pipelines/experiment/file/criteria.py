@@ -4,15 +4,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError, field_validator
 
-from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.yaml_lines import Located, Place, load
 from rankbeam.pipelines.experiment.file.keys import Section, Word
 from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.values import as_text
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.judging.criteria import PREFERENCES, Criterion, criteria_in, levels_of
 from rankbeam.transforms.records.metrics.definitions import metric_names
 from rankbeam.transforms.records.metrics.names import Metric
@@ -95,6 +96,48 @@ def criteria_of(
             except (InputError, ValueError) as error:
                 problems.append(located.error((*place, key), str(error)))
     return criteria
+
+
+class _CriteriaFile(Section):
+    """A file of criteria alone, in the place that an experiment has for them."""
+
+    criteria: Annotated[dict[str, CriterionModel], Field(min_length=1)]
+
+
+def read_criteria(path: str) -> dict[str, Any]:
+    """The criteria of a YAML file, which has what `judge: criteria:` of an experiment has, without names of files.
+
+    Raises:
+        InputErrors: every criterion that cannot be used, with its line.
+    """
+    try:
+        located = load(files.read_all(path).decode("utf-8-sig"), path)
+    except UnicodeDecodeError as error:
+        raise InputError("is not UTF-8", path=path) from error
+    if not isinstance(located.value, dict):
+        raise InputError("is not a mapping of criteria; write NAME: {question: …} for each", path=path)
+    problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
+    try:
+        models = _CriteriaFile.model_validate({"criteria": located.value}).criteria
+    except ValidationError as error:
+        nested = Located(path, {"criteria": located.value}, _below(located, "criteria"), ())
+        problems += [problem_of(nested, _CriteriaFile, dict(entry)) for entry in error.errors()]
+        raise InputErrors(problems) from error
+    as_in_experiment = Located(path, {"judge": {"criteria": located.value}}, _below(located, "judge", "criteria"), ())
+    folder = files.parent(path)
+    criteria = criteria_of(as_in_experiment, models, folder, problems)
+    if problems:
+        raise InputErrors(problems)
+    result: dict[str, Any] = {}
+    for name, stated in located.value.items():
+        texts = {"question": criteria[name].question} if "question" in stated else {}
+        texts |= {"examples": files.absolute(files.below(folder, stated["examples"]))} if "examples" in stated else {}
+        result[name] = {**stated, **texts}
+    return result
+
+
+def _below(located: Located, *place: str) -> dict[Place, int]:
+    return {(*place, *own): line for own, line in located.lines.items()}
 
 
 def _contradictions(model: CriterionModel, stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
