@@ -3,7 +3,7 @@
 import click
 
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main
-from rankbeam.pipelines.local.messages import messages
+from rankbeam.pipelines.local.messages import messages, warn
 
 _METRIC_HELP = "The metric to label for; by default the first judged one that people can label."
 _QUERIES_HELP = "Have these queries labelled, such as those marked in the report; they serve agreement only."
@@ -65,8 +65,10 @@ def label(
     with messages():
         from rankbeam.pipelines.labels.apply import apply
         from rankbeam.pipelines.labels.draw import Drawing, draw, pick
+        from rankbeam.pipelines.labels.items import with_histories
         from rankbeam.pipelines.labels.tasks import chosen_queries, described, drawn_before, last_drawing, write_tasks
         from rankbeam.pipelines.results.find import find_run
+        from rankbeam.transforms.records.errors import InputError
 
         if decisions is not None:
             click.echo(apply(folder, decisions, annotator, place).as_text())
@@ -78,5 +80,9 @@ def label(
             tasks = pick(run, drawing, chosen_queries(queries))
         else:
             tasks = draw(run, drawing, sample or more or 1, drawn_before(folder, drawing, is_first=sample is not None))
+        try:
+            tasks = with_histories(run, tasks)
+        except InputError as error:
+            warn(f"{error}; tasks do not show earlier turns of conversations")
         paths = write_tasks(folder, tasks, drawing)
         click.echo(described(tasks, drawing, paths))

@@ -1,12 +1,13 @@
 """Tasks for people, and the rows of a run's tables that make them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rankbeam.pipelines.results.corpus import histories
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.steps import step_named
 
@@ -35,6 +36,7 @@ class LabelTask:
     question: str | None = None
     decisions: tuple[str, ...] = ()
     doc_id: str | None = None
+    history: str | None = None
 
     @property
     def instruction(self) -> str:
@@ -45,6 +47,12 @@ class LabelTask:
     def choices(self) -> tuple[str, ...]:
         """The words to choose from."""
         return tuple(self.decisions or step_named(self.step).decisions)
+
+
+def with_histories(run: Results, tasks: Sequence[LabelTask]) -> list[LabelTask]:
+    """The tasks with the earlier turns of their queries' conversations, wherever the query is shown."""
+    known = dict(histories(run, {task.query_id for task in tasks}))
+    return [replace(task, history=known.get(task.query_id) if task.query else None) for task in tasks]
 
 
 def rows_of(

@@ -19,7 +19,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.labels import text_hash
 
 FOLDER, QRELS = "label-tasks", "qrels.tsv"
-COLUMNS = ("id", "question", "query", "claim", "text", "decisions", "decision", "comment", "annotator")
+COLUMNS = ("id", "question", "history", "query", "claim", "text", "decisions", "decision", "comment", "annotator")
 _SECONDS_A_DECISION, _LETTERS_A_SECOND = 5.0, 20.0  # 200 words of six letters a minute
 
 _TYPES = {"position": pa.int64(), "probability": pa.float64(), "decisions": pa.list_(pa.string())}
@@ -32,7 +32,7 @@ def minutes(tasks: Sequence[LabelTask]) -> float:
     >>> minutes([LabelTask("i", "grade", "q", "q" * 600, None, None, None, None, "h", "t" * 600, 1.0)])
     1.0833333333333333
     """
-    read = {text for task in tasks for text in (task.query, task.left_text or "", task.right_text)}
+    read = {text for task in tasks for text in (task.history or "", task.query, task.left_text or "", task.right_text)}
     decisions = len({task.item_id for task in tasks})
     return (sum(map(len, read)) / _LETTERS_A_SECOND + decisions * _SECONDS_A_DECISION) / 60.0
 
@@ -85,6 +85,7 @@ def _shown(task: LabelTask) -> dict[str, Any]:
     values = (
         task.item_id,
         task.instruction,
+        task.history or "",
         task.query,
         task.left_text or "",
         task.right_text,

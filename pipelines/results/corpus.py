@@ -1,9 +1,10 @@
-"""The texts of the corpus that a run searched."""
+"""Texts of the dataset of a run: the corpus that it searched, and the conversations of its queries."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats import sources, texts
+from rankbeam.transforms.records.conversations import as_dialogue, history_of
 
 
 def corpus_texts(run: Results) -> Iterator[tuple[str, str]]:
@@ -12,3 +13,12 @@ def corpus_texts(run: Results) -> Iterator[tuple[str, str]]:
     for part in [] if corpus is None else sources.expand(corpus):
         for entry in texts.read_entries(part, "corpus"):
             yield entry.id, "\n".join(filter(None, [entry.title, entry.text]))
+
+
+def histories(run: Results, query_ids: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Queries with earlier turns, each with these as a text."""
+    queries = run.run["versions"].get("dataset.queries")
+    for part in [] if queries is None else sources.expand(queries):
+        for entry in texts.read_entries(part, "queries"):
+            if entry.id in query_ids and (history := history_of(entry.attributes)):
+                yield entry.id, as_dialogue(history)

@@ -1,6 +1,7 @@
 """The page to label in, in headless Chromium: its keys, what it keeps, what it exports, and whom it shuts out."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -37,7 +38,7 @@ def task(number: int, decisions: tuple[str, ...], text: str, claim: str | None =
 
 TASKS = [
     task(0, SUPPORT, LONG, "Glass is made of sand."),
-    task(1, SUPPORT, "Short.", "Bees dance."),
+    replace(task(1, SUPPORT, "Short.", "Bees dance."), history=f"user: Do bees sing?\nassistant: {HOSTILE[0]} {LONG}"),
     task(2, GRADES, LONG),
     task(3, WORDS, f"{ALL_HOSTILE} {LONG}"),
     task(4, WORDS, "Thank you.", HOSTILE[0]),
@@ -73,6 +74,17 @@ def page(browser: Browser, out: Path) -> Iterator[Page]:
     yield page
     assert unwanted == []
     context.close()
+
+
+def test_earlier_turns_are_above_the_question_of_their_item_alone(page: Page) -> None:
+    box = page.locator("#history-box")
+    expect(box).to_be_hidden()
+    page.keyboard.press("ArrowRight")
+    expect(box).to_contain_text("user: Do bees sing?")
+    expect(box).to_be_visible()
+    assert box.bounding_box()["y"] < page.locator("#query-box").bounding_box()["y"]
+    page.keyboard.press("ArrowRight")
+    expect(box).to_be_hidden()
 
 
 def pressed(page: Page) -> list[str]:

@@ -1,0 +1,79 @@
+"""People who label see the earlier turns of a conversation: in the table, the JSON lines and the page."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import rankbeam
+from support.inputs import write
+from support.labelled import tasks
+
+HISTORY = [{"role": "user", "text": "Who pays?"}, {"role": "assistant", "text": "=Owners pay."}]
+SHOWN = "user: Who pays?\nassistant: =Owners pay."
+QUERIES = [
+    {"_id": "c1-1", "text": "Who pays invoices?", "conversation": "c1", "turn": 1},
+    {"_id": "c1-2", "text": "And when?", "conversation": "c1", "turn": 2, "history": HISTORY},
+]
+EXPERIMENT = """name: turns
+dataset: {queries: queries.jsonl, corpus: corpus.jsonl}
+services: {reader: {type: extractive}, overlap: {type: lexical}}
+judge: {service: overlap}
+configurations:
+  - {name: bm25, retriever: {type: bm25}, top_k: 2, generate: {service: reader, contexts: 2, template: template.txt}}
+metrics: [Faithfulness, ContextRelevance@2]
+output: {path: out}
+"""
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    write(tmp_path / "queries.jsonl", "".join(f"{json.dumps(row)}\n" for row in QUERIES))
+    corpus = [
+        ("d1", "Owners pay invoices on the first day of each month."),
+        ("d2", "And members pay nothing when invited."),
+    ]
+    write(tmp_path / "corpus.jsonl", "".join(f"{json.dumps({'_id': name, 'text': text})}\n" for name, text in corpus))
+    write(tmp_path / "template.txt", "{history}\n{query}\n{contexts}\n")
+    outcome = rankbeam("evaluate", write(tmp_path / "experiment.yaml", EXPERIMENT))
+    assert outcome.status == 0, outcome.stderr
+    return tmp_path / "out"
+
+
+def sample(out: Path, metric: str) -> Any:
+    outcome = rankbeam("label", str(out), "--sample", "2", "--metric", metric)
+    assert outcome.status == 0, outcome.stderr
+    return outcome
+
+
+@pytest.mark.parametrize("metric", ["Faithfulness", "ContextRelevance@2", "P@2"])
+def test_each_form_shows_the_earlier_turns_of_later_queries_alone(out: Path, metric: str) -> None:
+    sample(out, metric)
+    rows = tasks(out)
+    assert {row["history"] for row in rows if row["query"] == "And when?"} == {SHOWN}
+    assert {row["history"] for row in rows if row["query"] == "Who pays invoices?"} == {""}
+    content = (out / "label-tasks" / "tasks-001.csv").read_text("utf-8")
+    cells = list(csv.DictReader(io.StringIO(content, newline="")))
+    assert [row["history"] for row in cells] == [row["history"] for row in rows]
+    page = (out / "label-tasks" / "tasks-001.html").read_text("utf-8")
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
+    assert [row["history"] for row in data["items"]] == [row["history"] for row in rows]
+
+
+def test_decisions_of_tables_with_and_without_the_column_are_read(out: Path) -> None:
+    sample(out, "P@2")
+    rows = [{**row, "decision": "1"} for row in tasks(out)]
+    lines = "".join(f"{json.dumps({key: row[key] for key in ('id', 'decision')})}\n" for row in rows)
+    outcome = rankbeam("label", str(out), "--apply", write(out.parent / "d.jsonl", lines))
+    assert (outcome.status, "2 of 2 drawn queries are labelled whole" in outcome.stdout) == (0, True), outcome.stderr
+
+
+def test_a_warning_says_that_turns_are_missing_where_the_queries_cannot_be_read(out: Path) -> None:
+    (out.parent / "queries.jsonl").unlink()
+    outcome = sample(out, "Faithfulness")
+    assert "tasks do not show earlier turns of conversations" in outcome.stderr
+    assert "queries.jsonl" in outcome.stderr
+    assert {row["history"] for row in tasks(out)} == {""}
