@@ -12,6 +12,8 @@ _CONFIGURATIONS_HELP = "Names, separated by commas; by default baseline and best
 _APPLY_HELP = "Read decisions: CSV, JSON lines, a JSON list, or bigquery://PROJECT.DATASET.TABLE."
 _LABELS_HELP = "Keep labels in this folder, or in bigquery://PROJECT.DATASET.TABLE; by default in OUT/labels."
 
+_BY_HELP = "Draw from each value of a slice of the run in proportion, and at least 5 queries of each."
+
 
 @main.command()
 @click.argument("folder", metavar="OUT")
@@ -23,6 +25,7 @@ _LABELS_HELP = "Keep labels in this folder, or in bigquery://PROJECT.DATASET.TAB
 @click.option("-m", "--metric", metavar="METRIC", help=_METRIC_HELP)
 @click.option("--configurations", metavar="A,B", default="", help=_CONFIGURATIONS_HELP)
 @click.option("--annotator", metavar="NAME", default="", help="Who decided, for rows that do not name anybody.")
+@click.option("--by", metavar="SLICE", help=_BY_HELP)
 @click.option("--seed", type=int, help="Seed of the random order of queries; 0 by default.")
 @click.option("--run-id", metavar="ID", help="Which run of OUT; the latest by default.")
 @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
@@ -36,6 +39,7 @@ def label(
     metric: str | None,
     configurations: str,
     annotator: str,
+    by: str | None,
     seed: int | None,
     run_id: str | None,
     experiment_name: str | None,
@@ -62,6 +66,8 @@ def label(
         raise click.UsageError("--annotator and --labels belong to --apply")
     if sample is None and queries is None and (metric, configurations, seed) != (None, "", None):
         raise click.UsageError("--metric, --configurations and --seed belong to --sample and --queries")
+    if sample is None and by is not None:
+        raise click.UsageError("--by belongs to --sample")
     with messages():
         from rankbeam.pipelines.labels.apply import apply
         from rankbeam.pipelines.labels.draw import Drawing, draw, pick
@@ -75,7 +81,7 @@ def label(
             return
         run = find_run(folder, run_id, experiment_name)
         names = [name.strip() for name in configurations.split(",") if name.strip()]
-        drawing = last_drawing(folder) if more is not None else Drawing.of(run, metric, names, seed or 0)
+        drawing = last_drawing(folder) if more is not None else Drawing.of(run, metric, names, seed or 0, by)
         if queries is not None:
             tasks = pick(run, drawing, chosen_queries(queries))
         else:

@@ -41,10 +41,10 @@ def judging_of(
             templates(prompts, examples)
         except InputError as error:
             problems.append(located.error(("judge", "examples"), str(error)))
-    labels = None if model.labels is None else files.below(folder, model.labels)
+    labels, strata = None if model.labels is None else files.below(folder, model.labels), None
     if labels is not None:
         try:
-            read_labels(labels)
+            strata = read_labels(labels).strata
         except InputError as error:
             problems.append(located.error(("judge", "labels"), str(error)))
     for place, name in _named(model):
@@ -64,6 +64,7 @@ def judging_of(
         max_context_tokens=model.max_context_tokens,
         in_windows=prompts != VERSION_1,
         labels=labels,
+        strata=strata,
     )
 
 

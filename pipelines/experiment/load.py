@@ -198,6 +198,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
             spans=model.dataset.unit == needs.SPAN,
             race=race,
             holes=holes_of(located, model),
+            strata=None if judging is None else judging.strata,
         ),
         output=files.below(folder, model.output.path) if output is None else output,
         pools=pools.quotas,

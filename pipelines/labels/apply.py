@@ -216,6 +216,7 @@ def _label(task: LabelTask, decision: str, annotator: str, comment: str) -> Labe
         decision,
         annotator,
         comment or None,
+        task.drawn_by,
     )
 
 

@@ -50,16 +50,14 @@ def _stated(run: Results, metric: JudgedMetric) -> Row:
     return dict(run.judge_settings["criteria"][name])
 
 
-def criterion_tasks(
-    run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str], probability: float | None
-) -> list[LabelTask]:
+def criterion_tasks(run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str]) -> list[LabelTask]:
     """The tasks of some queries for some configurations, each once."""
     criterion = metric.criterion
     assert criterion is not None  # noqa: S101  the caller bound it
     result: dict[str, LabelTask] = {}
     for query_id, case in _cases(run, metric, criterion, ids, chosen):
         for question in _questions(criterion, case):
-            task = _task(criterion, query_id, case.query, question, probability)
+            task = _task(criterion, query_id, case.query, question)
             result.setdefault(task.item_id, task)
     return list(result.values())
 
@@ -112,9 +110,7 @@ def _questions(criterion: Criterion, case: JudgedCase) -> Sequence[JudgeQuestion
         return ()  # there is nothing to judge
 
 
-def _task(
-    criterion: Criterion, query_id: str, query: str, question: JudgeQuestion, probability: float | None
-) -> LabelTask:
+def _task(criterion: Criterion, query_id: str, query: str, question: JudgeQuestion) -> LabelTask:
     ((step, _, left, right),) = places_of(question, query_id)
     others = [text for text in json.loads(question.texts[-1]) if text["id"] not in ("query", STATEMENT)]
     named = "\n\n".join(f"[{text['id']}]\n{text['text']}" for text in others)
@@ -129,7 +125,7 @@ def _task(
         question.items[0] if question.items else None,
         right,
         others[0]["text"] if len(others) == 1 else named,
-        probability,
+        None,
         criterion.question,
         tuple(word for word, _ in criterion.levels),
     )

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rankbeam.pipelines.labels.criteria import compares_answers, criterion_tasks, with_criterion_of
@@ -16,7 +16,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
 from rankbeam.transforms.records.labels import item_id_of, text_hash
 from rankbeam.transforms.records.metrics.names import Metric
-from rankbeam.transforms.records.slices import ALL
+from rankbeam.transforms.records.slices import ALL, attributes_of
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 
@@ -28,14 +28,18 @@ class Drawing:
         metric: name of the metric as the run has it.
         configurations: names of the configurations whose human value is requested; of documents all by default.
         seed: determines the random order of queries.
+        by: slice of the run in whose values queries are drawn apart; None for all queries together.
     """
 
     metric: str
     configurations: tuple[str, ...]
     seed: int = 0
+    by: str | None = None
 
     @classmethod
-    def of(cls, run: Results, metric: str | None, configurations: Sequence[str], seed: int = 0) -> "Drawing":
+    def of(
+        cls, run: Results, metric: str | None, configurations: Sequence[str], seed: int = 0, by: str | None = None
+    ) -> "Drawing":
         """The drawing with defaults: the first metric that people can label, for the baseline and the best."""
         chosen = _metric(run, metric)
         names = [row["name"] for row in run.configurations]
@@ -44,7 +48,11 @@ class Drawing:
                 raise InputError(f"no configuration is named {name!r}; {did_you_mean(name, names)}", path=run.output)
         if not configurations:
             configurations = _baseline_and_best(run, chosen) if is_judged(chosen) else names
-        return cls(chosen, tuple(dict.fromkeys(configurations)), seed)
+        known = list(dict.fromkeys(name.partition("=")[0] for name in run.slices if name != ALL))
+        if by is not None and (by not in known or attributes_of(by) != [by]):
+            problem = f"no slice of the run is {by!r}; {did_you_mean(by, known)}; the experiment names them in slices:"
+            raise InputError(problem, path=run.output)
+        return cls(chosen, tuple(dict.fromkeys(configurations)), seed, by)
 
 
 @dataclass
@@ -85,16 +93,17 @@ def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()
     of_judge = isinstance(metric, JudgedMetric)
     frame = _frame(run, drawing.metric, ids) if of_judge else ranked_queries(run, ids)
     ordered = sorted(frame, key=lambda query_id: text_hash(f"{drawing.seed} {query_id}"))
-    rest = [query_id for query_id in ordered if query_id not in drawn]
-    chosen = rest[:count]
+    chosen, probabilities = _chosen(run, drawing, ordered, count, drawn)
     if not chosen:
         what = f"a value of {drawing.metric}" if of_judge else "a ranking"
         problem = f"no query is left to draw of the {len(frame):,} that have {what}"
         raise InputError(problem, path=run.output)
-    probability = (len(ordered) - len(rest) + len(chosen)) / len(ordered)
-    if not isinstance(metric, JudgedMetric):
-        return _in_order(ranking_tasks(run, metric.cutoff or 0, ids, chosen, probability), chosen)
-    return _in_order(_judged_tasks(run, metric, ids, chosen, probability), chosen)
+    if isinstance(metric, JudgedMetric):
+        tasks = _judged_tasks(run, metric, ids, chosen)
+    else:
+        tasks = ranking_tasks(run, metric.cutoff or 0, ids, chosen)
+    weighted = [replace(task, probability=probabilities[task.query_id], drawn_by=drawing.by) for task in tasks]
+    return _in_order(weighted, chosen)
 
 
 def pick(run: Results, drawing: Drawing, queries: Sequence[str]) -> list[LabelTask]:
@@ -112,19 +121,17 @@ def pick(run: Results, drawing: Drawing, queries: Sequence[str]) -> list[LabelTa
     if missing := [query_id for query_id in queries if query_id not in frame]:
         hint = did_you_mean(missing[0], sorted(frame))
         raise InputError(f"query {missing[0]!r} has no value of {drawing.metric}; {hint}", path=run.output)
-    return _in_order(_judged_tasks(run, metric, ids, queries, None), queries)
+    return _in_order(_judged_tasks(run, metric, ids, queries), queries)
 
 
 def _ids(run: Results, drawing: Drawing) -> set[str]:
     return {row["config_id"] for row in run.configurations if row["name"] in drawing.configurations}
 
 
-def _judged_tasks(
-    run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str], probability: float | None
-) -> list[LabelTask]:
+def _judged_tasks(run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str]) -> list[LabelTask]:
     if metric.is_criterion:
-        return criterion_tasks(run, with_criterion_of(run, metric), ids, chosen, probability)
-    return _tasks(run, metric, ids, chosen, probability)
+        return criterion_tasks(run, with_criterion_of(run, metric), ids, chosen)
+    return _tasks(run, metric, ids, chosen)
 
 
 def _in_order(tasks: Iterable[LabelTask], chosen: Sequence[str]) -> list[LabelTask]:
@@ -132,6 +139,38 @@ def _in_order(tasks: Iterable[LabelTask], chosen: Sequence[str]) -> list[LabelTa
     return sorted(
         tasks, key=lambda task: (order[task.query_id], task.item_id, task.owner_hash or "", task.position or 0)
     )
+
+
+def _chosen(
+    run: Results, drawing: Drawing, ordered: Sequence[str], count: int, drawn: Collection[str]
+) -> tuple[list[str], dict[str, float]]:
+    """The next queries, and the probability of each; of strata, each has its share of them, and at least 5."""
+    strata = _strata(run, drawing.by, ordered)
+    total = count + sum(query_id in drawn for query_id in ordered)
+    chosen: set[str] = set()
+    probabilities: dict[str, float] = {}
+    for members in strata:
+        share = total if len(strata) == 1 else max(_LEAST_OF_STRATUM, round(total * len(members) / len(ordered)))
+        before = sum(query_id in drawn for query_id in members)
+        new = [query_id for query_id in members if query_id not in drawn][: max(0, share - before)]
+        chosen.update(new)
+        probabilities |= dict.fromkeys(new, (before + len(new)) / len(members))
+    return [query_id for query_id in ordered if query_id in chosen], probabilities
+
+
+_LEAST_OF_STRATUM = 5
+
+
+def _strata(run: Results, by: str | None, ordered: Sequence[str]) -> list[list[str]]:
+    """The queries of each stratum, in their order; one stratum without an attribute."""
+    if by is None:
+        return [list(ordered)]
+    result: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    values = {row["query_id"]: row["slices"] for row in rows_of(run, "query_metrics", ("query_id", "slices"), ordered)}
+    for query_id in ordered:
+        value = next((one["value"] for one in values[query_id] if one["name"] == by), "")
+        result[value][query_id] = None
+    return [list(members) for members in result.values()]
 
 
 def _metric(run: Results, name: str | None) -> str:
@@ -179,9 +218,7 @@ def _frame(run: Results, metric: str, ids: Collection[str]) -> set[str]:
     return frame
 
 
-def _tasks(
-    run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str], probability: float | None
-) -> list[LabelTask]:
+def _tasks(run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str]) -> list[LabelTask]:
     inputs, steps = metric.definition.inputs, metric.definition.steps
     of_query = _texts_of(run, ids, chosen, metric.cutoff)
     owners = _owners(run, chosen, of_query)
@@ -211,7 +248,7 @@ def _tasks(
             None if row["left_hash"] is None else texts[row["left_hash"]],
             row["right_hash"],
             texts[row["right_hash"]],
-            probability,
+            None,
             step_named(row["step"]).people_question,
             step_named(row["step"]).decisions,
         )

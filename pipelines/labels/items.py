@@ -37,6 +37,7 @@ class LabelTask:
     decisions: tuple[str, ...] = ()
     doc_id: str | None = None
     history: str | None = None
+    drawn_by: str | None = None
 
     @property
     def instruction(self) -> str:

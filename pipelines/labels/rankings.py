@@ -20,9 +20,7 @@ def ranked_queries(run: Results, ids: Collection[str]) -> set[str]:
     return {row["query_id"] for row in rows_of(run, "rankings", columns, ids, "config_id")}
 
 
-def ranking_tasks(
-    run: Results, cutoff: int, ids: Collection[str], chosen: Sequence[str], probability: float
-) -> list[LabelTask]:
+def ranking_tasks(run: Results, cutoff: int, ids: Collection[str], chosen: Sequence[str]) -> list[LabelTask]:
     """One task a query and document that is among the first of any chosen configuration.
 
     Raises:
@@ -36,20 +34,20 @@ def ranking_tasks(
     texts = {doc_id: text for doc_id, text in corpus_texts(run) if doc_id in names} if names else {}
     queries = {row["query_id"]: row["text"] for row in rows_of(run, "query_metrics", ("query_id", "text"), chosen)}
     return [
-        _task(query_id, queries.get(query_id), doc_id, texts.get(doc_id) if text is None else text, probability)
+        _task(query_id, queries.get(query_id), doc_id, texts.get(doc_id) if text is None else text)
         for query_id, of_query in documents.items()
         for doc_id, text in of_query.items()
     ]
 
 
-def _task(query_id: str, query: str | None, doc_id: str, text: str | None, probability: float) -> LabelTask:
+def _task(query_id: str, query: str | None, doc_id: str, text: str | None) -> LabelTask:
     if query is None or text is None:
         missing = f"query {query_id!r}" if query is None else f"document {doc_id!r}"
         raise InputError(f"the text of {missing} is not known; name the texts in dataset.queries and dataset.corpus")
     digest, step = text_hash(text), GradeStep()
     return LabelTask(
         item_id_of(step.name, query_id, None, digest), step.name, query_id, query, None, None, None, None, digest, text,
-        probability, step.people_question, step.decisions, doc_id,
+        None, step.people_question, step.decisions, doc_id,
     )  # fmt: skip
 
 

@@ -48,7 +48,7 @@ def write_tasks(output: str, tasks: Sequence[LabelTask], drawing: Drawing) -> li
     files.make_folder(folder)
     number = len(indexes(output)) + 1
     index = pa.Table.from_pylist([vars(task) for task in tasks], schema=TASKS)
-    facts = {"metric": drawing.metric, "configurations": drawing.configurations, "seed": drawing.seed}
+    facts = {"metric": drawing.metric, "configurations": drawing.configurations, "seed": drawing.seed, "by": drawing.by}
     stored = io.BytesIO()
     pq.write_table(index.replace_schema_metadata({_FACTS: json.dumps(facts)}), stored)
     base = files.join(folder, f"tasks-{number:03}")
@@ -77,7 +77,7 @@ def read_index(path: str) -> tuple[list[LabelTask], Drawing]:
     with parquet.open_file(path) as file:
         facts = json.loads((file.schema_arrow.metadata or {})[_FACTS])
         rows = file.read().to_pylist()
-    drawing = Drawing(facts["metric"], tuple(facts["configurations"]), facts["seed"])
+    drawing = Drawing(facts["metric"], tuple(facts["configurations"]), facts["seed"], facts.get("by"))
     return [LabelTask(**row | {"decisions": tuple(row.get("decisions") or ())}) for row in rows], drawing
 
 
@@ -177,6 +177,7 @@ def described(tasks: Sequence[LabelTask], drawing: Drawing, paths: Sequence[str]
     queries, items = len({task.query_id for task in tasks}), distinct(tasks)
     work = f"{queries:,} queries, {len(items):,} decisions ({len(items) / queries:.1f} a query), "
     work += f"about {minutes(tasks):,.0f} minutes"
-    of = f"{drawing.metric} of {', '.join(drawing.configurations)}"
+    strata = f", drawn by {drawing.by}" if drawing.by else ""
+    of = f"{drawing.metric}{strata} of {', '.join(drawing.configurations)}"
     advice = "Label in the page or in a table, then read it: rankbeam label OUT --apply FILE"
     return "\n".join([f"{of}: {work}", *paths, advice])

@@ -31,7 +31,8 @@ class Judging:
     examples: str | None = None  # the folder of examples that the judge is shown; None for those of the version
     max_output_tokens: int = 4096
     strict_version: bool = False
-    labels: str | None = None  # the file or folder of labels; None for none
+    labels: str | None = None  # the file, folder or table of labels; None for none
+    strata: str | None = None  # attribute by which the labelled queries were drawn
     others: tuple[str, ...] = ()
     max_context_tokens: int | None = None  # of a text that is judged at once; None for all
     in_windows: bool = True  # many items or sentences are judged in parts

@@ -13,6 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from rankbeam.transforms.records.errors import InputError
+
 ADJUDICATED = "adjudicated"
 """The annotator whose decisions replace those of all others."""
 
@@ -30,13 +32,17 @@ LABELS = pa.schema(
         ("decision", pa.string()),
         ("annotator", pa.string()),
         ("comment", pa.string()),
+        ("drawn_by", pa.string()),
     ]
 )
 """One row an item and annotator: the claim `left_hash`, or nothing, as `right_hash` supports it, answers it and so on.
 
 `owner_hash` is the text that makes the claim, as its claim number `position`. `probability` is the probability with
-which the query was drawn; null where a person chose it, and such labels serve agreement only.
+which the query was drawn; null where a person chose it, and such labels serve agreement only. `drawn_by` is the
+attribute of the queries by whose values they were drawn; null where it was at random of all, and in older labels.
 """
+ADDED = ("drawn_by",)
+"""Columns that older labels lack."""
 
 
 def text_hash(text: str) -> str:
@@ -73,6 +79,7 @@ class Label:
     decision: str
     annotator: str
     comment: str | None = None
+    drawn_by: str | None = None
 
     @property
     def place(self) -> "Place":
@@ -93,7 +100,8 @@ class Labels:
     @classmethod
     def of(cls, table: pa.Table) -> "Labels":
         """The rows of a table like `LABELS`, each once."""
-        rows: Iterable[Mapping[str, Any]] = table.select(LABELS.names).to_pylist()
+        names = [name for name in LABELS.names if name in table.column_names]
+        rows: Iterable[Mapping[str, Any]] = table.select(names).to_pylist()
         return cls(tuple(dict.fromkeys(Label(**row) for row in rows)))
 
     @cached_property
@@ -125,6 +133,19 @@ class Labels:
     def drawn(self) -> frozenset[str]:
         """The queries that were drawn at random; only these represent all queries."""
         return frozenset(row.query_id for row in self.rows if row.probability is not None)
+
+    @cached_property
+    def strata(self) -> str | None:
+        """The attribute by whose values queries were drawn; None for all at random.
+
+        Raises:
+            InputError: some were drawn by the values of one attribute, and others by those of another.
+        """
+        names = sorted({row.drawn_by for row in self.rows if row.drawn_by is not None})
+        if len(names) > 1:
+            problem = f"queries were drawn by {names[0]} and by {names[1]}; keep the labels of one of them in a folder"
+            raise InputError(problem)
+        return names[0] if names else None
 
 
 NO_LABELS = Labels()

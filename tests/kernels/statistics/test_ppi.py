@@ -93,10 +93,51 @@ def test_clusters_of_one_have_the_error_of_single_values() -> None:
 
 
 def test_one_stratum_is_the_plain_estimate() -> None:
-    result, plain = ppi.stratified([GRADES], [1.0]), ppi.estimate(GRADES)
+    result, plain = ppi.stratified([GRADES]), ppi.estimate(GRADES)
     assert result.mean == pytest.approx(plain.mean)
     assert result.standard_error == pytest.approx(plain.standard_error)
     assert result.degrees == pytest.approx(GRADES.labels.count - 1)
+    assert result.interval() == pytest.approx(plain.interval())
+
+
+def test_strata_are_added_by_their_shares_as_in_plain_python() -> None:
+    rng = np.random.default_rng(5)
+    strata = [(8, 92, 0.9), (30, 370, 0.6), (5, 20, 0.3), (5, 0, 0.5)]
+    samples, sizes = [], [count + others for count, others, _ in strata]
+    for count, others, truth in strata:
+        labels, more = (rng.binomial(4, truth, size) / 4 for size in (count, others))
+        judged = np.clip(labels + rng.choice([-0.25, 0.0, 0.25], count), 0, 1)
+        samples.append((labels, judged, np.clip(more + rng.choice([-0.25, 0.0, 0.25], others), 0, 1)))
+    result = ppi.stratified([LabelledSample.of(*sample) for sample in samples])
+    power, mean, squared, below = result.power, 0.0, 0.0, 0.0
+    for (labels, judged, others), size in zip(samples, sizes, strict=True):
+        share, used = size / sum(sizes), power if len(others) else 0.0
+        residuals = labels - used * judged
+        mean += share * (residuals.mean() + (used * others.mean() if used else 0.0))
+        part = residuals.var(ddof=1) / len(labels) + (used**2 * others.var(ddof=1) / len(others) if used else 0.0)
+        squared += share**2 * part
+        below += (share**2 * part) ** 2 / (len(labels) - 1)
+    assert 0.0 < power <= 1.0
+    assert result.mean == pytest.approx(mean, abs=1e-12)
+    assert result.standard_error == pytest.approx(math.sqrt(squared), abs=1e-12)
+    assert result.degrees == pytest.approx(squared**2 / below, abs=1e-9)
+
+
+@pytest.mark.parametrize("accuracy", [0.7, 0.85, 0.95])
+@pytest.mark.parametrize("truths", [(0.6, 0.6, 0.6), (0.98, 0.9, 0.8), (0.99, 0.9, 0.4)])
+def test_intervals_over_strata_hold_the_truth(accuracy: float, truths: tuple[float, ...]) -> None:
+    rng, counts, sizes, covered, samples = np.random.default_rng(3), (30, 15, 5), (640, 320, 40), 0, 400
+    truth = sum(size * one for size, one in zip(sizes, truths, strict=True)) / sum(sizes)
+    for _ in range(samples):
+        strata = []
+        for count, size, one in zip(counts, sizes, truths, strict=True):
+            human = rng.random(size) < one
+            judge = np.where(rng.random(size) < accuracy, human, ~human)
+            values = human.astype(float), judge.astype(float)
+            strata.append(LabelledSample.of(values[0][:count], values[1][:count], values[1][count:]))
+        low, high = ppi.stratified(strata).interval()
+        covered += low <= truth <= high
+    assert covered / samples >= 0.93
 
 
 _UNIT = st.floats(0.0, 1.0, allow_nan=False).map(lambda value: round(value, 3))

@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_tab
 from rankbeam.transforms.clients.bigquery.session import IMPATIENT, PATIENCE, Session
 from rankbeam.transforms.clients.storage import files, matching, parquet
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.labels import LABELS, Label, Labels, text_hash
+from rankbeam.transforms.records.labels import ADDED, LABELS, Label, Labels, text_hash
 
 FOLDER = "labels"
 """The folder of labels and tasks inside an output folder."""
@@ -45,25 +45,27 @@ def _of_files(path: str) -> Iterator[tuple[str, pa.Table]]:
     for name in matching.expand(path):
         with parquet.open_file(name) as file:
             _refuse_without_columns(name, file.schema_arrow.names)
-            yield name, file.read(LABELS.names)
+            yield name, file.read([column for column in LABELS.names if column in file.schema_arrow.names])
 
 
 def _of_table(path: str) -> tuple[str, pa.Table]:
     from rankbeam.transforms.clients.bigquery import read  # Google's client is imported only where a table is read
 
     source = TableSource.parse(path)
-    _refuse_without_columns(path, read.describe(source).columns)
-    batches = [batch.select(LABELS.names) for batch in read.batches(source, LABELS.names)]
+    columns = read.describe(source).columns
+    _refuse_without_columns(path, columns)
+    schema = pa.schema([field for field in LABELS if field.name in columns])
+    batches = [batch.select(schema.names) for batch in read.batches(source, schema.names)]
     for batch in batches[:1]:
         for field in batch.schema:
             if field.type != LABELS.field(field.name).type:
                 kind = LABELS.field(field.name).type
                 raise InputError(f"has a column {field.name} of type {field.type}; labels have {kind}", path=path)
-    return path, pa.Table.from_batches(batches, LABELS) if batches else LABELS.empty_table()
+    return path, pa.Table.from_batches(batches, schema) if batches else LABELS.empty_table()
 
 
 def _refuse_without_columns(path: str, columns: Sequence[str]) -> None:
-    if missing := [column for column in LABELS.names if column not in columns]:
+    if missing := [column for column in LABELS.names if column not in (*columns, *ADDED)]:
         problem = f"has no column {missing[0]}; labels are what `rankbeam label OUT --apply FILE` writes"
         raise InputError(problem, path=path)
 

@@ -13,7 +13,6 @@ Student's, widened for values that the labels lack (`PpiEstimate.interval`).
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -101,6 +100,7 @@ class PpiEstimate:
         lowest: the lowest value that a query can have.
         highest: the highest value that a query can have.
         ddof: subtracted from counts in variances; 0 for the convention of ppi_py.
+        satterthwaite: degrees of freedom over strata; None for one fewer than labels.
     """
 
     sample: LabelledSample
@@ -108,6 +108,12 @@ class PpiEstimate:
     lowest: float = 0.0
     highest: float = 1.0
     ddof: int = 1
+    satterthwaite: float | None = None
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of Student's interval."""
+        return self.sample.labels.count - 1.0 if self.satterthwaite is None else self.satterthwaite
 
     @property
     def mean(self) -> float:
@@ -157,7 +163,7 @@ class PpiEstimate:
             known = labels.mean * share
             return known + self.lowest * (1.0 - share), known + self.highest * (1.0 - share)
         middle, error = self.widened
-        reach = -student_t_quantile(tail, labels.count - 1) * error
+        reach = -student_t_quantile(tail, self.degrees) * error
         low, high = min(middle - reach, self.mean), max(middle + reach, self.mean)
         return max(low, min(self.lowest, self.mean)), min(high, max(self.lowest + width, self.mean))
 
@@ -208,43 +214,50 @@ def estimate(sample: LabelledSample, lowest: float = 0.0, highest: float = 1.0) 
     return PpiEstimate(sample, sample.power, lowest, highest)
 
 
-class Stratified(NamedTuple):
-    """A mean over strata: its standard error, and Satterthwaite's degrees of freedom."""
+def stratified(samples: Sequence[LabelledSample], lowest: float = 0.0, highest: float = 1.0) -> PpiEstimate:
+    """The estimate over strata whose queries were labelled with different probabilities, with one power.
 
-    mean: float
-    standard_error: float
-    degrees: float
-
-
-def stratified(samples: Sequence[LabelledSample], shares: Sequence[float]) -> Stratified:
-    """The mean over strata whose queries were labelled with different probabilities, with one power.
-
-    θ = ΣW·θ_s, s.e.² = ΣW²·s.e._s²; Satterthwaite, "An approximate distribution of estimates of variance components",
-    Biometrics 1946.
+    θ = ΣW·θ_s, s.e.² = ΣW²·s.e._s², where W is the share of all queries in a stratum; Satterthwaite, "An approximate
+    distribution of estimates of variance components", Biometrics 1946. In a stratum that is labelled whole, labels
+    count alone.
 
     Args:
-        samples: one a stratum, with at least two labels item.
-        shares: W, the share of all queries in each stratum.
+        samples: one a stratum, with at least two labels each.
+        lowest: the lowest value that a query can have; of a difference, that of differences.
+        highest: the highest value that a query can have.
 
     >>> half = LabelledSample.of(np.array([0.0, 1.0]), np.zeros(2), np.zeros(2))
-    >>> tuple(round(item, 6) for item in stratified([half, half], [0.5, 0.5]))
+    >>> result = stratified([half, half])
+    >>> tuple(round(item, 6) for item in (result.mean, result.standard_error, result.degrees))
     (0.5, 0.353553, 2.0)
     """
-    weights = [share**2 / sample.labels.count for sample, share in zip(samples, shares, strict=True)]
-    covariance = sum(weight * sample.covariance for weight, sample in zip(weights, samples, strict=True))
-    spread = sum(
-        weight * (1.0 + sample.labels.count / max(1, sample.others.count)) * sample.pooled_variance
-        for weight, sample in zip(weights, samples, strict=True)
-    )
-    has_others = all(sample.others.count for sample in samples)
-    power = min(1.0, max(0.0, covariance / spread)) if spread > 0.0 and has_others else 0.0
-    result = [PpiEstimate(sample, power) for sample in samples]
-    parts = [(share * item.standard_error) ** 2 for share, item in zip(shares, result, strict=True)]
-    below = sum(part**2 / (sample.labels.count - 1) for part, sample in zip(parts, samples, strict=True))
-    mean = math.fsum(share * item.mean for share, item in zip(shares, result, strict=True))
-    total = math.fsum(parts)
-    fewest = min(sample.labels.count for sample in samples) - 1
-    return Stratified(mean, math.sqrt(total), total**2 / below if below > 0.0 else float(fewest))
+    sizes = [sample.labels.count + sample.others.count for sample in samples]
+    shares = [size / sum(sizes) for size in sizes]
+    parts = [sample if sample.others.count else _by_labels(sample) for sample in samples]
+    spreads = zip(*((part.labels, part.judged, part.others) for part in parts), strict=True)
+    labels, judged, others = (_over_strata(of_parts, shares) for of_parts in spreads)
+    covariances = [Spread(part.labels.count, 0.0, part.covariance) for part in parts]
+    whole = LabelledSample(labels, judged, _over_strata(covariances, shares).variance, others)
+    power = whole.power
+    errors = [(share * PpiEstimate(part, power).standard_error) ** 2 for part, share in zip(parts, shares, strict=True)]
+    below = sum(error**2 / (part.labels.count - 1) for part, error in zip(parts, errors, strict=True))
+    fewest = min(part.labels.count for part in parts) - 1
+    degrees = sum(errors) ** 2 / below if below > 0.0 else float(fewest)
+    return PpiEstimate(whole, power, lowest, highest, satterthwaite=degrees)
+
+
+def _over_strata(spreads: Sequence[Spread], shares: Sequence[float]) -> Spread:
+    """The spread whose mean and squared standard error are those of the weighted mean over strata."""
+    count = sum(spread.count for spread in spreads)
+    known = [(spread, share) for spread, share in zip(spreads, shares, strict=True) if spread.count]
+    mean = math.fsum(share * spread.mean for spread, share in known)
+    squared = math.fsum(share**2 * spread.variance / max(1, spread.count - 1) for spread, share in known)
+    return Spread(count, mean, squared * max(1, count - 1))
+
+
+def _by_labels(sample: LabelledSample) -> LabelledSample:
+    """A stratum without other queries: the judge adds nothing to its labels."""
+    return LabelledSample(sample.labels, Spread(sample.judged.count, 0.0, 0.0), 0.0, sample.others)
 
 
 def of_clusters(values: FloatArray, clusters: IntArray) -> Spread:

@@ -107,6 +107,7 @@ class Evaluation:
     spans: bool = False
     race: Race | None = None  # when configurations are dropped; None for never
     holes: Holes | None = None  # rules for filling holes in the judgements; None for leaving them
+    strata: str | None = None  # attribute by which queries to label were drawn; None for none
 
     @property
     def raced(self) -> tuple[int, int]:
@@ -157,10 +158,10 @@ class Evaluation:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes of queries that slices and clusters are by, each once."""
+        """The attributes of queries that slices, clusters and strata are by, each once."""
         of_slices = (name for slice_ in self.slices for name in attributes_of(slice_))
-        cluster = self.statistics.cluster
-        return tuple(dict.fromkeys([*of_slices, *([] if cluster is None else [cluster])]))
+        more = (name for name in (self.statistics.cluster, self.strata) if name is not None)
+        return tuple(dict.fromkeys([*of_slices, *more]))
 
     @property
     def subtopics(self) -> bool:

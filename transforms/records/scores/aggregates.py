@@ -24,7 +24,7 @@ from rankbeam.transforms.records.scores.labelled import LabelledMoments
 from rankbeam.transforms.records.scores.means import QueryAggregate
 from rankbeam.transforms.records.scores.resampled import SumLayout
 from rankbeam.transforms.records.scores.scored import Counts, ScoredPanel, ScoredPartition
-from rankbeam.transforms.records.slices import ALL
+from rankbeam.transforms.records.slices import ALL, slice_values
 
 UNMET = "--allow-disjoint takes this for good"
 """The end of a warning about paid results that share no document with the judgements."""
@@ -147,6 +147,7 @@ class RunAggregate:
 def _labelled(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[tuple[LabelledKey, LabelledMoments]]:
     """The state of labels and judged values: of each configuration, and of the differences of each pair."""
     numbers = [number for number, panel in enumerate(evaluation.panels) if panel.has_labels]
+    strata = _strata(partition, evaluation) if numbers else None
     own = [(place, NO_OTHER) for place in range(len(partition.configurations))]
     for (one, other), number in product([*own, *evaluation.pairs] if numbers else [], numbers):
         labels, judged, in_part = _human_and_judged(partition.configurations[one].panels[number])
@@ -155,7 +156,15 @@ def _labelled(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[tu
             labels, judged, in_part = labels - their_labels, judged - their_judged, in_part | also
         for name in partition.slices:
             chosen = partition.members(name, one, one if other == NO_OTHER else other)
-            yield (one, other, number, name), LabelledMoments.of(labels, judged, in_part, chosen)
+            yield (one, other, number, name), LabelledMoments.of(labels, judged, in_part, chosen, strata)
+
+
+def _strata(partition: ScoredPartition, evaluation: Evaluation) -> dict[str, BoolArray] | None:
+    """The queries of each stratum from which queries to label were drawn; None without strata."""
+    if evaluation.strata is None:
+        return None
+    values = np.array(slice_values(partition.queries, evaluation.strata), object)
+    return {str(value): values == value for value in dict.fromkeys(values.tolist())}
 
 
 def _human_and_judged(panel: ScoredPanel) -> tuple[FloatArray, FloatArray, BoolArray]:
