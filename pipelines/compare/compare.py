@@ -3,15 +3,17 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rankbeam.pipelines.compare.scores import Member, partitions_of
+from rankbeam.pipelines.compare.scores import Member, judged_alone, partitions_of
 from rankbeam.pipelines.compare.shared import Shared, shared_queries
 from rankbeam.pipelines.results.find import find_baseline, find_run
 from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.kernels.statistics.clusters import ClusterTotals
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
+from rankbeam.transforms.records.metrics.panels import AnyMetric, panels_of
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
 from rankbeam.transforms.records.scores.clusters import cluster_moments, cluster_totals
 from rankbeam.transforms.records.scores.comparisons import comparisons_of
@@ -105,13 +107,15 @@ def compare(run: Results, other: Results | None, question: ComparisonQuestion) -
     metrics, left_out = _metrics(run, other, question)
     slices = _slices(run, other, question)
     members, baseline, pairs = _members(run, other, question)
+    chosen = tuple(parse_all(metrics))
     evaluation = _Chosen(
         # The same configuration may be in both runs, with one id: here its position identifies it.
         configurations=tuple(
             Configuration(str(position), configuration.name, 0, "", "{}", None, None)
             for position, configuration in enumerate(members)
         ),
-        metrics=tuple(parse_all(metrics)),
+        metrics=chosen,
+        strata=_strata(run, other, chosen),
         sources=(),
         slices=() if slices == [ALL] else run.sliced_by,  # slices have p-values of their own to be corrected for
         baseline=baseline,
@@ -169,6 +173,22 @@ def _metrics(run: Results, other: Results | None, question: ComparisonQuestion) 
     return requested or common, () if requested else alone
 
 
+def _strata(run: Results, other: Results | None, metrics: Sequence[AnyMetric]) -> str | None:
+    """The attribute by which the labelled queries were drawn, for metrics by labels and judge.
+
+    Raises:
+        InputError: a run has no values of the judge alone, or its labels are no longer there.
+    """
+    names = {}
+    for metric in (plain for panel in panels_of(metrics) for plain in judged_alone(panel)):
+        for side in filter(None, (run, other)):
+            if str(metric) not in side.metrics:
+                problem = f"has no metric {metric}, on whose values of all queries the one with labels rests; add it"
+                raise InputError(f"{problem} to the experiment, or name other metrics with -m", path=side.output)
+            names[side.run_id] = read_labels(side.judge_settings["labels"]).strata
+    return next(filter(None, names.values()), None)
+
+
 def _slices(run: Results, other: Results | None, question: ComparisonQuestion) -> list[str]:
     known = list(dict.fromkeys([*run.slices, *([] if other is None else other.slices)]))
     slices: dict[str, None] = {}
@@ -224,8 +244,8 @@ def _position(name: str, members: Sequence[Member], run: Results) -> int:
 def _rows(members: Sequence[Member], evaluation: Evaluation) -> list[NamedComparison]:
     aggregate = RunAggregate()
     clusters: dict[tuple[str, int], ClusterTotals] = {}
-    is_clustered = evaluation.statistics.cluster is not None
-    for partition in partitions_of(members, evaluation.panels, evaluation.slices, with_attributes=is_clustered):
+    with_attributes = evaluation.statistics.cluster is not None or evaluation.strata is not None
+    for partition in partitions_of(members, evaluation.panels, evaluation.slices, with_attributes=with_attributes):
         aggregate = aggregate.merge(RunAggregate.of(partition, evaluation))
         for key, totals in cluster_totals(partition, evaluation):
             clusters[key] = totals.merge(clusters.get(key, ClusterTotals()))

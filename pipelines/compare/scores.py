@@ -1,7 +1,7 @@
 """The scores of finished runs, rebuilt from `query_metrics` in the form of the scoring stage, aligned by query."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -9,9 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.metrics.panels import Panel
+from rankbeam.transforms.records.metrics.panels import Panel, panels_of
+from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART
 from rankbeam.transforms.records.scores.ranked import rank_slices
 from rankbeam.transforms.records.scores.scored import LABELS, ScoredConfiguration, ScoredPanel, ScoredPartition, Status
 from rankbeam.transforms.records.slices import slices_of
@@ -19,6 +21,8 @@ from rankbeam.transforms.records.slices import slices_of
 _ROWS_READ = 1 << 16
 _QUERIES_AT_ONCE = 50_000
 _STATUSES = pa.array(LABELS)
+_IN_PART = np.int8(len(LABELS))
+"""A status of its own: the labels of a query lack an item."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ def partitions_of(
 
     A query that a run does not have is MISSING there; its attributes are those of the first run that has it.
     """
-    with_attributes = with_attributes or bool(slices)
+    with_attributes, own_panels, panels = with_attributes or bool(slices), panels, _with_judged(panels)
     runs = list(dict.fromkeys((member.results.output, member.results.run_id) for member in members))
     scores_by_member: dict[tuple[str, str, str], _Scores] = {}
     for output, run_id in runs:
@@ -76,11 +80,24 @@ def partitions_of(
         texts = pa.nulls(len(query_ids[here]), pa.string())
         queries = pa.RecordBatch.from_arrays([query_ids[here], texts, attributes[here]], schema=columns.QUERIES)
         configurations = tuple(
-            ScoredConfiguration(position, tuple(_parted(status[here], values[here], panels)))
+            ScoredConfiguration(position, tuple(_parted(status[here], values[here], panels))[: len(own_panels)])
             for position, (status, values) in enumerate(rows)
         )
-        by_rank = rank_slices(configurations, panels, slices)
+        by_rank = rank_slices(configurations, own_panels, slices)
         yield ScoredPartition(queries, {**dict(slices_of(queries, slices)), **dict(by_rank)}, configurations)
+
+
+def judged_alone(panel: Panel) -> list[JudgedMetric]:
+    """The metrics of the judge alone on which a panel's metrics by labels and judge rest."""
+    own = (metric for metric in panel.metrics if isinstance(metric, JudgedMetric))
+    return [replace(metric, labels=False) for metric in own if metric.labels]
+
+
+def _with_judged(panels: Sequence[Panel]) -> Sequence[Panel]:
+    """The panels, and those of the judge's own values where metrics by labels and judge need them."""
+    known = {str(metric) for panel in panels for metric in panel.metrics}
+    judged = {str(plain): plain for panel in panels for plain in judged_alone(panel)}
+    return (*panels, *panels_of([metric for name, metric in judged.items() if name not in known])[1:])
 
 
 def _read(
@@ -120,15 +137,29 @@ def _values(lists: pa.ListArray, panels: Sequence[Panel]) -> tuple[npt.NDArray[n
     if len(panels) > 1:  # runs without judged metrics may be too old for a status of metrics
         judged = column >= len(panels[0].metrics)
         own = pc.index_in(flat.field("status").filter(pa.array(judged)), _STATUSES)
-        status[row[judged], 1 + column[judged] - len(panels[0].metrics)] = own.to_numpy(zero_copy_only=False)
+        own_status = own.to_numpy(zero_copy_only=False)
+        if flat.type.get_field_index("reason") >= 0:
+            reasons = flat.field("reason").filter(pa.array(judged))
+            own_status = np.where(pc.fill_null(pc.equal(reasons, LABELLED_IN_PART), False), _IN_PART, own_status)
+        status[row[judged], 1 + column[judged] - len(panels[0].metrics)] = own_status
     return status, values
 
 
 def _parted(status: npt.NDArray[np.int8], values: FloatArray, panels: Sequence[Panel]) -> Iterator[ScoredPanel]:
     """The panels of one configuration, from the columns of all of them."""
     first = 0
+    names = [panel.name for panel in panels]
+    starts = np.cumsum([0, *(len(panel.metrics) for panel in panels)])
     for place, panel in enumerate(panels):
-        yield ScoredPanel(status[:, place], values[:, first : first + len(panel.metrics)])
+        own = ScoredPanel(status[:, place], values[:, first : first + len(panel.metrics)])
+        for plain in judged_alone(panel):
+            judge = names.index(str(plain))
+            judged = np.where(status[:, judge] <= Status.EMPTY, values[:, starts[judge]], np.nan)
+            in_part = own.status == _IN_PART
+            reasons = pa.array([LABELLED_IN_PART if one else None for one in in_part.tolist()], pa.string())
+            codes = np.where(in_part, np.int8(Status.UNDEFINED), own.status).astype(np.int8)
+            own = replace(own, status=codes, judged=judged, reasons=reasons)
+        yield own
         first += len(panel.metrics)
 
 

@@ -1,5 +1,7 @@
 """Queries to label are drawn by strata, and means by labels and judge weigh the strata: held against plain Python."""
 
+import json
+import shutil
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
@@ -140,3 +142,34 @@ def test_the_command_refuses_by_without_sample(out: Path) -> None:
     outcome = rankbeam("label", str(out), "--more", "5", "--by", "difficulty")
     assert (outcome.status, "belong to --sample" in outcome.stderr) == (2, True)
     assert Drawing.of(find_run(str(out)), "Faithfulness", [], 0, "difficulty").by == "difficulty"
+
+
+def test_compare_has_the_differences_of_the_run(out: Path) -> None:
+    run = find_run(str(out))
+    outcome = rankbeam("compare", str(out), "--format", "json")
+    assert outcome.status == 0, outcome.stderr
+    ours = {
+        (row["configuration"], row["metric"]): (row["difference"], row["ci_low"], row["ci_high"], row["p_value"])
+        for row in json.loads(outcome.stdout)["comparisons"]
+    }
+    names = {row["config_id"]: row["name"] for row in run.configurations}
+    seen = 0
+    for row in run.comparisons:
+        if row.slice == ALL and row.metric == METRIC and row.difference is not None:
+            expected = (row.difference, row.ci_low, row.ci_high, row.p_value)
+            assert ours[names[row.config_id], METRIC] == pytest.approx(expected, abs=1e-9)
+            seen += 1
+        elif row.slice == ALL and row.metric == METRIC:
+            assert ours[names[row.config_id], METRIC][0] is None
+    assert seen
+
+
+def test_compare_needs_the_labels_and_the_values_of_the_judge(out: Path, tmp_path: Path) -> None:
+    copied = shutil.copytree(out, tmp_path / "out")
+    moved = shutil.move(out / "labels", out / "elsewhere")
+    try:
+        outcome = rankbeam("compare", str(copied))
+        assert (outcome.status, "labels" in outcome.stderr) == (2, True), outcome.stderr
+        assert rankbeam("compare", str(copied), "-m", "ContextRecall(judge=lexical)").status == 0
+    finally:
+        shutil.move(moved, out / "labels")
