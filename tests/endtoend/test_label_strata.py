@@ -140,7 +140,7 @@ def test_an_unknown_slice_is_refused(out: Path, name: str) -> None:
 
 def test_the_command_refuses_by_without_sample(out: Path) -> None:
     outcome = rankbeam("label", str(out), "--more", "5", "--by", "difficulty")
-    assert (outcome.status, "belong to --sample" in outcome.stderr) == (2, True)
+    assert (outcome.status, "--by belongs to --sample" in outcome.stderr) == (2, True)
     assert Drawing.of(find_run(str(out)), "Faithfulness", [], 0, "difficulty").by == "difficulty"
 
 
