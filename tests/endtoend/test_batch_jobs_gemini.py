@@ -1,11 +1,14 @@
 """Judgements through batch jobs of Gemini, on both of its services: equal tables, and the same faults as of others."""
 
+import json
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support import batches
 from support.cli import rankbeam
+from support.killing import Step, killed_at
 from support.standins import serve
 from support.standins.vertex_batches import BUCKET
 
@@ -117,3 +120,21 @@ def test_samples_of_one_request_are_matched_by_what_the_rows_repeat(
         assert server.stats().extra["jobs"] == 3
         assert len([name for name in server.stats().queries if not name.startswith(("GET /", "POST /"))]) == 0
     assert batches.rows(results) == online["vertex"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_jobs_are_listed_cancelled_and_collected_by_the_command(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with batches.served(kind, tmp_path, monkeypatch, batch={"polls": 99}) as server:
+        path = batches.experiment(tmp_path, server, KINDS[kind], kind)
+        made = Step("rankbeam.transforms.clients.ledger.batches:BatchFolder.save", 2)
+        assert killed_at(made, ["evaluate", path], tmp_path).returncode == -signal.SIGKILL
+        out = str(tmp_path / "out")
+        (job,) = json.loads(rankbeam("batch", "list", out, "--format", "json").stdout)["jobs"]
+        assert (job["calls"], job["state"], job["step"]) == (CLAIMS, "made", "claims")
+        assert rankbeam("batch", "collect", out).stdout == "1 batch jobs have not ended\n"
+        assert rankbeam("batch", "cancel", out).stdout == f"cancelled {job['name']}\n"
+        collected = rankbeam("batch", "collect", out)
+        assert collected.stdout == "no batch job is open\n", collected.stderr
+        assert "12 of 12 calls are answered" in collected.stderr
