@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.judge.agreement import PEOPLE
+from rankbeam.transforms.judge.audit import STEP as AUDIT
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.kernels.statistics.raters import (
     DecisionAgreement,
@@ -11,6 +13,7 @@ from rankbeam.transforms.kernels.statistics.raters import (
     kendall_tau_b,
     tau_ap,
 )
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.scores.rows import Comparison, Verdict
 from rankbeam.transforms.records.slices import ALL
 
@@ -84,3 +87,17 @@ def _signs(comparisons: Sequence[Comparison], metric: str, confidence: float) ->
 
 def _of(signs: Mapping[tuple[str, str], int], pairs: Sequence[tuple[str, str]]) -> list[int]:
     return [signs[pair] for pair in pairs]
+
+
+def unmatched_labels(results: Results) -> Iterator[str]:
+    """A warning about labels of texts that the run does not judge, by step."""
+    try:
+        rows = results.table("agreement").to_pylist()
+    except InputError:  # the run is of an earlier version
+        return
+    for row in rows:
+        if row["first"] == PEOPLE and row["unmatched"] and row["step"] != AUDIT:
+            count = (
+                f"{row['unmatched']:,} labels of the step {row['step']} are of texts that {row['second']} did not judge"
+            )
+            yield f"{count} in this run: of another metric or dataset, or of texts that have changed; they are left out"

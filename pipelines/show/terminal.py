@@ -82,6 +82,10 @@ def _notes(results: Results) -> Iterator[str]:
         yield "\n".join(offline)
     if results.cut_short:
         yield CUT_SHORT
+    if results.judge_quality:
+        from rankbeam.pipelines.results.decisions import unmatched_labels
+
+        yield from unmatched_labels(results)
     if any("labels=" in name for name in results.metrics):
         from rankbeam.pipelines.results.decisions import judge_decisions  # few runs have labels
 

@@ -7,7 +7,7 @@ from importlib.resources.abc import Traversable
 from types import MappingProxyType
 
 _HELPDESK = "helpdesk"
-_ENDINGS = (".md", ".jsonl", ".json", ".yaml", ".tsv", ".run", ".py", ".ipynb")
+_ENDINGS = (".md", ".csv", ".jsonl", ".json", ".yaml", ".tsv", ".run", ".py", ".ipynb")
 """The endings of their files, as in pyproject.toml. A checkout's folder may hold results, too."""
 _RESULTS = ("out", "__pycache__")
 

@@ -1,6 +1,7 @@
 """Queries to label are drawn by strata, and means by labels and judge weigh the strata: held against plain Python."""
 
 import json
+import re
 import shutil
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -173,3 +174,21 @@ def test_compare_needs_the_labels_and_the_values_of_the_judge(out: Path, tmp_pat
         assert rankbeam("compare", str(copied), "-m", "ContextRecall(judge=lexical)").status == 0
     finally:
         shutil.move(moved, out / "labels")
+
+
+@pytest.mark.parametrize(("column", "value"), [("query_id", "of another dataset"), ("right_hash", "0" * 64)])
+def test_labels_of_other_datasets_and_texts_are_counted(
+    out: Path, text: str, tmp_path: Path, column: str, value: str
+) -> None:
+    folder = tmp_path / "labels"
+    folder.mkdir()
+    for number, path in enumerate((out / "labels").glob("*.parquet")):
+        table = pq.read_table(path)
+        changed = table.set_column(table.column_names.index(column), column, [[value] * table.num_rows])
+        pq.write_table(changed.slice(0, 1), folder / f"{number}.parquet")
+    labelled = text.replace("service: overlap}", f"service: overlap, labels: {folder}}}")
+    labelled = labelled.replace("metrics: [", "metrics: [Faithfulness(labels=True), ")
+    outcome = rankbeam("evaluate", write(tmp_path / "other.yaml", labelled), "--output", str(tmp_path / "out"))
+    assert outcome.status == 0, outcome.stderr
+    assert re.search(r"\d labels of the step support are of texts that .* did not judge in this run", outcome.stdout)
+    assert "0 queries labelled whole" in outcome.stderr
