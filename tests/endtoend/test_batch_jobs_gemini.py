@@ -128,8 +128,8 @@ def test_jobs_are_listed_cancelled_and_collected_by_the_command(
 ) -> None:
     with batches.served(kind, tmp_path, monkeypatch, batch={"polls": 99}) as server:
         path = batches.experiment(tmp_path, server, KINDS[kind], kind)
-        creation = Step("rankbeam.transforms.clients.ledger.batches:BatchFolder.save", 2)
-        assert killed_at(creation, ["evaluate", path], tmp_path).returncode == -signal.SIGKILL
+        step = Step("rankbeam.transforms.clients.ledger.batches:BatchFolder.save", 2)
+        assert killed_at(step, ["evaluate", path], tmp_path).returncode == -signal.SIGKILL
         out = str(tmp_path / "out")
         (job,) = json.loads(rankbeam("batch", "list", out, "--format", "json").stdout)["jobs"]
         assert (job["calls"], job["state"], job["step"]) == (CLAIMS, "made", "claims")

@@ -42,7 +42,7 @@ def vectors(model: Onnx, texts: list[str], role: Role = Role.DOCUMENT) -> tuple[
     embed = Embed("m", "onnx", model)
     own = ComputedEmbeddings(embed) if role is Role.DOCUMENT else ComputedEmbeddings(embed).of_queries()
     computed = list(own.vectors(texts, cut))
-    return computed, [own.cut_warning(number, len(texts)) for number in cut if number]
+    return computed, [own.cut_warning("documents or chunks", number, len(texts)) for number in cut if number]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "last", None])
