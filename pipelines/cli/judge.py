@@ -20,7 +20,7 @@ _column = click.option("--column", "columns", multiple=True, metavar="NAME=KEY",
 @click.argument("file", metavar="FILE")
 @click.option("-m", "--metric", "metrics", multiple=True, metavar="METRIC", help=_METRIC_HELP)
 @click.option("--criteria", "criteria", metavar="FILE", help=_CRITERIA_HELP)
-@click.option("--service", required=True, metavar="SERVICE", help=_SERVICE_HELP)
+@click.option("--service", metavar="SERVICE", help=_SERVICE_HELP)
 @click.option("--embeddings", metavar="SERVICE", help="The embedding model, for metrics of similarity.")
 @click.option("--requests-per-minute", "rate", type=click.FloatRange(min=0, min_open=True), metavar="N",
               help="The quota of each service.")  # fmt: skip
@@ -31,7 +31,7 @@ def judge(
     file: str,
     metrics: tuple[str, ...],
     criteria: str | None,
-    service: str,
+    service: str | None,
     embeddings: str | None,
     rate: float | None,
     columns: tuple[str, ...],
@@ -50,6 +50,8 @@ def judge(
       rankbeam judge answers.csv --column answer=reply \\
         --service '{type: openai, model: m, base_url: "http://localhost:8000/v1"}'
     """
+    if service is None:
+        raise click.UsageError("name the judge: --service openai:MODEL, or --service lexical to try it without a model")
     with messages(), standard_input.read((file,)) as (path,):
         import yaml
 

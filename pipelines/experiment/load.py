@@ -224,8 +224,9 @@ def _set_output(value: Any, output: str | None) -> None:
     section = (value.get("output") or {}) if isinstance(value, dict) else None
     if not isinstance(section, dict) or (output is None and "path" in section):
         return
-    if output is not None or _PLAIN_NAME.fullmatch(str(value.get("name"))):
-        value["output"] = {**section, "path": output or f"out/{value['name']}"}
+    name = value.get("name")
+    if output is not None or (name is not None and _PLAIN_NAME.fullmatch(str(name))):
+        value["output"] = {**section, "path": output or f"out/{name}"}
 
 
 def _validated(located: Located, problems: list[InputError]) -> ExperimentModel:

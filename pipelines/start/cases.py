@@ -108,6 +108,8 @@ def service_of(text: str, types: Sequence[str]) -> dict[str, Any]:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise InputError(f"--service {text!r} is not YAML; write '{{type: …, model: …}}'") from error
+    if isinstance(value, str) and service_of_provider(f"{value}:m") is not None:
+        raise InputError(f"--service: {value} needs a model; write {value}:MODEL, with the name of the model")
     value = {"type": value} if isinstance(value, str) else value
     if not isinstance(value, dict) or value.get("type") not in types:
         kind = str(value.get("type") if isinstance(value, dict) else value)

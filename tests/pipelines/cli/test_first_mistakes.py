@@ -90,3 +90,22 @@ def test_answers_that_share_no_query_are_refused_before_the_run(folder: Path) ->
     assert rankbeam("evaluate", path, "--allow-disjoint").exit_code != 2
     write(folder / "answers.jsonl", '{"query_id": "q2", "answer": "yes", "contexts": []}\n')
     assert "valid" in rankbeam("validate", path).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "name the judge: --service openai:MODEL, or --service lexical"),
+        (["--service", "openai"], "openai needs a model; write openai:MODEL"),
+    ],
+)
+def test_a_judge_needs_a_model(options: list[str], message: str) -> None:
+    write(Path("rows.jsonl"), '{"question": "a", "answer": "b", "contexts": ["c"]}\n')
+    refused = rankbeam("judge", "rows.jsonl", *options)
+    assert (refused.exit_code, message in refused.stderr.replace("\n", " ")) == (2, True), refused.stderr
+
+
+def test_a_file_of_gates_is_no_experiment() -> None:
+    write(Path("gates.yaml"), "gates: [{metric: RR, at_least: 0.5}]\n")
+    refused = rankbeam("evaluate", "gates.yaml")
+    assert (refused.exit_code, "name: is missing" in refused.stderr) == (2, True), refused.stderr
