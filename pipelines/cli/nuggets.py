@@ -9,7 +9,7 @@ from rankbeam.pipelines.local.interrupt import Interrupted, finish_calls, in_bac
 from rankbeam.pipelines.local.messages import MISSED, leave, messages, warn
 
 if TYPE_CHECKING:
-    from rankbeam.pipelines.nuggets.make import Collected, Collection
+    from rankbeam.pipelines.nuggets.make import CollectedNuggets, PooledCollection
 
 _MOST_NAMED = 3
 
@@ -92,7 +92,7 @@ def _reviewed(folder: str, table: str | None, reviewed: str | None) -> str:
     return f"{target}: edit it, then rankbeam nuggets EXPERIMENT.yaml --apply {target}"
 
 
-def _collected(collection: "Collection") -> "Collected":
+def _collected(collection: "PooledCollection") -> "CollectedNuggets":
     from rankbeam.pipelines.goldens.progress import CallsOfPools
     from rankbeam.pipelines.local.progress import shown
     from rankbeam.pipelines.nuggets.make import collect

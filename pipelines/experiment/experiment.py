@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from rankbeam.pipelines.experiment.file.corpora import Corpus
-from rankbeam.pipelines.experiment.file.services import Service
+from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.experiment.grid.cells import PlannedSource
 from rankbeam.pipelines.experiment.grid.components import Reranking
 from rankbeam.pipelines.experiment.quotas import CorpusQuotas
@@ -56,7 +56,7 @@ class Experiment:
     gates: tuple[Gate, ...] = ()
     bigquery: DatasetName | None = None
     wait_for_lease_s: float | None = None  # None to wait as long as it takes
-    services: Mapping[str, Service] = field(default_factory=dict)  # the models that are called, by name
+    services: Mapping[str, ConfiguredService] = field(default_factory=dict)  # the models that are called, by name
     budgets: Mapping[str, str] = field(default_factory=dict)
     judging: Judging | None = None
     max_cost: float | None = None  # None for no limit

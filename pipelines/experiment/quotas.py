@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, QuotaModel
-from rankbeam.pipelines.experiment.file.services import Service, Services
+from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services
 from rankbeam.pipelines.experiment.grid.cells import PlannedSource
 from rankbeam.pipelines.experiment.grid.components import Retrieving
 from rankbeam.transforms.clients.calls.admission import window
@@ -159,7 +159,7 @@ def _retriever(retriever: Retrieving, others: Sequence[Retrieving]) -> _Payer | 
     return _Payer(pool, (kind,), remote.default_quota)
 
 
-def _service(service: Service, services: Mapping[str, Service]) -> _Payer:
+def _service(service: ConfiguredService, services: Mapping[str, ConfiguredService]) -> _Payer:
     """A service's pool is named as the first service that shares it."""
     alike = [entry.name for entry in services.values() if entry.account == service.account]
     return _Payer(alike[0], (*alike, service.kind), service.parameters.default_quota)
@@ -184,7 +184,9 @@ def _missing_budgets(
             yield located.error((*retriever.place, "quota"), f"quotas: has no {name!r}; {hint}")
 
 
-def _two_budgets(located: Located, section: Mapping[str, Any], services: Mapping[str, Service]) -> Iterator[InputError]:
+def _two_budgets(
+    located: Located, section: Mapping[str, Any], services: Mapping[str, ConfiguredService]
+) -> Iterator[InputError]:
     """Services that share a pool and have a budget each."""
     first: dict[str, str] = {}
     for service in services.values():

@@ -14,11 +14,11 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.distilling import EnlargedClue
 from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library
-from rankbeam.transforms.goldens.lookups import EmbeddedText, Missing, Rankings, Sought, text_name
+from rankbeam.transforms.goldens.lookups import Missing, Rankings, Sought, TextEmbedding, text_name
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.pooling import PoolRetriever
 from rankbeam.transforms.goldens.records.items import Made, State
-from rankbeam.transforms.goldens.records.sources import Span, WritingTask
+from rankbeam.transforms.goldens.records.sources import SourceSpan, WritingTask
 from rankbeam.transforms.goldens.searching import Found, Search
 from rankbeam.transforms.kernels.search.near import Vectors
 from rankbeam.transforms.records.documents import Documents
@@ -65,7 +65,7 @@ class Finding:
             for source in sources
         ]
 
-    def _context(self, source: WritingTask, text: str, rankings: Rankings | None) -> tuple[Span, ...]:
+    def _context(self, source: WritingTask, text: str, rankings: Rankings | None) -> tuple[SourceSpan, ...]:
         rules = self.goldens.context
         own = {span.doc_id for span in source.spans}
         best = self._search.best(text)
@@ -77,7 +77,7 @@ class Finding:
         chosen = [span for span in best if span.doc_id not in own][: rules.passages]
         return tuple(self._widened(span) for span in chosen)
 
-    def _widened(self, span: Span) -> Span:
+    def _widened(self, span: SourceSpan) -> SourceSpan:
         """A passage together with its neighbours in the document."""
         around = self.goldens.context.neighbours
         if not around:
@@ -85,12 +85,12 @@ class Finding:
         passages, document = self._passages_of[span.doc_id]
         place = next((at for at, passage in enumerate(passages) if passage.start >= span.start), len(passages) - 1)
         start, end = passages[max(0, place - around)].start, passages[min(len(passages) - 1, place + around)].end
-        return Span(span.doc_id, start, end, document.text[start:end], span.title)
+        return SourceSpan(span.doc_id, start, end, document.text[start:end], span.title)
 
     @cached_property
-    def _passages_of(self) -> Mapping[str, tuple[list[Span], Document]]:
+    def _passages_of(self) -> Mapping[str, tuple[list[SourceSpan], Document]]:
         documents = {document.id: document for document in self.library.documents}
-        passages: dict[str, tuple[list[Span], Document]] = {}
+        passages: dict[str, tuple[list[SourceSpan], Document]] = {}
         for span in self.library.passages:
             passages.setdefault(span.doc_id, ([], documents[span.doc_id]))[0].append(span)
         return passages
@@ -145,7 +145,7 @@ class Finding:
     def _embedded(self, embed: Embed, texts: Sequence[str], number: int) -> dict[str, Missing]:
         """Embed texts; returns by name of the text why it has no embedding and may have one later."""
         tasks = [(text_name(text), text) for text in dict.fromkeys(texts)]
-        records = self.do(self.goldens.embedding(embed), tasks, number, EmbeddedText) if tasks else ()
+        records = self.do(self.goldens.embedding(embed), tasks, number, TextEmbedding) if tasks else ()
         missing = {record.name: record.missing for record in records if record.missing is not None}
         return {name: one for name, one in missing.items() if one.failure not in _FINAL}
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.pipelines.experiment.file.services import Service
+from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.retrieve import Retrieve
@@ -66,14 +66,14 @@ class Goldens:
     origin: Origin
     language: str
     span_tokens: int
-    writer: Service
-    checker: Service
+    writer: ConfiguredService
+    checker: ConfiguredService
     wanted: PlannedBenchmark
     context: ContextRules
     reviews: Reviews
     pool: Pooling
     duplicates: Duplicates | None
-    models: Mapping[str, Service]  # all that are called, by name
+    models: Mapping[str, ConfiguredService]  # all that are called, by name
     split: Mapping[str, float]
     pools: Mapping[str, Quota]
     max_cost: float | None  # None for no limit

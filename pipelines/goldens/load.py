@@ -9,7 +9,7 @@ from rankbeam.pipelines.config.problems import problem_of, salvage
 from rankbeam.pipelines.config.references import resolved, without_consequences
 from rankbeam.pipelines.config.yaml_lines import Located, Place, load
 from rankbeam.pipelines.experiment.file.providers import with_providers
-from rankbeam.pipelines.experiment.file.services import Service, Services, services_of
+from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services, services_of
 from rankbeam.pipelines.experiment.grid.components import Retrieving
 from rankbeam.pipelines.experiment.quotas import Pools, pools_of, unpriced, wrong_batches
 from rankbeam.pipelines.goldens.goldens import Duplicates, Goldens, Pooling
@@ -126,7 +126,7 @@ def _called(located: Located, model: GoldensModel, services: Services, problems:
 
 
 def _pool_retrievers(
-    retrieving: Sequence[Retrieving], pools: Pools, models: Mapping[str, Service], folder: str
+    retrieving: Sequence[Retrieving], pools: Pools, models: Mapping[str, ConfiguredService], folder: str
 ) -> Iterator[PoolRetriever]:
     """The retrievers of the pool as values that need no file."""
     for number, (retriever, pool) in enumerate(zip(retrieving, pools.names, strict=True)):
@@ -136,7 +136,7 @@ def _pool_retrievers(
         )
 
 
-def _embed(service: Service) -> Embed:
+def _embed(service: ConfiguredService) -> Embed:
     return Embed(service.name, service.kind, service.parameters)
 
 

@@ -191,7 +191,7 @@ class ReviewsModel(_Model):
     duplicates: DuplicatesModel | None = None
 
 
-class OutputModel(_Model):
+class GoldensOutput(_Model):
     """`output:`, a folder, or a mapping.
 
     Attributes:
@@ -273,7 +273,7 @@ class GoldensModel(_Model):
     seed: Annotated[int, Field(ge=0, le=_MOST)] = 0
     max_cost: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] | None = None
     quotas: dict[str, Any] = Field(default_factory=dict)
-    output: OutputModel
+    output: GoldensOutput
 
     @model_validator(mode="after")
     def _pool_of_context(self) -> "GoldensModel":

@@ -13,7 +13,7 @@ from rankbeam.pipelines.goldens.stages import run_stage
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.planning import GoldensPlan
-from rankbeam.transforms.goldens.records.sources import Span
+from rankbeam.transforms.goldens.records.sources import SourceSpan
 from rankbeam.transforms.goldens.rehearsal import size_of
 from rankbeam.transforms.goldens.suggesting import SuggestedProfiles, SuggestProfiles, sampled
 from rankbeam.transforms.records.errors import InputError
@@ -26,7 +26,7 @@ class Suggestion:
     goldens: Goldens
     source: str  # the file of goldens
     path: str  # the file to write
-    sample: tuple[Span, ...]
+    sample: tuple[SourceSpan, ...]
 
     @property
     def work(self) -> SuggestProfiles:

@@ -12,7 +12,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.goldens.stages import run_stage
-from rankbeam.pipelines.nuggets.pool import Pools, pools_of
+from rankbeam.pipelines.nuggets.pool import ContextPools, pools_of
 from rankbeam.pipelines.plan.counting import counted_tasks
 from rankbeam.pipelines.plan.models import ModelPlan, lines_of, model_plans, shown
 from rankbeam.pipelines.results.find import find_run
@@ -31,7 +31,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Collection:
+class PooledCollection:
     """Nuggets to collect.
 
     Attributes:
@@ -47,7 +47,7 @@ class Collection:
     experiment: Experiment
     run: Results
     path: str
-    pools: Pools
+    pools: ContextPools
     references: Mapping[str, Row]
     finished: Mapping[str, Row]
     todo: tuple[NuggetPool, ...]
@@ -60,7 +60,7 @@ class Collection:
 
 
 @dataclass(frozen=True)
-class Collected:
+class CollectedNuggets:
     """Result of collecting nuggets."""
 
     path: str
@@ -85,7 +85,7 @@ class Collected:
         return "; ".join([*parts, f"{self.calls:,} calls, {self.hits:,} more from the ledger"])
 
 
-def collection_of(experiment: Experiment, run_id: str | None, depth: int) -> Collection:
+def collection_of(experiment: Experiment, run_id: str | None, depth: int) -> PooledCollection:
     """Check everything that can be checked before anything is paid."""
     if experiment.judging is None:
         raise InputError("names no judge; nuggets are collected by the model of `judge: {service: …}`")
@@ -100,10 +100,10 @@ def collection_of(experiment: Experiment, run_id: str | None, depth: int) -> Col
     finished = {query_id: row for query_id, row in rows_of(target).items() if row.get("nuggets")}
     known = {*finished, *(query_id for query_id, row in references.items() if _is_done(row))}
     todo = tuple(pool for pool in pools.pools if pool.query_id not in known)
-    return Collection(experiment, run, target, pools, references, finished, todo)
+    return PooledCollection(experiment, run, target, pools, references, finished, todo)
 
 
-def forecast(collection: Collection) -> list[ModelPlan]:
+def forecast(collection: PooledCollection) -> list[ModelPlan]:
     """The calls, tokens and cost of what is left to do; makes no call."""
     work = collection.work
     lookup = Ledger(collection.experiment.ledger).lookup()
@@ -112,7 +112,7 @@ def forecast(collection: Collection) -> list[ModelPlan]:
     return model_plans(counted, collection.experiment)
 
 
-def forecast_text(collection: Collection, plans: Sequence[ModelPlan]) -> str:
+def forecast_text(collection: PooledCollection, plans: Sequence[ModelPlan]) -> str:
     """The forecast, for people."""
     contexts = sum(len(pool.contexts) for pool in collection.todo)
     head = f"{len(collection.todo):,} queries with {contexts:,} relevant contexts"
@@ -128,7 +128,7 @@ def refuse_above_budget(experiment: Experiment, plans: Sequence[ModelPlan], path
         raise load(experiment.text, path).error(("max_cost",), f"{problem}: nothing was asked; raise it")
 
 
-def collect(collection: Collection, options: PipelineOptions) -> Collected:
+def collect(collection: PooledCollection, options: PipelineOptions) -> CollectedNuggets:
     """Collect nuggets and write the file; a query whose call failed is left for the next time."""
     experiment, work = collection.experiment, collection.work
     now = datetime.now(UTC)
@@ -144,7 +144,7 @@ def collect(collection: Collection, options: PipelineOptions) -> Collected:
     failures = lacking | {query_id: one.problem for query_id, one in records.items() if one.problem is not None}
     _write(collection, records)
     with_nuggets = [record for record in records.values() if record.nuggets]
-    return Collected(
+    return CollectedNuggets(
         collection.path,
         len(with_nuggets),
         sum(len(record.nuggets) for record in with_nuggets),
@@ -159,7 +159,7 @@ def collect(collection: Collection, options: PipelineOptions) -> Collected:
     )
 
 
-def _write(collection: Collection, records: Mapping[str, PooledNuggets]) -> None:
+def _write(collection: PooledCollection, records: Mapping[str, PooledNuggets]) -> None:
     """Write the dataset's reference answers with the nuggets; rows that had nuggets stay as people left them."""
     new = {
         pool.query_id: as_reference(pool, records[pool.query_id], collection.pools.doc_ids[pool.query_id])

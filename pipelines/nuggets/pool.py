@@ -19,7 +19,7 @@ _LEAST_OF_PEOPLE, _LEAST_OF_JUDGE = 1, 2
 
 
 @dataclass(frozen=True)
-class Pools:
+class ContextPools:
     """The queries of a run with their relevant contexts.
 
     Attributes:
@@ -33,7 +33,7 @@ class Pools:
     without: tuple[str, ...]
 
 
-def pools_of(run: Results, depth: int) -> Pools:
+def pools_of(run: Results, depth: int) -> ContextPools:
     """The relevant contexts of every query, from all configurations; grades of people come before those of a judge.
 
     Args:
@@ -67,7 +67,7 @@ def pools_of(run: Results, depth: int) -> Pools:
     pooled = [
         _pool(query_id, queries[query_id], relevant[query_id], by_digest) for query_id in queries if relevant[query_id]
     ]
-    return Pools(
+    return ContextPools(
         tuple(pool for pool, _ in pooled),
         {pool.query_id: documents for pool, documents in pooled},
         tuple(query_id for query_id in queries if not relevant[query_id]),

@@ -28,7 +28,7 @@ class ReviewedNugget:
 
 
 @dataclass(frozen=True)
-class AppliedReview:
+class AppliedNuggetReview:
     """Changes of a file of nuggets."""
 
     path: str
@@ -81,7 +81,7 @@ def _table(rows: Iterable[Row]) -> Iterator[dict[str, str]]:
             yield dict(zip(COLUMNS, cells, strict=True))
 
 
-def apply_review(path: str, table: str) -> AppliedReview:
+def apply_review(path: str, table: str) -> AppliedNuggetReview:
     """Write the changes of a table to a file of reference answers.
 
     Raises:
@@ -90,7 +90,7 @@ def apply_review(path: str, table: str) -> AppliedReview:
     rows = rows_of(path)
     ids = {cells["id"]: cells["query_id"] for cells in _table(rows.values())}
     reviews = _checked(table, rows, ids)
-    result = AppliedReview(path, missing=len(ids.keys() - {one.item_id for one in reviews}))
+    result = AppliedNuggetReview(path, missing=len(ids.keys() - {one.item_id for one in reviews}))
     by_query: dict[str, list[ReviewedNugget]] = {}
     for one in reviews:
         by_query.setdefault(one.query_id, []).append(one)
@@ -107,7 +107,9 @@ def _says_something(row: Row) -> bool:
     return has_text or row.get("expected_steps") is not None or row.get("answerable") is False
 
 
-def _changed(row: Row, reviews: Iterable[ReviewedNugget], before: AppliedReview) -> tuple[Row, AppliedReview]:
+def _changed(
+    row: Row, reviews: Iterable[ReviewedNugget], before: AppliedNuggetReview
+) -> tuple[Row, AppliedNuggetReview]:
     """The row of a query with the changes of its reviews, and the counts."""
     left = {one.item_id or f"new {place}": one for place, one in enumerate(reviews)}
     nuggets, evidence, result = [], {}, before

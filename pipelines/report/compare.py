@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from rankbeam.pipelines.report import forest, words
 from rankbeam.pipelines.report.leaderboard import doubt
-from rankbeam.pipelines.report.scales import Scale
+from rankbeam.pipelines.report.scales import PlotScale
 from rankbeam.pipelines.report.study import LEADING, Study
 from rankbeam.transforms.records.scores.needed import DIFFERENCES, level_of, queries_for
 from rankbeam.transforms.records.scores.rows import Comparison
@@ -108,7 +108,7 @@ def _needed(study: Study, row: Comparison, differences: tuple[float, ...], level
     return " · ".join(f"{number:,}" for number in numbers)
 
 
-def _compared(study: Study, one: int, row: Comparison, scale: Scale | None, needed: str) -> ConfigurationPair:
+def _compared(study: Study, one: int, row: Comparison, scale: PlotScale | None, needed: str) -> ConfigurationPair:
     return ConfigurationPair(
         name=study.titles[one],
         baseline=study.names[study.baseline],

@@ -5,19 +5,19 @@ from collections.abc import Iterable
 from markupsafe import Markup
 
 from rankbeam.pipelines.report import svg, words
-from rankbeam.pipelines.report.scales import Scale, ticks, values_scale
+from rankbeam.pipelines.report.scales import PlotScale, ticks, values_scale
 from rankbeam.transforms.records.scores.rows import Comparison
 
 _WIDTH, _HEIGHT, _MARGIN = 260.0, 22.0, 18.0
 
 
-def scale_of(rows: Iterable[Comparison]) -> Scale | None:
+def scale_of(rows: Iterable[Comparison]) -> PlotScale | None:
     """A scale that holds all differences, their intervals, and zero; None where there is no difference."""
     ends = [end for row in rows for end in (row.difference, row.ci_low, row.ci_high) if end is not None]
     return values_scale([0.0, *ends], _MARGIN, _WIDTH - _MARGIN) if ends else None
 
 
-def bar(row: Comparison, scale: Scale, name: str, is_significant: bool | None) -> Markup:
+def bar(row: Comparison, scale: PlotScale, name: str, is_significant: bool | None) -> Markup:
     """One row of the plot."""
     if row.difference is None:
         return Markup("")
@@ -33,7 +33,7 @@ def bar(row: Comparison, scale: Scale, name: str, is_significant: bool | None) -
     return svg.picture(_WIDTH, _HEIGHT, "bar", f"{name}: {words.signed(row.difference)}", f"interval {reach}", *parts)
 
 
-def axis(scale: Scale) -> Markup:
+def axis(scale: PlotScale) -> Markup:
     """The axis above the rows."""
     marks = ticks(scale)
     written = [words.plain_number(mark).replace("-", "−") for mark in marks]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from rankbeam.pipelines.report import svg, words
-from rankbeam.pipelines.report.scales import Scale, ticks, values_scale
+from rankbeam.pipelines.report.scales import PlotScale, ticks, values_scale
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.equals import without_value
 from rankbeam.transforms.records.scores.rows import COUNTS, Comparison, ConfigurationMetric
@@ -78,7 +78,7 @@ def doubt(row: ConfigurationMetric | Comparison) -> str:
     return "‡" if row.is_unreliable else ""
 
 
-def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: Scale | None) -> LeaderboardRow:
+def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: PlotScale | None) -> LeaderboardRow:
     return LeaderboardRow(
         rank=_rank(study, configuration, row),
         name=study.titles[configuration],
@@ -107,14 +107,14 @@ def _ties_matter(row: ConfigurationMetric) -> bool:
     return row.tie_lowest is not None and row.tie_lowest != row.tie_highest
 
 
-def _scale(rows: list[ConfigurationMetric]) -> Scale | None:
+def _scale(rows: list[ConfigurationMetric]) -> PlotScale | None:
     names = ("mean", "ci_low", "ci_high", "joint_low", "joint_high")
     ends = [getattr(row, name) for row in rows for name in names]
     known = [end for end in ends if end is not None]
     return values_scale(known, _MARGIN, _WIDTH - _MARGIN) if known else None
 
 
-def _bar(study: Study, configuration: int, row: ConfigurationMetric, mean: float, scale: Scale) -> Markup:
+def _bar(study: Study, configuration: int, row: ConfigurationMetric, mean: float, scale: PlotScale) -> Markup:
     middle = _HEIGHT / 2
     kind = {True: "best", False: "worse", None: ""}[row.may_be_best]
     parts = [svg.line(scale(tick), 0, scale(tick), _HEIGHT, "grid") for tick in ticks(scale)]
@@ -130,7 +130,7 @@ def _bar(study: Study, configuration: int, row: ConfigurationMetric, mean: float
     return svg.picture(_WIDTH, _HEIGHT, "bar", title, reach, *parts)
 
 
-def _axis(scale: Scale) -> Markup:
+def _axis(scale: PlotScale) -> Markup:
     marks = ticks(scale)
     labels = [svg.text(scale(mark), 11, words.plain_number(mark).replace("-", "−"), "tick") for mark in marks]
     first, last = words.plain_number(marks[0]), words.plain_number(marks[-1])

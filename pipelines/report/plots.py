@@ -7,7 +7,7 @@ from functools import partial
 from markupsafe import Markup
 
 from rankbeam.pipelines.report import svg, words
-from rankbeam.pipelines.report.scales import Scale, parameter_scale, ticks, values_scale
+from rankbeam.pipelines.report.scales import PlotScale, parameter_scale, ticks, values_scale
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.sweeps import MOST_LINES, Line, Sweep
 
@@ -72,7 +72,7 @@ def _points(study: Study, line: Line, metric: str) -> list[Point]:
     return [(x, row.mean, *(row.interval or (row.mean, row.mean))) for x, row in rows if row.mean is not None]
 
 
-def inner_scales(across: Sequence[float], up: Sequence[float]) -> tuple[Scale, Scale]:
+def inner_scales(across: Sequence[float], up: Sequence[float]) -> tuple[PlotScale, PlotScale]:
     """The scales of both axes of a plot."""
     return parameter_scale(across, _LEFT + 14, WIDTH - _RIGHT - 14), values_scale(up, HEIGHT - _BOTTOM, _TOP)
 
@@ -82,7 +82,11 @@ def _written(study: Study, parameter: str, value: float) -> str:
 
 
 def axes(
-    across: Scale, up: Scale, values: list[float], parameter: str, written: Callable[[float], str] = words.plain_number
+    across: PlotScale,
+    up: PlotScale,
+    values: list[float],
+    parameter: str,
+    written: Callable[[float], str] = words.plain_number,
 ) -> list[Markup]:
     """Grid, axes and their labels."""
     parts = []
@@ -103,18 +107,18 @@ def axes(
     return parts
 
 
-def bands(across: Scale, up: Scale, lines: Sequence[list[Point]]) -> list[Markup]:
+def bands(across: PlotScale, up: PlotScale, lines: Sequence[list[Point]]) -> list[Markup]:
     """The intervals of each line as an area; of the first line alone where they would cover each other."""
     shown = lines if len(lines) <= FEW_LINES else lines[:1]
     return [_band(across, up, points, place) for place, points in enumerate(shown)]
 
 
-def _band(across: Scale, up: Scale, points: list[Point], place: int) -> Markup:
+def _band(across: PlotScale, up: PlotScale, points: list[Point], place: int) -> Markup:
     edge = [(x, high) for x, _, _, high in points] + [(x, low) for x, _, low, _ in reversed(points)]
     return svg.element("polygon", {"points": _path(across, up, edge), "class": f"band series-{place}"})
 
 
-def curve(across: Scale, up: Scale, points: list[Point], hints: list[str], place: int) -> Markup:
+def curve(across: PlotScale, up: PlotScale, points: list[Point], hints: list[str], place: int) -> Markup:
     """A line, and a mark with a hint for each of its points."""
     path = _path(across, up, [(x, mean) for x, mean, _, _ in points])
     marks = [_mark(across(x), up(mean), place, hint) for (x, mean, _, _), hint in zip(points, hints, strict=True)]
@@ -145,7 +149,7 @@ def sample(place: int) -> Markup:
     )
 
 
-def _path(across: Scale, up: Scale, points: list[tuple[float, float]]) -> str:
+def _path(across: PlotScale, up: PlotScale, points: list[tuple[float, float]]) -> str:
     return " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in points)
 
 

@@ -12,7 +12,7 @@ _NOISE = 1e-4
 
 
 @dataclass(frozen=True)
-class Scale:
+class PlotScale:
     """A mapping of values to places."""
 
     low: float
@@ -24,7 +24,7 @@ class Scale:
     def __call__(self, value: float) -> float:
         """The place of a value.
 
-        >>> Scale(0.0, 2.0, 100.0, 200.0)(0.5)
+        >>> PlotScale(0.0, 2.0, 100.0, 200.0)(0.5)
         125.0
         """
         low, high, value = map(math.log, (self.low, self.high, value)) if self.logarithmic else (
@@ -33,11 +33,11 @@ class Scale:
         return self.start + (value - low) / ((high - low) or 1.0) * (self.end - self.start)
 
 
-def values_scale(values: Sequence[float], start: float, end: float) -> Scale:
+def values_scale(values: Sequence[float], start: float, end: float) -> PlotScale:
     """A scale that holds all values, with some room, and ends at two round numbers, also where all values are equal.
 
     >>> values_scale([0.05, 0.05], 0.0, 1.0)
-    Scale(low=0.04, high=0.05, start=0.0, end=1.0, logarithmic=False)
+    PlotScale(low=0.04, high=0.05, start=0.0, end=1.0, logarithmic=False)
     """
     low, high = min(values), max(values)
     largest = max(abs(low), abs(high))
@@ -45,13 +45,13 @@ def values_scale(values: Sequence[float], start: float, end: float) -> Scale:
     first, last = math.floor(low / step + _NOISE), math.ceil(high / step - _NOISE)
     if first == last:
         first, last = (first - 1, last) if first > 0 else (first, last + 1)
-    return Scale(first * step, last * step, start, end)
+    return PlotScale(first * step, last * step, start, end)
 
 
-def ticks(scale: Scale) -> list[float]:
+def ticks(scale: PlotScale) -> list[float]:
     """Round values along a scale.
 
-    >>> ticks(Scale(0.4, 0.8, 0.0, 1.0))
+    >>> ticks(PlotScale(0.4, 0.8, 0.0, 1.0))
     [0.4, 0.5, 0.6, 0.7, 0.8]
     """
     step = _step(scale.high - scale.low)
@@ -59,10 +59,10 @@ def ticks(scale: Scale) -> list[float]:
     return [round(place * step, 10) for place in range(first, math.floor(scale.high / step + 1e-9) + 1)]
 
 
-def parameter_scale(values: Sequence[float], start: float, end: float) -> Scale:
+def parameter_scale(values: Sequence[float], start: float, end: float) -> PlotScale:
     """A scale for the values of a parameter: logarithmic where they grow by ratios."""
     low, high = min(values), max(values)
-    return Scale(low, high, start, end, logarithmic=low > 0 and high / low >= _LOGARITHMIC_FROM)
+    return PlotScale(low, high, start, end, logarithmic=low > 0 and high / low >= _LOGARITHMIC_FROM)
 
 
 def _step(reach: float) -> float:

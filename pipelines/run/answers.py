@@ -8,7 +8,7 @@ from typing import Any
 import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.experiment.file.services import Service
+from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.run.buckets import of_documents
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.call import Called, CallServices
@@ -282,5 +282,5 @@ def _answerers(experiment: Experiment, answering: Mapping[int, Answering]) -> di
     }
 
 
-def _model(service: Service) -> Model:
+def _model(service: ConfiguredService) -> Model:
     return Model(service.name, service.kind, service.parameters)

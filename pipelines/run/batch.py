@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.experiment.file.services import Service
+from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.run.build import calls_of, day_of, new_pipeline, pin_of, read_dataset
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.pipelines.run.work_folders import ROUND, delete_abandoned, owned, work_folder
@@ -111,7 +111,7 @@ def spent(ledger: Ledger, pools: Mapping[str, Quota]) -> dict[str, float]:
     return dict(costs)
 
 
-def services_of(services: Mapping[str, Service], pools: Mapping[str, Quota]) -> "list[BatchedService]":
+def services_of(services: Mapping[str, ConfiguredService], pools: Mapping[str, Quota]) -> "list[BatchedService]":
     """The services that leave calls to batch jobs."""
     from rankbeam.transforms.clients.models.batches.make import BatchedService
 

@@ -10,9 +10,9 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats import sources, texts
-from rankbeam.transforms.clients.formats.cases.eval_sets import Turn, case_of, eval_set, turns_in
+from rankbeam.transforms.clients.formats.cases.eval_sets import CaseTurn, case_of, eval_set, turns_in
 from rankbeam.transforms.clients.formats.cases.paths import structured
-from rankbeam.transforms.clients.formats.cases.vertex import Answer, row_of
+from rankbeam.transforms.clients.formats.cases.vertex import ModelAnswer, row_of
 from rankbeam.transforms.clients.formats.references import read_references
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.conversations import CONVERSATION, history_of
@@ -63,7 +63,7 @@ def write_vertex_rows(experiment: Experiment, path: str, configuration: str | No
     return len(rows), len(queries) - len(rows)
 
 
-def _answers(experiment: Experiment, configuration: str) -> dict[str, Answer]:
+def _answers(experiment: Experiment, configuration: str) -> dict[str, ModelAnswer]:
     """The first answers of a configuration in the last run with their contexts, by query; without failed ones."""
     run = find_run(experiment.output, None, experiment.name)
     by_name = {row["name"]: row["config_id"] for row in run.configurations}
@@ -72,7 +72,7 @@ def _answers(experiment: Experiment, configuration: str) -> dict[str, Answer]:
         raise InputError(f"--configuration {configuration!r}: no configuration has this name; {hint}")
     texts = {row["text_hash"]: row["text"] for row in _rows(run, "texts", ("text_hash", "text"))}
     return {
-        row["query_id"]: Answer(
+        row["query_id"]: ModelAnswer(
             row["answer"],
             tuple(texts[context["text_hash"]] for context in row["contexts"]) or None,  # [] also where they are unknown
             None if row.get("steps") is None else steps_in(json.loads(row["steps"])),
@@ -87,20 +87,20 @@ def _rows(run: Results, name: str, columns: tuple[str, ...]) -> Iterator[dict[st
         yield from batch.to_pylist()
 
 
-def _queries(experiment: Experiment) -> Iterator[tuple[texts.TextEntry, Turn]]:
+def _queries(experiment: Experiment) -> Iterator[tuple[texts.TextEntry, CaseTurn]]:
     """The queries with what is expected of an agent."""
     gold = _references(experiment)
     name = "" if experiment.references is None else experiment.references.attribute
     for path in [] if experiment.queries is None else sources.expand(experiment.queries):
         for entry in texts.read_entries(path, "queries"):
             steps = structured(entry.attributes.get(EXPECTED_STEPS))
-            own = Turn(
+            own = CaseTurn(
                 entry.text, entry.attributes.get(name) or None, steps_in(steps) if name and has_steps(steps) else None
             )
             yield entry, replace(gold.get(entry.id, own), question=entry.text)
 
 
-def _references(experiment: Experiment) -> Mapping[str, Turn]:
+def _references(experiment: Experiment) -> Mapping[str, CaseTurn]:
     """The reference answers of a file, by query."""
     path = None if experiment.references is None else experiment.references.path
     rows = (
@@ -108,13 +108,14 @@ def _references(experiment: Experiment) -> Mapping[str, Turn]:
         for row in batch.to_pylist()
     )  # fmt: skip
     return {
-        row["query_id"]: Turn("", row["reference"]["answer"], in_rows(row["reference"][EXPECTED_STEPS])) for row in rows
+        row["query_id"]: CaseTurn("", row["reference"]["answer"], in_rows(row["reference"][EXPECTED_STEPS]))
+        for row in rows
     }
 
 
-def _cases(queries: list[tuple[texts.TextEntry, Turn]]) -> Iterator[dict[str, Any]]:
+def _cases(queries: list[tuple[texts.TextEntry, CaseTurn]]) -> Iterator[dict[str, Any]]:
     """A case for each conversation; turns without a query come from the history of a later one."""
-    talks: defaultdict[str, dict[int, tuple[texts.TextEntry, Turn]]] = defaultdict(dict)
+    talks: defaultdict[str, dict[int, tuple[texts.TextEntry, CaseTurn]]] = defaultdict(dict)
     for entry, turn in queries:
         number = len(turns_in(history_of(entry.attributes)))
         talk = talks[f"c {entry.attributes[CONVERSATION]}" if CONVERSATION in entry.attributes else f"q {entry.id}"]
@@ -125,7 +126,7 @@ def _cases(queries: list[tuple[texts.TextEntry, Turn]]) -> Iterator[dict[str, An
         talk[number] = entry, turn
     for talk in talks.values():
         last = talk[max(talk)][0]
-        turns = [*turns_in(history_of(last.attributes)), Turn("")]
+        turns = [*turns_in(history_of(last.attributes)), CaseTurn("")]
         whole = [talk[place][1] if place in talk else turn for place, turn in enumerate(turns)]
         name = last.attributes.get(CONVERSATION) if len(whole) > 1 else None
         yield case_of(name or last.id, whole)

@@ -21,7 +21,7 @@ from rankbeam.transforms.goldens.asking import Asking, Reading
 from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues, EnlargedClue
 from rankbeam.transforms.goldens.records import forms
 from rankbeam.transforms.goldens.records.items import Asked
-from rankbeam.transforms.goldens.records.sources import Span, WritingTask
+from rankbeam.transforms.goldens.records.sources import SourceSpan, WritingTask
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -123,7 +123,7 @@ def test_an_enlarged_clue_is_searched_for_instead_of_the_span(tmp_path: Path) ->
 
 def test_a_clue_is_its_example_and_its_description_or_says_why_there_is_none() -> None:
     asking = Asking(*[Model(name, "extractive", Extractive()) for name in ("writer", "checker")])
-    source = WritingTask((Span("d", 0, 4, "Fees are due in May."),), ())
+    source = WritingTask((SourceSpan("d", 0, 4, "Fees are due in May."),), ())
     works = EnlargeClues(asking)
     for outcome, clue in (
         (Reading("an example of it", Asked("", "", "", "")), EnlargedClue(source.name, "an example of it")),

@@ -15,11 +15,11 @@ from support.cli import rankbeam
 from support.goldens import goldens_file, lines
 from support.inputs import write
 
-from rankbeam.transforms.clients.formats.cases.eval_sets import Turn
+from rankbeam.transforms.clients.formats.cases.eval_sets import CaseTurn
 from rankbeam.transforms.clients.formats.cases.read import Case, read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.survey import survey_of
-from rankbeam.transforms.clients.formats.cases.vertex import Answer, row_of
+from rankbeam.transforms.clients.formats.cases.vertex import ModelAnswer, row_of
 from rankbeam.transforms.records.trajectories import as_json, steps_in
 
 WORDS = st.text("abc é?\"'{[", min_size=1, max_size=8).filter(lambda text: text == text.strip())
@@ -42,10 +42,10 @@ def test_a_row_is_the_same_case_after_writing_and_reading(
     tmp_path: Path, question: str, history: Any, reference: Any, expected: Any, answer: Any, contexts: Any, steps: Any
 ) -> None:
     """Everything besides the question may be absent."""
-    turn = Turn(question, reference, None if expected is None else steps_in(expected))
+    turn = CaseTurn(question, reference, None if expected is None else steps_in(expected))
     system = None
     if answer is not None:
-        system = Answer(
+        system = ModelAnswer(
             answer, None if contexts is None else tuple(contexts), None if steps is None else steps_in(steps)
         )
     (case,) = cases(tmp_path, [{"response": None, "reference": None, **row_of("q", turn, history, system)}])

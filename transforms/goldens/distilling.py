@@ -7,7 +7,7 @@ from typing import Any, Literal
 from rankbeam.transforms.goldens.asking import FINAL, Asking, Reading
 from rankbeam.transforms.goldens.records.forms import Fact
 from rankbeam.transforms.goldens.records.items import Asked
-from rankbeam.transforms.goldens.records.sources import Span, WritingTask
+from rankbeam.transforms.goldens.records.sources import SourceSpan, WritingTask
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
@@ -98,7 +98,7 @@ def distilled(
     return replace(facts, value=known), [reading.asked for _, reading in chosen]
 
 
-def _sentences(passage: Span, source: int) -> list[Fact]:
+def _sentences(passage: SourceSpan, source: int) -> list[Fact]:
     """The sentences of a passage, each as a fact that is its own quote."""
     return [
         Fact(passage.text[start:end], source, start, end, passage.text[start:end])

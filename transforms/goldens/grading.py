@@ -6,7 +6,7 @@ from typing import Any
 
 from rankbeam.transforms.goldens.asking import FINAL, Asking, Reading
 from rankbeam.transforms.goldens.records.items import Pooled, PoolGrade
-from rankbeam.transforms.goldens.records.sources import Span
+from rankbeam.transforms.goldens.records.sources import SourceSpan
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
@@ -21,7 +21,7 @@ class GradingPool:
 
     item_id: str
     question: str
-    passages: tuple[Span, ...]
+    passages: tuple[SourceSpan, ...]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class GradePassages:
         return range(len(item.passages), len(item.passages) + 1)
 
 
-def _grade(passage: Span, outcome: Any) -> PoolGrade:
+def _grade(passage: SourceSpan, outcome: Any) -> PoolGrade:
     if isinstance(outcome, CallError):
         failure = None if outcome.kind in FINAL else outcome.kind
         return PoolGrade(passage.id, passage.doc_id, None, outcome.message, failure)

@@ -7,7 +7,7 @@ from functools import cached_property
 from rankbeam.transforms.clients.models.local import stems
 from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.origins import Gathered
-from rankbeam.transforms.goldens.records.sources import Span
+from rankbeam.transforms.goldens.records.sources import SourceSpan
 from rankbeam.transforms.kernels.minhash import first_alike
 from rankbeam.transforms.kernels.neighbours import Neighbours
 from rankbeam.transforms.kernels.sentences import sentences
@@ -27,8 +27,8 @@ class Library:
     """The documents of a benchmark."""
 
     documents: tuple[Document, ...]  # sorted by id
-    passages: tuple[Span, ...]
-    spans: tuple[Span, ...]
+    passages: tuple[SourceSpan, ...]
+    spans: tuple[SourceSpan, ...]
     topics: Mapping[str, int]
     labels: tuple[tuple[str, ...], ...]
     profiles: Mapping[str, Profile]
@@ -36,7 +36,7 @@ class Library:
     duplicates: Mapping[str, str]
     warnings: tuple[str, ...] = ()
 
-    def linked(self, span: Span) -> Span | None:
+    def linked(self, span: SourceSpan) -> SourceSpan | None:
         """The span of another document of the same topic that shares most with a span; None where none does."""
         own, topic = self.profiles[span.doc_id], self.topics[span.doc_id]
         nearest = self._neighbours[topic].nearest(own, span.doc_id, _LEAST_LINK)
@@ -47,8 +47,8 @@ class Library:
         return max(there, key=lambda other: (len(inside.intersection(words(other.text))), -other.start))
 
     @cached_property
-    def _by_document(self) -> Mapping[str, Sequence[Span]]:
-        spans: dict[str, list[Span]] = {}
+    def _by_document(self) -> Mapping[str, Sequence[SourceSpan]]:
+        spans: dict[str, list[SourceSpan]] = {}
         for span in self.spans:
             spans.setdefault(span.doc_id, []).append(span)
         return spans
@@ -90,7 +90,7 @@ def library_of(gathered: Gathered, span_tokens: int, language: str, path: str) -
     )
 
 
-def spans_of(document: Document, tokens: int) -> Iterator[Span]:
+def spans_of(document: Document, tokens: int) -> Iterator[SourceSpan]:
     """A document in spans of about equal length, at the ends of sentences; chunks stay as they are.
 
     >>> text = "One two three. Four five six. Seven eight nine."
@@ -100,7 +100,7 @@ def spans_of(document: Document, tokens: int) -> Iterator[Span]:
     places = document.chunks or tuple(_places(document.text, tokens * CHARACTERS_PER_TOKEN))
     for start, end in places:
         if document.text[start:end].strip():
-            yield Span(document.id, start, end, document.text[start:end], document.title)
+            yield SourceSpan(document.id, start, end, document.text[start:end], document.title)
 
 
 def _places(text: str, most: int) -> Iterator[tuple[int, int]]:

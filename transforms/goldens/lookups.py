@@ -26,7 +26,7 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class EmbeddedText:
+class TextEmbedding:
     """A text whose embedding is in the ledger, or will never be."""
 
     name: str
@@ -45,10 +45,10 @@ class EmbedTexts:
         """The model."""
         return self.embed.services
 
-    def steps(self, item: str) -> Steps[EmbeddedText]:
+    def steps(self, item: str) -> Steps[TextEmbedding]:
         """Ask once; the answer stays in the ledger."""
         (outcome,) = yield [self.embed.call(item)]
-        return EmbeddedText(text_name(item), _missing(outcome))
+        return TextEmbedding(text_name(item), _missing(outcome))
 
     def read(self, call: Call, reply: Reply) -> Any:
         """The embedding."""

@@ -13,7 +13,7 @@ from itertools import islice, zip_longest
 
 from rankbeam.transforms.goldens.library import Library
 from rankbeam.transforms.goldens.records.items import Made
-from rankbeam.transforms.goldens.records.sources import Candidate, Profile, Span, WritingTask, item_id
+from rankbeam.transforms.goldens.records.sources import Candidate, Profile, SourceSpan, WritingTask, item_id
 from rankbeam.transforms.goldens.records.types import TYPES, Dimension
 from rankbeam.transforms.kernels.allotment import allotted, allotted_by_root, crossed
 from rankbeam.transforms.kernels.sampling import in_turn, shuffled
@@ -48,10 +48,10 @@ class GoldensPlan:
     wanted: PlannedBenchmark
 
     @cached_property
-    def strata(self) -> Mapping[Stratum, tuple[Span, ...]]:
+    def strata(self) -> Mapping[Stratum, tuple[SourceSpan, ...]]:
         """By stratum, its spans: one of every document in turn, in an order that the seed decides."""
         documents = {document.id: document for document in self.library.documents}
-        members: dict[Stratum, dict[str, list[Span]]] = {}
+        members: dict[Stratum, dict[str, list[SourceSpan]]] = {}
         for span in self.library.spans:
             attributes = documents[span.doc_id].attributes
             values = [attributes.get(name, "") for name in self.wanted.attributes]
@@ -80,7 +80,7 @@ class GoldensPlan:
         of_type = Counter(item.type for item in before)
         per_type = Counter(item.type for item in before if item.item_id in accepted)
         position = len(before)
-        by_spans: dict[tuple[str, ...], tuple[tuple[Span, ...], list[Candidate]]] = {}
+        by_spans: dict[tuple[str, ...], tuple[tuple[SourceSpan, ...], list[Candidate]]] = {}
         for cell, missing in lacking.items():
             rate = Fraction(per_type[cell[1]], of_type[cell[1]]) if of_type[cell[1]] else Fraction(1)
             count = -int(-missing // max(rate, _LEAST_ACCEPTANCE))
@@ -106,7 +106,7 @@ class GoldensPlan:
     def _stratum_of(self) -> Mapping[str, Stratum]:
         return {span.id: stratum for stratum, spans in self.strata.items() for span in spans}
 
-    def _in_turn(self, by_document: Mapping[str, Sequence[Span]]) -> Iterator[Span]:
+    def _in_turn(self, by_document: Mapping[str, Sequence[SourceSpan]]) -> Iterator[SourceSpan]:
         """The first span of every document, then the second of every one, and so on."""
         seed = self.wanted.seed
         named = {span.id: span for spans in by_document.values() for span in spans}
@@ -117,7 +117,7 @@ class GoldensPlan:
         for some in zip_longest(*order):
             yield from (named[name] for name in some if name is not None)
 
-    def _sources(self, cell: Cell) -> Iterator[tuple[tuple[Span, ...], int]]:
+    def _sources(self, cell: Cell) -> Iterator[tuple[tuple[SourceSpan, ...], int]]:
         """The spans of a cell's questions, each with the number of the question; types begin at different documents."""
         stratum, kind = cell
         spans = self.strata[stratum]
@@ -132,13 +132,13 @@ class GoldensPlan:
                 elif (other := self._linked(span)) is not None:
                     yield (span, other), alike
 
-    def _linked(self, span: Span) -> Span | None:
+    def _linked(self, span: SourceSpan) -> SourceSpan | None:
         if span.id not in self._links:
             self._links[span.id] = self.library.linked(span)
         return self._links[span.id]
 
     @cached_property
-    def _links(self) -> dict[str, Span | None]:
+    def _links(self) -> dict[str, SourceSpan | None]:
         return {}
 
     def _profile(self, position: int) -> Profile:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
-from rankbeam.transforms.goldens.records.sources import Span
+from rankbeam.transforms.goldens.records.sources import SourceSpan
 
 
 @dataclass(frozen=True)
@@ -29,21 +29,21 @@ class PoolRetriever:
 class Ids:
     """Ids that retrievers give, as passages."""
 
-    passages: Mapping[str, Span]
-    first: Mapping[str, Span]
+    passages: Mapping[str, SourceSpan]
+    first: Mapping[str, SourceSpan]
 
     @classmethod
-    def of(cls, passages: Mapping[str, Span]) -> "Ids":
+    def of(cls, passages: Mapping[str, SourceSpan]) -> "Ids":
         """The ids of these passages."""
-        first: dict[str, Span] = {}
+        first: dict[str, SourceSpan] = {}
         for span in passages.values():
             first.setdefault(span.doc_id, span)
         return cls(passages, first)
 
-    def best(self, ids: Iterable[str], known: Iterable[Span] = ()) -> list[Span]:
+    def best(self, ids: Iterable[str], known: Iterable[SourceSpan] = ()) -> list[SourceSpan]:
         """The best passage of every document, best first; ids of no document here are left out."""
         chosen = {span.doc_id: span for span in known}
-        best: dict[str, Span] = {}
+        best: dict[str, SourceSpan] = {}
         for name in ids:
             span = self.passages.get(name) or chosen.get(name) or self.first.get(name)
             if span is not None:
@@ -55,14 +55,14 @@ class Ids:
         return [name for name in ids if name not in self.passages and name not in self.first]
 
 
-def interleaved(rankings: Sequence[Sequence[Span]], depth: int) -> list[Span]:
+def interleaved(rankings: Sequence[Sequence[SourceSpan]], depth: int) -> list[SourceSpan]:
     """The first documents of several rankings in turn: all first ones, then all second ones, and so on.
 
-    >>> a, b, c = (Span(name, 0, 1, "x") for name in "abc")
+    >>> a, b, c = (SourceSpan(name, 0, 1, "x") for name in "abc")
     >>> [span.doc_id for span in interleaved([[a, b], [c, a]], 3)]
     ['a', 'c', 'b']
     """
-    chosen: dict[str, Span] = {}
+    chosen: dict[str, SourceSpan] = {}
     for rank in range(max(map(len, rankings), default=0)):
         for ranking in rankings:
             if rank < len(ranking):

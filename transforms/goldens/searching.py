@@ -10,7 +10,7 @@ from rankbeam.transforms.clients.search.analysis import STOP_WORDS
 from rankbeam.transforms.goldens.grading import GradingPool
 from rankbeam.transforms.goldens.pooling import Ids, Opened, interleaved
 from rankbeam.transforms.goldens.records.items import Made
-from rankbeam.transforms.goldens.records.sources import Span
+from rankbeam.transforms.goldens.records.sources import SourceSpan
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.queries import Query
 
@@ -27,16 +27,16 @@ class Search:
     """bm25 over passages, and the retrievers that a pool is made with."""
 
     index: Retriever
-    passages: Mapping[str, Span]
+    passages: Mapping[str, SourceSpan]
     retrievers: Opened = field(default_factory=dict)
 
     @classmethod
-    def of(cls, path: str, passages: Sequence[Span], language: str, retrievers: Opened) -> "Search":
+    def of(cls, path: str, passages: Sequence[SourceSpan], language: str, retrievers: Opened) -> "Search":
         """The search through the passages of a file."""
         index = Bm25(**words_of(language)).open(path)
         return cls(index, {span.id: span for span in passages}, retrievers)
 
-    def best(self, question: str) -> list[Span]:
+    def best(self, question: str) -> list[SourceSpan]:
         """The best passage of every document, best first."""
         return self._ranked(self.index, question)
 
@@ -48,12 +48,17 @@ class Search:
         return Found(self.rank(best, item.doc_ids), GradingPool(item.item_id, item.question, others))
 
     def pooled(
-        self, question: str, best: list[Span], depth: int, services: Mapping[str, Sequence[str]], order: Sequence[str]
-    ) -> list[Span]:
+        self,
+        question: str,
+        best: list[SourceSpan],
+        depth: int,
+        services: Mapping[str, Sequence[str]],
+        order: Sequence[str],
+    ) -> list[SourceSpan]:
         """The best passages by several retrievers in turn; `best` are those of bm25."""
         return interleaved([self._of(name, question, best, services) for name in order], depth)
 
-    def rank(self, best: Sequence[Span], doc_ids: Collection[str]) -> int | None:
+    def rank(self, best: Sequence[SourceSpan], doc_ids: Collection[str]) -> int | None:
         """The rank of the last of some documents, from 1; None where one was not found."""
         ranks = {span.doc_id: rank for rank, span in enumerate(best, start=1)}
         places = [ranks.get(doc_id) for doc_id in doc_ids]
@@ -65,7 +70,9 @@ class Search:
         """The ids that retrievers may give."""
         return Ids.of(self.passages)
 
-    def _of(self, name: str, question: str, best: list[Span], services: Mapping[str, Sequence[str]]) -> list[Span]:
+    def _of(
+        self, name: str, question: str, best: list[SourceSpan], services: Mapping[str, Sequence[str]]
+    ) -> list[SourceSpan]:
         """The ranking of one retriever of the pool."""
         if name in services:
             return self.ids.best(services[name], best)
@@ -77,7 +84,7 @@ class Search:
         except CallError:  # the model refuses to embed this question; failures that may pass were seen before
             return []
 
-    def _ranked(self, retriever: Retriever, question: str) -> list[Span]:
+    def _ranked(self, retriever: Retriever, question: str) -> list[SourceSpan]:
         return self.ids.best(retriever.retrieve(Query("", question), _PASSAGES).doc_ids)
 
 

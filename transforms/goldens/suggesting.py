@@ -6,7 +6,7 @@ from itertools import islice, zip_longest
 
 from rankbeam.transforms.goldens.asking import Asking, Reading
 from rankbeam.transforms.goldens.planning import GoldensPlan
-from rankbeam.transforms.goldens.records.sources import Span
+from rankbeam.transforms.goldens.records.sources import SourceSpan
 from rankbeam.transforms.goldens.records.types import Dimension
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
@@ -39,14 +39,14 @@ class SuggestProfiles:
         """The writing model."""
         return [self.asking.writer.name]
 
-    def steps(self, item: Sequence[Span]) -> Steps[SuggestedProfiles]:
+    def steps(self, item: Sequence[SourceSpan]) -> Steps[SuggestedProfiles]:
         """One call."""
         (outcome,) = yield [self.call(item)]
         if isinstance(outcome, CallError):
             return SuggestedProfiles(problem=f"{outcome.kind}: {outcome.message}")
         return SuggestedProfiles(outcome.value, outcome.asked.model_version)
 
-    def call(self, item: Sequence[Span]) -> Call:
+    def call(self, item: Sequence[SourceSpan]) -> Call:
         """The call about a sample; no text is longer than its share of the whole."""
         most = _MOST_CHARACTERS // len(item)
         return self.asking.call(STAGE, {"texts": {str(number): span.text[:most] for number, span in enumerate(item)}})
@@ -55,16 +55,16 @@ class SuggestProfiles:
         """The model's reply."""
         return self.asking.read(call, reply)
 
-    def calls(self, item: Sequence[Span]) -> range:  # noqa: ARG002  every sample alike
+    def calls(self, item: Sequence[SourceSpan]) -> range:  # noqa: ARG002  every sample alike
         """One."""
         return range(1, 2)
 
 
-def sampled(plan: GoldensPlan, count: int) -> tuple[Span, ...]:
+def sampled(plan: GoldensPlan, count: int) -> tuple[SourceSpan, ...]:
     """The first span of every stratum in turn, then the second of every one, and so on."""
     return tuple(islice(_in_turn(plan), count))
 
 
-def _in_turn(plan: GoldensPlan) -> Iterator[Span]:
+def _in_turn(plan: GoldensPlan) -> Iterator[SourceSpan]:
     for some in zip_longest(*plan.strata.values()):
         yield from (span for span in some if span is not None)

@@ -26,7 +26,7 @@ from rankbeam.transforms.goldens.records.forms import (
     YesNo,
 )
 from rankbeam.transforms.goldens.records.items import Asked, GoldenEvidence, Made, Reason, State, Vote
-from rankbeam.transforms.goldens.records.sources import Candidate, Span, WritingTask
+from rankbeam.transforms.goldens.records.sources import Candidate, SourceSpan, WritingTask
 from rankbeam.transforms.goldens.records.types import DIMENSIONS, TYPES, UNANSWERABLE, Dimension
 from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.kernels.judged import Assigned, claim_f1, nugget_score
@@ -293,7 +293,7 @@ class _Writing:
         )
 
 
-def _evidence(span: Span, fact: Fact) -> GoldenEvidence:
+def _evidence(span: SourceSpan, fact: Fact) -> GoldenEvidence:
     return GoldenEvidence(span.doc_id, span.start + fact.start, span.start + fact.end, fact.quote)
 
 

@@ -23,7 +23,7 @@ AllReplies = dict[JudgeQuestion, list[Any]]
 
 
 @dataclass(frozen=True)
-class Panel:
+class JudgePanel:
     """The judges of a run.
 
     Attributes:
@@ -99,7 +99,7 @@ class Panel:
 class Voice(Mapping[JudgeQuestion, Any]):
     """Replies to questions by one judge, or by the majority."""
 
-    def __init__(self, panel: Panel, replies: AllReplies, place: int | None = None) -> None:
+    def __init__(self, panel: JudgePanel, replies: AllReplies, place: int | None = None) -> None:
         self._panel, self._replies, self._place = panel, replies, place
         self._known: dict[JudgeQuestion, Any] = {}
 

@@ -13,7 +13,7 @@ from typing import Any
 from rankbeam.transforms.judge.answering import Answerer, Answering, ended
 from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.metrics import JudgedMetric
-from rankbeam.transforms.judge.panel import AllReplies, Panel
+from rankbeam.transforms.judge.panel import AllReplies, JudgePanel
 from rankbeam.transforms.judge.people import labelled_verdicts, values_by_people
 from rankbeam.transforms.judge.rehearsal import MOST, rehearsed
 from rankbeam.transforms.judge.steps import step_named
@@ -180,10 +180,10 @@ class EvaluateAnswers:
         return {} if self.judge is None else self.judge.templates
 
     @cached_property
-    def panel(self) -> Panel:
+    def panel(self) -> JudgePanel:
         """The judges together."""
         criteria = (metric.criterion for metrics in self.metrics.values() for metric in metrics)
-        return Panel(self.judges, {one.step: dict(one.levels) for one in criteria if one is not None})
+        return JudgePanel(self.judges, {one.step: dict(one.levels) for one in criteria if one is not None})
 
     def _is_repeated(self, question: JudgeQuestion, key: str) -> bool:
         place = int((key or "0")[:_KEY_DIGITS], 16) / 16**_KEY_DIGITS
@@ -214,7 +214,7 @@ def _distinct(calls: Sequence[tuple[int, int, Call]]) -> dict[str | None, Call]:
     return {call.key: replace(call, positions=frozenset(positions[call.key])) for _, _, call in calls}
 
 
-def _missing(units: Sequence[Unit], replies: SampleReplies, panel: Panel) -> SampleQuestions:
+def _missing(units: Sequence[Unit], replies: SampleReplies, panel: JudgePanel) -> SampleQuestions:
     """The questions that can be asked now, of each sample, each once."""
     missing: dict[tuple[JudgeQuestion, int], None] = {}
     for sample, of_sample in replies.items():

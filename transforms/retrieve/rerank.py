@@ -154,7 +154,7 @@ class ScoreInProcess(beam.PTransform):
 
     def expand(self, items: beam.PCollection[Bucketed]) -> Any:  # a Computed; Beam warns of named results
         """Add the steps."""
-        score = beam.ParDo(ScoreFn(self.works, self.evaluation)).with_output_types(ScoresOfQuery, cut=Cut)
+        score = beam.ParDo(ScoreResultsFn(self.works, self.evaluation)).with_output_types(ScoresOfQuery, cut=Cut)
         outputs = items | "Score" >> score.with_outputs("cut", main="scores")
         encoders = {work.service: work for work in self.works.values() if isinstance(work, CrossEncode)}
         warnings = (
@@ -165,7 +165,7 @@ class ScoreInProcess(beam.PTransform):
         return Computed(outputs.scores, warnings)
 
 
-class ScoreFn(beam.DoFn):
+class ScoreResultsFn(beam.DoFn):
     """Scores what models in this process rerank; each of them sees a text of a query once."""
 
     def __init__(self, works: Mapping[int, Reranking], evaluation: Evaluation) -> None:

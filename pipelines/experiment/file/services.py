@@ -19,7 +19,7 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)
-class Service:
+class ConfiguredService:
     """One item of `services:`."""
 
     name: str
@@ -47,7 +47,7 @@ class Service:
         """True if the service sets the temperature of all its calls."""
         return isinstance(self.parameters, RemoteModel) and self.parameters.temperature is not None
 
-    def paid_by(self, pool: str) -> "Service":
+    def paid_by(self, pool: str) -> "ConfiguredService":
         """The service with the quota pool that pays for it."""
         return replace(self, pool=pool)
 
@@ -61,7 +61,7 @@ class Services:
     """`services:` as a whole."""
 
     given: Mapping[str, Any]
-    valid: Mapping[str, Service]
+    valid: Mapping[str, ConfiguredService]
 
     def unknown(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
         """Report an unknown name of a service at a place of the experiment."""
@@ -106,7 +106,7 @@ def services_of(located: Located, section: Mapping[str, Any], folder: str, probl
         parameters = _parameters(located, name, value, folder, wrong)
         problems += wrong
         if parameters is not None and not wrong:
-            services[name] = Service(name, str(value["type"]), parameters)
+            services[name] = ConfiguredService(name, str(value["type"]), parameters)
     return Services(section, services)
 
 

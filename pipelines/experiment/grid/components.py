@@ -7,7 +7,7 @@ from typing import Any
 from rankbeam.pipelines.config.yaml_lines import Place
 from rankbeam.pipelines.experiment.file.corpora import Corpus
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters
-from rankbeam.pipelines.experiment.file.services import Service
+from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.transforms.clients.models.onnx import Onnx
@@ -33,7 +33,7 @@ class Retrieving:
     kind: str
     parameters: RetrieverParameters
     corpus: Corpus | None = None
-    embedder: Service | None = None
+    embedder: ConfiguredService | None = None
 
     @property
     def needs(self) -> set[str]:
@@ -87,7 +87,7 @@ class RewritingQueries:
 
     place: Place
     parameters: RewriteParameters
-    service: Service
+    service: ConfiguredService
     file: TemplateFile
 
     def decisive(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class Reranking:
     place: Place
     kind: str
     parameters: Reranker | ModelRerankParameters
-    service: Service | None = None
+    service: ConfiguredService | None = None
 
     @property
     def is_called(self) -> bool:
@@ -164,7 +164,7 @@ class Generating:
     """The generator that answers from the rankings of a configuration."""
 
     parameters: GenerateParameters
-    service: Service
+    service: ConfiguredService
     file: TemplateFile
 
     def decisive(self) -> dict[str, Any]:

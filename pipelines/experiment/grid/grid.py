@@ -15,7 +15,7 @@ from rankbeam.pipelines.experiment.file.generate import GenerateParameters
 from rankbeam.pipelines.experiment.file.keys import TOP_K
 from rankbeam.pipelines.experiment.file.labels import Labels
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
-from rankbeam.pipelines.experiment.file.services import Service, Services
+from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services
 from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile, Templates, default
 from rankbeam.pipelines.experiment.grid.cells import Cell, Grid
@@ -238,7 +238,7 @@ def _writer(
     parameters: GenerateParameters | RewriteParameters,
     places: Mapping[str, Place],
     problems: list[InputError],
-) -> Service | None:
+) -> ConfiguredService | None:
     """The model that writes; None if it is unknown."""
     problems += context.services.not_writing(context.located, places["service"], parameters.service)
     service = context.services.valid.get(parameters.service)

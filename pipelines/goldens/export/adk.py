@@ -7,7 +7,7 @@ them, in which every answer sees the questions before it.
 from typing import Any
 
 from rankbeam.pipelines.goldens.export.items import Chosen
-from rankbeam.transforms.clients.formats.cases.eval_sets import Turn, case_of, eval_set
+from rankbeam.transforms.clients.formats.cases.eval_sets import CaseTurn, case_of, eval_set
 from rankbeam.transforms.goldens.publishing import query
 from rankbeam.transforms.goldens.records.items import Golden
 
@@ -30,5 +30,5 @@ def _case(item: Golden, chosen: Chosen) -> dict[str, Any]:
         if nugget.vital
     ]
     own = {"rankbeam": {**query(item, chosen.reviews)["metadata"], "doc_ids": list(candidate.doc_ids)}}
-    turn = Turn(candidate.question, candidate.answer, ())
+    turn = CaseTurn(candidate.question, candidate.answer, ())
     return case_of(candidate.item_id, [turn], **({"rubrics": rubrics} if rubrics else {}), **own)

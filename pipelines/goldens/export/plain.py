@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rankbeam.pipelines.goldens.export.items import Chosen
-from rankbeam.transforms.clients.formats.cases.eval_sets import Turn
+from rankbeam.transforms.clients.formats.cases.eval_sets import CaseTurn
 from rankbeam.transforms.clients.formats.cases.vertex import row_of
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.formats.spreadsheets import safe
@@ -95,7 +95,7 @@ def vertex(chosen: Chosen, path: str) -> dict[str, str]:
     """JSON lines for Vertex AI's Gen AI evaluation service: prompt and reference, with the quotes as context."""
     rows = (
         {
-            **row_of(item.made.item_id, Turn(item.made.question, item.made.answer), ()),
+            **row_of(item.made.item_id, CaseTurn(item.made.question, item.made.answer), ()),
             "context": "\n\n".join(piece.quote for piece in item.made.evidence),
         }
         for item in chosen.items

@@ -11,7 +11,7 @@ _DIGITS = 12
 
 
 @dataclass(frozen=True)
-class Span:
+class SourceSpan:
     """A part of a document."""
 
     doc_id: str
@@ -24,7 +24,7 @@ class Span:
     def id(self) -> str:
         """Its name, which is split at the last `#`.
 
-        >>> Span("a#b", 0, 4, "text").id
+        >>> SourceSpan("a#b", 0, 4, "text").id
         'a#b#0-4'
         """
         return f"{self.doc_id}#{self.start}-{self.end}"
@@ -46,9 +46,9 @@ class Candidate:
 class WritingTask:
     """The task of writing: linked spans, and all that is to be asked about them in one round."""
 
-    spans: tuple[Span, ...]
+    spans: tuple[SourceSpan, ...]
     candidates: tuple[Candidate, ...]
-    context: tuple[Span, ...] = ()
+    context: tuple[SourceSpan, ...] = ()
 
     @property
     def name(self) -> str:
@@ -56,10 +56,10 @@ class WritingTask:
         return _hashed([part for span in self.spans for part in (span.id, span.text)])
 
 
-def item_id(spans: Sequence[Span], kind: str, profile: Profile, number: int) -> str:
+def item_id(spans: Sequence[SourceSpan], kind: str, profile: Profile, number: int) -> str:
     """The id of a question: equal plans have equal ids, on any machine.
 
-    >>> item_id([Span("d", 0, 4, "text")], "lookup", (("persona", "owner"),), 0)
+    >>> item_id([SourceSpan("d", 0, 4, "text")], "lookup", (("persona", "owner"),), 0)
     'g71f474b808ca'
     """
     parts = [part for span in spans for part in (span.id, span.text)]

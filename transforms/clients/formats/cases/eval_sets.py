@@ -16,7 +16,7 @@ NO_TIME = 0.0  # equal sets have equal bytes
 
 
 @dataclass(frozen=True)
-class Turn:
+class CaseTurn:
     """A question, and what is expected of an agent.
 
     Attributes:
@@ -29,22 +29,22 @@ class Turn:
     steps: AgentSteps | None = None
 
 
-def turns_in(history: Sequence[Message]) -> list[Turn]:
+def turns_in(history: Sequence[Message]) -> list[CaseTurn]:
     """The turns of the messages before a query, with what was answered as the expected answer.
 
     >>> turns_in([{"role": "user", "text": "Who?"}, {"role": "assistant", "text": "Ann."}])
-    [Turn(question='Who?', answer='Ann.', steps=None)]
+    [CaseTurn(question='Who?', answer='Ann.', steps=None)]
     """
-    turns: list[Turn] = []
+    turns: list[CaseTurn] = []
     for message in history:
         if message["role"] == USER:
-            turns.append(Turn(message["text"]))
+            turns.append(CaseTurn(message["text"]))
         elif turns:
-            turns[-1] = Turn(turns[-1].question, "\n".join(filter(None, (turns[-1].answer, message["text"]))))
+            turns[-1] = CaseTurn(turns[-1].question, "\n".join(filter(None, (turns[-1].answer, message["text"]))))
     return turns
 
 
-def invocation(name: str, turn: Turn) -> dict[str, Any]:
+def invocation(name: str, turn: CaseTurn) -> dict[str, Any]:
     """A turn as ADK stores it."""
     answer = {} if turn.answer is None else {"finalResponse": {"role": "model", "parts": [{"text": turn.answer}]}}
     uses = [{"name": step.tool, "args": _arguments(step.args)} for step in turn.steps or ()]
@@ -58,7 +58,7 @@ def invocation(name: str, turn: Turn) -> dict[str, Any]:
     }
 
 
-def case_of(name: str, turns: Iterable[Turn], **more: Any) -> dict[str, Any]:
+def case_of(name: str, turns: Iterable[CaseTurn], **more: Any) -> dict[str, Any]:
     """A case: a conversation with further keys."""
     talk = [invocation(f"{name}-{number}", turn) for number, turn in enumerate(turns, start=1)]
     return {"evalId": name, "conversation": talk, **more, "creationTimestamp": NO_TIME}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.transforms.clients.formats.cases.eval_sets import Turn
+from rankbeam.transforms.clients.formats.cases.eval_sets import CaseTurn
 from rankbeam.transforms.clients.formats.cases.paths import structured
 from rankbeam.transforms.records.conversations import USER, Message
 from rankbeam.transforms.records.trajectories import AgentSteps, as_json, parts_of, steps_of_parts
@@ -27,7 +27,7 @@ _MARKS = ("parts", "candidates", "choices")
 
 
 @dataclass(frozen=True)
-class Answer:
+class ModelAnswer:
     """The answer of a system, with the contexts and steps that it rests on, where they are known."""
 
     text: str
@@ -149,7 +149,9 @@ def _first(row: Mapping[str, Any], names: Iterable[str]) -> Any:
     return next((row[name] for name in names if row.get(name) is not None), None)
 
 
-def row_of(query_id: str, turn: Turn, history: Iterable[Message], answer: Answer | None = None) -> dict[str, Any]:
+def row_of(
+    query_id: str, turn: CaseTurn, history: Iterable[Message], answer: ModelAnswer | None = None
+) -> dict[str, Any]:
     """A query as a flat row, with the answer of a system if one is known; read again, it is the same case."""
     talk = [
         {"role": "user" if message["role"] == USER else "model", "parts": [{"text": message["text"]}]}

@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger.batches import GIVEN_UP, BatchJobRecord
 from rankbeam.transforms.clients.ledger.waiting import PendingCall
 from rankbeam.transforms.clients.models.batches.matching import BatchRequest, Matched
-from rankbeam.transforms.clients.models.batches.service import JobService, KeyedLine, ServiceJob, spooled
+from rankbeam.transforms.clients.models.batches.service import BatchService, KeyedLine, ServiceJob, spooled
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
@@ -41,7 +41,7 @@ class JobRun:
         waits: false to do only what can be done at once.
     """
 
-    service: JobService
+    service: BatchService
     parameters: RemoteModel
     deadline_s: float
     save: Callable[[BatchJobRecord], None]

@@ -24,7 +24,7 @@ from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.models.batches.jobs import FIRST_POLL_S, JobRun
 from rankbeam.transforms.clients.models.batches.matching import Matched, Refused
 from rankbeam.transforms.clients.models.batches.parts import Affordable, parts_of
-from rankbeam.transforms.clients.models.batches.service import JobService, ServiceJob
+from rankbeam.transforms.clients.models.batches.service import BatchService, ServiceJob
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.took import Took, summed
@@ -55,11 +55,11 @@ class BatchedService:
         """All of it that decides an answer."""
         return self.parameters.identity(self.kind)
 
-    async def connect(self) -> JobService:
+    async def connect(self) -> BatchService:
         """Connect to the service's batch jobs."""
         if self.parameters.jobs_module is None:
             raise InputError(f"{self.name}: services of type {self.kind} have no batch jobs; take batch: out")
-        service: JobService = await import_module(self.parameters.jobs_module).connect(self.parameters)
+        service: BatchService = await import_module(self.parameters.jobs_module).connect(self.parameters)
         return service
 
     def most_cost(self, call: PendingCall) -> float:
@@ -184,7 +184,7 @@ class BatchJobs:
         }
         hooks = UpkeepHooks(_go_on, self._stopped.set, self._pause)
         async with Upkeep(self._ledger, leases, writer, list(uses.values()), hooks, self._clock.monotonic):
-            connections: dict[str, JobService] = {}
+            connections: dict[str, BatchService] = {}
             try:
                 for name, service in services.items():
                     connections[name] = await service.connect()
@@ -200,7 +200,7 @@ class BatchJobs:
                 for connection in connections.values():
                     await connection.close()
 
-    def _job_run(self, service: BatchedService, connection: JobService, waits: bool) -> JobRun:
+    def _job_run(self, service: BatchedService, connection: BatchService, waits: bool) -> JobRun:
         deadline_s = service.settings.deadline_s
         return JobRun(connection, service.parameters, deadline_s, self._folder.save, self._pause, self._clock, waits)
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 from rankbeam.transforms.clients.models.attempts import ModelAttempts, ModelRequest
 from rankbeam.transforms.clients.models.base import Completion, Stored, prompt_of, read_answer
 from rankbeam.transforms.clients.models.batch_settings import ITEM, can_prove, with_item
-from rankbeam.transforms.clients.models.batches.service import BatchRow, JobService, object_in
+from rankbeam.transforms.clients.models.batches.service import BatchRow, BatchService, object_in
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
@@ -85,7 +85,7 @@ class Matched:
     unproved: int = 0
     _seen: Counter[str] = field(default_factory=Counter)
 
-    def add(self, row: BatchRow, service: JobService) -> None:
+    def add(self, row: BatchRow, service: BatchService) -> None:
         """Take a row of the output."""
         if row.key is None:
             self.refused[Refused.UNREADABLE] += 1
@@ -122,7 +122,7 @@ class Matched:
         for reason, number in sorted(self.refused.items()):
             yield f"{number:,} × {reason}"
 
-    def _read(self, key: str, row: BatchRow, service: JobService) -> Refused | None:
+    def _read(self, key: str, row: BatchRow, service: BatchService) -> Refused | None:
         """Read an answer; returns the reason why it cannot be used, None for one that can."""
         marked = BatchRequest.of(self.calls[key], self.parameters)
         try:

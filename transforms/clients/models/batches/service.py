@@ -44,7 +44,7 @@ class BatchRow(NamedTuple):
     problem: str = ""
 
 
-class JobService(Protocol):
+class BatchService(Protocol):
     """The batch jobs of one service. Every method may raise a CallError."""
 
     def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:
