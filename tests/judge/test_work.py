@@ -154,20 +154,27 @@ def test_samples_are_averaged_and_repeats_are_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "expected"),
-    [(("The Nile.", "nile [1]", "a river"), 1 / 3), (("Nile", "Nile", None), "unavailable"), (("Nile",), "one_sample")],
+    ("name", "texts", "expected"),
+    [
+        ("Consistency", ("The Nile.", "nile [1]", "a river"), 1 / 3),
+        ("Consistency", ("Nile", "Nile", None), "unavailable"),
+        ("Consistency", ("Nile",), "one_sample"),
+        ("Consistency(kind)", ("The Nile.", "a river", "I don't know."), 1 / 3),
+        ("Consistency(kind)", ("I don't know.", "The documents do not say.", "No answer."), 1.0),
+        ("Consistency(kind)", ("Nile", "Nile", None), "unavailable"),
+    ],
 )
 def test_consistency_is_the_mean_over_all_pairs_of_samples(
-    texts: tuple[str | None, ...], expected: float | str
+    name: str, texts: tuple[str | None, ...], expected: float | str
 ) -> None:
     def outcome(call: Call) -> Any:
         text = texts[Prompt.parse(call.payload).sample]
         return CallError(FailureKind.UNAVAILABLE, "down") if text is None else offline_reply(call, text)
 
     generation = Generation("reader", "{query}", contexts=3, samples=len(texts))
-    metrics = {0: (parse_judged("Consistency"),)}
+    metrics = {0: (parse_judged(name),)}
     asking = EvaluateAnswers({0: Answering(READER, generation)}, Judge(JUDGE, shipped()), metrics)
-    assert by_metric(driven(asking, ITEM, outcome=outcome), 0) == {"Consistency": pytest.approx(expected)}
+    assert by_metric(driven(asking, ITEM, outcome=outcome), 0) == {name: pytest.approx(expected)}
 
 
 def test_the_number_of_calls_is_known_before() -> None:

@@ -172,6 +172,7 @@ EXPECTED: Mapping[str, Callable[[World], float | None]] = {
     "ROUGE-L": lambda w: overlap.rouge_l(_uncited(w), w.reference),
     "BLEU": lambda w: overlap.bleu(_uncited(w), w.reference),
     "Consistency": lambda _: None,
+    "Consistency(kind)": lambda _: None,
     "chrF": lambda w: overlap.chrf(_uncited(w), w.reference),
     "Refused": lambda w: float(w.kind == "refused"),
     "RefusalPrecision": lambda w: float(not w.answerable) if w.kind == "refused" else None,
@@ -179,5 +180,5 @@ EXPECTED: Mapping[str, Callable[[World], float | None]] = {
 }
 """By metric, its value for a query; None where it is undefined."""
 
-METRICS_OF_ONE_ANSWER = [name for name in EXPECTED if name != "Consistency"]
+METRICS_OF_ONE_ANSWER = [name for name in EXPECTED if not name.startswith("Consistency")]
 """The metrics that need no second sample of an answer."""

@@ -218,6 +218,7 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
         "BLEU": _Definition(overlap.bleu, _TEXTS, note="the mean over answers; BLEU of a corpus is pooled"),
         "chrF": _Definition(overlap.chrf, _TEXTS, note="the mean over answers; chrF of a corpus is pooled"),
         "Consistency": _Definition(overlap.consistency, (_U.ONE_SAMPLE,)),
+        "Consistency(kind)": _Definition(refusals.kind_consistency, (_U.ONE_SAMPLE,)),
         "Refused": _Definition(refusals.refused),
         "RefusalPrecision": _Definition(refusals.refusal_precision, (_U.ANSWERABLE_UNKNOWN, _U.NOT_REFUSED)),
         "RefusalRecall": _Definition(refusals.refusal_recall, (_U.ANSWERABLE_UNKNOWN, _U.ANSWERABLE)),

@@ -1,6 +1,7 @@
 """Metrics of answers that refuse, as functions of what a judge said: a value, or the reason why there is none."""
 
 import re
+from collections.abc import Sequence
 
 from rankbeam.transforms.kernels.judged import AnswerKind, Undefined, Value
 from rankbeam.transforms.kernels.sentences import sentences
@@ -29,6 +30,21 @@ def reads_as_refusal(text: str) -> bool:
     (True, False)
     """
     return all(has_words_of_refusal(text[start:end]) for start, end in sentences(text))
+
+
+def kind_consistency(samples: Sequence[str]) -> Value:
+    """Share of the other sampled answers that are of the kind of one: refusals, by their words, or answers.
+
+    The mean over all samples is the share of pairs of one kind.
+
+    Args:
+        samples: texts of all answers to one query, the one that is scored first.
+
+    >>> kind_consistency(["In May.", "In June.", "The documents do not say."]), kind_consistency(["In May."])
+    (0.5, <Undefined.ONE_SAMPLE: 'one_sample'>)
+    """
+    first, *others = map(reads_as_refusal, samples)
+    return sum(other is first for other in others) / len(others) if others else Undefined.ONE_SAMPLE
 
 
 def refused(kind: AnswerKind) -> Value:
