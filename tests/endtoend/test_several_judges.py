@@ -181,7 +181,7 @@ def test_a_list_of_services_is_enough_and_metrics_of_one_judge_are_alone(tmp_pat
     [
         (["a", "d"], ["Refused"], "services: has no 'd'"),
         (["a", "a"], ["Refused"], "names one model twice"),
-        ([], ["Refused"], "at least 1 item"),
+        ([], ["Refused"], "must not be empty"),
         (["a", "b"], ["Refused(judge=bb)"], "no judge has that name; did you mean"),
         (["a", "b"], ["AnswerSimilarity"], "name the model that makes them"),
         ({"service": "a"}, ["Refused(judge=b)"], "no judge has that name"),
