@@ -191,23 +191,24 @@ def test_a_file_is_judged_without_yaml_and_copied_with_its_values(
     monkeypatch.chdir(tmp_path)
     for name in FILES:
         written(tmp_path, name)
-        done = rankbeam("judge", name, "-m", "Faithfulness", "--service", "lexical", "--output", f"out/{name}")
+        out = f"out/{name.replace('.', '-')}"
+        done = rankbeam("judge", name, "-m", "Faithfulness", "--service", "lexical", "--output", out)
         assert "Faithfulness(judge=lexical)" in done.stdout, done.stderr
         original = Path(name).read_bytes()
-        copied = rankbeam("export", f"out/{name}", "--like", name, "--output", f"copies/{name}")
+        copied = rankbeam("export", out, "--like", name, "--output", f"copies/{name}")
         assert (copied.status, copied.stdout, copied.stderr) == (0, f"copies/{name}\n", "")
         assert Path(name).read_bytes() == original
         before, after = rows(name), rows(f"copies/{name}")
         added = [{key: row[key] for key in row if key not in first} for first, row in zip(before, after, strict=True)]
         assert [{key: row[key] for key in first} for first, row in zip(before, after, strict=True)] == before
         metric = "Faithfulness(judge=lexical)"
-        result = values(Path("out", name))
+        result = values(Path(out))
         for (q, answer, *_), row in zip(DATA, added, strict=True):
             value, status = result[hashed_id(q), metric]
             assert (float(row[metric]) if row[metric] not in (None, "") else None) == value
             assert (row["rankbeam_status"] == "ok") == (value is not None)
             assert answer is not None or ("empty answer" in row["rankbeam_status"] and status == "failed")
-    again = rankbeam("export", f"out/{name}", "--like", name, "--output", f"copies/{name}")
+    again = rankbeam("export", out, "--like", name, "--output", f"copies/{name}")
     assert (again.status, "exists already" in again.stderr) == (2, True)
 
 

@@ -92,7 +92,7 @@ def test_python_has_the_same(tmp_path: Path, criteria: str, server: Standin) -> 
         ("Tone:\n  about: [query]\n", 1, "question: is missing"),
         ("- Tone\n", None, "is not a mapping of criteria"),
         ("", None, "is not a mapping of criteria"),
-        ("{}", None, "at least 1"),
+        ("{}", None, "must not be empty"),
         ("Tone: [\n", 2, "is not valid YAML"),
     ],
 )

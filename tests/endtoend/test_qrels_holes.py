@@ -251,7 +251,7 @@ def test_an_own_scale_is_used(tmp_path: Path) -> None:
         ({"metrics": ["AP"]}, {"qrels_holes": "llm"}, "add one such as nDCG@10"),
         ({"judge": None}, {"qrels_holes": "llm"}, "is filled by a judge; name its model"),
         ({}, {"qrels_holes": "people"}, "is llm, or a mapping with depth, grades and audit"),
-        ({}, {"qrels_holes": {"depth": 0}}, "greater than or equal to 1"),
+        ({}, {"qrels_holes": {"depth": 0}}, "must be at least 1"),
         ({}, {"qrels_holes": {"grades": [0, 2, 1, 3]}}, "do not fall"),
         ({}, {"qrels_holes": "llm", "qrels": None}, "dataset.qrels"),
     ],

@@ -223,7 +223,7 @@ def test_the_default_is_no_part_of_an_identity(tmp_path: Path) -> None:
     ("configuration", "problem"),
     [
         (bm25(rewrite={"kind": "hyde"}), "rewrite.service: is missing"),
-        (bm25(rewrite=hyde(n=0)), "greater than or equal to 1"),
+        (bm25(rewrite=hyde(n=0)), "must be at least 1"),
         (bm25(rewrite={"service": "writer", "kind": "hide"}), "rewrite.kind"),
         (bm25(rewrite={"service": "wirter", "kind": "hyde"}), "did you mean 'writer'?"),
         (bm25(rewrite={"service": "writer", "kind": "standalone"}), "needs queries with a history"),

@@ -39,7 +39,6 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         "too_long": "must have at most {max_length} entries, and has {actual_length}",
         "none_required": "must be left out",
         "missing": "is missing",
-        "json_invalid": "is not JSON: {error}",
     }
 )
 _TYPE = re.compile(
@@ -54,6 +53,8 @@ def in_words(error: Mapping[str, Any]) -> str:
     'must be a whole number'
     >>> in_words({"type": "less_than_equal", "msg": "", "ctx": {"le": 1.0}})
     'must be at most 1'
+    >>> in_words({"type": "json_invalid", "msg": "Invalid JSON: EOF while parsing a value"})
+    'is not JSON: EOF while parsing a value'
     >>> in_words({"type": "value_error", "msg": "Value error, is empty"})
     'is empty'
     """
@@ -62,6 +63,8 @@ def in_words(error: Mapping[str, Any]) -> str:
         return f"must be {context['expected']}"
     if kind in ("string_too_short", "too_short") and context["min_length"] == "1":
         return "must not be empty"
+    if kind == "json_invalid":
+        return error["msg"].replace("Invalid JSON", "is not JSON")
     if (words := _WORDS.get(kind)) is not None and "Value error" not in error["msg"]:
         return words.format_map(context)
     message = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")

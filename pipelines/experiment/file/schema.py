@@ -74,6 +74,8 @@ def experiment_schema() -> Schema:
     """The schema of the whole file."""
     defs: Schema = {}
     root = _schema(ExperimentModel, "", defs)
+    root["required"] = [key for key in root["required"] if key != "output"]  # by default out/NAME
+    defs["OutputModel"] = _without_required(defs["OutputModel"])
     keys, dataset, configuration = root["properties"], defs["DatasetModel"], defs["ConfigurationModel"]
     keys["services"]["additionalProperties"] = _union(MODELS, defs)
     keys["corpora"]["additionalProperties"] = _union(CORPORA, defs, swept=True)

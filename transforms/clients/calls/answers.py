@@ -33,6 +33,6 @@ def parsed(form: TypeAdapter[T], answer: str) -> T:
 
 
 def _malformed(error: ValidationError) -> CallError:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    first = error.errors(include_url=False, include_input=False)[0]
     place = ".".join(map(str, first["loc"])) or "its start"
     return CallError(FailureKind.MALFORMED, f"the answer is malformed at {place}: {in_words(first)}")
