@@ -64,7 +64,7 @@ def in_words(error: Mapping[str, Any]) -> str:
     if kind in ("string_too_short", "too_short") and context["min_length"] == "1":
         return "must not be empty"
     if kind == "json_invalid":
-        return error["msg"].replace("Invalid JSON", "is not JSON")
+        return str(error["msg"]).replace("Invalid JSON", "is not JSON")
     if (words := _WORDS.get(kind)) is not None and "Value error" not in error["msg"]:
         return words.format_map(context)
     message = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
