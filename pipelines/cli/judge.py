@@ -19,7 +19,7 @@ _column = click.option("--column", "columns", multiple=True, metavar="NAME=KEY",
 @main.command()
 @click.argument("file", metavar="FILE")
 @click.option("-m", "--metric", "metrics", multiple=True, metavar="METRIC", help=_METRIC_HELP)
-@click.option("--criteria", "criteria", metavar="FILE", help=_CRITERIA_HELP)
+@click.option("--criteria", metavar="FILE", help=_CRITERIA_HELP)
 @click.option("--service", metavar="SERVICE", help=_SERVICE_HELP)
 @click.option("--embeddings", metavar="SERVICE", help="The embedding model, for metrics of similarity.")
 @click.option("--requests-per-minute", "rate", type=click.FloatRange(min=0, min_open=True), metavar="N",

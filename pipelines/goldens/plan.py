@@ -70,7 +70,7 @@ class Costs:
 
     @property
     def cost(self) -> Range | None:
-        """Of all pools, least and most, with batch jobs; None where a price is not known."""
+        """The least and the most that all pools cost with batch jobs; None if a price is not known."""
         costs = [pool.cost if pool.batch_cost is None else pool.batch_cost for pool in self.pools]
         known = [cost for cost in costs if cost is not None]
         if len(known) < len(self.pools):

@@ -150,7 +150,7 @@ class RetrieveFn(beam.DoFn):
 
 
 def cut_warning(element: CutOfSource, searched: Mapping[int, Documents]) -> Iterator[str]:
-    """The warning that a model saw some texts that it was asked in part only."""
+    """A warning about texts of which a model saw only a part."""
     source, (cut, total) = element
     documents = searched[source]
     if cut and documents.embeddings is not None:

@@ -184,7 +184,7 @@ class FanOut:
         return tuple(run.record_name(pool) for lane, run in self._runs if pool in lane.pools)
 
     def is_full(self) -> bool:
-        """True while so many outcomes wait for their reader that neither tasks nor answers of the ledger are read."""
+        """True while too many outcomes wait; then neither tasks nor answers of the ledger are read."""
         return self._outcomes.is_full and not self._leaving
 
     def _has_failed(self) -> bool:
