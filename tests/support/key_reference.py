@@ -43,7 +43,7 @@ from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
 
 PAGE = Path(__file__).parents[2] / "docs" / "experiment.md"
-_TABLE = re.compile(r"(<!-- keys: ([^>]+) -->\n\n)(?:\|.*\n)*")
+_TABLE = re.compile(r"(<!-- keys: ([^>]+) -->\n\n)(?:\|.*\n)*\n*")
 _SECTIONS: Mapping[str, type[BaseModel]] = {
     "experiment": ExperimentModel,
     "dataset": DatasetModel,
@@ -101,7 +101,7 @@ def _table(model: type[BaseModel]) -> str:
     known = meanings(model)
     fields = {name: field for name, field in model.model_fields.items() if name != "query" or _joins_history(model)}
     rows = [f"| `{name}` | {_default(field)} | {_sentence(known[name])} |" for name, field in fields.items()]
-    return "\n".join(["| key | default | meaning |", "|---|---|---|", *rows, ""])
+    return "\n".join(["| key | default | meaning |", "|---|---|---|", *rows, "", ""])
 
 
 def _joins_history(model: type[BaseModel]) -> bool:
