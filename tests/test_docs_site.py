@@ -39,7 +39,12 @@ def test_no_page_shows_markdown(built_site: Path) -> None:
     pages = {path.parent.name: path.read_text(encoding="utf-8") for path in built_site.glob("*/index.html")}
     prose = {name: _TAG.sub("", _EXAMPLE.sub("", page)) for name, page in pages.items()}
     assert "gates" in pages
-    shown = {name: sign for name, text in prose.items() for sign in ("```", "**", "](", "\n| ", "\n- ", "\n## ", "\n### ") if sign in text}
+    shown = {
+        name: sign
+        for name, text in prose.items()
+        for sign in ("```", "**", "](", "\n| ", "\n- ", "\n## ", "\n### ")
+        if sign in text
+    }
     assert shown == {}
 
 

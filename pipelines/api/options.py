@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.run.score import ScoreOptions
 from rankbeam.transforms.records.errors import InputError, InputErrors
@@ -38,8 +38,8 @@ def score_options(output: str, arguments: Mapping[str, Any]) -> ScoreOptions:
         valid = _Options.model_validate(whole).model_dump()
     except ValidationError as error:
         located = Located("score", whole, {}, ())
-        problems = [problem_of(located, _Options, dict(detail)).problem for detail in error.errors()]
-        raise InputErrors([InputError(problem) for problem in problems]) from error
+        problems = problems_of(located, _Options, error)
+        raise InputErrors([InputError(problem.problem) for problem in problems]) from error
     return ScoreOptions(output, **{**valid, "dialects": ",".join(valid["dialects"])})
 
 

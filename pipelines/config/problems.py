@@ -9,12 +9,17 @@ from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.transforms.clients.extras import MISSING
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
-from rankbeam.transforms.records.wrong_values import in_words, without_types
+from rankbeam.transforms.records.wrong_values import in_one, in_words, without_types
 
 Model = TypeVar("Model", bound=BaseModel)
 
 _KEY = "[key]"
 """Suffix that pydantic adds to the place of an invalid key."""
+
+
+def problems_of(located: Located, model: type[BaseModel], error: ValidationError, at: Place = ()) -> list[InputError]:
+    """All problems of a value in the user's terms, one for each place."""
+    return [problem_of(located, model, detail, at) for detail in in_one(error.errors())]
 
 
 def problem_of(located: Located, model: type[BaseModel], error: dict[str, Any], at: Place = ()) -> InputError:

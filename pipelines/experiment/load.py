@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rankbeam.pipelines.config.problems import problem_of, salvage
+from rankbeam.pipelines.config.problems import problems_of, salvage
 from rankbeam.pipelines.config.references import resolved, without_consequences
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.experiment import dataset_checks, needs
@@ -236,7 +236,7 @@ def _validated(located: Located, problems: list[InputError]) -> ExperimentModel:
     try:
         return ExperimentModel.model_validate(located.value)
     except ValidationError as error:
-        problems += [problem_of(located, ExperimentModel, dict(entry)) for entry in error.errors()]
+        problems += problems_of(located, ExperimentModel, error)
         return salvage(ExperimentModel, located.value)
 
 

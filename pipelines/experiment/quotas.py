@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, QuotaModel
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services
@@ -144,7 +144,7 @@ def _validated(
         try:
             yield name, QuotaModel.model_validate(value)
         except ValidationError as error:
-            problems += [problem_of(located, QuotaModel, dict(entry), at=("quotas", name)) for entry in error.errors()]
+            problems += problems_of(located, QuotaModel, error, at=("quotas", name))
 
 
 def _retriever(retriever: Retrieving, others: Sequence[Retrieving]) -> _Payer | None:
@@ -263,7 +263,7 @@ def _checked(
     try:
         return model.model_validate(section[name])
     except ValidationError as error:
-        problems += [problem_of(located, model, dict(entry), at=("quotas", name)) for entry in error.errors()]
+        problems += problems_of(located, model, error, at=("quotas", name))
         return None
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
-from rankbeam.pipelines.config.problems import problem_of, salvage
+from rankbeam.pipelines.config.problems import problems_of, salvage
 from rankbeam.pipelines.config.references import resolved
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.gates.models import DIFFERENCES, FAILURE_RATE, MONITOR, SENTINELS, GateModel, GatesModel
@@ -149,7 +149,7 @@ def located_gates(located: Located, known: KnownNames) -> tuple[Gate, ...]:
     try:
         model = GatesModel.model_validate(located.value)
     except ValidationError as error:
-        problems += [problem_of(located, GatesModel, dict(detail)) for detail in error.errors()]
+        problems += problems_of(located, GatesModel, error)
         model = salvage(GatesModel, located.value)
     entries = located.value["gates"]
     # Without a mapping there are no gates to read.

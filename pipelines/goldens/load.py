@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rankbeam.pipelines.config.problems import problem_of, salvage
+from rankbeam.pipelines.config.problems import problems_of, salvage
 from rankbeam.pipelines.config.references import resolved, without_consequences
 from rankbeam.pipelines.config.yaml_lines import Located, Place, load
 from rankbeam.pipelines.experiment.file.providers import with_providers
@@ -103,7 +103,7 @@ def _validated(located: Located, problems: list[InputError]) -> GoldensModel:
     try:
         return GoldensModel.model_validate(located.value)
     except ValidationError as error:
-        problems += [problem_of(located, GoldensModel, dict(detail)) for detail in error.errors()]
+        problems += problems_of(located, GoldensModel, error)
         return salvage(GoldensModel, located.value)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.services import Services
 from rankbeam.pipelines.experiment.grid.components import RETRIEVER, Retrieving
@@ -58,7 +58,7 @@ def _retrieving(
     try:
         parameters = model.model_validate({**defaults, **values})
     except ValidationError as error:
-        problems += [problem_of(located, model, dict(detail), at=place) for detail in error.errors()]
+        problems += problems_of(located, model, error, at=place)
         return None
     problems += [located.error((*place, *inside), problem) for inside, problem in parameters.unset()]
     return Retrieving(RETRIEVER, place, kind, parameters)

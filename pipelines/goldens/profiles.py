@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.records.types import Dimension, ProfileValue, repeated_name
@@ -49,7 +49,7 @@ def read_profiles(path: str) -> tuple[Dimension, ...]:
     try:
         profiles = _Profiles.model_validate(located.value)
     except ValidationError as error:
-        problems += [problem_of(located, _Profiles, dict(detail)) for detail in error.errors()]
+        problems += problems_of(located, _Profiles, error)
     if problems:
         raise InputErrors(problems)
     if not profiles.accepted:

@@ -1,7 +1,7 @@
 """Errors of pydantic in plain words, without the names of its types and of our classes."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -41,6 +41,8 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         "missing": "is missing",
     }
 )
+_CHOICES = ("literal_error", "enum", "none_required")
+_MUST_BE = "must be "
 _TYPE = re.compile(
     r"[\w-]*(?:\[.*\])|function-\w+\(.*\)|constrained-\w+|literal\[.*|(?:str|int|float|bool|dict|list|none)"
 )
@@ -58,6 +60,8 @@ def in_words(error: Mapping[str, Any]) -> str:
     >>> in_words({"type": "value_error", "msg": "Value error, is empty"})
     'is empty'
     """
+    if (joined := error.get("joined")) is not None:
+        return str(joined)
     kind, context = error["type"], {name: _plain(value) for name, value in error.get("ctx", {}).items()}
     if kind in ("literal_error", "enum"):
         return f"must be {context['expected']}"
@@ -69,6 +73,43 @@ def in_words(error: Mapping[str, Any]) -> str:
         return words.format_map(context)
     message = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     return f"{message[:1].lower()}{message[1:]}"
+
+
+def in_one(errors: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The errors with one for each value; pydantic reports one for each type that the value could have.
+
+    Where a value has one of the types and is wrong in another way, that alone is reported.
+
+    >>> tried = [("string_type", "str"), ("list_type", "list[str]")]
+    >>> errors = in_one({"type": kind, "loc": ("to", name), "msg": ""} for kind, name in tried)
+    >>> [in_words(error) for error in errors]
+    ['must be a text or a list']
+    """
+    by_place: dict[tuple[int | str, ...], list[Mapping[str, Any]]] = {}
+    for error in errors:
+        by_place.setdefault(without_types(error["loc"]), []).append(error)
+    inner = {place[:length] for place in by_place for length in range(len(place))}
+    joined = []
+    for place, found in by_place.items():
+        if len(found) == 1 and found[0]["loc"] == place:
+            joined.append(dict(found[0]))
+            continue
+        others = [error for error in found if not _is_of_type(error)]
+        if not others and place in inner:
+            continue
+        words = dict.fromkeys(map(in_words, others or [error for error in found if error["type"] != "none_required"]))
+        joined.append({**found[0], "joined": _any_of([*words])})
+    return joined
+
+
+def _any_of(problems: list[str]) -> str:
+    if not all(text.startswith(_MUST_BE) for text in problems):
+        return "; or ".join(problems)
+    return _MUST_BE + " or ".join(text.removeprefix(_MUST_BE) for text in problems)
+
+
+def _is_of_type(error: Mapping[str, Any]) -> bool:
+    return error["type"].endswith(("_type", "_parsing", "_from_float")) or error["type"] in _CHOICES
 
 
 def without_types(place: tuple[int | str, ...]) -> tuple[int | str, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.transforms.clients.corpora.base import CORPORA, CorpusParameters
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
@@ -126,5 +126,4 @@ def _wrong(located: Located, entry: Entry) -> Iterator[InputError]:
     try:
         entry.corpus({})
     except ValidationError as error:
-        for detail in error.errors():
-            yield problem_of(located, entry.model, dict(detail), at=entry.place)
+        yield from problems_of(located, entry.model, error, at=entry.place)

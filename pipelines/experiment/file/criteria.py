@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, field_validator
 
-from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place, load
 from rankbeam.pipelines.experiment.file.keys import Section, Word
 from rankbeam.transforms.clients.formats import json_lines
@@ -121,7 +121,7 @@ def read_criteria(path: str) -> dict[str, Any]:
         models = _CriteriaFile.model_validate({"criteria": located.value}).criteria
     except ValidationError as error:
         nested = Located(path, {"criteria": located.value}, _below(located, "criteria"), ())
-        problems += [problem_of(nested, _CriteriaFile, dict(entry)) for entry in error.errors()]
+        problems += problems_of(nested, _CriteriaFile, error)
         raise InputErrors(problems) from error
     as_in_experiment = Located(path, {"judge": {"criteria": located.value}}, _below(located, "judge", "criteria"), ())
     folder = files.parent(path)

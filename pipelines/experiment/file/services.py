@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.providers import hint_of
 from rankbeam.transforms.clients.models.base import MODELS, ModelParameters
@@ -131,7 +131,7 @@ def _parameters(
     try:
         parameters = model.model_validate({key: item for key, item in value.items() if key != "type"})
     except ValidationError as error:
-        problems += [problem_of(located, model, dict(detail), at=place) for detail in error.errors()]
+        problems += problems_of(located, model, error, at=place)
         return None
     parameters = parameters.resolved(folder)
     problems += [located.error((*place, *inside), problem) for inside, problem in parameters.unset()]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError, field_validator, model_validator
 
-from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.keys import Count, Section, Word
 from rankbeam.transforms.clients.retrievers.replay import TRACES
@@ -139,8 +139,7 @@ def _model(located: Located, place: Place) -> TracesModel:
         own = {name: entry for name, entry in value.items() if name != "type"} if isinstance(value, dict) else value
         return TracesModel.model_validate(own)
     except ValidationError as error:
-        wrong = [problem_of(located, TracesModel, dict(detail), at=place) for detail in error.errors()]
-        raise InputErrors(wrong) from error
+        raise InputErrors(problems_of(located, TracesModel, error, at=place)) from error
 
 
 def _whole(located: Located, dataset: Mapping[str, Any], models: Mapping[Place, TracesModel]) -> TracesModel | None:

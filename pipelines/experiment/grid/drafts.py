@@ -32,6 +32,7 @@ from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverPar
 from rankbeam.transforms.clients.retrievers.replay import TRACES, Replay, Traced
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.wrong_values import in_one
 
 CONFIGURATION = ""
 """Role of the keys of the configuration itself: `top_k` and the distance threshold."""
@@ -68,9 +69,9 @@ class Draft:
         try:
             self.model.model_validate({**first, **self.values})
         except ValidationError as error:
-            for detail in error.errors():
+            for detail in in_one(error.errors()):
                 if {*detail["loc"][:1]} & {*first} & {*self.values}:
-                    yield problem_of(located, self.model, dict(detail), at=self.place)
+                    yield problem_of(located, self.model, detail, at=self.place)
 
 
 @dataclass(frozen=True)

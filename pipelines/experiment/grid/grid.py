@@ -48,6 +48,7 @@ from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.rewriting import RewriteKind
 from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.wrong_values import in_one
 
 MOST_CELLS = 10_000
 
@@ -150,13 +151,13 @@ def _wrong_parameters(
         draft.parameters(_chosen(draft.role, targets, values))
     except ValidationError as error:
         names = {inside: name for name, (owner, inside) in targets.items() if owner == draft.role}
-        for detail in error.errors():
+        for detail in in_one(error.errors()):
             first = str(next(iter(detail["loc"]), ""))
             if first in names:
                 swept = {**detail, "loc": (names[first], *detail["loc"][1:])}
                 yield problem_of(located, draft.model, swept, at=("grid",))
             else:
-                yield problem_of(located, draft.model, dict(detail), at=draft.place)
+                yield problem_of(located, draft.model, detail, at=draft.place)
 
 
 def _retrieving(

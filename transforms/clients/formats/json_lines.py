@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.formats import lines, utf8
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_values import value_of
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.wrong_values import in_words, without_types
+from rankbeam.transforms.records.wrong_values import in_one, in_words, without_types
 
 _HALVES = ("\\ud", "\\uD")
 """Halves of characters in JSON, two of which make one."""
@@ -64,7 +64,7 @@ def modelled(path: str, line: int, value: dict[str, Any], model: type[Model]) ->
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        first = error.errors()[0]
+        first = in_one(error.errors())[0]
         place, problem = ".".join(map(str, without_types(first["loc"]))), in_words(first)
         raise InputError(f"{place}: {problem}" if place else problem, path=path, line=line) from error
 
