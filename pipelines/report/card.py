@@ -57,7 +57,8 @@ def _gain(study: Study) -> list[CardFact]:
     if row is None or row.difference is None:
         return [CardFact(label, words.value(None), f"{against}: not compared")]
     stated = [] if states_difference(study) else [_difference(study, row, sign, label, against)]
-    return [*stated, _queries(row, sign)]
+    order = (one, other) if is_best else (other, one)
+    return [*stated, _queries(study, row, order, sign if is_best else -sign)]
 
 
 def _difference(study: Study, row: Comparison, sign: int, label: str, against: str) -> CardFact:
@@ -71,9 +72,11 @@ def _difference(study: Study, row: Comparison, sign: int, label: str, against: s
     return CardFact(label, words.signed(difference), f"{against}{interval}; {verdict}", tone)
 
 
-def _queries(row: Comparison, sign: int) -> CardFact:
+def _queries(study: Study, row: Comparison, order: tuple[int, int], sign: int) -> CardFact:
+    """Wins of the better configuration of a pair, as the decision states their difference."""
     won, lost = (row.wins, row.losses) if sign > 0 else (row.losses, row.wins)
-    return CardFact("Won : lost", f"{won:,} : {lost:,}", f"queries; {row.ties:,} tied")
+    better, worse = (study.titles.get(name, study.names[name]) for name in order)
+    return CardFact("Won : lost", f"{won:,} : {lost:,}", f"queries, {better} against {worse}; {row.ties:,} tied")
 
 
 def _cost(study: Study) -> list[CardFact]:

@@ -32,7 +32,9 @@ def test_every_value_has_one_problem(values: dict[str, Any], problems: dict[str,
     try:
         _Model.model_validate(values)
     except ValidationError as error:
-        found = [(".".join(map(str, without_types(one["loc"]))), in_words(one)) for one in in_one(error.errors())]
-        assert found == [*problems.items()]
+        problems_found = [
+            (".".join(map(str, without_types(one["loc"]))), in_words(one)) for one in in_one(error.errors())
+        ]
+        assert problems_found == [*problems.items()]
     else:
         assert problems == {}

@@ -90,15 +90,17 @@ def in_one(errors: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         by_place.setdefault(without_types(error["loc"]), []).append(error)
     inner = {place[:length] for place in by_place for length in range(len(place))}
     joined = []
-    for place, found in by_place.items():
-        if len(found) == 1 and found[0]["loc"] == place:
-            joined.append(dict(found[0]))
+    for place, same_place in by_place.items():
+        if len(same_place) == 1 and same_place[0]["loc"] == place:
+            joined.append(dict(same_place[0]))
             continue
-        others = [error for error in found if not _is_of_type(error)]
+        others = [error for error in same_place if not _is_of_type(error)]
         if not others and place in inner:
             continue
-        words = dict.fromkeys(map(in_words, others or [error for error in found if error["type"] != "none_required"]))
-        joined.append({**found[0], "joined": _any_of([*words])})
+        words = dict.fromkeys(
+            map(in_words, others or [error for error in same_place if error["type"] != "none_required"])
+        )
+        joined.append({**same_place[0], "joined": _any_of([*words])})
     return joined
 
 

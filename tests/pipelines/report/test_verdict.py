@@ -9,6 +9,7 @@ import yaml
 from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
 
+from rankbeam.pipelines.report.card import card
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.verdict import verdict
 from rankbeam.pipelines.results.run import Results
@@ -62,6 +63,8 @@ def test_a_baseline_that_is_best_is_kept(tmp_path: Path) -> None:
     decision = sentence(tmp_path, [new, old], gates=[{"metric": "RR", "configuration": "new", "at_least": 0.9}])
     assert decision.startswith("new is better than old: RR +0.4875")
     assert decision.endswith("; keep the baseline; every gate is met.")
+    (won,) = (fact for fact in card(Study(Results(str(tmp_path / "out"), "r"))) if fact.label == "Won : lost")
+    assert (won.value, won.note) == ("39 : 0", "queries, new against old; 1 tied")
 
 
 def test_no_significant_difference_says_what_could_be_detected(tmp_path: Path) -> None:
