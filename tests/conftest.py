@@ -17,7 +17,7 @@ from support import beam_habits
 from support.campaigns import sized
 
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("ordinary", UNTIMED, max_examples=40, derandomize=True)
+settings.register_profile("ordinary", UNTIMED, max_examples=25, derandomize=True)
 settings.register_profile(
     "campaign", UNTIMED, max_examples=sized(200, 20), derandomize=False, database=None, print_blob=True
 )
