@@ -27,6 +27,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         (["-m", "map,ndcg"], "write each metric on its own: map and ndcg (-m map -m ndcg)"),
         (["-m", "nDCG@10 RR"], "write each metric on its own: nDCG@10 and RR"),
+        (
+            ["-m", "nDCG@10,P(rel=2,judged_only=True)@5,RR"],
+            "on its own: nDCG@10, P(rel=2,judged_only=True)@5 and RR (-m",
+        ),
+        (["-m", "nDCG@5,10"], "write each metric on its own: nDCG@5 and nDCG@10 (-m nDCG@5 -m nDCG@10)"),
         (["-m", "nDCG at 10!"], "write it as nDCG@10"),
         (["--output", "scores.json"], "scores.json: is the name of a file, and --output names a folder"),
         (["--output", "a.run"], "a.run: is a file, and --output names a folder"),

@@ -10,8 +10,10 @@ _LEVELS = {"iprec": "recall"}
 """Metrics that have a level after `@`, as in ir_measures' `IPrec@0.1`: the option that it sets."""
 _FORM = "write it as nDCG@10, AP or P(rel=2)@5"
 _NAME = re.compile(
-    r"^\s*(?P<name>[A-Za-z_0-9][A-Za-z_0-9-]*)\s*(?:\((?P<options>.*)\))?\s*(?:@\s*(?P<cutoff>\S+))?\s*$"
+    r"^\s*(?P<name>[A-Za-z_0-9][A-Za-z_0-9-]*)\s*(?:\((?P<options>.*)\))?\s*(?:@\s*(?P<cutoff>[^\s,]+))?\s*$"
 )
+_SEPARATOR = re.compile(r"[,\s]+(?![^(]*\))")
+"""Commas and blanks outside brackets."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,7 @@ def split_name(text: str) -> Written:
     """
     match = _NAME.match(text)
     if match is None:
-        parts = [part for part in re.split(r"[,\s]+", text) if part]
-        several = len(parts) > 1 and all(_NAME.match(part) and ("," in text or not part.islower()) for part in parts)
-        advice = f"write each metric on its own: {' and '.join(parts)} (-m {' -m '.join(parts)})" if several else _FORM
-        raise InputError(f"{text!r} is not a metric; {advice}")
+        raise InputError(f"{text!r} is not a metric; {_advice(text)}")
     options: dict[str, str | None] = {}
     for item in filter(None, (part.strip() for part in (match["options"] or "").split(","))):
         option, equals, value = (part.strip() for part in item.partition("="))
@@ -53,6 +52,17 @@ def split_name(text: str) -> Written:
     return Written(
         match["name"], tuple(options.items()), _cutoff(text, cutoff[:-1] if in_tokens else cutoff), in_tokens
     )
+
+
+def _advice(text: str) -> str:
+    parts = [part for part in _SEPARATOR.split(text) if part]
+    for place, part in enumerate(parts[1:], start=1):
+        if part.isdecimal():  # "nDCG@5,10"
+            parts[place] = f"{parts[place - 1].partition('@')[0]}@{part}"
+    if len(parts) < 2 or not all(_NAME.match(part) and ("," in text or not part.islower()) for part in parts):
+        return _FORM
+    *first, last = parts
+    return f"write each metric on its own: {', '.join(first)} and {last} (-m {' -m '.join(parts)})"
 
 
 def _cutoff(text: str, written: str | None) -> int | None:
