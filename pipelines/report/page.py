@@ -26,6 +26,7 @@ from rankbeam.pipelines.report.trend import changes, judge_changes, trend
 from rankbeam.pipelines.report.usage import used
 from rankbeam.pipelines.report.verdict import verdict
 from rankbeam.pipelines.results.advice import HIGH, LOW, NOISY, advice
+from rankbeam.pipelines.results.geometric import geometric_words
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import seconds
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES
@@ -64,6 +65,7 @@ def render(results: Results, against: Against | None = None) -> str:
         {
             "metric": metric,
             "offline": study.offline(metric),
+            "geometric": geometric_words(results, metric),
             "board": leaderboard.board(study, metric),
             "comparisons": compare.comparisons(study, metric),
             "trend": trend(study, metric),

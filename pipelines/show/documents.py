@@ -12,6 +12,7 @@ from rankbeam.pipelines.results.advice import advice
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import usage_of, usage_rows
 from rankbeam.transforms.judge.metrics import parse_all
+from rankbeam.transforms.kernels.ranking.geometric import geometric_mean
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.common_columns import COMMON
 from rankbeam.transforms.records.metrics.names import Metric
@@ -109,12 +110,19 @@ def as_trec(results: Results, tags: dict[str, str], *, per_query: bool = False) 
         queries = [query for query in results.query_metrics(row["config_id"]) if query["status"] in _SCORED]
         for query in queries if per_query else ():
             for metric in metrics:
-                yield _trec_line(metric, query["query_id"], query["metrics"][str(metric)])
+                if not metric.definition.geometric:  # trec_eval prints only the mean
+                    yield _trec_line(metric, query["query_id"], query["metrics"][str(metric)])
         yield f"{'runid':<22}\t{ALL}\t{tags.get(row['name'], row['name'])}"
         yield f"{'num_q':<22}\t{ALL}\t{len(queries)}"
         for metric in metrics:
             total = _added([query["metrics"][str(metric)] for query in queries])
-            yield _trec_line(metric, ALL, total if metric.definition.summed else total / max(1, len(queries)))
+            yield _trec_line(metric, ALL, _combined(metric, total, max(1, len(queries))))
+
+
+def _combined(metric: Metric, total: float, queries: int) -> float:
+    if metric.definition.summed:
+        return total
+    return geometric_mean(total / queries) if metric.definition.geometric else total / queries
 
 
 def _added(values: list[float]) -> float:

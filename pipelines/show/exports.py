@@ -13,7 +13,7 @@ from rankbeam.pipelines.show.parts import (
     has_doubt,
     left_out,
     mark,
-    offline_notes,
+    metric_notes,
     overall,
     slices_by_attribute,
 )
@@ -44,9 +44,9 @@ def as_markdown(results: Results) -> str:
     head = ["#", "configuration", *map(_markdown, results.metrics), *count_columns(results)]
     slices = [_markdown_slices(results, part, significance.letters) for part in slices_by_attribute(results)]
     failed = _markdown(without_value(results, results.metrics[0]))
-    offline = [_markdown(note) + "." for note in offline_notes(results)]
+    of_metrics = [_markdown(note) + "." for note in metric_notes(results)]
     absent = _markdown_left_out(results, significance.letters)
-    notes = [absent, _markdown_notes(results, significance), *offline, failed, _markdown_source(results)]
+    notes = [absent, _markdown_notes(results, significance), *of_metrics, failed, _markdown_source(results)]
     return "\n\n".join([markdown_rows(Table(head, rows, 2)), *filter(None, notes), *slices]) + "\n"
 
 

@@ -4,7 +4,7 @@ import re
 
 from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.show.parts import CUT_SHORT, NONE, best_mean, left_out, mark, offline_notes, overall
+from rankbeam.pipelines.show.parts import CUT_SHORT, NONE, best_mean, left_out, mark, metric_notes, overall
 from rankbeam.pipelines.show.significance import Significance
 from rankbeam.pipelines.show.tabular import printable
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES
@@ -102,7 +102,7 @@ def _latex_caption(results: Results, significance: Significance) -> str:
         notes.append(f"Means of fewer than {FEW_QUERIES} queries, whose tests and intervals are unreliable.")
     if absent := _left_out(results, significance):
         notes.append(f"Left out of the means: {'; '.join(absent)}.")
-    notes += [latex_text(note) + "." for note in offline_notes(results)]
+    notes += [latex_text(note) + "." for note in metric_notes(results)]
     if significance.tested:
         notes.append(
             f"Superscripts denote significant differences in {significance.test}, $p \\le {significance.level:g}$."

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rankbeam.pipelines.results.equals import distinct, named, without_value
+from rankbeam.pipelines.results.geometric import geometric_words
 from rankbeam.pipelines.results.offline import offline_words
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.scores.rows import COUNTS, FEW, ConfigurationMetric
@@ -81,9 +82,10 @@ def _left_out(mean: ConfigurationMetric) -> str:
     )
 
 
-def offline_notes(results: Results) -> list[str]:
-    """Offline models among those that judged."""
-    return list(dict.fromkeys(filter(None, map(offline_words, results.metrics))))
+def metric_notes(results: Results) -> list[str]:
+    """Offline models among those that judged, and geometric means."""
+    geometric = [geometric_words(results, metric) for metric in results.metrics]
+    return list(dict.fromkeys(filter(None, [*map(offline_words, results.metrics), *geometric])))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from rankbeam.pipelines.show.parts import (
     has_doubt,
     left_out,
     mark,
-    offline_notes,
+    metric_notes,
     overall,
     slices_by_attribute,
 )
@@ -78,8 +78,7 @@ def _leaderboard(results: Results, rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def _notes(results: Results) -> Iterator[str]:
-    if offline := offline_notes(results):
-        yield "\n".join(offline)
+    yield from map(printable, metric_notes(results))
     if results.cut_short:
         yield CUT_SHORT
     if results.judge_quality:

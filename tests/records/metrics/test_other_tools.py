@@ -26,6 +26,7 @@ from rankbeam.transforms.records.metrics.other_tools import FOREIGN, SAME, plain
         ("NDCG_cut.10", "nDCG@10"),
         ("Map_Cut.100", "AP@100"),
         ("ndcg_at_10", "nDCG@10"),
+        ("GMAP(rel=2)", "logAP(rel=2)"),
         ("map_at_100", "AP@100"),
         ("recall_at_5", "R@5"),
         ("mrr_at_10", "RR@10"),
@@ -50,6 +51,11 @@ def test_accuracy_so_written_is_that_of_ir_measures_and_refused(written: str) ->
         parse_all([written])
     assert "'Accuracy' is not here: it is ir_measures' share of pairs" in str(refused.value)
     assert "accuracy@k, in lower case, is Success@k" in str(refused.value)
+
+
+def test_a_note_says_that_a_geometric_mean_is_beside_its_logarithmic_scale() -> None:
+    notes = list(other_tools.notes(["gm_map", "logAP", "GMAP(rel=2)"]))
+    assert [note.partition(" is the metric logAP, ")[0] for note in notes] == ["gm_map", "GMAP(rel=2)"]
 
 
 def test_notes_say_whose_rbp_it_is() -> None:

@@ -13,7 +13,7 @@ from rankbeam.transforms.records.metrics.names import Metric, parse_metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics, trec_name, trec_order
 
 FAMILIES = ["num_ret", "num_rel", "num_rel_ret", "map", "Rprec", "bpref", "recip_rank", "P", "recall", "infAP"]
-FAMILIES += ["iprec_at_recall", "ndcg", "ndcg_cut", "map_cut", "success", "set_P", "set_recall", "set_F"]
+FAMILIES += ["gm_map", "iprec_at_recall", "ndcg", "ndcg_cut", "map_cut", "success", "set_P", "set_recall", "set_F"]
 
 
 def names(*words: str) -> list[str]:
@@ -24,6 +24,7 @@ def names(*words: str) -> list[str]:
     ("word", "expected"),
     [
         ("map", ["AP"]),
+        ("gm_map", ["logAP"]),
         ("recip_rank", ["RR"]),
         ("num_rel_ret", ["NumRelRet"]),
         ("set_F", ["SetF"]),

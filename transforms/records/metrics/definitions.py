@@ -16,6 +16,7 @@ import numpy as np
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking import metrics as kernels
 from rankbeam.transforms.kernels.ranking import spans, subtopics
+from rankbeam.transforms.kernels.ranking.geometric import log_average_precision
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
 from rankbeam.transforms.kernels.ranking.ties import CHUNKS, SAMPLE, Ties
 from rankbeam.transforms.records.errors import InputError
@@ -36,6 +37,7 @@ class MetricDefinition:
         highest: the highest value that a query can have, the lowest is 0; None if there is no bound.
         chunks: every retrieved chunk counts, not the best one of each document.
         summed: the value of a configuration is the sum over queries, not the mean.
+        geometric: values are on the scale of `log_average_precision`, and geometric means are shown beside the means.
         subtopics: the judgements are read with their subtopics.
         ties: effect of documents with equal scores; None if that is unknown. `ties: true` then reports 0 and
             `highest` as the bounds of queries with tied judged documents.
@@ -45,6 +47,7 @@ class MetricDefinition:
     highest: float | None = 1.0
     chunks: bool = False
     summed: bool = False
+    geometric: bool = False
     subtopics: bool = False
     ties: Ties | None = None
 
@@ -80,6 +83,7 @@ METRICS: Mapping[str, MetricDefinition] = MappingProxyType(
         "F1": _Definition(kernels.f1, ties=_GRADED),
         "RR": _Definition(kernels.reciprocal_rank, ties=_GRADED),
         "AP": _Definition(kernels.average_precision, ties=_GRADED),
+        "logAP": _Definition(log_average_precision, ties=_GRADED, geometric=True),
         "IPrec": _Definition(kernels.interpolated_precision, ties=_GRADED),
         "Success": _Definition(kernels.success, ties=_GRADED),
         "Rprec": _Definition(kernels.r_precision, ties=_GRADED),

@@ -30,6 +30,7 @@ SAME: Mapping[str, str] = MappingProxyType(
         "mean_reciprocal_rank": "RR",
         "mean_average_precision": "AP",
         "average_precision": "AP",
+        "gmap": "logAP",
         "f1_score": "F1",
         "recall_cap": "Rcap",  # BEIR
         "subtopic_recall": "StRecall",
@@ -39,8 +40,7 @@ SAME: Mapping[str, str] = MappingProxyType(
 
 FOREIGN: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "gm_map": ("trec_eval's geometric mean of AP", "AP"),
-        "gm_bpref": ("trec_eval's geometric mean of Bpref", "Bpref"),
+        "gm_bpref": ("trec_eval's geometric mean of Bpref", "logAP"),
         "11pt_avg": ("trec_eval's interpolated precision, averaged over 11 levels", "IPrec(recall=0.5)"),
         "ndcg_rel": ("a metric of trec_eval", "nDCG"),
         "Rndcg": ("a metric of trec_eval", "nDCG"),
@@ -111,6 +111,8 @@ def notes(words: Iterable[str]) -> Iterator[str]:
         name, _, options = word.partition("@")[0].strip().partition("(")
         if word == "rbp":
             yield "rbp is RBP(graded=True,p=0.9), as in trec_eval; RBP counts relevant documents alike, with p=0.8"
+        elif plain(name) in ("gmap", "gmmap"):
+            yield f"{word} is the metric logAP, AP on a logarithmic scale; the geometric mean of AP is shown beside it"
         elif name.lower() == "rbp" and "graded" not in options and "rel" not in options:
             yield f"{word} counts relevant documents alike; ir_measures' RBP without rel= is graded: RBP(graded=True)"
 

@@ -15,6 +15,7 @@ _FAMILIES: tuple[tuple[str, str, tuple[float, ...] | None], ...] = (
     ("num_rel", "NumRel", None),
     ("num_rel_ret", "NumRelRet", None),
     ("map", "AP", None),
+    ("gm_map", "logAP", None),
     ("Rprec", "Rprec", None),
     ("bpref", "Bpref", None),
     ("recip_rank", "RR", None),
@@ -30,7 +31,8 @@ _FAMILIES: tuple[tuple[str, str, tuple[float, ...] | None], ...] = (
     ("set_recall", "SetR", None),
     ("set_F", "SetF", None),
 )
-_OFFICIAL = ("num_ret", "num_rel", "num_rel_ret", "map", "Rprec", "bpref", "recip_rank", "iprec_at_recall", "P")
+_COUNTS = ("num_ret", "num_rel", "num_rel_ret")
+_OFFICIAL = (*_COUNTS, "map", "gm_map", "Rprec", "bpref", "recip_rank", "iprec_at_recall", "P")
 _BY_TREC = {trec: (name, cutoffs) for trec, name, cutoffs in _FAMILIES}
 _SETS = {"all_trec": tuple(_BY_TREC), "official": _OFFICIAL}
 _SPELLED = {trec.lower(): trec for trec in _BY_TREC}

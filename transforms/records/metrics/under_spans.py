@@ -24,7 +24,7 @@ class View(Enum):
 
 VIEWS: Mapping[str, View] = MappingProxyType(
     dict.fromkeys(("R", "SetR"), View.EVIDENCE)
-    | dict.fromkeys(("nDCG", "AP", "Rcap", "Rprec"), View.PLACES)
+    | dict.fromkeys(("nDCG", "AP", "logAP", "Rcap", "Rprec"), View.PLACES)
     | dict.fromkeys(("P", "RR", "Success", "RBP", "SetP"), View.CHUNKS)
     | dict.fromkeys(SPAN_METRICS, View.CHARACTERS)
 )

@@ -1,0 +1,32 @@
+"""Geometric means of AP beside the means of its logarithmic scale."""
+
+import re
+
+from rankbeam.pipelines.results.equals import distinct
+from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.kernels.ranking.geometric import geometric_mean
+from rankbeam.transforms.records.metrics.definitions import METRICS
+from rankbeam.transforms.records.scores.rows import ConfigurationMetric
+from rankbeam.transforms.records.slices import ALL
+
+_MOST = 8
+
+
+def geometric_words(results: Results, metric: str) -> str:
+    """The geometric means of the first configurations with their intervals; "" for other metrics."""
+    name, *_ = re.split("[(@]", metric)
+    if name not in METRICS or not METRICS[name].geometric:
+        return ""
+    rows = distinct(results)
+    means = [f"{row['name']} {_written(results.means[row['config_id'], ALL, metric])}" for row in rows[:_MOST]]
+    known = "; ".join(means) + ("; …" if len(rows) > _MOST else "")
+    return f"{metric} is on a logarithmic scale, where 0.0602 more is twice the geometric mean (gm_map): {known}"
+
+
+def _written(row: ConfigurationMetric) -> str:
+    if row.mean is None:
+        return row.absent
+    reach = ""
+    if row.ci_low is not None and row.ci_high is not None:
+        reach = f" [{geometric_mean(row.ci_low):.3f}, {geometric_mean(row.ci_high):.3f}]"
+    return f"{geometric_mean(row.mean):.4f}{reach}"

@@ -1,0 +1,34 @@
+"""Geometric means of AP, as means of its logarithm: intervals, comparisons and gates then hold for them, too.
+
+Robertson, "On GMAP: and other transformations", CIKM 2006. The reference is trec_eval v10.
+"""
+
+import math
+
+import numpy as np
+
+from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.ranking.metrics import average_precision
+from rankbeam.transforms.kernels.ranking.rankings import Assessment
+
+_LEAST = 0.00001  # trec_eval's MIN_GEO_MEAN: an AP of 0 would make the mean of all queries 0
+
+
+def log_average_precision(a: Assessment, *, cutoff: int | None = None, rel: float = 1.0) -> FloatArray:
+    """AP on a logarithmic scale from 0, for an AP of 0.00001 or less, to 1: 1 - log(max(AP, ε)) / log(ε).
+
+    >>> from rankbeam.transforms.kernels.ranking.hits import EXAMPLE
+    >>> log_average_precision(EXAMPLE).round(4).tolist()
+    [0.9398]
+    """
+    precisions: FloatArray = np.maximum(average_precision(a, cutoff=cutoff, rel=rel), _LEAST)
+    return 1.0 - np.log(precisions) / math.log(_LEAST)
+
+
+def geometric_mean(mean: float) -> float:
+    """The geometric mean of AP, from the mean of AP on the logarithmic scale (trec_eval's gm_map).
+
+    >>> round(geometric_mean(0.939794), 4)
+    0.5
+    """
+    return float(_LEAST ** (1.0 - mean))
