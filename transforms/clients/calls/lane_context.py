@@ -1,6 +1,7 @@
 """The parts that the pools of one lane share."""
 
 from collections import Counter as Tally
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -41,6 +42,7 @@ class LaneContext:
 
     lane: int
     owner: CallOwner
+    count_in_flight: Callable[[int], None]  # 1 when an attempt begins, -1 when it has ended
     shared: SharedServices
     tally: Counts
     sums: CallSums

@@ -99,6 +99,7 @@ class LaneRun:
         parts = LaneContext(
             lane.number,
             self,
+            self._writer.count_in_flight,
             shared,
             self._tally,
             self.sums,

@@ -38,6 +38,7 @@ class PoolCalls:
     def __init__(self, quota: Quota, services: Mapping[str, Service], context: LaneContext) -> None:
         self._quota, self._services, self._owner = quota, services, context.owner
         self._tally, self._sums, self._in_flight = context.tally, context.sums, context.in_flight
+        self._count_in_flight = context.count_in_flight
         self._budget, self._unexpected, self._clock = context.budget, context.unexpected, context.clock
         self.admission = Admission(quota, context.lane, context.clock, context.owner.is_held)
         self._open = asyncio.Semaphore(quota.slots(context.lane) * (1 + _WAITING_PER_SLOT))
@@ -196,8 +197,13 @@ class PoolCalls:
         return None
 
     async def _attempt(self, flight: Flight, attempts: Attempts) -> None:
-        reply, outcomes = await self._answer(flight, attempts)
-        self._settle(flight, reply, outcomes, attempts)
+        made = attempts.made
+        try:
+            reply, outcomes = await self._answer(flight, attempts)
+            self._settle(flight, reply, outcomes, attempts)
+        finally:  # the ledger has the answer before the call is no longer in flight
+            if attempts.made > made:
+                self._count_in_flight(-1)
 
     def _settle(self, flight: Flight, reply: Reply, outcomes: Sequence[Any], attempts: Attempts) -> None:
         count, seconds, service = attempts.made, attempts.seconds, flight.call.service
@@ -220,6 +226,7 @@ class PoolCalls:
                     if is_new:
                         self._next.release()
                     attempts.begin(self._clock.monotonic())
+                    self._count_in_flight(1)
                     self._tally[Counter.RETRIES, service] += not is_new
                     self._tally[Counter.CALLS_MADE, service] += 1
                     reservation.cost = self._cost(most)

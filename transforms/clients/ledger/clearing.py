@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.ledger import store, uses
+from rankbeam.transforms.clients.ledger.lookup import adopt_journals
 from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader, Vanished
 from rankbeam.transforms.clients.ledger.store import StoredFile
 
@@ -22,6 +23,7 @@ class Cleared:
 
 def clear(folder: str, older_than: timedelta | None = None) -> Cleared:
     """Remove the content of a ledger. Files that are not the ledger's stay."""
+    adopt_journals(folder)
     limit = None if older_than is None else datetime.now(UTC) - older_than
     cleared = [_cleared(folder, part, limit) for part in store.parts_in(folder)]
     _clear_uses(folder, limit)

@@ -62,6 +62,11 @@ class Index:
         self._hashes, self._results, self._distances = (self._columns[name] for name in ("hash", "results", "distance"))
         self._places = tuple(self._columns[name] for name in ("part", "group", "row"))
 
+    @property
+    def checks(self) -> IntArray:
+        """The hashes of all rows."""
+        return np.frombuffer(self._columns["check"], np.uint64)
+
     def changed(self, paths: Sequence[str], new: Mapping[str, Rows]) -> "Index":
         """The index of other parts: of those here that stay, and of new ones."""
         numbers = {path: number for number, path in enumerate(paths)}

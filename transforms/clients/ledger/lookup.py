@@ -1,22 +1,34 @@
 """Looks up answers for a stream of calls: the small columns of all parts are read once and kept as an index."""
 
+import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
 
 import numpy as np
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.ledger import store
+from rankbeam.transforms.clients.ledger import journal, store
 from rankbeam.transforms.clients.ledger.index import COLUMNS, ROW, Index, IndexPlace, Rows, indexed
-from rankbeam.transforms.clients.ledger.parts import PartError, PartReader, Vanished
-from rankbeam.transforms.clients.ledger.rows import IMPOSSIBLE, WHOLE, LedgerEntry, StoredRow, are_possible, covers
+from rankbeam.transforms.clients.ledger.parts import PartError, PartReader, Vanished, encoded
+from rankbeam.transforms.clients.ledger.rows import (
+    IMPOSSIBLE,
+    WHOLE,
+    LedgerEntry,
+    StoredRow,
+    are_possible,
+    covers,
+    table_of,
+)
 from rankbeam.transforms.clients.storage import memory
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.errors import InputError
 
+_logger = logging.getLogger(__name__)
 _THREADS = 8
 _ROUNDS = 20
 
@@ -24,7 +36,7 @@ _ROUNDS = 20
 class Lookup:
     """Finds the answers of any number of earlier calls, in any order, for any number of threads.
 
-    Only `refresh` lists the folder; it reads the new parts.
+    Only `refresh` lists the folder; it reads the new parts, and at first the journals of killed processes.
     """
 
     def __init__(self, folder: str) -> None:
@@ -33,13 +45,33 @@ class Lookup:
         self._unusable: set[IndexPlace] = set()
         self._index = Index([], np.empty(0, ROW))
         self._refreshing = threading.Lock()
+        self._adopts, self._lost = True, 0
 
     def refresh(self) -> None:
         """Read the index of the parts that were added, and drop that of deleted parts."""
         with self._refreshing:
-            for _ in range(_ROUNDS):  # again when a merge has moved the rows of a part to one that was not listed
-                if self._is_refreshed():
-                    return
+            self._refresh()
+            if self._adopts:
+                self._adopts = False
+                with suppress(InputError, OSError):  # a ledger that this process cannot write: the next one may
+                    self._adopt()
+
+    def _refresh(self) -> None:
+        for _ in range(_ROUNDS):  # again when a merge has moved the rows of a part to one that was not listed
+            if self._is_refreshed():
+                return
+
+    def _adopt(self) -> None:
+        """Write a part of the answers that killed processes left in journals, and count the calls in flight."""
+        with journal.left_in(self._folder) as left:
+            self._lost = left.in_flight
+            checks = table_of(left.entries).column("check").to_numpy()
+            is_known = np.isin(checks, self._index.checks)  # in a part, before the journal was deleted
+            new = [entry for entry, known in zip(left.entries, is_known, strict=True) if not known]
+            if new:
+                store.put(self._folder, encoded(new))
+        if new:
+            self._refresh()
 
     @property
     def index(self) -> Index:
@@ -79,13 +111,19 @@ class Lookup:
                 yield from ((here, _stored(reader, group, rows)) for _, group, here, rows in groups)
 
     def warnings(self) -> list[str]:
-        """Warnings about the parts that were read so far."""
+        """Warnings about the parts that were read so far, and about calls that killed processes had in flight."""
         if not self._damage:
-            return []
+            return self.lost_warnings()
         (path, reason), *others = sorted(self._damage.copy().items())
         more = f" (and {len(others):,} more)" if others else ""
         paid = "answers of earlier calls cannot be read, and are paid for again where they are needed"
-        return [f"{path}{more}: {paid}: {reason}; `rankbeam ledger {self._folder}` names all damaged files"]
+        damage = f"{path}{more}: {paid}: {reason}; `rankbeam ledger {self._folder}` names all damaged files"
+        return [*self.lost_warnings(), damage]
+
+    def lost_warnings(self) -> list[str]:
+        """A warning about calls that killed processes had in flight, if there were any."""
+        lost = f"{self._lost:,} calls were in flight when a run was killed: they may have been charged, and are made"
+        return [f"{lost} again where they are needed"] if self._lost else []
 
     def _is_refreshed(self) -> bool:
         """Read what was added; returns whether every listed part was still there."""
@@ -157,6 +195,15 @@ class Lookup:
 
     def _note(self, path: str, problem: object) -> None:
         self._damage.setdefault(path, str(problem))
+
+
+def adopt_journals(folder: str) -> None:
+    """Write the answers that killed processes left in journals to a part, and log how many calls were in flight."""
+    if store.journals_in(folder):
+        lookup = Lookup(folder)
+        lookup.refresh()
+        for warning in lookup.lost_warnings():
+            _logger.warning("%s", warning)
 
 
 def _answers(entry: LedgerEntry, key: str, reach: Reach | None) -> bool:

@@ -4,6 +4,7 @@ Unreadable content is left out, with the reason: a part that was cut short or al
 checksums cover neither page headers nor the end of a file, so each row has its own hash as well.
 """
 
+from collections.abc import Sequence
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -11,7 +12,16 @@ import pyarrow.parquet as pq
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from rankbeam.transforms.clients.ledger.rows import GROUP_BYTES, GROUP_ROWS, LedgerEntry, StoredRow, entry_of, stored_in
+from rankbeam.transforms.clients.ledger.rows import (
+    GROUP_BYTES,
+    GROUP_ROWS,
+    LedgerEntry,
+    StoredRow,
+    entry_of,
+    row_groups,
+    stored_in,
+    table_of,
+)
 from rankbeam.transforms.clients.ledger.schema import WRITTEN, PartLayout
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
@@ -64,6 +74,14 @@ class Encoder:
         if table.num_rows:
             self._writer.write_table(table, row_group_size=table.num_rows)
         self._waiting = []
+
+
+def encoded(entries: Sequence[LedgerEntry]) -> pa.Buffer:
+    """A part of entries."""
+    encoder = Encoder()
+    for group in row_groups(entries):
+        encoder.add(table_of(group))
+    return encoder.finish()
 
 
 class PartReader:

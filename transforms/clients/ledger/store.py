@@ -23,6 +23,8 @@ _TRIED = re.compile(r"tried-[0-9a-f]{32}\.json")
 _LOG = re.compile(r"error-[0-9a-f]{32}\.log")
 _PROBE = re.compile(r"_?probe-[0-9a-f]{32}")
 _LISTINGS = 10
+_JOURNAL = re.compile(r"_journal-[0-9a-f]{32}\.jsonl")
+_OWN = re.compile(f"{_PART.pattern}|{_JOURNAL.pattern}")
 _PROBE_BYTES = 64 << 10
 
 
@@ -90,6 +92,16 @@ def logs_in(folder: str) -> list[StoredFile]:
     return [stored for stored in _listed(files.join(folder, USES)) if _LOG.fullmatch(stored.name)]
 
 
+def new_journal(folder: str) -> Path:
+    """The path of a new journal in a ledger on this machine."""
+    return Path(folder, f"{UNFINISHED}journal-{uuid.uuid4().hex}.jsonl")
+
+
+def journals_in(folder: str) -> list[StoredFile]:
+    """The journals of a ledger's writers, sorted; those on this machine."""
+    return [stored for stored in _listed(folder) if _JOURNAL.fullmatch(stored.name)] if files.is_local(folder) else []
+
+
 def unfinished_in(folder: str) -> list[StoredFile]:
     """Incomplete parts and records: those left by killed writers, and those being written."""
     listed = [*_listed(folder), *_listed(files.join(folder, USES))]
@@ -110,7 +122,7 @@ def delete_left_behind(folder: str, older_than_s: float) -> None:
 def foreign_in(folder: str) -> list[StoredFile]:
     """The files that are not the ledger's, by their names."""
     others = [stored for stored in _listed(folder) if stored.name != whole.PRIVATE]
-    return [stored for stored in others if not _PART.fullmatch(stored.name) and not _is_unfinished(stored.name)]
+    return [stored for stored in others if not _OWN.fullmatch(stored.name) and not _is_unfinished(stored.name)]
 
 
 def _listed(folder: str) -> list[StoredFile]:

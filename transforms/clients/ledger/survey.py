@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.ledger import store, uses
+from rankbeam.transforms.clients.ledger.lookup import adopt_journals
 from rankbeam.transforms.clients.ledger.parts import PartError, PartReader, Vanished
 from rankbeam.transforms.clients.ledger.rows import IMPOSSIBLE, are_possible
 from rankbeam.transforms.clients.ledger.store import StoredFile
@@ -53,6 +54,7 @@ class LedgerSurvey:
 
 def survey(folder: str) -> LedgerSurvey:
     """Survey a ledger. Every page is read, and its checksum verified."""
+    adopt_journals(folder)
     parts = store.parts_in(folder)
     counted = [_Counted.of(part) for part in parts]
     moments = [moment for counts in counted for moment in (counts.oldest, counts.newest) if moment is not None]

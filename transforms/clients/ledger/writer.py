@@ -4,21 +4,20 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-import pyarrow as pa
-
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import merging, store
-from rankbeam.transforms.clients.ledger.parts import Encoder
+from rankbeam.transforms.clients.ledger.journal import Journal
+from rankbeam.transforms.clients.ledger.parts import encoded
 from rankbeam.transforms.clients.ledger.pending import Pending
-from rankbeam.transforms.clients.ledger.rows import LedgerEntry, row_groups, table_of
+from rankbeam.transforms.clients.ledger.rows import LedgerEntry
 from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
 _DONE = object()
 _LOCAL_FLUSH_S, _FLUSH_S = 0.2, 0.5
-"""A killed process loses the answers of the last interval. A part takes 3 ms of processor time, and elsewhere than on
-this machine a request that is billed."""
+"""A part takes 3 ms of processor time, and elsewhere than on this machine a request that is billed. A killed process
+loses the answers of the last interval there; on this machine, the journal has them."""
 
 
 class LedgerWriter:
@@ -43,6 +42,7 @@ class LedgerWriter:
         self._error: InputError | None = None
         self._thread: threading.Thread | None = None
         self._merging = _Merging(folder)
+        self._journal = Journal(folder) if files.is_local(folder) else None
 
     def add(self, entry: LedgerEntry) -> None:
         """Add an entry; it is on the filesystem some seconds later, unless there is a `problem`."""
@@ -50,9 +50,16 @@ class LedgerWriter:
             if self._closing:
                 raise RuntimeError("the ledger's writer is closed")
             self._added += 1
+            if self._journal is not None:
+                self._journal.add(entry)
             if self._pending.add(entry):
                 self._start()
                 self._changed.notify_all()
+
+    def count_in_flight(self, change: int) -> None:
+        """Note that a call begins (1) or has ended (-1): a killed process leaves their number to the next one."""
+        if self._journal is not None:
+            self._journal.count_in_flight(change)
 
     @property
     def added(self) -> int:
@@ -87,6 +94,8 @@ class LedgerWriter:
                 self._changed.notify_all()
         if self._thread is not None:
             self._thread.join()
+        if self._journal is not None:
+            self._journal.close()
 
     def _wait_until_written(self) -> None:
         number, failures = self._added, self._failures
@@ -124,9 +133,12 @@ class LedgerWriter:
     def _write_pending(self) -> None:
         with self._changed:
             piece = self._pending.take()
+            journal = None if self._pending else self._journal
+            if journal is not None:
+                journal.end_file()
         self._before_part()
         try:
-            part = store.put(self._folder, _encoded(piece))
+            part = store.put(self._folder, encoded(piece))
         except Exception as error:  # storage clients raise errors of any class; callers of `add` read them as `problem`
             self._put_back(piece, error)
             return
@@ -134,6 +146,8 @@ class LedgerWriter:
         with self._changed:
             self._durable += len(piece)
             self._error = None
+            if journal is not None:
+                journal.delete_ended()
             self._pending.written()
             self._hurried = self._hurried and bool(self._pending)
             self._changed.notify_all()
@@ -199,10 +213,3 @@ class _Merging:
 
 def _flush_s(folder: str) -> float:
     return _LOCAL_FLUSH_S if files.is_local(folder) else _FLUSH_S
-
-
-def _encoded(entries: list[LedgerEntry]) -> pa.Buffer:
-    encoder = Encoder()
-    for group in row_groups(entries):
-        encoder.add(table_of(group))
-    return encoder.finish()

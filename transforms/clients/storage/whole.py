@@ -95,10 +95,10 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700 if mode_in(folder) == 0o600 else 0o777)
 
 
-def opened_new(path: Path, mode: str = "wb") -> BinaryIO:
+def opened_new(path: Path, mode: str = "wb", buffering: int = -1) -> BinaryIO:
     """Open a file for writing; a new one is as private as its folder."""
     own = mode_in(path.parent)
-    return cast("BinaryIO", open(path, mode, opener=lambda name, flags: os.open(name, flags, own)))
+    return cast("BinaryIO", open(path, mode, buffering, opener=lambda name, flags: os.open(name, flags, own)))
 
 
 def _write(path: str, content: bytes) -> None:
