@@ -25,6 +25,7 @@ batches.register()
 
 TRACES, TURNS, DUPLICATES = "traces", "turns", "spans that occur twice"
 SELF = "documents that equal their question, left out (--drop-self)"
+UNSHOWN = "documents that were retrieved, and are not in the prompt of the last inference"
 FAILED, OUTSIDE, CUT = "without an answer", "not drawn", "with truncated documents, whose contexts are not given"
 """Names of counts, besides those of `Skipped`."""
 BARE = "spans without any attribute, in traces without a question"
@@ -186,6 +187,7 @@ def write_turns(
         else:
             counts[DUPLICATES] += turn.duplicates
             counts[CUT] += turn.is_cut
+            counts[UNSHOWN] += turn.unshown
             if turn.answer is None and naming.answer is None and (unanswered := unanswered + 1) <= _PROPOSING:
                 counts.update(proposals(spans, "output"))
             turns.append(choice.without_self(turn))

@@ -71,6 +71,8 @@ def show(survey: LedgerSurvey, now: datetime | None = None, screen: Screen = WHO
         lines.append(f"age      {' to '.join(ages)}")
     lines.append(f"calls    took {_span(timedelta(seconds=survey.seconds))} in all")
     lines.append(f"hits     {_number(survey.hits, 'call')} saved, {_number(survey.calls, 'call')} made")
+    if survey.lost:
+        lines.append(f"lost     {_number(survey.lost, 'call')} in flight when a run was killed, maybe charged")
     return "\n".join([*lines, *_runs(survey, now, screen), *_damage(survey), *_foreign(survey)])
 
 
@@ -115,7 +117,7 @@ def _is_file(place: str) -> bool:
 
 
 def _holds_ledger(folder: str) -> bool:
-    return bool(store.parts_in(folder) or store.uses_in(folder))
+    return bool(store.parts_in(folder) or store.uses_in(folder) or store.journals_in(folder))
 
 
 def _exists(place: str) -> bool:

@@ -35,6 +35,7 @@ from rankbeam.transforms.traces import (
     SELF,
     TRACES,
     TURNS,
+    UNSHOWN,
     Choice,
     WriteTurns,
     day_of,
@@ -65,7 +66,7 @@ class Collected:
         """The counts in one line each."""
         turns = self.counts.get(TURNS, 0)
         parts = [f"{turns:,} of {self.counts.get(TRACES, 0):,} traces are questions with what became of them"]
-        known = (FAILED, OUTSIDE, DUPLICATES, CUT, SELF, BARE, *(reason.value for reason in Skipped))
+        known = (FAILED, OUTSIDE, DUPLICATES, CUT, UNSHOWN, SELF, BARE, *(reason.value for reason in Skipped))
         known += tuple(sorted(name for name in self.counts if name.startswith(OTHER_SCHEMA)))
         parts += [f"  {self.counts[name]:,} {name}" for name in known if self.counts.get(name)]
         parts += [f"  {line}" for line in advice(self.counts)]

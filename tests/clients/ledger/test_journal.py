@@ -74,7 +74,7 @@ def test_answers_of_a_killed_process_are_in_the_ledger_and_calls_in_flight_are_c
     assert warning.startswith("2 calls were in flight when a run was killed")
     assert found(tmp_path) == ENTRIES
     assert not journals(tmp_path)
-    assert Ledger(str(tmp_path)).lookup().warnings() == []
+    assert survey(str(tmp_path)).lost == 0
 
 
 def test_an_answer_that_is_in_a_part_and_in_a_journal_counts_once(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_an_answer_that_is_in_a_part_and_in_a_journal_counts_once(tmp_path: Path
     for entry in list(ENTRIES.values())[:3]:
         writer.add(entry)
     writer.close()
-    assert survey(str(tmp_path)).answers == NUMBER
+    assert (survey(str(tmp_path)).answers, survey(str(tmp_path)).lost) == (NUMBER, 0)
     assert found(tmp_path) == ENTRIES
 
 
@@ -117,3 +117,9 @@ def test_a_ledger_that_is_cleared_has_no_journal(tmp_path: Path) -> None:
     killed(tmp_path, ADD)
     assert clear(str(tmp_path)).answers == NUMBER
     assert list(tmp_path.glob("*.*")) == []
+
+
+def test_a_survey_counts_what_a_killed_process_left(tmp_path: Path) -> None:
+    killed(tmp_path, ADD)
+    counts = survey(str(tmp_path))
+    assert (counts.answers, counts.lost, counts.foreign) == (NUMBER, 2, ())

@@ -1,6 +1,5 @@
 """Looks up answers for a stream of calls: the small columns of all parts are read once and kept as an index."""
 
-import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +27,6 @@ from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.errors import InputError
 
-_logger = logging.getLogger(__name__)
 _THREADS = 8
 _ROUNDS = 20
 
@@ -45,7 +43,8 @@ class Lookup:
         self._unusable: set[IndexPlace] = set()
         self._index = Index([], np.empty(0, ROW))
         self._refreshing = threading.Lock()
-        self._adopts, self._lost = True, 0
+        self._adopts = True
+        self.lost = 0
 
     def refresh(self) -> None:
         """Read the index of the parts that were added, and drop that of deleted parts."""
@@ -64,7 +63,7 @@ class Lookup:
     def _adopt(self) -> None:
         """Write a part of the answers that killed processes left in journals, and count the calls in flight."""
         with journal.left_in(self._folder) as left:
-            self._lost = left.in_flight
+            self.lost = left.in_flight
             checks = table_of(left.entries).column("check").to_numpy()
             is_known = np.isin(checks, self._index.checks)  # in a part, before the journal was deleted
             new = [entry for entry, known in zip(left.entries, is_known, strict=True) if not known]
@@ -113,17 +112,16 @@ class Lookup:
     def warnings(self) -> list[str]:
         """Warnings about the parts that were read so far, and about calls that killed processes had in flight."""
         if not self._damage:
-            return self.lost_warnings()
+            return self._lost_warnings()
         (path, reason), *others = sorted(self._damage.copy().items())
         more = f" (and {len(others):,} more)" if others else ""
         paid = "answers of earlier calls cannot be read, and are paid for again where they are needed"
         damage = f"{path}{more}: {paid}: {reason}; `rankbeam ledger {self._folder}` names all damaged files"
-        return [*self.lost_warnings(), damage]
+        return [*self._lost_warnings(), damage]
 
-    def lost_warnings(self) -> list[str]:
-        """A warning about calls that killed processes had in flight, if there were any."""
-        lost = f"{self._lost:,} calls were in flight when a run was killed: they may have been charged, and are made"
-        return [f"{lost} again where they are needed"] if self._lost else []
+    def _lost_warnings(self) -> list[str]:
+        lost = f"{self.lost:,} calls were in flight when a run was killed: they may have been charged, and are made"
+        return [f"{lost} again where they are needed"] if self.lost else []
 
     def _is_refreshed(self) -> bool:
         """Read what was added; returns whether every listed part was still there."""
@@ -197,13 +195,12 @@ class Lookup:
         self._damage.setdefault(path, str(problem))
 
 
-def adopt_journals(folder: str) -> None:
-    """Write the answers that killed processes left in journals to a part, and log how many calls were in flight."""
+def adopt_journals(folder: str) -> int:
+    """Write the answers that killed processes left in journals to a part; returns their number of calls in flight."""
+    lookup = Lookup(folder)
     if store.journals_in(folder):
-        lookup = Lookup(folder)
         lookup.refresh()
-        for warning in lookup.lost_warnings():
-            _logger.warning("%s", warning)
+    return lookup.lost
 
 
 def _answers(entry: LedgerEntry, key: str, reach: Reach | None) -> bool:

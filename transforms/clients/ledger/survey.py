@@ -40,6 +40,7 @@ class LedgerSurvey:
     runs: tuple[RunUse, ...]
     damaged: tuple[tuple[str, str], ...]
     foreign: tuple[str, ...]
+    lost: int = 0  # calls that killed runs had in flight, counted by the first that looks
 
     @property
     def hits(self) -> int:
@@ -54,7 +55,7 @@ class LedgerSurvey:
 
 def survey(folder: str) -> LedgerSurvey:
     """Survey a ledger. Every page is read, and its checksum verified."""
-    adopt_journals(folder)
+    lost = adopt_journals(folder)
     parts = store.parts_in(folder)
     counted = [_Counted.of(part) for part in parts]
     moments = [moment for counts in counted for moment in (counts.oldest, counts.newest) if moment is not None]
@@ -72,6 +73,7 @@ def survey(folder: str) -> LedgerSurvey:
         runs=runs,
         damaged=(*damaged, *unreadable),
         foreign=tuple(stored.path for stored in store.foreign_in(folder)),
+        lost=lost,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.formats.cases.paths import structured, value_at
 from rankbeam.transforms.clients.formats.traces.agent_events import RESULT, TRUNCATED
+from rankbeam.transforms.clients.formats.traces.prompts import shown
 from rankbeam.transforms.clients.formats.traces.spans import Span, is_cut, listed
 from rankbeam.transforms.records.trajectories import ERROR, OK, AgentStep, AgentSteps, step_in
 
@@ -51,11 +52,13 @@ class Turn:
     """One question to a system, and what became of it.
 
     Attributes:
-        contexts: id and text of what was retrieved, each None where the trace does not say; None without a retrieval.
+        contexts: id and text of what was retrieved and the last inference was shown, each None where the trace does
+            not say; None without a retrieval.
         answer: None where the system failed or said nothing.
         duplicates: spans that the source has twice.
         is_cut: the documents were truncated, so that the contexts are not known.
         steps: calls of tools and retrievals by time; None without any.
+        unshown: documents that were retrieved, and that the last inference was not shown.
     """
 
     trace_id: str
@@ -72,6 +75,7 @@ class Turn:
     duplicates: int = 0
     is_cut: bool = False
     steps: AgentSteps | None = None
+    unshown: int = 0
 
 
 def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Skipped:
@@ -97,6 +101,8 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
     merged = [_with_documents(span, naming.documents) for span in merged]
     cut = any(TRUNCATED in span.attributes for span in merged)
     cut |= any(is_cut(span.attributes, name) for span in merged for name in _DOCUMENTS)
+    retrieved = None if cut else _contexts(merged)
+    contexts = shown(retrieved, last, question) if retrieved and inferences else retrieved
     ended_s = root.end_s if root.end_s > root.start_s else max(span.end_s for span in merged)
     return Turn(
         root.trace_id,
@@ -104,7 +110,7 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
         root.start_s,
         question,
         None if root.has_failed or TRUNCATED in last.attributes else _answer(root, last, naming),
-        None if cut else _contexts(merged),
+        contexts,
         max(0.0, ended_s - root.start_s),
         _word(merged, "gen_ai.conversation.id", "session.id"),
         _word([root, *merged], naming.configuration),
@@ -113,6 +119,7 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
         duplicates,
         cut,
         _steps(merged) or None,
+        len(retrieved or ()) - len(contexts or ()),
     )
 
 
