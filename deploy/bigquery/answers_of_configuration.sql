@@ -6,7 +6,7 @@ SELECT
   ARRAY_LENGTH(a.citations) AS citations, a.service, a.model, a.model_version, a.prompt_hash,
   a.input_tokens, a.cached_tokens, a.output_tokens, a.seconds, a.first_token_s, a.steps, a.cost, c.position, c.config_id
 FROM run_history AS r
-JOIN configurations AS c ON c.run_id = r.run_id
-JOIN answers AS a ON a.run_id = r.run_id AND a.config_id = c.config_id
+JOIN configurations AS c ON c.run_id = r.run_id AND c.started_at = r.started_at
+JOIN answers AS a ON a.run_id = r.run_id AND a.started_at = r.started_at AND a.config_id = c.config_id
 LEFT JOIN query_metrics AS q
-  ON q.run_id = a.run_id AND q.config_id = a.config_id AND q.query_id = a.query_id
+  ON q.run_id = a.run_id AND q.started_at = a.started_at AND q.config_id = a.config_id AND q.query_id = a.query_id

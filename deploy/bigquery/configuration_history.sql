@@ -7,5 +7,5 @@ SELECT
   LAG(r.started_at) OVER earlier AS previous_started_at,
   LAG(c.config_id) OVER earlier AS previous_config_id
 FROM run_history AS r
-JOIN configurations AS c ON c.run_id = r.run_id
+JOIN configurations AS c ON c.run_id = r.run_id AND c.started_at = r.started_at
 WINDOW earlier AS (PARTITION BY r.experiment, r.dataset_fingerprint, c.name ORDER BY r.started_at, r.run_id)

@@ -23,32 +23,32 @@ SELECT
 FROM run_history AS r
 JOIN (
   SELECT *, IF(derived_from IS NULL, 0, NULL) AS none_failed FROM configurations
-) AS c ON c.run_id = r.run_id
+) AS c ON c.run_id = r.run_id AND c.started_at = r.started_at
 JOIN (
   SELECT
     *,
     ROW_NUMBER() OVER (
-      PARTITION BY run_id, config_id ORDER BY COALESCE(failure_rate, -1) DESC, panel != 'retrieval', panel
+      PARTITION BY run_id, started_at, config_id ORDER BY COALESCE(failure_rate, -1) DESC, panel != 'retrieval', panel
     ) AS place
   FROM (
     SELECT
-      run_id, config_id, panel, queries, empty, failed, undefined, missing, not_asked,
+      run_id, started_at, config_id, panel, queries, empty, failed, undefined, missing, not_asked,
       SAFE_DIVIDE(failed, queries + undefined + failed) AS failure_rate
     FROM (
       SELECT
-        run_id, config_id, COALESCE(panel, 'retrieval') AS panel, MAX(queries) AS queries, MAX(empty) AS empty,
-        MAX(failed) AS failed, MAX(COALESCE(undefined, 0)) AS undefined, MAX(missing) AS missing,
+        run_id, started_at, config_id, COALESCE(panel, 'retrieval') AS panel, MAX(queries) AS queries,
+        MAX(empty) AS empty, MAX(failed) AS failed, MAX(COALESCE(undefined, 0)) AS undefined, MAX(missing) AS missing,
         MAX(COALESCE(not_asked, 0)) AS not_asked
       FROM configuration_metrics
       WHERE slice = 'all'
-      GROUP BY run_id, config_id, COALESCE(panel, 'retrieval')
+      GROUP BY run_id, started_at, config_id, COALESCE(panel, 'retrieval')
     ) AS counts
   ) AS rates
-) AS m ON m.run_id = r.run_id AND m.config_id = c.config_id AND m.place = 1
-LEFT JOIN configurations AS o ON o.run_id = r.run_id AND o.config_id = c.derived_from
+) AS m ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id AND m.place = 1
+LEFT JOIN configurations AS o ON o.run_id = r.run_id AND o.started_at = r.started_at AND o.config_id = c.derived_from
 LEFT JOIN (
   SELECT
-    run_id, config_id,
+    run_id, started_at, config_id,
     SUM(IF(kind = 'invalid', failures, 0)) AS failed_invalid,
     SUM(IF(kind = 'permission', failures, 0)) AS failed_permission,
     SUM(IF(kind = 'not_found', failures, 0)) AS failed_not_found,
@@ -60,5 +60,5 @@ LEFT JOIN (
     SUM(IF(kind = 'truncated', failures, 0)) AS failed_truncated,
     SUM(IF(kind = 'over_budget', failures, 0)) AS failed_over_budget
   FROM failure_kinds
-  GROUP BY run_id, config_id
-) AS f ON f.run_id = r.run_id AND f.config_id = c.config_id
+  GROUP BY run_id, started_at, config_id
+) AS f ON f.run_id = r.run_id AND f.started_at = r.started_at AND f.config_id = c.config_id

@@ -5,6 +5,6 @@ SELECT
   d.p_value, d.p_method, d.p_adjusted, d.q_value, d.t_p_value, d.effect_size, d.detectable,
   d.queries, d.unpaired, d.wins, d.ties, d.losses, d.clusters, d.stage, c.position, c.config_id, b.config_id AS baseline_id
 FROM run_history AS r
-JOIN comparisons AS d ON d.run_id = r.run_id
-JOIN configurations AS c ON c.run_id = r.run_id AND c.config_id = d.config_id
-JOIN configurations AS b ON b.run_id = r.run_id AND b.config_id = d.baseline
+JOIN comparisons AS d ON d.run_id = r.run_id AND d.started_at = r.started_at
+JOIN configurations AS c ON c.run_id = r.run_id AND c.started_at = r.started_at AND c.config_id = d.config_id
+JOIN configurations AS b ON b.run_id = r.run_id AND b.started_at = r.started_at AND b.config_id = d.baseline

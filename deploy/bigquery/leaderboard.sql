@@ -9,6 +9,6 @@ SELECT
   m.lowest, m.highest, m.tie_lowest, m.tie_highest, m.equal_to,
   c.position, c.config_id
 FROM run_history AS r
-JOIN configurations AS c ON c.run_id = r.run_id
-JOIN configuration_metrics AS m ON m.run_id = r.run_id AND m.config_id = c.config_id
+JOIN configurations AS c ON c.run_id = r.run_id AND c.started_at = r.started_at
+JOIN configuration_metrics AS m ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id
 WHERE m.slice = 'all'

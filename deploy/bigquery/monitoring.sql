@@ -5,5 +5,5 @@ SELECT
   m.change, m.low, m.high, m.lowest_high, m.highest_low, m.nights, m.since, m.tolerance, m.baseline_run,
   m.baseline_mean, m.queries, m.skipped, m.quarter, m.config_id
 FROM run_history AS r
-JOIN monitor AS m ON m.run_id = r.run_id
-JOIN configurations AS c ON c.run_id = m.run_id AND c.config_id = m.config_id
+JOIN monitor AS m ON m.run_id = r.run_id AND m.started_at = r.started_at
+JOIN configurations AS c ON c.run_id = m.run_id AND c.started_at = m.started_at AND c.config_id = m.config_id

@@ -5,6 +5,6 @@ SELECT
   COALESCE(item.status, q.status) AS status, item.reason, q.slices,
   item.metric, item.value, item.tie_lowest, item.tie_highest, c.config_id
 FROM run_history AS r
-JOIN configurations AS c ON c.run_id = r.run_id
-JOIN query_metrics AS q ON q.run_id = r.run_id AND q.config_id = c.config_id
+JOIN configurations AS c ON c.run_id = r.run_id AND c.started_at = r.started_at
+JOIN query_metrics AS q ON q.run_id = r.run_id AND q.started_at = r.started_at AND q.config_id = c.config_id
 CROSS JOIN UNNEST(q.metrics) AS item

@@ -7,11 +7,13 @@ SELECT
   v.value, w.value AS previous_value, v.value - w.value AS difference, q.slices,
   t.previous_run_id, t.previous_started_at, t.config_id, t.previous_config_id
 FROM trend AS t
-JOIN query_metrics AS q ON q.run_id = t.run_id AND q.config_id = t.config_id
+JOIN query_metrics AS q ON q.run_id = t.run_id AND q.started_at = t.started_at AND q.config_id = t.config_id
 JOIN query_metrics AS b
-  ON b.run_id = t.previous_run_id AND b.config_id = t.previous_config_id AND b.query_id = q.query_id
+  ON b.run_id = t.previous_run_id AND b.started_at = t.previous_started_at AND b.config_id = t.previous_config_id
+  AND b.query_id = q.query_id
 LEFT JOIN per_query AS v
-  ON v.run_id = t.run_id AND v.config_id = t.config_id AND v.query_id = q.query_id AND v.metric = t.metric
+  ON v.run_id = t.run_id AND v.started_at = t.started_at AND v.config_id = t.config_id AND v.query_id = q.query_id
+  AND v.metric = t.metric
 LEFT JOIN per_query AS w
-  ON w.run_id = t.previous_run_id AND w.config_id = t.previous_config_id AND w.query_id = q.query_id
-  AND w.metric = t.metric
+  ON w.run_id = t.previous_run_id AND w.started_at = t.previous_started_at AND w.config_id = t.previous_config_id
+  AND w.query_id = q.query_id AND w.metric = t.metric

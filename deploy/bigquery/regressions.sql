@@ -31,7 +31,8 @@ FROM (
     COUNT(IF(q.difference > 0, 1, NULL)) AS better,
     COUNT(IF(q.difference < 0, 1, NULL)) AS worse
   FROM trend AS t
-  LEFT JOIN query_changes AS q ON q.run_id = t.run_id AND q.config_id = t.config_id AND q.metric = t.metric
+  LEFT JOIN query_changes AS q
+    ON q.run_id = t.run_id AND q.started_at = t.started_at AND q.config_id = t.config_id AND q.metric = t.metric
   GROUP BY
     t.run_id, t.experiment, t.started_at, t.is_latest, t.configuration, t.dialect, t.metric, t.parameters_changed,
     t.previous_run_id, t.previous_started_at, t.config_id, t.previous_config_id

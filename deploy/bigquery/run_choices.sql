@@ -7,5 +7,5 @@ SELECT
   ) = 1 AS is_last_good
 FROM run_history AS r
 LEFT JOIN (
-  SELECT DISTINCT run_id FROM configuration_metrics WHERE slice = 'all' AND mean IS NOT NULL
-) AS m ON m.run_id = r.run_id
+  SELECT DISTINCT run_id, started_at FROM configuration_metrics WHERE slice = 'all' AND mean IS NOT NULL
+) AS m ON m.run_id = r.run_id AND m.started_at = r.started_at

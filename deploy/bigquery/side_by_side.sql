@@ -7,10 +7,13 @@ SELECT
   v.value, w.value AS baseline_value,
   v.value - w.value AS difference, q.slices, d.config_id, d.baseline_id
 FROM differences AS d
-JOIN query_metrics AS q ON q.run_id = d.run_id AND q.config_id = d.config_id
-JOIN query_metrics AS b ON b.run_id = d.run_id AND b.config_id = d.baseline_id AND b.query_id = q.query_id
+JOIN query_metrics AS q ON q.run_id = d.run_id AND q.started_at = d.started_at AND q.config_id = d.config_id
+JOIN query_metrics AS b
+  ON b.run_id = d.run_id AND b.started_at = d.started_at AND b.config_id = d.baseline_id AND b.query_id = q.query_id
 LEFT JOIN per_query AS v
-  ON v.run_id = d.run_id AND v.config_id = d.config_id AND v.query_id = q.query_id AND v.metric = d.metric
+  ON v.run_id = d.run_id AND v.started_at = d.started_at AND v.config_id = d.config_id AND v.query_id = q.query_id
+  AND v.metric = d.metric
 LEFT JOIN per_query AS w
-  ON w.run_id = d.run_id AND w.config_id = d.baseline_id AND w.query_id = q.query_id AND w.metric = d.metric
+  ON w.run_id = d.run_id AND w.started_at = d.started_at AND w.config_id = d.baseline_id AND w.query_id = q.query_id
+  AND w.metric = d.metric
 WHERE d.slice = 'all'

@@ -17,10 +17,10 @@ SELECT
   m.lowest, m.highest, m.tie_lowest, m.tie_highest, m.equal_to,
   c.position, c.config_id
 FROM run_history AS r
-JOIN configurations AS c ON c.run_id = r.run_id
+JOIN configurations AS c ON c.run_id = r.run_id AND c.started_at = r.started_at
 JOIN (
   -- A value may hold × itself: only one that an attribute and = follow parts two attributes.
   SELECT *, REGEXP_REPLACE(slice, '×([^×=]*)=', CONCAT(CHR(31), r'\1=')) AS parted
   FROM configuration_metrics
   WHERE slice != 'all'
-) AS m ON m.run_id = r.run_id AND m.config_id = c.config_id
+) AS m ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id

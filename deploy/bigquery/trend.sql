@@ -18,12 +18,16 @@ FROM (
       LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_parameters
     ) AS previous_run_id,
     COALESCE(
+      LAST_VALUE(IF(m.mean IS NULL, NULL, m.started_at) IGNORE NULLS) OVER of_name,
+      LAST_VALUE(IF(m.mean IS NULL, NULL, m.started_at) IGNORE NULLS) OVER of_parameters
+    ) AS previous_started_at,
+    COALESCE(
       LAST_VALUE(IF(m.mean IS NULL, NULL, m.config_id) IGNORE NULLS) OVER of_name,
       LAST_VALUE(IF(m.mean IS NULL, NULL, m.config_id) IGNORE NULLS) OVER of_parameters
     ) AS previous_config_id
   FROM run_history AS r
-  JOIN configurations AS c ON c.run_id = r.run_id
-  JOIN configuration_metrics AS m ON m.run_id = r.run_id AND m.config_id = c.config_id
+  JOIN configurations AS c ON c.run_id = r.run_id AND c.started_at = r.started_at
+  JOIN configuration_metrics AS m ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id
   WHERE m.slice = 'all'
   WINDOW
     of_name AS (
@@ -36,4 +40,5 @@ FROM (
     )
 ) AS p
 LEFT JOIN configuration_metrics AS b
-  ON b.run_id = p.previous_run_id AND b.config_id = p.previous_config_id AND b.slice = p.slice AND b.metric = p.metric
+  ON b.run_id = p.previous_run_id AND b.started_at = p.previous_started_at AND b.config_id = p.previous_config_id
+  AND b.slice = p.slice AND b.metric = p.metric

@@ -4,9 +4,9 @@ SELECT
   r.run_id, r.experiment, f.started_at, r.is_latest, c.name AS configuration, o.name AS caller,
   f.query_id, f.stage, f.kind, f.attempts, f.message, c.config_id, o.config_id AS caller_id, c.derived_from
 FROM run_history AS r
-JOIN configurations AS c ON c.run_id = r.run_id
+JOIN configurations AS c ON c.run_id = r.run_id AND c.started_at = r.started_at
 CROSS JOIN UNNEST(
   IF(COALESCE(ARRAY_LENGTH(c.parts), 0) > 0, c.parts, [COALESCE(c.derived_from, c.config_id)])
 ) AS asked
-JOIN configurations AS o ON o.run_id = r.run_id AND o.config_id = asked
-JOIN failures AS f ON f.run_id = r.run_id AND f.config_id = o.config_id
+JOIN configurations AS o ON o.run_id = r.run_id AND o.started_at = r.started_at AND o.config_id = asked
+JOIN failures AS f ON f.run_id = r.run_id AND f.started_at = r.started_at AND f.config_id = o.config_id

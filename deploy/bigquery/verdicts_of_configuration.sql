@@ -10,7 +10,7 @@ SELECT
   v.sample, COALESCE(v.is_repeat, FALSE) AS is_repeat, v.judge, v.model_version, v.prompt_hash, v.item_id,
   v.right_hash AS evidence_hash, c.config_id
 FROM run_history AS r
-JOIN configurations AS c ON c.run_id = r.run_id
+JOIN configurations AS c ON c.run_id = r.run_id AND c.started_at = r.started_at
 JOIN (
   SELECT
     b.run_id, b.started_at, b.config_id, b.query_id, b.sample, b.evidence, b.evidence_hash, b.rank, b.doc_id,
@@ -35,13 +35,13 @@ JOIN (
   ) AS b
   CROSS JOIN UNNEST(['answer', 'reference', 'whole']) AS owner
   WHERE owner != b.evidence
-) AS a ON a.run_id = r.run_id AND a.config_id = c.config_id
+) AS a ON a.run_id = r.run_id AND a.started_at = r.started_at AND a.config_id = c.config_id
 JOIN verdicts AS v
-  ON v.run_id = a.run_id AND v.query_id = a.query_id AND v.right_hash = a.evidence_hash
+  ON v.run_id = a.run_id AND v.started_at = a.started_at AND v.query_id = a.query_id AND v.right_hash = a.evidence_hash
   AND (v.step = 'support') = (a.owner != 'whole') AND NOT v.is_sentinel
 LEFT JOIN claims AS m
-  ON m.run_id = v.run_id AND m.query_id = v.query_id AND m.items_hash = v.items_hash AND m.position = v.position
-  AND m.text_hash = a.owner_hash AND m.sample = IF(v.is_repeat, 0, v.sample)
-LEFT JOIN texts AS n ON n.run_id = v.run_id AND n.text_hash = v.left_hash
-LEFT JOIN texts AS t ON t.run_id = v.run_id AND t.text_hash = v.right_hash
+  ON m.run_id = v.run_id AND m.started_at = v.started_at AND m.query_id = v.query_id AND m.items_hash = v.items_hash
+  AND m.position = v.position AND m.text_hash = a.owner_hash AND m.sample = IF(v.is_repeat, 0, v.sample)
+LEFT JOIN texts AS n ON n.run_id = v.run_id AND n.started_at = v.started_at AND n.text_hash = v.left_hash
+LEFT JOIN texts AS t ON t.run_id = v.run_id AND t.started_at = v.started_at AND t.text_hash = v.right_hash
 WHERE a.owner = 'whole' OR m.text IS NOT NULL

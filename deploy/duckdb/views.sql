@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
--- sha256 74ea879a91687725fc2a3028cb0a29c79a2619b6af48d2a170beeda650509aa0
+-- sha256 66384b2f2a00e144a3019cc44371428eaaa9b94d0ca754c359185b2eaa232ad8
 
 CREATE VIEW run_history AS
 SELECT
@@ -59,11 +59,14 @@ SELECT
   c.config_id
 FROM run_history AS r
 JOIN configurations AS c
-  ON c.run_id = r.run_id
+  ON c.run_id = r.run_id AND c.started_at = r.started_at
 JOIN answers AS a
-  ON a.run_id = r.run_id AND a.config_id = c.config_id
+  ON a.run_id = r.run_id AND a.started_at = r.started_at AND a.config_id = c.config_id
 LEFT JOIN query_metrics AS q
-  ON q.run_id = a.run_id AND q.config_id = a.config_id AND q.query_id = a.query_id;
+  ON q.run_id = a.run_id
+  AND q.started_at = a.started_at
+  AND q.config_id = a.config_id
+  AND q.query_id = a.query_id;
 
 CREATE VIEW configuration_history AS
 SELECT
@@ -84,7 +87,7 @@ SELECT
   LAG(c.config_id) OVER earlier AS previous_config_id
 FROM run_history AS r
 JOIN configurations AS c
-  ON c.run_id = r.run_id
+  ON c.run_id = r.run_id AND c.started_at = r.started_at
 WINDOW earlier AS (
   PARTITION BY r.experiment, r.dataset_fingerprint, c.name
   ORDER BY r.started_at NULLS FIRST, r.run_id NULLS FIRST
@@ -115,12 +118,14 @@ SELECT
   c.config_id
 FROM run_history AS r
 JOIN configurations AS c
-  ON c.run_id = r.run_id
+  ON c.run_id = r.run_id AND c.started_at = r.started_at
 JOIN answers AS a
-  ON a.run_id = r.run_id AND a.config_id = c.config_id
+  ON a.run_id = r.run_id AND a.started_at = r.started_at AND a.config_id = c.config_id
 CROSS JOIN UNNEST(a.contexts) AS _t0(context)
 LEFT JOIN texts AS t
-  ON t.run_id = a.run_id AND t.text_hash = context.text_hash;
+  ON t.run_id = a.run_id
+  AND t.started_at = a.started_at
+  AND t.text_hash = context.text_hash;
 
 CREATE VIEW cost AS
 SELECT
@@ -189,11 +194,11 @@ SELECT
   b.config_id AS baseline_id
 FROM run_history AS r
 JOIN comparisons AS d
-  ON d.run_id = r.run_id
+  ON d.run_id = r.run_id AND d.started_at = r.started_at
 JOIN configurations AS c
-  ON c.run_id = r.run_id AND c.config_id = d.config_id
+  ON c.run_id = r.run_id AND c.started_at = r.started_at AND c.config_id = d.config_id
 JOIN configurations AS b
-  ON b.run_id = r.run_id AND b.config_id = d.baseline;
+  ON b.run_id = r.run_id AND b.started_at = r.started_at AND b.config_id = d.baseline;
 
 CREATE VIEW leaderboard AS
 SELECT
@@ -227,9 +232,9 @@ SELECT
   c.config_id
 FROM run_history AS r
 JOIN configurations AS c
-  ON c.run_id = r.run_id
+  ON c.run_id = r.run_id AND c.started_at = r.started_at
 JOIN configuration_metrics AS m
-  ON m.run_id = r.run_id AND m.config_id = c.config_id
+  ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id
 WHERE
   m.slice = 'all';
 
@@ -260,9 +265,9 @@ SELECT
   m.config_id
 FROM run_history AS r
 JOIN monitor AS m
-  ON m.run_id = r.run_id
+  ON m.run_id = r.run_id AND m.started_at = r.started_at
 JOIN configurations AS c
-  ON c.run_id = m.run_id AND c.config_id = m.config_id;
+  ON c.run_id = m.run_id AND c.started_at = m.started_at AND c.config_id = m.config_id;
 
 CREATE VIEW per_query AS
 SELECT
@@ -283,9 +288,9 @@ SELECT
   c.config_id
 FROM run_history AS r
 JOIN configurations AS c
-  ON c.run_id = r.run_id
+  ON c.run_id = r.run_id AND c.started_at = r.started_at
 JOIN query_metrics AS q
-  ON q.run_id = r.run_id AND q.config_id = c.config_id
+  ON q.run_id = r.run_id AND q.started_at = r.started_at AND q.config_id = c.config_id
 CROSS JOIN UNNEST(q.metrics) AS _t0(item);
 
 CREATE VIEW run_choices AS
@@ -303,12 +308,13 @@ SELECT
 FROM run_history AS r
 LEFT JOIN (
   SELECT DISTINCT
-    run_id
+    run_id,
+    started_at
   FROM configuration_metrics
   WHERE
     slice = 'all' AND NOT mean IS NULL
 ) AS m
-  ON m.run_id = r.run_id;
+  ON m.run_id = r.run_id AND m.started_at = r.started_at;
 
 CREATE VIEW slice_leaderboard AS
 SELECT
@@ -352,7 +358,7 @@ SELECT
   c.config_id
 FROM run_history AS r
 JOIN configurations AS c
-  ON c.run_id = r.run_id
+  ON c.run_id = r.run_id AND c.started_at = r.started_at
 JOIN (
   SELECT
     *,
@@ -361,7 +367,7 @@ JOIN (
   WHERE
     slice <> 'all'
 ) AS m
-  ON m.run_id = r.run_id AND m.config_id = c.config_id;
+  ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id;
 
 CREATE VIEW trend AS
 SELECT
@@ -419,14 +425,18 @@ FROM (
       LAST_VALUE(CASE WHEN m.mean IS NULL THEN NULL ELSE m.run_id END IGNORE NULLS) OVER of_parameters
     ) AS previous_run_id,
     COALESCE(
+      LAST_VALUE(CASE WHEN m.mean IS NULL THEN NULL ELSE m.started_at END IGNORE NULLS) OVER of_name,
+      LAST_VALUE(CASE WHEN m.mean IS NULL THEN NULL ELSE m.started_at END IGNORE NULLS) OVER of_parameters
+    ) AS previous_started_at,
+    COALESCE(
       LAST_VALUE(CASE WHEN m.mean IS NULL THEN NULL ELSE m.config_id END IGNORE NULLS) OVER of_name,
       LAST_VALUE(CASE WHEN m.mean IS NULL THEN NULL ELSE m.config_id END IGNORE NULLS) OVER of_parameters
     ) AS previous_config_id
   FROM run_history AS r
   JOIN configurations AS c
-    ON c.run_id = r.run_id
+    ON c.run_id = r.run_id AND c.started_at = r.started_at
   JOIN configuration_metrics AS m
-    ON m.run_id = r.run_id AND m.config_id = c.config_id
+    ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id
   WHERE
     m.slice = 'all'
   WINDOW of_name AS (
@@ -441,6 +451,7 @@ FROM (
 ) AS p
 LEFT JOIN configuration_metrics AS b
   ON b.run_id = p.previous_run_id
+  AND b.started_at = p.previous_started_at
   AND b.config_id = p.previous_config_id
   AND b.slice = p.slice
   AND b.metric = p.metric;
@@ -463,16 +474,16 @@ SELECT
   c.derived_from
 FROM run_history AS r
 JOIN configurations AS c
-  ON c.run_id = r.run_id
+  ON c.run_id = r.run_id AND c.started_at = r.started_at
 CROSS JOIN UNNEST(CASE
   WHEN COALESCE(ARRAY_LENGTH(c.parts), 0) > 0
   THEN c.parts
   ELSE [COALESCE(c.derived_from, c.config_id)]
 END) AS _t0(asked)
 JOIN configurations AS o
-  ON o.run_id = r.run_id AND o.config_id = asked
+  ON o.run_id = r.run_id AND o.started_at = r.started_at AND o.config_id = asked
 JOIN failures AS f
-  ON f.run_id = r.run_id AND f.config_id = o.config_id;
+  ON f.run_id = r.run_id AND f.started_at = r.started_at AND f.config_id = o.config_id;
 
 CREATE VIEW verdicts_of_configuration AS
 SELECT
@@ -507,7 +518,7 @@ SELECT
   c.config_id
 FROM run_history AS r
 JOIN configurations AS c
-  ON c.run_id = r.run_id
+  ON c.run_id = r.run_id AND c.started_at = r.started_at
 JOIN (
   SELECT
     b.run_id,
@@ -586,9 +597,10 @@ JOIN (
   WHERE
     owner <> b.evidence
 ) AS a
-  ON a.run_id = r.run_id AND a.config_id = c.config_id
+  ON a.run_id = r.run_id AND a.started_at = r.started_at AND a.config_id = c.config_id
 JOIN verdicts AS v
   ON v.run_id = a.run_id
+  AND v.started_at = a.started_at
   AND v.query_id = a.query_id
   AND v.right_hash = a.evidence_hash
   AND (
@@ -599,15 +611,16 @@ JOIN verdicts AS v
   AND NOT v.is_sentinel
 LEFT JOIN claims AS m
   ON m.run_id = v.run_id
+  AND m.started_at = v.started_at
   AND m.query_id = v.query_id
   AND m.items_hash = v.items_hash
   AND m.position = v.position
   AND m.text_hash = a.owner_hash
   AND m.sample = CASE WHEN v.is_repeat THEN 0 ELSE v.sample END
 LEFT JOIN texts AS n
-  ON n.run_id = v.run_id AND n.text_hash = v.left_hash
+  ON n.run_id = v.run_id AND n.started_at = v.started_at AND n.text_hash = v.left_hash
 LEFT JOIN texts AS t
-  ON t.run_id = v.run_id AND t.text_hash = v.right_hash
+  ON t.run_id = v.run_id AND t.started_at = v.started_at AND t.text_hash = v.right_hash
 WHERE
   a.owner = 'whole' OR NOT m.text IS NULL;
 
@@ -686,16 +699,21 @@ SELECT
   d.baseline_id
 FROM differences AS d
 JOIN query_metrics AS q
-  ON q.run_id = d.run_id AND q.config_id = d.config_id
+  ON q.run_id = d.run_id AND q.started_at = d.started_at AND q.config_id = d.config_id
 JOIN query_metrics AS b
-  ON b.run_id = d.run_id AND b.config_id = d.baseline_id AND b.query_id = q.query_id
+  ON b.run_id = d.run_id
+  AND b.started_at = d.started_at
+  AND b.config_id = d.baseline_id
+  AND b.query_id = q.query_id
 LEFT JOIN per_query AS v
   ON v.run_id = d.run_id
+  AND v.started_at = d.started_at
   AND v.config_id = d.config_id
   AND v.query_id = q.query_id
   AND v.metric = d.metric
 LEFT JOIN per_query AS w
   ON w.run_id = d.run_id
+  AND w.started_at = d.started_at
   AND w.config_id = d.baseline_id
   AND w.query_id = q.query_id
   AND w.metric = d.metric
@@ -731,18 +749,21 @@ SELECT
   t.previous_config_id
 FROM trend AS t
 JOIN query_metrics AS q
-  ON q.run_id = t.run_id AND q.config_id = t.config_id
+  ON q.run_id = t.run_id AND q.started_at = t.started_at AND q.config_id = t.config_id
 JOIN query_metrics AS b
   ON b.run_id = t.previous_run_id
+  AND b.started_at = t.previous_started_at
   AND b.config_id = t.previous_config_id
   AND b.query_id = q.query_id
 LEFT JOIN per_query AS v
   ON v.run_id = t.run_id
+  AND v.started_at = t.started_at
   AND v.config_id = t.config_id
   AND v.query_id = q.query_id
   AND v.metric = t.metric
 LEFT JOIN per_query AS w
   ON w.run_id = t.previous_run_id
+  AND w.started_at = t.previous_started_at
   AND w.config_id = t.previous_config_id
   AND w.query_id = q.query_id
   AND w.metric = t.metric;
@@ -858,7 +879,10 @@ FROM (
     COUNT(CASE WHEN q.difference < 0 THEN 1 ELSE NULL END) AS worse
   FROM trend AS t
   LEFT JOIN query_changes AS q
-    ON q.run_id = t.run_id AND q.config_id = t.config_id AND q.metric = t.metric
+    ON q.run_id = t.run_id
+    AND q.started_at = t.started_at
+    AND q.config_id = t.config_id
+    AND q.metric = t.metric
   GROUP BY
     t.run_id,
     t.experiment,
@@ -913,17 +937,18 @@ JOIN (
     CASE WHEN derived_from IS NULL THEN 0 ELSE NULL END AS none_failed
   FROM configurations
 ) AS c
-  ON c.run_id = r.run_id
+  ON c.run_id = r.run_id AND c.started_at = r.started_at
 JOIN (
   SELECT
     *,
     ROW_NUMBER() OVER (
-      PARTITION BY run_id, config_id
+      PARTITION BY run_id, started_at, config_id
       ORDER BY COALESCE(failure_rate, -1) DESC, panel <> 'retrieval' NULLS FIRST, panel NULLS FIRST
     ) AS place
   FROM (
     SELECT
       run_id,
+      started_at,
       config_id,
       panel,
       queries,
@@ -944,6 +969,7 @@ JOIN (
     FROM (
       SELECT
         run_id,
+        started_at,
         config_id,
         COALESCE(panel, 'retrieval') AS panel,
         MAX(queries) AS queries,
@@ -957,17 +983,24 @@ JOIN (
         slice = 'all'
       GROUP BY
         run_id,
+        started_at,
         config_id,
         COALESCE(panel, 'retrieval')
     ) AS counts
   ) AS rates
 ) AS m
-  ON m.run_id = r.run_id AND m.config_id = c.config_id AND m.place = 1
+  ON m.run_id = r.run_id
+  AND m.started_at = r.started_at
+  AND m.config_id = c.config_id
+  AND m.place = 1
 LEFT JOIN configurations AS o
-  ON o.run_id = r.run_id AND o.config_id = c.derived_from
+  ON o.run_id = r.run_id
+  AND o.started_at = r.started_at
+  AND o.config_id = c.derived_from
 LEFT JOIN (
   SELECT
     run_id,
+    started_at,
     config_id,
     SUM(CASE WHEN kind = 'invalid' THEN failures ELSE 0 END) AS failed_invalid,
     SUM(CASE WHEN kind = 'permission' THEN failures ELSE 0 END) AS failed_permission,
@@ -982,6 +1015,7 @@ LEFT JOIN (
   FROM failure_kinds
   GROUP BY
     run_id,
+    started_at,
     config_id
 ) AS f
-  ON f.run_id = r.run_id AND f.config_id = c.config_id;
+  ON f.run_id = r.run_id AND f.started_at = r.started_at AND f.config_id = c.config_id;

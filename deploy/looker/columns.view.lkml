@@ -3,7 +3,79 @@
 
 view: answers_of_configuration_columns {
   extension: required
-  sql_table_name: `@{dataset}.answers_of_configuration` ;;
+  derived_table: {
+    sql:
+      WITH answers AS (
+      SELECT * FROM `@{dataset}.answers` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      configurations AS (
+      SELECT * FROM `@{dataset}.configurations` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      query_metrics AS (
+      SELECT * FROM `@{dataset}.query_metrics` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      )
+      SELECT
+        r.run_id,
+        r.experiment,
+        a.started_at,
+        r.is_latest,
+        c.name AS configuration,
+        a.query_id,
+        q.text AS query,
+        a.sample,
+        a.status,
+        a.answer,
+        a.reference,
+        a.message,
+        ARRAY_LENGTH(a.contexts) AS contexts,
+        a.contexts_left_out,
+        ARRAY_LENGTH(a.citations) AS citations,
+        a.service,
+        a.model,
+        a.model_version,
+        a.prompt_hash,
+        a.input_tokens,
+        a.cached_tokens,
+        a.output_tokens,
+        a.seconds,
+        a.first_token_s,
+        a.steps,
+        a.cost,
+        c.position,
+        c.config_id
+      FROM run_history AS r
+      JOIN configurations AS c
+        ON c.run_id = r.run_id AND c.started_at = r.started_at
+      JOIN answers AS a
+        ON a.run_id = r.run_id AND a.started_at = r.started_at AND a.config_id = c.config_id
+      LEFT JOIN query_metrics AS q
+        ON q.run_id = a.run_id
+        AND q.started_at = a.started_at
+        AND q.config_id = a.config_id
+        AND q.query_id = a.query_id
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -163,7 +235,57 @@ view: answers_of_configuration_columns {
 
 view: configuration_history_columns {
   extension: required
-  sql_table_name: `@{dataset}.configuration_history` ;;
+  derived_table: {
+    sql:
+      WITH configurations AS (
+      SELECT * FROM `@{dataset}.configurations` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      )
+      SELECT
+        r.run_id,
+        r.experiment,
+        r.started_at,
+        r.is_latest,
+        r.dataset_fingerprint,
+        c.config_id,
+        c.name AS configuration,
+        c.position,
+        c.retriever,
+        c.dialect,
+        c.parameters,
+        c.derived_from,
+        LAG(r.run_id) OVER earlier AS previous_run_id,
+        LAG(r.started_at) OVER earlier AS previous_started_at,
+        LAG(c.config_id) OVER earlier AS previous_config_id
+      FROM run_history AS r
+      JOIN configurations AS c
+        ON c.run_id = r.run_id AND c.started_at = r.started_at
+      WINDOW earlier AS (
+        PARTITION BY r.experiment, r.dataset_fingerprint, c.name
+        ORDER BY r.started_at, r.run_id
+      )
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -251,7 +373,64 @@ view: configuration_history_columns {
 
 view: contexts_of_answer_columns {
   extension: required
-  sql_table_name: `@{dataset}.contexts_of_answer` ;;
+  derived_table: {
+    sql:
+      WITH answers AS (
+      SELECT * FROM `@{dataset}.answers` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      configurations AS (
+      SELECT * FROM `@{dataset}.configurations` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      texts AS (
+      SELECT * FROM `@{dataset}.texts` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      )
+      SELECT
+        r.run_id,
+        r.experiment,
+        a.started_at,
+        r.is_latest,
+        c.name AS configuration,
+        a.query_id,
+        a.sample,
+        context.rank,
+        context.doc_id,
+        t.text,
+        context.doc_id IN UNNEST(a.citations) AS is_cited,
+        context.text_hash,
+        c.config_id
+      FROM run_history AS r
+      JOIN configurations AS c
+        ON c.run_id = r.run_id AND c.started_at = r.started_at
+      JOIN answers AS a
+        ON a.run_id = r.run_id AND a.started_at = r.started_at AND a.config_id = c.config_id
+      CROSS JOIN UNNEST(a.contexts) AS context
+      LEFT JOIN texts AS t
+        ON t.run_id = a.run_id
+        AND t.started_at = a.started_at
+        AND t.text_hash = context.text_hash
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -387,7 +566,212 @@ view: cost_columns {
 
 view: coverage_columns {
   extension: required
-  sql_table_name: `@{dataset}.coverage` ;;
+  derived_table: {
+    sql:
+      WITH configuration_metrics AS (
+      SELECT * FROM `@{dataset}.configuration_metrics` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      configurations AS (
+      SELECT * FROM `@{dataset}.configurations` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      failures AS (
+      SELECT * FROM `@{dataset}.failures` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      ),
+      unanswered AS (
+      SELECT
+        r.run_id,
+        r.experiment,
+        f.started_at,
+        r.is_latest,
+        c.name AS configuration,
+        o.name AS caller,
+        f.query_id,
+        f.stage,
+        f.kind,
+        f.attempts,
+        f.message,
+        c.config_id,
+        o.config_id AS caller_id,
+        c.derived_from
+      FROM run_history AS r
+      JOIN configurations AS c
+        ON c.run_id = r.run_id AND c.started_at = r.started_at
+      CROSS JOIN UNNEST(IF(
+        COALESCE(ARRAY_LENGTH(c.parts), 0) > 0,
+        c.parts,
+        [COALESCE(c.derived_from, c.config_id)]
+      )) AS asked
+      JOIN configurations AS o
+        ON o.run_id = r.run_id AND o.started_at = r.started_at AND o.config_id = asked
+      JOIN failures AS f
+        ON f.run_id = r.run_id AND f.started_at = r.started_at AND f.config_id = o.config_id
+      ),
+      failure_kinds AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        is_latest,
+        configuration,
+        caller,
+        stage,
+        kind,
+        COUNT(*) AS failures,
+        COUNT(DISTINCT query_id) AS queries,
+        SUM(attempts) AS attempts,
+        MIN(message) AS example,
+        config_id,
+        caller_id
+      FROM unanswered
+      WHERE
+        derived_from IS NULL
+      GROUP BY
+        run_id,
+        experiment,
+        started_at,
+        is_latest,
+        configuration,
+        caller,
+        stage,
+        kind,
+        config_id,
+        caller_id
+      )
+      SELECT
+        r.run_id,
+        r.experiment,
+        r.started_at,
+        r.is_latest,
+        c.name AS configuration,
+        c.retriever,
+        c.dialect,
+        c.position,
+        c.config_id,
+        o.name AS cut_from,
+        m.panel,
+        m.queries,
+        m.empty,
+        m.failed,
+        m.undefined,
+        m.missing,
+        m.not_asked,
+        c.dropped_at,
+        SAFE_DIVIDE(m.empty, m.queries) AS empty_rate,
+        m.failure_rate,
+        COALESCE(f.failed_invalid, c.none_failed) AS failed_invalid,
+        COALESCE(f.failed_permission, c.none_failed) AS failed_permission,
+        COALESCE(f.failed_not_found, c.none_failed) AS failed_not_found,
+        COALESCE(f.failed_quota, c.none_failed) AS failed_quota,
+        COALESCE(f.failed_timeout, c.none_failed) AS failed_timeout,
+        COALESCE(f.failed_unavailable, c.none_failed) AS failed_unavailable,
+        COALESCE(f.failed_malformed, c.none_failed) AS failed_malformed,
+        COALESCE(f.failed_blocked, c.none_failed) AS failed_blocked,
+        COALESCE(f.failed_truncated, c.none_failed) AS failed_truncated,
+        COALESCE(f.failed_over_budget, c.none_failed) AS failed_over_budget
+      FROM run_history AS r
+      JOIN (
+        SELECT
+          *,
+          IF(derived_from IS NULL, 0, NULL) AS none_failed
+        FROM configurations
+      ) AS c
+        ON c.run_id = r.run_id AND c.started_at = r.started_at
+      JOIN (
+        SELECT
+          *,
+          ROW_NUMBER() OVER (
+            PARTITION BY run_id, started_at, config_id
+            ORDER BY COALESCE(failure_rate, -1) DESC, panel <> 'retrieval', panel
+          ) AS place
+        FROM (
+          SELECT
+            run_id,
+            started_at,
+            config_id,
+            panel,
+            queries,
+            empty,
+            failed,
+            undefined,
+            missing,
+            not_asked,
+            SAFE_DIVIDE(failed, queries + undefined + failed) AS failure_rate
+          FROM (
+            SELECT
+              run_id,
+              started_at,
+              config_id,
+              COALESCE(panel, 'retrieval') AS panel,
+              MAX(queries) AS queries,
+              MAX(empty) AS empty,
+              MAX(failed) AS failed,
+              MAX(COALESCE(undefined, 0)) AS undefined,
+              MAX(missing) AS missing,
+              MAX(COALESCE(not_asked, 0)) AS not_asked
+            FROM configuration_metrics
+            WHERE
+              slice = 'all'
+            GROUP BY
+              run_id,
+              started_at,
+              config_id,
+              COALESCE(panel, 'retrieval')
+          ) AS counts
+        ) AS rates
+      ) AS m
+        ON m.run_id = r.run_id
+        AND m.started_at = r.started_at
+        AND m.config_id = c.config_id
+        AND m.place = 1
+      LEFT JOIN configurations AS o
+        ON o.run_id = r.run_id
+        AND o.started_at = r.started_at
+        AND o.config_id = c.derived_from
+      LEFT JOIN (
+        SELECT
+          run_id,
+          started_at,
+          config_id,
+          SUM(IF(kind = 'invalid', failures, 0)) AS failed_invalid,
+          SUM(IF(kind = 'permission', failures, 0)) AS failed_permission,
+          SUM(IF(kind = 'not_found', failures, 0)) AS failed_not_found,
+          SUM(IF(kind = 'quota', failures, 0)) AS failed_quota,
+          SUM(IF(kind = 'timeout', failures, 0)) AS failed_timeout,
+          SUM(IF(kind = 'unavailable', failures, 0)) AS failed_unavailable,
+          SUM(IF(kind = 'malformed', failures, 0)) AS failed_malformed,
+          SUM(IF(kind = 'blocked', failures, 0)) AS failed_blocked,
+          SUM(IF(kind = 'truncated', failures, 0)) AS failed_truncated,
+          SUM(IF(kind = 'over_budget', failures, 0)) AS failed_over_budget
+        FROM failure_kinds
+        GROUP BY
+          run_id,
+          started_at,
+          config_id
+      ) AS f
+        ON f.run_id = r.run_id AND f.started_at = r.started_at AND f.config_id = c.config_id
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -567,7 +951,75 @@ view: coverage_columns {
 
 view: differences_columns {
   extension: required
-  sql_table_name: `@{dataset}.differences` ;;
+  derived_table: {
+    sql:
+      WITH comparisons AS (
+      SELECT * FROM `@{dataset}.comparisons` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      configurations AS (
+      SELECT * FROM `@{dataset}.configurations` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      )
+      SELECT
+        r.run_id,
+        r.experiment,
+        d.started_at,
+        r.is_latest,
+        d.slice,
+        d.metric,
+        c.name AS configuration,
+        c.dialect,
+        b.name AS baseline,
+        d.difference,
+        d.ci_low,
+        d.ci_high,
+        d.std_error,
+        d.p_value,
+        d.p_method,
+        d.p_adjusted,
+        d.q_value,
+        d.t_p_value,
+        d.effect_size,
+        d.detectable,
+        d.queries,
+        d.unpaired,
+        d.wins,
+        d.ties,
+        d.losses,
+        d.clusters,
+        d.stage,
+        c.position,
+        c.config_id,
+        b.config_id AS baseline_id
+      FROM run_history AS r
+      JOIN comparisons AS d
+        ON d.run_id = r.run_id AND d.started_at = r.started_at
+      JOIN configurations AS c
+        ON c.run_id = r.run_id AND c.started_at = r.started_at AND c.config_id = d.config_id
+      JOIN configurations AS b
+        ON b.run_id = r.run_id AND b.started_at = r.started_at AND b.config_id = d.baseline
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -744,7 +1196,95 @@ view: differences_columns {
 
 view: failure_kinds_columns {
   extension: required
-  sql_table_name: `@{dataset}.failure_kinds` ;;
+  derived_table: {
+    sql:
+      WITH configurations AS (
+      SELECT * FROM `@{dataset}.configurations` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      failures AS (
+      SELECT * FROM `@{dataset}.failures` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      ),
+      unanswered AS (
+      SELECT
+        r.run_id,
+        r.experiment,
+        f.started_at,
+        r.is_latest,
+        c.name AS configuration,
+        o.name AS caller,
+        f.query_id,
+        f.stage,
+        f.kind,
+        f.attempts,
+        f.message,
+        c.config_id,
+        o.config_id AS caller_id,
+        c.derived_from
+      FROM run_history AS r
+      JOIN configurations AS c
+        ON c.run_id = r.run_id AND c.started_at = r.started_at
+      CROSS JOIN UNNEST(IF(
+        COALESCE(ARRAY_LENGTH(c.parts), 0) > 0,
+        c.parts,
+        [COALESCE(c.derived_from, c.config_id)]
+      )) AS asked
+      JOIN configurations AS o
+        ON o.run_id = r.run_id AND o.started_at = r.started_at AND o.config_id = asked
+      JOIN failures AS f
+        ON f.run_id = r.run_id AND f.started_at = r.started_at AND f.config_id = o.config_id
+      )
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        is_latest,
+        configuration,
+        caller,
+        stage,
+        kind,
+        COUNT(*) AS failures,
+        COUNT(DISTINCT query_id) AS queries,
+        SUM(attempts) AS attempts,
+        MIN(message) AS example,
+        config_id,
+        caller_id
+      FROM unanswered
+      WHERE
+        derived_from IS NULL
+      GROUP BY
+        run_id,
+        experiment,
+        started_at,
+        is_latest,
+        configuration,
+        caller,
+        stage,
+        kind,
+        config_id,
+        caller_id
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -826,7 +1366,11 @@ view: failure_kinds_columns {
 
 view: judge_quality_columns {
   extension: required
-  sql_table_name: `@{dataset}.judge_quality` ;;
+  derived_table: {
+    sql:
+      SELECT * FROM `@{dataset}.judge_quality` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -981,7 +1525,73 @@ view: judge_quality_columns {
 
 view: leaderboard_columns {
   extension: required
-  sql_table_name: `@{dataset}.leaderboard` ;;
+  derived_table: {
+    sql:
+      WITH configuration_metrics AS (
+      SELECT * FROM `@{dataset}.configuration_metrics` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      configurations AS (
+      SELECT * FROM `@{dataset}.configurations` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      )
+      SELECT
+        r.run_id,
+        r.experiment,
+        m.started_at,
+        r.is_latest,
+        m.metric,
+        c.dialect,
+        RANK() OVER (PARTITION BY m.started_at, r.run_id, c.dialect, m.metric ORDER BY m.mean DESC) AS rank,
+        c.name AS configuration,
+        m.mean,
+        m.ci_low,
+        m.ci_high,
+        m.std_error,
+        m.joint_low,
+        m.joint_high,
+        m.may_be_best,
+        COALESCE(m.panel, 'retrieval') AS panel,
+        m.queries,
+        m.empty,
+        m.failed,
+        COALESCE(m.undefined, 0) AS undefined,
+        m.missing,
+        m.lowest,
+        m.highest,
+        m.tie_lowest,
+        m.tie_highest,
+        m.equal_to,
+        c.position,
+        c.config_id
+      FROM run_history AS r
+      JOIN configurations AS c
+        ON c.run_id = r.run_id AND c.started_at = r.started_at
+      JOIN configuration_metrics AS m
+        ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id
+      WHERE
+        m.slice = 'all'
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -1148,7 +1758,66 @@ view: leaderboard_columns {
 
 view: monitoring_columns {
   extension: required
-  sql_table_name: `@{dataset}.monitoring` ;;
+  derived_table: {
+    sql:
+      WITH configurations AS (
+      SELECT * FROM `@{dataset}.configurations` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      monitor AS (
+      SELECT * FROM `@{dataset}.monitor` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      )
+      SELECT
+        r.run_id,
+        r.experiment,
+        r.started_at,
+        r.is_latest,
+        c.name AS configuration,
+        m.metric,
+        m.mode,
+        m.state,
+        m.alarm,
+        m.change,
+        m.low,
+        m.high,
+        m.lowest_high,
+        m.highest_low,
+        m.nights,
+        m.since,
+        m.tolerance,
+        m.baseline_run,
+        m.baseline_mean,
+        m.queries,
+        m.skipped,
+        m.quarter,
+        m.config_id
+      FROM run_history AS r
+      JOIN monitor AS m
+        ON m.run_id = r.run_id AND m.started_at = r.started_at
+      JOIN configurations AS c
+        ON c.run_id = m.run_id AND c.started_at = m.started_at AND c.config_id = m.config_id
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -1285,7 +1954,190 @@ view: monitoring_columns {
 
 view: query_changes_columns {
   extension: required
-  sql_table_name: `@{dataset}.query_changes` ;;
+  derived_table: {
+    sql:
+      WITH configuration_metrics AS (
+      SELECT * FROM `@{dataset}.configuration_metrics` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      configurations AS (
+      SELECT * FROM `@{dataset}.configurations` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      query_metrics AS (
+      SELECT * FROM `@{dataset}.query_metrics` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      ),
+      per_query AS (
+      SELECT
+        r.run_id,
+        r.experiment,
+        q.started_at,
+        r.is_latest,
+        c.name AS configuration,
+        q.query_id,
+        q.text,
+        COALESCE(item.status, q.status) AS status,
+        item.reason,
+        q.slices,
+        item.metric,
+        item.value,
+        item.tie_lowest,
+        item.tie_highest,
+        c.config_id
+      FROM run_history AS r
+      JOIN configurations AS c
+        ON c.run_id = r.run_id AND c.started_at = r.started_at
+      JOIN query_metrics AS q
+        ON q.run_id = r.run_id AND q.started_at = r.started_at AND q.config_id = c.config_id
+      CROSS JOIN UNNEST(q.metrics) AS item
+      ),
+      trend AS (
+      SELECT
+        p.experiment,
+        p.dataset_fingerprint,
+        p.configuration,
+        p.dialect,
+        p.metric,
+        p.started_at,
+        p.run_id,
+        p.is_latest,
+        p.mean,
+        p.ci_low,
+        p.ci_high,
+        p.std_error,
+        p.queries,
+        p.empty,
+        p.failed,
+        p.undefined,
+        p.missing,
+        p.lowest,
+        p.highest,
+        b.mean AS previous_mean,
+        p.mean - b.mean AS change,
+        p.config_id <> b.config_id AS parameters_changed,
+        b.run_id AS previous_run_id,
+        b.started_at AS previous_started_at,
+        p.config_id,
+        b.config_id AS previous_config_id
+      FROM (
+        SELECT
+          r.experiment,
+          r.dataset_fingerprint,
+          r.is_latest,
+          c.name AS configuration,
+          c.dialect,
+          m.run_id,
+          m.started_at,
+          m.config_id,
+          m.slice,
+          m.metric,
+          m.mean,
+          m.ci_low,
+          m.ci_high,
+          m.std_error,
+          m.queries,
+          m.empty,
+          m.failed,
+          COALESCE(m.undefined, 0) AS undefined,
+          m.missing,
+          m.lowest,
+          m.highest,
+          COALESCE(
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_name,
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_parameters
+          ) AS previous_run_id,
+          COALESCE(
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.started_at) IGNORE NULLS) OVER of_name,
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.started_at) IGNORE NULLS) OVER of_parameters
+          ) AS previous_started_at,
+          COALESCE(
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.config_id) IGNORE NULLS) OVER of_name,
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.config_id) IGNORE NULLS) OVER of_parameters
+          ) AS previous_config_id
+        FROM run_history AS r
+        JOIN configurations AS c
+          ON c.run_id = r.run_id AND c.started_at = r.started_at
+        JOIN configuration_metrics AS m
+          ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id
+        WHERE
+          m.slice = 'all'
+        WINDOW of_name AS (
+          PARTITION BY r.experiment, r.dataset_fingerprint, c.name, m.metric
+          ORDER BY r.started_at, r.run_id
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), of_parameters AS (
+          PARTITION BY r.experiment, r.dataset_fingerprint, c.config_id, m.metric
+          ORDER BY r.started_at, r.run_id
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        )
+      ) AS p
+      LEFT JOIN configuration_metrics AS b
+        ON b.run_id = p.previous_run_id
+        AND b.started_at = p.previous_started_at
+        AND b.config_id = p.previous_config_id
+        AND b.slice = p.slice
+        AND b.metric = p.metric
+      )
+      SELECT
+        t.run_id,
+        t.experiment,
+        q.started_at,
+        t.is_latest,
+        t.configuration,
+        t.metric,
+        q.query_id,
+        q.text,
+        COALESCE(v.status, q.status) AS status,
+        COALESCE(w.status, b.status) AS previous_status,
+        v.value,
+        w.value AS previous_value,
+        v.value - w.value AS difference,
+        q.slices,
+        t.previous_run_id,
+        t.previous_started_at,
+        t.config_id,
+        t.previous_config_id
+      FROM trend AS t
+      JOIN query_metrics AS q
+        ON q.run_id = t.run_id AND q.started_at = t.started_at AND q.config_id = t.config_id
+      JOIN query_metrics AS b
+        ON b.run_id = t.previous_run_id
+        AND b.started_at = t.previous_started_at
+        AND b.config_id = t.previous_config_id
+        AND b.query_id = q.query_id
+      LEFT JOIN per_query AS v
+        ON v.run_id = t.run_id
+        AND v.started_at = t.started_at
+        AND v.config_id = t.config_id
+        AND v.query_id = q.query_id
+        AND v.metric = t.metric
+      LEFT JOIN per_query AS w
+        ON w.run_id = t.previous_run_id
+        AND w.started_at = t.previous_started_at
+        AND w.config_id = t.previous_config_id
+        AND w.query_id = q.query_id
+        AND w.metric = t.metric
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -1390,7 +2242,11 @@ view: query_changes_columns {
 
 view: query_metrics_columns {
   extension: required
-  sql_table_name: `@{dataset}.query_metrics` ;;
+  derived_table: {
+    sql:
+      SELECT * FROM `@{dataset}.query_metrics` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -1444,7 +2300,11 @@ view: query_metrics_columns {
 
 view: rankings_columns {
   extension: required
-  sql_table_name: `@{dataset}.rankings` ;;
+  derived_table: {
+    sql:
+      SELECT * FROM `@{dataset}.rankings` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -1482,7 +2342,271 @@ view: rankings_columns {
 
 view: regressions_columns {
   extension: required
-  sql_table_name: `@{dataset}.regressions` ;;
+  derived_table: {
+    sql:
+      WITH configuration_metrics AS (
+      SELECT * FROM `@{dataset}.configuration_metrics` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      configurations AS (
+      SELECT * FROM `@{dataset}.configurations` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      query_metrics AS (
+      SELECT * FROM `@{dataset}.query_metrics` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      ),
+      per_query AS (
+      SELECT
+        r.run_id,
+        r.experiment,
+        q.started_at,
+        r.is_latest,
+        c.name AS configuration,
+        q.query_id,
+        q.text,
+        COALESCE(item.status, q.status) AS status,
+        item.reason,
+        q.slices,
+        item.metric,
+        item.value,
+        item.tie_lowest,
+        item.tie_highest,
+        c.config_id
+      FROM run_history AS r
+      JOIN configurations AS c
+        ON c.run_id = r.run_id AND c.started_at = r.started_at
+      JOIN query_metrics AS q
+        ON q.run_id = r.run_id AND q.started_at = r.started_at AND q.config_id = c.config_id
+      CROSS JOIN UNNEST(q.metrics) AS item
+      ),
+      trend AS (
+      SELECT
+        p.experiment,
+        p.dataset_fingerprint,
+        p.configuration,
+        p.dialect,
+        p.metric,
+        p.started_at,
+        p.run_id,
+        p.is_latest,
+        p.mean,
+        p.ci_low,
+        p.ci_high,
+        p.std_error,
+        p.queries,
+        p.empty,
+        p.failed,
+        p.undefined,
+        p.missing,
+        p.lowest,
+        p.highest,
+        b.mean AS previous_mean,
+        p.mean - b.mean AS change,
+        p.config_id <> b.config_id AS parameters_changed,
+        b.run_id AS previous_run_id,
+        b.started_at AS previous_started_at,
+        p.config_id,
+        b.config_id AS previous_config_id
+      FROM (
+        SELECT
+          r.experiment,
+          r.dataset_fingerprint,
+          r.is_latest,
+          c.name AS configuration,
+          c.dialect,
+          m.run_id,
+          m.started_at,
+          m.config_id,
+          m.slice,
+          m.metric,
+          m.mean,
+          m.ci_low,
+          m.ci_high,
+          m.std_error,
+          m.queries,
+          m.empty,
+          m.failed,
+          COALESCE(m.undefined, 0) AS undefined,
+          m.missing,
+          m.lowest,
+          m.highest,
+          COALESCE(
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_name,
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_parameters
+          ) AS previous_run_id,
+          COALESCE(
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.started_at) IGNORE NULLS) OVER of_name,
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.started_at) IGNORE NULLS) OVER of_parameters
+          ) AS previous_started_at,
+          COALESCE(
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.config_id) IGNORE NULLS) OVER of_name,
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.config_id) IGNORE NULLS) OVER of_parameters
+          ) AS previous_config_id
+        FROM run_history AS r
+        JOIN configurations AS c
+          ON c.run_id = r.run_id AND c.started_at = r.started_at
+        JOIN configuration_metrics AS m
+          ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id
+        WHERE
+          m.slice = 'all'
+        WINDOW of_name AS (
+          PARTITION BY r.experiment, r.dataset_fingerprint, c.name, m.metric
+          ORDER BY r.started_at, r.run_id
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), of_parameters AS (
+          PARTITION BY r.experiment, r.dataset_fingerprint, c.config_id, m.metric
+          ORDER BY r.started_at, r.run_id
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        )
+      ) AS p
+      LEFT JOIN configuration_metrics AS b
+        ON b.run_id = p.previous_run_id
+        AND b.started_at = p.previous_started_at
+        AND b.config_id = p.previous_config_id
+        AND b.slice = p.slice
+        AND b.metric = p.metric
+      ),
+      query_changes AS (
+      SELECT
+        t.run_id,
+        t.experiment,
+        q.started_at,
+        t.is_latest,
+        t.configuration,
+        t.metric,
+        q.query_id,
+        q.text,
+        COALESCE(v.status, q.status) AS status,
+        COALESCE(w.status, b.status) AS previous_status,
+        v.value,
+        w.value AS previous_value,
+        v.value - w.value AS difference,
+        q.slices,
+        t.previous_run_id,
+        t.previous_started_at,
+        t.config_id,
+        t.previous_config_id
+      FROM trend AS t
+      JOIN query_metrics AS q
+        ON q.run_id = t.run_id AND q.started_at = t.started_at AND q.config_id = t.config_id
+      JOIN query_metrics AS b
+        ON b.run_id = t.previous_run_id
+        AND b.started_at = t.previous_started_at
+        AND b.config_id = t.previous_config_id
+        AND b.query_id = q.query_id
+      LEFT JOIN per_query AS v
+        ON v.run_id = t.run_id
+        AND v.started_at = t.started_at
+        AND v.config_id = t.config_id
+        AND v.query_id = q.query_id
+        AND v.metric = t.metric
+      LEFT JOIN per_query AS w
+        ON w.run_id = t.previous_run_id
+        AND w.started_at = t.previous_started_at
+        AND w.config_id = t.previous_config_id
+        AND w.query_id = q.query_id
+        AND w.metric = t.metric
+      )
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        is_latest,
+        configuration,
+        dialect,
+        metric,
+        mean,
+        previous_mean,
+        difference,
+        std_error,
+        IF(queries < 20, NULL, difference - 1.96 * std_error) AS ci_low,
+        IF(queries < 20, NULL, difference + 1.96 * std_error) AS ci_high,
+        CASE
+          WHEN queries = 0
+          THEN 'nothing to compare'
+          WHEN better + worse = 0
+          THEN 'same'
+          WHEN queries < 20
+          THEN 'unclear'
+          WHEN difference + 1.96 * std_error < 0
+          THEN 'worse'
+          WHEN difference - 1.96 * std_error > 0
+          THEN 'better'
+          ELSE 'unclear'
+        END AS verdict,
+        queries,
+        unpaired,
+        better,
+        worse,
+        queries - better - worse AS same,
+        parameters_changed,
+        previous_run_id,
+        previous_started_at,
+        config_id,
+        previous_config_id
+      FROM (
+        SELECT
+          t.run_id,
+          t.experiment,
+          t.started_at,
+          t.is_latest,
+          t.configuration,
+          t.dialect,
+          t.metric,
+          t.parameters_changed,
+          t.previous_run_id,
+          t.previous_started_at,
+          t.config_id,
+          t.previous_config_id,
+          AVG(IF(q.difference IS NULL, NULL, q.value)) AS mean,
+          AVG(IF(q.difference IS NULL, NULL, q.previous_value)) AS previous_mean,
+          AVG(q.difference) AS difference,
+          SAFE_DIVIDE(STDDEV_SAMP(q.difference), SQRT(COUNT(q.difference))) AS std_error,
+          COUNT(q.difference) AS queries,
+          COUNT(q.query_id) - COUNT(q.difference) AS unpaired,
+          COUNT(IF(q.difference > 0, 1, NULL)) AS better,
+          COUNT(IF(q.difference < 0, 1, NULL)) AS worse
+        FROM trend AS t
+        LEFT JOIN query_changes AS q
+          ON q.run_id = t.run_id
+          AND q.started_at = t.started_at
+          AND q.config_id = t.config_id
+          AND q.metric = t.metric
+        GROUP BY
+          t.run_id,
+          t.experiment,
+          t.started_at,
+          t.is_latest,
+          t.configuration,
+          t.dialect,
+          t.metric,
+          t.parameters_changed,
+          t.previous_run_id,
+          t.previous_started_at,
+          t.config_id,
+          t.previous_config_id
+      ) AS changes
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -1625,7 +2749,55 @@ view: regressions_columns {
 
 view: run_choices_columns {
   extension: required
-  sql_table_name: `@{dataset}.run_choices` ;;
+  derived_table: {
+    sql:
+      WITH configuration_metrics AS (
+      SELECT * FROM `@{dataset}.configuration_metrics` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      )
+      SELECT
+        r.run_id,
+        r.experiment,
+        r.started_at,
+        r.is_latest,
+        NOT m.run_id IS NULL AS has_values,
+        NOT m.run_id IS NULL
+        AND ROW_NUMBER() OVER (
+          PARTITION BY r.experiment, NOT m.run_id IS NULL
+          ORDER BY r.started_at DESC, r.run_id DESC
+        ) = 1 AS is_last_good
+      FROM run_history AS r
+      LEFT JOIN (
+        SELECT DISTINCT
+          run_id,
+          started_at
+        FROM configuration_metrics
+        WHERE
+          slice = 'all' AND NOT mean IS NULL
+      ) AS m
+        ON m.run_id = r.run_id AND m.started_at = r.started_at
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -1752,7 +2924,144 @@ view: run_history_columns {
 
 view: side_by_side_columns {
   extension: required
-  sql_table_name: `@{dataset}.side_by_side` ;;
+  derived_table: {
+    sql:
+      WITH comparisons AS (
+      SELECT * FROM `@{dataset}.comparisons` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      configurations AS (
+      SELECT * FROM `@{dataset}.configurations` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      query_metrics AS (
+      SELECT * FROM `@{dataset}.query_metrics` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      ),
+      differences AS (
+      SELECT
+        r.run_id,
+        r.experiment,
+        d.started_at,
+        r.is_latest,
+        d.slice,
+        d.metric,
+        c.name AS configuration,
+        c.dialect,
+        b.name AS baseline,
+        d.difference,
+        d.ci_low,
+        d.ci_high,
+        d.std_error,
+        d.p_value,
+        d.p_method,
+        d.p_adjusted,
+        d.q_value,
+        d.t_p_value,
+        d.effect_size,
+        d.detectable,
+        d.queries,
+        d.unpaired,
+        d.wins,
+        d.ties,
+        d.losses,
+        d.clusters,
+        d.stage,
+        c.position,
+        c.config_id,
+        b.config_id AS baseline_id
+      FROM run_history AS r
+      JOIN comparisons AS d
+        ON d.run_id = r.run_id AND d.started_at = r.started_at
+      JOIN configurations AS c
+        ON c.run_id = r.run_id AND c.started_at = r.started_at AND c.config_id = d.config_id
+      JOIN configurations AS b
+        ON b.run_id = r.run_id AND b.started_at = r.started_at AND b.config_id = d.baseline
+      ),
+      per_query AS (
+      SELECT
+        r.run_id,
+        r.experiment,
+        q.started_at,
+        r.is_latest,
+        c.name AS configuration,
+        q.query_id,
+        q.text,
+        COALESCE(item.status, q.status) AS status,
+        item.reason,
+        q.slices,
+        item.metric,
+        item.value,
+        item.tie_lowest,
+        item.tie_highest,
+        c.config_id
+      FROM run_history AS r
+      JOIN configurations AS c
+        ON c.run_id = r.run_id AND c.started_at = r.started_at
+      JOIN query_metrics AS q
+        ON q.run_id = r.run_id AND q.started_at = r.started_at AND q.config_id = c.config_id
+      CROSS JOIN UNNEST(q.metrics) AS item
+      )
+      SELECT
+        d.run_id,
+        d.experiment,
+        q.started_at,
+        d.is_latest,
+        d.metric,
+        d.configuration,
+        d.baseline,
+        q.query_id,
+        q.text,
+        COALESCE(v.status, q.status) AS status,
+        COALESCE(w.status, b.status) AS baseline_status,
+        v.value,
+        w.value AS baseline_value,
+        v.value - w.value AS difference,
+        q.slices,
+        d.config_id,
+        d.baseline_id
+      FROM differences AS d
+      JOIN query_metrics AS q
+        ON q.run_id = d.run_id AND q.started_at = d.started_at AND q.config_id = d.config_id
+      JOIN query_metrics AS b
+        ON b.run_id = d.run_id
+        AND b.started_at = d.started_at
+        AND b.config_id = d.baseline_id
+        AND b.query_id = q.query_id
+      LEFT JOIN per_query AS v
+        ON v.run_id = d.run_id
+        AND v.started_at = d.started_at
+        AND v.config_id = d.config_id
+        AND v.query_id = q.query_id
+        AND v.metric = d.metric
+      LEFT JOIN per_query AS w
+        ON w.run_id = d.run_id
+        AND w.started_at = d.started_at
+        AND w.config_id = d.baseline_id
+        AND w.query_id = q.query_id
+        AND w.metric = d.metric
+      WHERE
+        d.slice = 'all'
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -1850,7 +3159,88 @@ view: side_by_side_columns {
 
 view: slice_leaderboard_columns {
   extension: required
-  sql_table_name: `@{dataset}.slice_leaderboard` ;;
+  derived_table: {
+    sql:
+      WITH configuration_metrics AS (
+      SELECT * FROM `@{dataset}.configuration_metrics` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      configurations AS (
+      SELECT * FROM `@{dataset}.configurations` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      )
+      SELECT
+        r.run_id,
+        r.experiment,
+        m.started_at,
+        r.is_latest,
+        m.slice,
+        REPLACE(REGEXP_REPLACE(m.parted, CONCAT('=[^', CHR(  31), ']*'), ''), CHR(  31), '×') AS attribute,
+        REPLACE(
+          REGEXP_REPLACE(m.parted, CONCAT('(^|', CHR(  31), ')[^=', CHR(  31), ']*='), '\\1'),
+          CHR(  31),
+          ' × '
+        ) AS value,
+        m.metric,
+        c.dialect,
+        RANK() OVER (
+          PARTITION BY m.started_at, r.run_id, c.dialect, m.slice, m.metric
+          ORDER BY m.mean DESC
+        ) AS rank,
+        c.name AS configuration,
+        m.mean,
+        m.ci_low,
+        m.ci_high,
+        m.std_error,
+        m.joint_low,
+        m.joint_high,
+        m.may_be_best,
+        COALESCE(m.panel, 'retrieval') AS panel,
+        m.queries,
+        m.empty,
+        m.failed,
+        COALESCE(m.undefined, 0) AS undefined,
+        m.missing,
+        m.lowest,
+        m.highest,
+        m.tie_lowest,
+        m.tie_highest,
+        m.equal_to,
+        c.position,
+        c.config_id
+      FROM run_history AS r
+      JOIN configurations AS c
+        ON c.run_id = r.run_id AND c.started_at = r.started_at
+      JOIN (
+        SELECT
+          *,
+          REGEXP_REPLACE(slice, '×([^×=]*)=', CONCAT(CHR(  31), '\\1=')) AS parted
+        FROM configuration_metrics
+        WHERE
+          slice <> 'all'
+      ) AS m
+        ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -2032,7 +3422,122 @@ view: slice_leaderboard_columns {
 
 view: trend_columns {
   extension: required
-  sql_table_name: `@{dataset}.trend` ;;
+  derived_table: {
+    sql:
+      WITH configuration_metrics AS (
+      SELECT * FROM `@{dataset}.configuration_metrics` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      configurations AS (
+      SELECT * FROM `@{dataset}.configurations` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      )
+      SELECT
+        p.experiment,
+        p.dataset_fingerprint,
+        p.configuration,
+        p.dialect,
+        p.metric,
+        p.started_at,
+        p.run_id,
+        p.is_latest,
+        p.mean,
+        p.ci_low,
+        p.ci_high,
+        p.std_error,
+        p.queries,
+        p.empty,
+        p.failed,
+        p.undefined,
+        p.missing,
+        p.lowest,
+        p.highest,
+        b.mean AS previous_mean,
+        p.mean - b.mean AS change,
+        p.config_id <> b.config_id AS parameters_changed,
+        b.run_id AS previous_run_id,
+        b.started_at AS previous_started_at,
+        p.config_id,
+        b.config_id AS previous_config_id
+      FROM (
+        SELECT
+          r.experiment,
+          r.dataset_fingerprint,
+          r.is_latest,
+          c.name AS configuration,
+          c.dialect,
+          m.run_id,
+          m.started_at,
+          m.config_id,
+          m.slice,
+          m.metric,
+          m.mean,
+          m.ci_low,
+          m.ci_high,
+          m.std_error,
+          m.queries,
+          m.empty,
+          m.failed,
+          COALESCE(m.undefined, 0) AS undefined,
+          m.missing,
+          m.lowest,
+          m.highest,
+          COALESCE(
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_name,
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.run_id) IGNORE NULLS) OVER of_parameters
+          ) AS previous_run_id,
+          COALESCE(
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.started_at) IGNORE NULLS) OVER of_name,
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.started_at) IGNORE NULLS) OVER of_parameters
+          ) AS previous_started_at,
+          COALESCE(
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.config_id) IGNORE NULLS) OVER of_name,
+            LAST_VALUE(IF(m.mean IS NULL, NULL, m.config_id) IGNORE NULLS) OVER of_parameters
+          ) AS previous_config_id
+        FROM run_history AS r
+        JOIN configurations AS c
+          ON c.run_id = r.run_id AND c.started_at = r.started_at
+        JOIN configuration_metrics AS m
+          ON m.run_id = r.run_id AND m.started_at = r.started_at AND m.config_id = c.config_id
+        WHERE
+          m.slice = 'all'
+        WINDOW of_name AS (
+          PARTITION BY r.experiment, r.dataset_fingerprint, c.name, m.metric
+          ORDER BY r.started_at, r.run_id
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), of_parameters AS (
+          PARTITION BY r.experiment, r.dataset_fingerprint, c.config_id, m.metric
+          ORDER BY r.started_at, r.run_id
+          ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        )
+      ) AS p
+      LEFT JOIN configuration_metrics AS b
+        ON b.run_id = p.previous_run_id
+        AND b.started_at = p.previous_started_at
+        AND b.config_id = p.previous_config_id
+        AND b.slice = p.slice
+        AND b.metric = p.metric
+    ;;
+  }
 
   dimension: experiment {
     type: string
@@ -2187,7 +3692,64 @@ view: trend_columns {
 
 view: unanswered_columns {
   extension: required
-  sql_table_name: `@{dataset}.unanswered` ;;
+  derived_table: {
+    sql:
+      WITH configurations AS (
+      SELECT * FROM `@{dataset}.configurations` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      failures AS (
+      SELECT * FROM `@{dataset}.failures` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      )
+      SELECT
+        r.run_id,
+        r.experiment,
+        f.started_at,
+        r.is_latest,
+        c.name AS configuration,
+        o.name AS caller,
+        f.query_id,
+        f.stage,
+        f.kind,
+        f.attempts,
+        f.message,
+        c.config_id,
+        o.config_id AS caller_id,
+        c.derived_from
+      FROM run_history AS r
+      JOIN configurations AS c
+        ON c.run_id = r.run_id AND c.started_at = r.started_at
+      CROSS JOIN UNNEST(IF(
+        COALESCE(ARRAY_LENGTH(c.parts), 0) > 0,
+        c.parts,
+        [COALESCE(c.derived_from, c.config_id)]
+      )) AS asked
+      JOIN configurations AS o
+        ON o.run_id = r.run_id AND o.started_at = r.started_at AND o.config_id = asked
+      JOIN failures AS f
+        ON f.run_id = r.run_id AND f.started_at = r.started_at AND f.config_id = o.config_id
+    ;;
+  }
 
   dimension: run_id {
     type: string
@@ -2267,7 +3829,175 @@ view: unanswered_columns {
 
 view: verdicts_of_configuration_columns {
   extension: required
-  sql_table_name: `@{dataset}.verdicts_of_configuration` ;;
+  derived_table: {
+    sql:
+      WITH answers AS (
+      SELECT * FROM `@{dataset}.answers` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      claims AS (
+      SELECT * FROM `@{dataset}.claims` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      configurations AS (
+      SELECT * FROM `@{dataset}.configurations` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      runs AS (
+      SELECT * FROM `@{dataset}.runs`
+      ),
+      texts AS (
+      SELECT * FROM `@{dataset}.texts` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      verdicts AS (
+      SELECT * FROM `@{dataset}.verdicts` WHERE started_at >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {% parameter horizon.days %} DAY)
+      ),
+      run_history AS (
+      SELECT
+        run_id,
+        experiment,
+        started_at,
+        finished_at,
+        state,
+        dataset_fingerprint,
+        TIMESTAMP_DIFF(finished_at, started_at, MICROSECOND) / 1000000 AS duration_s,
+        calls,
+        ledger_hits,
+        failures,
+        SAFE_DIVIDE(ledger_hits, calls + ledger_hits) AS ledger_share,
+        SAFE_DIVIDE(failures, calls) AS failures_per_call,
+        ARRAY_LENGTH(warnings) AS warnings,
+        ROW_NUMBER() OVER (PARTITION BY experiment ORDER BY started_at DESC, run_id DESC) = 1 AS is_latest
+      FROM runs
+      )
+      SELECT
+        r.run_id,
+        r.experiment,
+        a.started_at,
+        r.is_latest,
+        c.name AS configuration,
+        a.query_id,
+        a.sample AS answer_sample,
+        v.step,
+        NULLIF(a.owner, 'whole') AS owner,
+        v.position,
+        COALESCE(m.text, n.text) AS claim,
+        m.quote_start,
+        m.quote_end,
+        a.evidence,
+        a.rank,
+        a.doc_id,
+        a.is_cited,
+        t.text AS evidence_text,
+        v.verdict,
+        v.grade,
+        v.reason,
+        v.sample,
+        COALESCE(v.is_repeat, FALSE) AS is_repeat,
+        v.judge,
+        v.model_version,
+        v.prompt_hash,
+        v.item_id,
+        v.right_hash AS evidence_hash,
+        c.config_id
+      FROM run_history AS r
+      JOIN configurations AS c
+        ON c.run_id = r.run_id AND c.started_at = r.started_at
+      JOIN (
+        SELECT
+          b.run_id,
+          b.started_at,
+          b.config_id,
+          b.query_id,
+          b.sample,
+          b.evidence,
+          b.evidence_hash,
+          b.rank,
+          b.doc_id,
+          b.is_cited,
+          owner,
+          CASE owner
+            WHEN 'answer'
+            THEN b.answer_hash
+            WHEN 'reference'
+            THEN b.reference_hash
+          END AS owner_hash
+        FROM (
+          SELECT
+            run_id,
+            started_at,
+            config_id,
+            query_id,
+            sample,
+            answer_hash,
+            reference_hash,
+            'context' AS evidence,
+            context.text_hash AS evidence_hash,
+            context.rank,
+            context.doc_id,
+            context.doc_id IN UNNEST(citations) AS is_cited
+          FROM answers
+          CROSS JOIN UNNEST(contexts) AS context
+          UNION ALL
+          SELECT
+            run_id,
+            started_at,
+            config_id,
+            query_id,
+            sample,
+            answer_hash,
+            reference_hash,
+            'reference' AS evidence,
+            reference_hash AS evidence_hash,
+            NULL AS rank,
+            NULL AS doc_id,
+            NULL AS is_cited
+          FROM answers
+          UNION ALL
+          SELECT
+            run_id,
+            started_at,
+            config_id,
+            query_id,
+            sample,
+            answer_hash,
+            reference_hash,
+            'answer' AS evidence,
+            answer_hash AS evidence_hash,
+            NULL AS rank,
+            NULL AS doc_id,
+            NULL AS is_cited
+          FROM answers
+        ) AS b
+        CROSS JOIN UNNEST(['answer', 'reference', 'whole']) AS owner
+        WHERE
+          owner <> b.evidence
+      ) AS a
+        ON a.run_id = r.run_id AND a.started_at = r.started_at AND a.config_id = c.config_id
+      JOIN verdicts AS v
+        ON v.run_id = a.run_id
+        AND v.started_at = a.started_at
+        AND v.query_id = a.query_id
+        AND v.right_hash = a.evidence_hash
+        AND (
+          v.step = 'support'
+        ) = (
+          a.owner <> 'whole'
+        )
+        AND NOT v.is_sentinel
+      LEFT JOIN claims AS m
+        ON m.run_id = v.run_id
+        AND m.started_at = v.started_at
+        AND m.query_id = v.query_id
+        AND m.items_hash = v.items_hash
+        AND m.position = v.position
+        AND m.text_hash = a.owner_hash
+        AND m.sample = IF(v.is_repeat, 0, v.sample)
+      LEFT JOIN texts AS n
+        ON n.run_id = v.run_id AND n.started_at = v.started_at AND n.text_hash = v.left_hash
+      LEFT JOIN texts AS t
+        ON t.run_id = v.run_id AND t.started_at = v.started_at AND t.text_hash = v.right_hash
+      WHERE
+        a.owner = 'whole' OR NOT m.text IS NULL
+    ;;
+  }
 
   dimension: run_id {
     type: string

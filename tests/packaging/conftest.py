@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.built import BESIDE, PACKAGES, Built, run
 from support.data import REPOSITORY
+from support.outage import outage, small_tables  # noqa: F401  fixtures of the tests of dashboards
 
 
 @pytest.fixture(scope="session")

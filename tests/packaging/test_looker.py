@@ -40,8 +40,8 @@ def explores_of(view: str) -> list[str]:
     return [name for name in PROJECT.explores if view == name or view in PROJECT.joins(name)]
 
 
-def columns_of(explore: str, field: str, known: Columns) -> dict[str, str]:
-    return resolved(sqlglot.parse_one(PROJECT.sql(explore, [field]), dialect="bigquery"), known)
+def columns_of(explore: str, fields: list[str], known: Columns) -> dict[str, str]:
+    return resolved(sqlglot.parse_one(PROJECT.sql(explore, fields), dialect="bigquery"), known)
 
 
 def element(dashboard: str, name: str) -> dict[str, Any]:
@@ -65,22 +65,24 @@ def test_everything_parses_and_is_included() -> None:
 def test_every_field_is_a_column(view: str) -> None:
     explores = explores_of(view)
     assert explores, "in no explore"
-    for name, field in PROJECT.views[view].fields.items():
-        kind = columns_of(explores[0], f"{view}.{name}", all_columns())[f"{view}__{name}"]
+    fields = PROJECT.views[view].fields
+    kinds = columns_of(explores[0], [f"{view}.{name}" for name in fields], all_columns()) if fields else {}
+    for name, field in fields.items():
+        kind = kinds[f"{view}__{name}"]
         if "timeframes" in field:
             assert kind == "TIMESTAMP"
             assert set(field["timeframes"]) <= TIMEFRAMES
         elif name in NESTED and not field["is_measure"]:
             assert kind.startswith("ARRAY")
         else:
-            assert kind in (TYPES["number"] if field["is_measure"] else TYPES[field["type"]])
+            assert kind in TYPES.get(field["type"], TYPES["number"])
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_keys_drills_and_links_are_right(view: str) -> None:
     fields = PROJECT.views[view].fields
     keys = [name for name, field in fields.items() if field.get("primary_key") == "yes"]
-    assert keys in ([["key"], ["run_id"]] if "sql_table_name" in PROJECT.views[view].content else [["key"], []])
+    assert keys in ([["key"], ["run_id"]] if PROJECT.views[view].is_table else [["key"], []])
     for field in fields.values():
         assert set(field.get("drill_fields", ())) <= fields.keys()
         assert "type" in field
@@ -102,10 +104,10 @@ def test_every_join_and_filter_of_an_explore_exists(explore: str) -> None:
         assert join["relationship"] in ("many_to_one", "one_to_many", "one_to_one")
         for view, field in REFERENCE.findall(join.get("sql") or join["sql_on"]):
             assert field in PROJECT.views[view].fields
-        fields = [f"{name}.{field}" for field in PROJECT.views[name].fields]
+        fields = [f"{name}.{field}" for field in PROJECT.views[name].fields] or [f"{explore}.experiment"]
         assert resolved(sqlglot.parse_one(PROJECT.sql(explore, fields[:3]), dialect="bigquery"), all_columns())
     for name in PROJECT.joins(explore):  # a name of a column and of a table would mean either
-        if "sql_table_name" in PROJECT.views[name].content:
+        if PROJECT.views[name].is_table:
             assert not all_columns()[PROJECT.views[name].table].keys() & {explore, *PROJECT.joins(explore)}
     for field, _ in filters_of(content.get("always_filter", {})):
         assert PROJECT.field(field)
@@ -115,7 +117,7 @@ def test_every_join_and_filter_of_an_explore_exists(explore: str) -> None:
 def test_an_element_of_a_dashboard_can_be_asked(dashboard: str, name: str) -> None:
     item = element(dashboard, name)
     assert item["model"] == "rankbeam"
-    filters = {"Started": "90 days"}
+    filters = {"Started": "90 days", "Days back": "30"}
     query = sqlglot.parse_one(
         PROJECT.of_element(item, {name: filters.get(name, "x") for name in item["listen"]}), dialect="bigquery"
     )
@@ -141,6 +143,8 @@ def test_the_layout_of_a_dashboard_has_no_overlap(dashboard: str) -> None:
         taken |= own
     for item in PROJECT.dashboards[dashboard]["filters"]:
         view, _, name = item["field"].partition(".")
+        if PROJECT.views[view].parameter(name):
+            continue  # a number, without suggestions
         suggested = PROJECT.views[view].filters.get(name, {}).get("suggest_dimension", name)
         assert PROJECT.sql(item["explore"], [f"{view}.{suggested}"])
 
@@ -158,7 +162,7 @@ def test_a_column_that_is_renamed_breaks_a_field(table: str, column: str, field:
     known = {name: dict(columns) for name, columns in all_columns().items()}
     known[table][f"{column}_renamed"] = known[table].pop(column)
     with pytest.raises((OptimizeError, LookupError)):
-        columns_of(explores_of(field.partition(".")[0])[0], field, known)
+        columns_of(explores_of(field.partition(".")[0])[0], [field], known)
 
 
 def empty() -> duckdb.DuckDBPyConnection:
@@ -177,12 +181,14 @@ def board() -> duckdb.DuckDBPyConnection:
     connection.execute("DROP VIEW leaderboard")
     connection.execute(
         "CREATE TABLE leaderboard (run_id TEXT, config_id TEXT, metric TEXT, mean DOUBLE, ci_low DOUBLE, "
-        "ci_high DOUBLE, queries BIGINT)"
+        "ci_high DOUBLE, queries BIGINT, started_at INTEGER DEFAULT 1)"
     )
     connection.execute("DROP VIEW run_choices")
-    connection.execute("CREATE TABLE run_choices (run_id TEXT, is_latest BOOLEAN, is_last_good BOOLEAN)")
-    connection.executemany("INSERT INTO run_choices VALUES (?, TRUE, TRUE)", [("r1",), ("r2",)])
-    connection.executemany("INSERT INTO leaderboard VALUES (?, ?, ?, ?, ?, ?, ?)", BOARD)
+    connection.execute(
+        "CREATE TABLE run_choices (run_id TEXT, is_latest BOOLEAN, is_last_good BOOLEAN, started_at INTEGER)"
+    )
+    connection.executemany("INSERT INTO run_choices VALUES (?, TRUE, TRUE, 1)", [("r1",), ("r2",)])
+    connection.executemany("INSERT INTO leaderboard VALUES (?, ?, ?, ?, ?, ?, ?, 1)", BOARD)
     return connection
 
 

@@ -18,11 +18,12 @@ AGGREGATES = {
     "average": "AVG({sql})",
     "max": "MAX({sql})",
     "number": "{sql}",
+    "string": "{sql}",
     "percentile": "APPROX_QUANTILES({sql}, 100)[OFFSET({percentile})]",  # as Looker writes it for BigQuery
 }
 JOINS = {"inner": "JOIN", "left_outer": "LEFT JOIN"}
 REFERENCE = re.compile(r"\$\{(?:(\w+)\.)?(\w+)\}")
-PARAMETER = re.compile(r"\{% parameter (\w+) %\}")
+PARAMETER = re.compile(r"\{% parameter (?:(\w+)\.)?(\w+) %\}")
 TEMPLATE = re.compile(r"\{% condition (\w+) %\}(.*?)\{% endcondition %\}", re.DOTALL)
 
 
@@ -66,8 +67,16 @@ class Project:
         """The joins of an explore by view."""
         return {join["name"]: join for join in self.explores[explore].get("joins", ())}
 
-    def sql(self, explore: str, fields: Iterable[str], filters: Mapping[str, str] | None = None) -> str:
+    def sql(
+        self, explore: str, fields: Iterable[str], filters: Mapping[str, str] | None = None, *, derived: bool = False
+    ) -> str:
         """The query that asks an explore for fields.
+
+        Args:
+            explore: its name.
+            fields: as `view.field`.
+            filters: filter expressions by field, beside the explore's own.
+            derived: True for derived tables as Looker sends them; else the tables and views that they are made from.
 
         Raises:
             LookupError: there is no such explore, join or field.
@@ -75,33 +84,45 @@ class Project:
         names = list(fields)
         content = self.explores[explore]
         filter_values = dict(filters_of(content.get("always_filter", {}))) | dict(filters or {})
+        chosen = {name: text for name, text in filter_values.items() if "type" in self.of(name).parameter(name)}
         templates = {
             name: text for name, text in filter_values.items() if name.partition(".")[2] in self.of(name).filters
         }
-        conditions = {name: text for name, text in filter_values.items() if name not in templates}
+        conditions = {name: text for name, text in filter_values.items() if name not in templates | chosen}
         columns = [f"{self.expand(field)} AS {field.replace('.', '__')}" for field in names]
         where = [condition(self.expand(field), text) for field, text in conditions.items()]
         where += [self.replaced(content["sql_always_where"], explore)] if "sql_always_where" in content else []
         groups = [self.expand(field) for field in names if not self.field(field)["is_measure"]]
         always = [view for view, _ in REFERENCE.findall(content.get("sql_always_where", ""))]
-        lines = [f"SELECT {', '.join(columns)}", f"FROM {self.views[explore].table} AS {explore}"]
-        lines += list(
-            self._joined(explore, {*always, *(field.partition(".")[0] for field in (*names, *filter_values))})
-        )
+        used = {*always, *(field.partition(".")[0] for field in (*names, *filter_values))}
+        lines = [f"SELECT {', '.join(columns)}", f"FROM {self.source(explore, derived)} AS {explore}"]
+        lines += list(self._joined(explore, used, derived))
         lines += [f"WHERE {' AND '.join(where)}"] if where else []
         text = "\n".join(lines + ([f"GROUP BY {', '.join(groups)}"] if groups else []))
         values = {name.partition(".")[2]: text for name, text in templates.items()}
+        text = PARAMETER.sub(
+            lambda match: chosen.get(f"{match[1]}.{match[2]}") or self.default(match[1], match[2]), text
+        )
         return TEMPLATE.sub(lambda match: condition(match[2], values[match[1]]) if match[1] in values else "TRUE", text)
 
     def of_element(self, element: Mapping[str, Any], filters: Mapping[str, str]) -> str:
         """The query of an element of a dashboard, with values for what it listens to."""
         listened = {element["listen"][name]: text for name, text in filters.items() if name in element["listen"]}
-        query = self.sql(element["explore"], element["fields"], element.get("filters", {}) | listened)
+        query = self.sql(element["explore"], element["fields"], element.get("filters", {}) | listened, derived=True)
         sorts = [part.partition(" ") for part in element["sorts"]]
         order = ", ".join(f"{name.replace('.', '__')} {way or 'asc'}" for name, _, way in sorts)
         return f"{query}\nORDER BY {order}\nLIMIT {element['limit']}"
 
-    def _joined(self, explore: str, names: set[str]) -> Iterator[str]:
+    def default(self, view: str, parameter: str) -> str:
+        """The value of a parameter that nobody sets."""
+        return str(self.views[view].parameters[parameter]["default_value"])
+
+    def source(self, name: str, derived: bool) -> str:
+        """The source of a view in SQL: a table or view of BigQuery, or the query of a derived table."""
+        query = self.views[name].query if derived else None
+        return self.views[name].table if query is None else f"({query})"
+
+    def _joined(self, explore: str, names: set[str], derived: bool) -> Iterator[str]:
         joins = self.joins(explore)
         needed = names | set(self.explores[explore].get("always_join", ()))
         if missing := needed - {explore, *joins}:
@@ -113,16 +134,16 @@ class Project:
         for name, join in joins.items():
             if name in needed:
                 on = (
-                    f"{JOINS[join['type']]} {self.views[name].table} AS {name} ON {join['sql_on']}"
+                    f"{JOINS[join['type']]} {self.source(name, derived)} AS {name} ON {join['sql_on']}"
                     if "sql_on" in join
                     else ""
                 )
                 yield self.replaced(join.get("sql") or on, name)
 
     def field(self, name: str) -> dict[str, Any]:
-        """A field by `view.field`; also one that is only a filter."""
+        """A field by `view.field`; also one that is only a filter or a parameter."""
         view, _, field = name.partition(".")
-        return (self.views[view].filters | self.views[view].fields)[field]
+        return (self.views[view].filters | self.views[view].parameters | self.views[view].fields)[field]
 
     def of(self, name: str) -> "View":
         """The view of a field."""
@@ -139,7 +160,7 @@ class Project:
 
     def replaced(self, sql: str, view: str) -> str:
         """SQL with its references expanded."""
-        sql = PARAMETER.sub(lambda match: self.views[view].parameters[match[1]]["default_value"], sql)
+        sql = PARAMETER.sub(lambda match: f"{{% parameter {match[1] or view}.{match[2]} %}}", sql)
         sql = sql.replace("${TABLE}", view)
         return REFERENCE.sub(lambda match: self.expand(f"{match[1] or view}.{match[2]}"), sql)
 
@@ -152,13 +173,31 @@ class View:
         self.parameters = {parameter["name"]: parameter for parameter in content.get("parameters", ())}
         self.filters = {parameter["name"]: parameter for parameter in content.get("filters", ())}
 
+    def parameter(self, name: str) -> dict[str, Any]:
+        """A parameter; empty if there is none of that name, with or without the view's."""
+        content: dict[str, Any] = self.parameters.get(name.rpartition(".")[2], {})
+        return content
+
+    @property
+    def is_table(self) -> bool:
+        """Return whether it reads a table, a view or a query; others have fields of nested values, or filters."""
+        return bool({"sql_table_name", "derived_table"} & self.content.keys())
+
     @property
     def table(self) -> str:
-        """The table or query that it reads."""
+        """The table or view that it reads, or whose query it has."""
+        if "derived_table" in self.content:
+            return str(self.content["base"]).removesuffix("_columns")
         match = re.fullmatch(r"`@\{dataset\}\.(\w+)`", self.content["sql_table_name"])
         if match is None:
             raise LookupError(self.content["sql_table_name"])
         return match[1]
+
+    @property
+    def query(self) -> str | None:
+        """The query of a derived table, with bare names of tables."""
+        query = self.content.get("derived_table", {}).get("sql")
+        return None if query is None else re.sub(r"`@\{dataset\}\.(\w+)`", r"main.\1", query)
 
     @cached_property
     def fields(self) -> dict[str, dict[str, Any]]:
@@ -183,7 +222,7 @@ def extended(view: Mapping[str, Any], bases: Mapping[str, Mapping[str, Any]]) ->
         for kind in ("dimensions", "dimension_groups"):
             own = {field["name"]: field for field in content.get(kind, ())}
             content[kind] = [*({**field, **own.pop(field["name"], {})} for field in base.get(kind, ())), *own.values()]
-        content["sql_table_name"] = base["sql_table_name"]
+        content |= {key: base[key] for key in ("sql_table_name", "derived_table") if key in base} | {"base": name}
     return content
 
 

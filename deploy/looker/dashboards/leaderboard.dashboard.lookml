@@ -54,8 +54,34 @@
     model: rankbeam
     explore: trend
     field: trend.started_date
+  - name: Days back
+    title: Days back
+    type: field_filter
+    default_value: '90'
+    allow_multiple_values: false
+    required: true
+    model: rankbeam
+    explore: leaderboard
+    field: horizon.days
 
   elements:
+  - name: freshness
+    title: Is there a run?
+    note_text: If no run began within Days back, the tiles below are empty.
+    model: rankbeam
+    explore: freshness
+    type: looker_grid
+    fields: [freshness.experiment, freshness.chosen_run]
+    sorts: [freshness.experiment]
+    limit: 100
+    listen:
+      Experiment: freshness.experiment
+      Run: run_choices.run
+      Days back: horizon.days
+    row: 0
+    col: 0
+    width: 24
+    height: 2
   - name: intervals
     title: Means and intervals
     note_text: The box is the interval of the mean; the whiskers hold for all configurations at once.
@@ -71,7 +97,8 @@
       Run: run_choices.run
       Metric: leaderboard.metric
       Dialect: leaderboard.dialect
-    row: 0
+      Days back: horizon.days
+    row: 2
     col: 0
     width: 12
     height: 9
@@ -91,7 +118,8 @@
       Run: run_choices.run
       Metric: leaderboard.metric
       Dialect: leaderboard.dialect
-    row: 0
+      Days back: horizon.days
+    row: 2
     col: 12
     width: 12
     height: 9
@@ -113,7 +141,8 @@
       Run: run_choices.run
       Metric: differences.metric
       Dialect: differences.dialect
-    row: 9
+      Days back: horizon.days
+    row: 11
     col: 0
     width: 12
     height: 8
@@ -132,7 +161,8 @@
       Run: run_choices.run
       Metric: slice_leaderboard.metric
       Dialect: slice_leaderboard.dialect
-    row: 9
+      Days back: horizon.days
+    row: 11
     col: 12
     width: 12
     height: 8
@@ -154,7 +184,8 @@
       Started: trend.started_date
       Metric: trend.metric
       Dialect: trend.dialect
-    row: 17
+      Days back: horizon.days
+    row: 19
     col: 0
     width: 12
     height: 8
@@ -173,7 +204,8 @@
       Run: run_choices.run
       Metric: regressions.metric
       Dialect: regressions.dialect
-    row: 17
+      Days back: horizon.days
+    row: 19
     col: 12
     width: 12
     height: 8
@@ -193,7 +225,8 @@
       Experiment: side_by_side.experiment
       Run: run_choices.run
       Metric: side_by_side.metric
-    row: 25
+      Days back: horizon.days
+    row: 27
     col: 0
     width: 24
     height: 8
@@ -213,7 +246,8 @@
       Experiment: coverage.experiment
       Run: run_choices.run
       Dialect: coverage.dialect
-    row: 33
+      Days back: horizon.days
+    row: 35
     col: 0
     width: 24
     height: 8
@@ -230,7 +264,7 @@
     listen:
       Experiment: cost.experiment
       Started: cost.started_date
-    row: 41
+    row: 43
     col: 0
     width: 24
     height: 6

@@ -44,8 +44,34 @@
     model: rankbeam
     explore: query_changes
     field: query_changes.started_date
+  - name: Days back
+    title: Days back
+    type: field_filter
+    default_value: '90'
+    allow_multiple_values: false
+    required: true
+    model: rankbeam
+    explore: queries
+    field: horizon.days
 
   elements:
+  - name: freshness
+    title: Is there a run?
+    note_text: If no run began within Days back, the tiles below are empty.
+    model: rankbeam
+    explore: freshness
+    type: looker_grid
+    fields: [freshness.experiment, freshness.chosen_run]
+    sorts: [freshness.experiment]
+    limit: 100
+    listen:
+      Experiment: freshness.experiment
+      Run: run_choices.run
+      Days back: horizon.days
+    row: 0
+    col: 0
+    width: 24
+    height: 2
   - name: answers
     title: What became of it
     model: rankbeam
@@ -58,7 +84,8 @@
       Experiment: queries.experiment
       Run: run_choices.run
       Query: queries.query_id
-    row: 0
+      Days back: horizon.days
+    row: 2
     col: 0
     width: 16
     height: 6
@@ -74,7 +101,8 @@
       Experiment: queries.experiment
       Run: run_choices.run
       Query: queries.query_id
-    row: 0
+      Days back: horizon.days
+    row: 2
     col: 16
     width: 8
     height: 6
@@ -91,7 +119,8 @@
       Experiment: queries.experiment
       Run: run_choices.run
       Query: queries.query_id
-    row: 6
+      Days back: horizon.days
+    row: 8
     col: 0
     width: 12
     height: 8
@@ -108,7 +137,8 @@
       Experiment: side_by_side.experiment
       Run: run_choices.run
       Query: side_by_side.query_id
-    row: 6
+      Days back: horizon.days
+    row: 8
     col: 12
     width: 12
     height: 8
@@ -126,7 +156,8 @@
       Experiment: queries.experiment
       Run: run_choices.run
       Query: queries.query_id
-    row: 14
+      Days back: horizon.days
+    row: 16
     col: 0
     width: 24
     height: 10
@@ -143,7 +174,8 @@
       Experiment: query_changes.experiment
       Started: query_changes.started_date
       Query: query_changes.query_id
-    row: 24
+      Days back: horizon.days
+    row: 26
     col: 0
     width: 14
     height: 8
@@ -162,7 +194,8 @@
       Experiment: queries.experiment
       Run: run_choices.run
       Query: queries.query_id
-    row: 24
+      Days back: horizon.days
+    row: 26
     col: 14
     width: 10
     height: 8

@@ -193,17 +193,31 @@ def test_what_has_no_language_model_says_so_in_every_row(laptop: duckdb.DuckDBPy
     assert judges == {"lexical: word overlap, no language model", "extractive: word overlap, no language model"}
 
 
+def test_rows_of_a_run_are_joined_with_its_partition() -> None:
+    joins = [join for tree in views.parsed().values() for join in tree.find_all(exp.Join)]
+    assert len(joins) > 40
+    for join in joins:
+        pairs = {equal.sql() for equal in join.find_all(exp.EQ)}
+        of_runs = {pair for pair in pairs if "run_id" in pair}
+        assert {pair.replace("run_id", "started_at") for pair in of_runs} <= pairs
+        assert of_runs or "UNNEST" in join.sql("bigquery")
+
+
 def test_values_of_slices_may_look_like_crossings() -> None:
     connection = duckdb.connect()
     for name, schema in tables.TABLES.items():
         connection.register("arrow", schema.empty_table())
         connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow")
-    connection.execute("INSERT INTO runs BY NAME SELECT 'r' AS run_id")
-    connection.execute("INSERT INTO configurations BY NAME SELECT 'r' AS run_id, 'c' AS config_id")
+    connection.execute("INSERT INTO runs BY NAME SELECT 'r' AS run_id, now() AS started_at")
+    connection.execute(
+        "INSERT INTO configurations BY NAME SELECT *, 'c' AS config_id FROM (FROM runs SELECT run_id, started_at)"
+    )
     names = ["size=2×4", "size=a=b", "size=2×4×kind=x y", "kind=×size="]
     for name in names:
         connection.execute(
-            "INSERT INTO configuration_metrics BY NAME SELECT 'r' AS run_id, 'c' AS config_id, ? AS slice", [name]
+            "INSERT INTO configuration_metrics BY NAME SELECT run_id, started_at, config_id, ? AS slice "
+            "FROM configurations",
+            [name],
         )
     connection.execute(views.for_duckdb())
     rows = connection.execute("SELECT slice, attribute, value FROM slice_leaderboard").fetchall()

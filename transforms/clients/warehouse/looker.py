@@ -1,15 +1,24 @@
 """LookML of the columns of tables and views, from the Arrow schemas and the views; what is written by hand extends it.
 
+BigQuery prunes partitions only by constants that reach the scan of a table, and a filter on a view need not: a window
+stops it. So LookML reads derived tables instead of the views: the same queries, over tables that are each bounded by
+the filter `horizon.days`. `runs` has no bound: it is small, and says which run is the latest, however old.
+
 `make deploy-files` writes the file after a change.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import duckdb
 
+from rankbeam.transforms.clients.bigquery.schemas import PARTITIONED_BY
 from rankbeam.transforms.clients.warehouse import views
 from rankbeam.transforms.records import tables
+
+if TYPE_CHECKING:
+    from sqlglot import exp
 
 FOR_LOOKER = views.FOLDER / "looker" / "columns.view.lkml"
 """Each of its views has the name of a table or view, and `_columns`."""
@@ -21,6 +30,8 @@ _HEAD = """\
 _EXTENDED = re.compile(r"extends: \[(\w+)_columns\]")
 _NUMBERS = ("BIGINT", "HUGEINT", "INTEGER", "DOUBLE")
 _TYPES = {"VARCHAR": "string", "BOOLEAN": "yesno"} | dict.fromkeys(_NUMBERS, "number")
+_UNBOUNDED = "runs"
+_BOUND = f"WHERE {PARTITIONED_BY} >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {{% parameter horizon.days %}} DAY)"
 _TIME = """\
   dimension_group: {name} {{
     type: time
@@ -43,7 +54,10 @@ def for_looker() -> str:
     with duckdb.connect() as connection:
         _create_empty(connection)
         columns = {name: connection.execute(f"DESCRIBE {name}").fetchall() for name in extended}
-    return _HEAD + "".join(_view(name, {column: kind for column, kind, *_ in columns[name]}) for name in extended)
+    trees = views.parsed()
+    return _HEAD + "".join(
+        _view(name, {column: kind for column, kind, *_ in columns[name]}, trees) for name in extended
+    )
 
 
 def _create_empty(connection: duckdb.DuckDBPyConnection) -> None:
@@ -53,10 +67,39 @@ def _create_empty(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute(views.for_duckdb())
 
 
-def _view(name: str, types: dict[str, str]) -> str:
+def _view(name: str, types: dict[str, str], trees: "Mapping[str, exp.Query]") -> str:
     parts = "\n".join(part for column, kind in types.items() for part in _dimension(column, kind))
-    opening = f"view: {name}_columns {{\n  extension: required\n  sql_table_name: `@{{dataset}}.{name}` ;;\n"
-    return f"\n{opening}\n{parts}}}\n"
+    return f"\nview: {name}_columns {{\n  extension: required\n{_source(name, trees)}\n{parts}}}\n"
+
+
+def _source(name: str, trees: "Mapping[str, exp.Query]") -> str:
+    """The table or view itself if it reads only `runs`, else its query over bounded tables."""
+    read = _read(name, trees)
+    if read - trees.keys() <= {_UNBOUNDED}:
+        return f"  sql_table_name: `@{{dataset}}.{name}` ;;\n"
+    if name not in trees:
+        query = _table(name)
+    else:
+        below = [*sorted(read - trees.keys()), *(view for view in trees if view in read - {name})]
+        bodies = [trees[part].sql("bigquery", pretty=True) if part in trees else _table(part) for part in below]
+        parts = ",\n".join(f"{part} AS (\n{body}\n)" for part, body in zip(below, bodies, strict=True))
+        query = f"WITH {parts}\n{trees[name].sql('bigquery', pretty=True)}"
+    indented = "".join(f"      {line}\n" for line in query.splitlines())
+    return f"  derived_table: {{\n    sql:\n{indented}    ;;\n  }}\n"
+
+
+def _read(name: str, trees: "Mapping[str, exp.Query]") -> set[str]:
+    """The name of a table or view, with those of all tables and views that it reads, at any depth."""
+    from sqlglot import exp
+
+    below = {table.name for table in trees[name].find_all(exp.Table)} if name in trees else set()
+    ours = below & (tables.TABLES.keys() | trees.keys())
+    return {name}.union(*(_read(part, trees) for part in ours))
+
+
+def _table(name: str) -> str:
+    query = f"SELECT * FROM `@{{dataset}}.{name}`"  # noqa: S608  LookML; Looker fills in the dataset
+    return query if name == _UNBOUNDED else f"{query} {_BOUND}"
 
 
 def _dimension(column: str, kind: str) -> Iterator[str]:
