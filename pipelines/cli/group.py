@@ -1,5 +1,6 @@
 """The command line's frame: the group of commands, and options that several of them have."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,6 +32,17 @@ allow_disjoint = click.option(
 
 
 wide = click.option("--wide", is_flag=True, help="Show all columns of tables, however narrow the terminal is.")
+
+
+def agreed(question: str, *, yes: bool) -> bool:
+    """Ask before rows of BigQuery are deleted, which nothing brings back; `yes` is the answer of `--yes`.
+
+    Raises:
+        click.UsageError: there is no terminal, and no `--yes`; a pipe does not answer by accident.
+    """
+    if not yes and not sys.stdin.isatty():
+        raise click.UsageError(f"{question} Nobody can answer here, without a terminal; say --yes")
+    return yes or click.confirm(question, default=False, err=True)
 
 
 class _Place(click.types.StringParamType):

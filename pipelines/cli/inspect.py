@@ -69,7 +69,7 @@ def plan(
     """Show what EXPERIMENT would cost, before any call is made.
 
     Shown are calls per quota pool, minutes at the quota, calls that the ledger already has, configurations that are
-    derived from others, and the price where `quotas:` names one.
+    derived from others, and the price where `quotas:` names one; and the bytes of tables and queries of BigQuery.
 
     With --detect, a table shows how many queries each metric needs to detect a difference between two configurations,
     and what they cost. The standard deviation is that of the latest run in the output folder, else one measured on TREC

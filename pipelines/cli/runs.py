@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankbeam.pipelines.cli.group import main, shown_as, wide
+from rankbeam.pipelines.cli.group import agreed, main, shown_as, wide
 from rankbeam.pipelines.local.messages import messages
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def runs(
     too many calls failed or `max_cost` was reached. DIR may be bigquery://project.dataset.
 
     With --prune, old runs are deleted, after a question. Paid answers stay: they are in the ledger. What a killed race
-    left behind is deleted, too.
+    left behind is deleted, too. In BigQuery, each run is deleted from all tables at once, and only its day's partitions
+    are read.
 
     With --prune --indexes, runs stay, and indexes beside them that no run has used for some days are deleted; a run
     that needs one builds it again.
@@ -50,6 +51,7 @@ def runs(
       rankbeam runs out/helpdesk
       rankbeam runs out/helpdesk --prune --keep 10 --older-than 30
       rankbeam runs gs://my-bucket/out --prune --indexes --dry-run
+      rankbeam runs bigquery://my-project.search --prune --older-than 365
     """
     if not prune and (keep is not None or older_than is not None or indexes or dry_run or yes):
         raise click.UsageError("--keep, --older-than, --indexes, --dry-run and --yes are for --prune")
@@ -72,7 +74,7 @@ def runs(
         if prune:
             finished = pruning.needless(finished, keep or 1, older_than)
         click.echo(listing.as_json(finished) if form == "json" else listing.as_text(finished, Screen.of(wide=wide)))
-        if prune and finished and not dry_run and (yes or _confirmed(finished)):
+        if prune and finished and not dry_run and _confirmed(folder, finished, yes=yes):
             pruning.delete(folder, finished)
             click.echo(f"deleted {_number(finished)}", err=True)
 
@@ -90,8 +92,13 @@ def _prune_indexes(folder: str, older_than: float | None, form: str, *, wide: bo
             click.echo(f"deleted {number}", err=True)
 
 
-def _confirmed(runs: "Sequence[Results]") -> bool:
-    return click.confirm(f"Delete {_number(runs)} with all rows?", default=False, err=True)
+def _confirmed(folder: str, runs: "Sequence[Results]", *, yes: bool) -> bool:
+    from rankbeam.transforms.clients.bigquery.read_source import is_table
+
+    question = f"Delete {_number(runs)} with all rows?"
+    if is_table(folder):
+        return agreed(question, yes=yes)
+    return yes or click.confirm(question, default=False, err=True)
 
 
 def _number(runs: "Sequence[Results]") -> str:

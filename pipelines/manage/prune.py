@@ -1,4 +1,4 @@
-"""Delete finished runs of an output folder: never the latest of an experiment, and never the ledger."""
+"""Delete finished runs of an output folder or of BigQuery: never the latest of an experiment, and never the ledger."""
 
 import json
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.shown import left_out
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
+from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.search import index_folder
 from rankbeam.transforms.clients.storage import files, gcs
@@ -33,11 +34,14 @@ def needless(
 def delete(output: str, runs: Sequence[Results]) -> None:
     """Delete all rows of runs, and rebuild the folder's DuckDB file where it has one.
 
-    The row in `runs` goes first: a deletion that is interrupted leaves rows that nothing reads, and no half run.
+    In a folder, the row in `runs` goes first: a deletion that is interrupted leaves rows that nothing reads, and no
+    half run.
     """
     if is_table(output):
-        problem = "rows of BigQuery expire by the tables' own settings, or are deleted there: DELETE … WHERE run_id = …"
-        raise InputError(problem, path=output)
+        from rankbeam.transforms.clients.bigquery.delete import delete_runs  # few results are there
+
+        delete_runs(DatasetName.parse(output), [run.execution for run in runs])
+        return
     for run in runs:
         for table in ("runs", *(name for name in tables.TABLES if name != "runs")):
             folder = run_folder(output, table, run.run_id)

@@ -32,6 +32,7 @@ from rankbeam.pipelines.plan.stages import (
     known_rankings,
     read_counted,
 )
+from rankbeam.pipelines.plan.tables import TablePlan, table_plans
 from rankbeam.pipelines.run.answers import work_of
 from rankbeam.pipelines.run.branches import Branches, with_joined
 from rankbeam.pipelines.run.build import new_pipeline, read_dataset
@@ -88,6 +89,7 @@ class Plan:
     least_share: float = 1.0
     proposals: tuple[str, ...] = ()
     again: tuple[AgainPlan, ...] = ()
+    tables: tuple[TablePlan, ...] = ()
 
     @property
     def cost(self) -> Range | None:
@@ -121,6 +123,7 @@ class Plan:
             lines.append(f"max_cost: {self.max_cost:,.2f}")
         lines += [self.race] if self.race else []
         lines += [corpus.line() for corpus in self.corpora]
+        lines += [table.line() for table in self.tables]
         lines += self.proposals
         sources = Table(
             ["configuration", "rankings"],
@@ -136,7 +139,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     experiment = replace(of_corpora.experiment, computes=False)
     configurations = configuration_plans(experiment)
     if not experiment.makes_calls and not experiment.embedders and not work_of(experiment).services:
-        return Plan((), configurations, corpora=of_corpora.corpora)
+        return Plan((), configurations, corpora=of_corpora.corpora, tables=table_plans(experiment))
     retrieved, answered, queries = _counted(experiment)
     if answered is not None:
         _refuse_too_large(experiment, answered, path)
@@ -162,6 +165,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         _least_share(experiment, queries, is_begun=known > 0),
         proposals(experiment, queries),
         () if answered is None else again_plans(answered.again),
+        table_plans(experiment),
     )
 
 

@@ -263,3 +263,17 @@ def test_what_may_not_or_cannot_be_seen(runs: Path, monkeypatch: pytest.MonkeyPa
         message = refused("compare", runs, "bigquery://test-project.warehouse")
     assert "bigquery://test-project.warehouse: runs: " in message
     assert expected in message
+
+
+@pytest.mark.campaign
+def test_old_runs_are_deleted_after_a_yes(cloud: Cloud, runs: Path) -> None:
+    dataset = loaded(cloud, runs)
+    place = f"bigquery://{dataset.dataset}"
+    outcome = rankbeam("runs", place, "--prune")
+    assert outcome.status == REFUSED
+    assert "Delete 1 run with all rows? Nobody can answer here, without a terminal; say --yes" in outcome.stderr
+    rows = " UNION ALL ".join(f"SELECT run_id FROM `{dataset.dataset}.{name}`" for name in schemas.TABLES)
+    assert {row[0] for row in dataset.client.query_and_wait(rows)} == {"main", "pr"}
+    outcome = rankbeam("runs", place, "--prune", "--yes")
+    assert (outcome.status, outcome.stderr) == (0, "deleted 1 run\n")
+    assert {row[0] for row in dataset.client.query_and_wait(rows)} == {"pr"}

@@ -138,6 +138,10 @@ def test_queries_to_bigquery_with_parameters(tables: Tables, expected: dict[str,
     run = query("SELECT query_id AS qid, doc_id, score FROM `%s.all_runs` WHERE run = @run", run=7)
     path = experiment(tmp_path, dataset, run)
     assert tables_of(path) == expected
+    planned = json.loads(rankbeam("plan", path, "--format", "json").stdout)["tables"]
+    assert [(plan["source"].partition(" (SELECT ")[0], plan["is_query"]) for plan in planned] == [
+        (f"bigquery://{project}", True)
+    ] * 4
     [_, configuration] = Results(str(tmp_path / "out"), "r").configurations
     assert json.loads(configuration["parameters"])["retriever"]["path"] == run
 

@@ -260,6 +260,18 @@ def test_parameters_of_a_query_have_types(dataset: Tables) -> None:
     assert [(row["query_id"], row["doc_id"]) for row in rows(read_qrels(path))] == [("q1", "d1")]
 
 
+def test_the_volume_of_a_query_is_that_of_its_dry_run(scripted: Scripted) -> None:
+    view = {"type": "VIEW", "tableReference": {"projectId": "my-project", "datasetId": "search", "tableId": "v"}}
+    statistics = {"query": {"statementType": "SELECT", "totalBytesProcessed": "12345678901"}}
+    scripted.answers += [(200, {"jobReference": {"projectId": "p"}, "statistics": statistics})]
+    source = TableSource(project="my-project", query="SELECT 1")
+    assert read.volume(source) == (12_345_678_901, True)  # of a result, at most 8 GB are expected
+    scripted.answers += [(200, {**view, "type": "TABLE", "numBytes": "42"})]  # no dry run
+    assert read.volume(TableSource(table="my-project.search.qrels")) == (42, False)
+    scripted.answers += [(200, view), (200, {"jobReference": {"projectId": "p"}, "statistics": statistics})]
+    assert read.volume(TableSource(table="my-project.search.v")) == (12_345_678_901, True)
+
+
 def test_a_query_that_another_worker_began_is_waited_for(scripted: Scripted) -> None:
     source = TableSource(project="my-project", query="SELECT 1", run="r")
     begun: Any = {

@@ -6,8 +6,8 @@
         ...  # with BIGQUERY_EMULATOR_HOST = bigquery.url
     assert bigquery.rows("runs") == [...]
 
-It knows datasets.get, tables.get, insert, patch, delete, jobs.insert (with both kinds of upload), jobs.get, jobs.query;
-of SQL it knows the statements that rankbeam writes. It is strict about:
+It knows datasets.get, patch, tables.get, insert, patch, delete, jobs.insert (with both kinds of upload), jobs.get,
+jobs.query; of SQL it knows the statements that rankbeam writes. It is strict about:
 
 - ids of jobs, which are never used twice, and places: a job is found only where its dataset is;
 - loads: unknown columns, types, missing REQUIRED ones, lists without list inference, files that are not there;

@@ -58,6 +58,7 @@ class Warehouse:
         self.project, self.root = project, root
         self.faults: list[Fault] = []
         self.datasets: dict[str, str] = {}
+        self.defaults: dict[str, dict[str, str | None]] = {}
         self.tables: dict[tuple[str, str], Table] = {}
         self.jobs: dict[tuple[str, str], Job] = {}
         self.lock = threading.RLock()

@@ -22,6 +22,7 @@ EPOCH, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 BASE = r"(?:/upload|/resumable/upload)?/bigquery/v2/projects/([^/]+)"
 ROUTES = {
     ("GET", "datasets.get"): re.compile(rf"{BASE}/datasets/([^/]+)"),
+    ("PATCH", "datasets.patch"): re.compile(rf"{BASE}/datasets/([^/]+)"),
     ("POST", "tables.insert"): re.compile(rf"{BASE}/datasets/([^/]+)/tables"),
     ("GET", "tables.get"): re.compile(rf"{BASE}/datasets/([^/]+)/tables/([^/]+)"),
     ("PATCH", "tables.patch"): re.compile(rf"{BASE}/datasets/([^/]+)/tables/([^/]+)"),
@@ -160,7 +161,15 @@ class Handler(BaseHTTPRequestHandler):
 
     def _datasets_get(self, dataset: str, *, body: bytes) -> tuple[int, dict[str, Any]]:  # noqa: ARG002
         reference = {"projectId": self.bigquery.project, "datasetId": dataset}
-        return 200, {"datasetReference": reference, "location": self.bigquery.place(dataset)}
+        answer = {"datasetReference": reference, "location": self.bigquery.place(dataset)}
+        return 200, answer | self.bigquery.defaults.get(dataset, {})
+
+    def _datasets_patch(self, dataset: str, *, body: bytes) -> tuple[int, dict[str, Any]]:
+        changes = json.loads(body)
+        if changes.keys() != {"defaultPartitionExpirationMs"}:
+            raise Refusal("invalid", f"A change that nobody here makes: {changes}")
+        self.bigquery.defaults[dataset] = changes
+        return self._datasets_get(dataset, body=b"")
 
     def _tables_get(self, dataset: str, table: str, *, body: bytes) -> tuple[int, dict[str, Any]]:  # noqa: ARG002
         return 200, self.bigquery.table(dataset, table).shown()
@@ -172,6 +181,9 @@ class Handler(BaseHTTPRequestHandler):
             there = self.bigquery.tables.get((dataset, name))
             if there is not None and not there.has_expired:
                 raise Refusal("duplicate", f"Already Exists: Table {self.bigquery.project}:{dataset}.{name}")
+            inherited = self.bigquery.defaults.get(dataset, {}).get("defaultPartitionExpirationMs")
+            if inherited is not None and "timePartitioning" in resource:
+                resource["timePartitioning"].setdefault("expirationMs", inherited)
             created = self.bigquery.tables[dataset, name] = new_table(resource, self.bigquery.place(dataset))
         return 200, created.shown()
 

@@ -58,13 +58,23 @@ class Table:
         if if_match is not None and if_match != self.etag:
             raise Refusal("conditionNotMet", "Precondition Failed")
         for name in IMMUTABLE:
-            if name in changes and changes[name] != self.resource.get(name):
+            if name in changes and _fixed(changes[name]) != _fixed(self.resource.get(name)):
                 raise Refusal("invalid", f"Cannot change {name} of a table")
         if "schema" in changes:
             check_columns(changes["schema"]["fields"])
             check_change(self.columns, changes["schema"]["fields"])
-        self.resource |= changes
+        merged = {
+            name: {key: item for key, item in (self.resource[name] | changes[name]).items() if item is not None}
+            for name in IMMUTABLE
+            if name in changes
+        }
+        self.resource |= {**changes, **merged}
         self.version += 1
+
+
+def _fixed(setting: Any) -> Any:
+    """The parts of a setting that cannot be changed: all but the expiry of partitions."""
+    return {key: value for key, value in setting.items() if key != "expirationMs"} if setting else setting
 
 
 def new_table(resource: Mapping[str, Any], location: str) -> Table:

@@ -74,6 +74,20 @@ def describe(source: TableSource) -> Description:
         return Description(tuple(field.name for field in table.schema), size, modified)
 
 
+def volume(source: TableSource) -> tuple[int, bool]:
+    """The most bytes that reading a source takes, and whether they are charged as a query's: of a query or a view.
+
+    For queries, it is the estimate of a dry run, which costs nothing.
+    """
+    with refusals(source):
+        if source.table is not None:
+            table = _table(source, IMPATIENT)
+            if table.table_type in _STORED:
+                return table.num_bytes or 0, False
+        query = source.query if source.table is None else _select(source, ())
+        return _dry_run(source, query).total_bytes_processed or 0, True
+
+
 def stored(source: TableSource, columns: Sequence[str]) -> StoredTable:
     """The table that holds the rows of a source; a query is run, or waited for if another worker began it."""
     with refusals(source):

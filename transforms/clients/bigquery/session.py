@@ -103,6 +103,13 @@ class Session:
         dataset = self._call(lambda: self.client.get_dataset(str(self.dataset), retry=None, timeout=_REQUEST_S))
         return str(dataset.location)
 
+    def expire(self, partition_ms: int | None) -> None:
+        """Set the age in ms at which BigQuery deletes partitions of tables that are created later; None: never."""
+        dataset = self._call(lambda: self.client.get_dataset(str(self.dataset), retry=None, timeout=_REQUEST_S))
+        dataset.default_partition_expiration_ms = partition_ms
+        fields = ["default_partition_expiration_ms"]
+        self._call(lambda: self.client.update_dataset(dataset, fields, retry=None, timeout=_REQUEST_S))
+
     def table(self, name: str) -> Any | None:
         """A table; None if it does not exist."""
         return self._unless_missing(

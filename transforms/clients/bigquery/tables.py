@@ -12,6 +12,7 @@ from rankbeam.transforms.clients.bigquery.session import IMPATIENT, Patience, Se
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 
+_DAY_MS = 86_400_000
 _STAGING_EXPIRY = timedelta(days=1)  # longer than a load job may wait and run
 
 
@@ -56,6 +57,36 @@ def ensure(session: Session, name: str) -> list[Column]:
         else:
             return columns
     raise BigQueryError(Trouble.CHANGED, f"table {name} keeps being changed by others")
+
+
+def partition_ms(days: int) -> int | None:
+    """The age in ms at which BigQuery deletes a partition; None for 0 days: it keeps all.
+
+    >>> partition_ms(90), partition_ms(0)
+    (7776000000, None)
+    """
+    return days * _DAY_MS or None
+
+
+def expire(dataset: DatasetName, days: int, patience: Patience = IMPATIENT) -> None:
+    """Let BigQuery delete partitions after some days, or never for 0, in all tables of runs, also in later ones.
+
+    All tables keep a run equally long, since its rows have one start: the run disappears as a whole.
+
+    Raises:
+        InputError: BigQuery refused.
+    """
+    session = Session(dataset, patience)
+    try:
+        session.expire(partition_ms(days))  # new tables inherit it
+        for name in tables.TABLES:
+            if (table := session.table(name)) is not None and table.time_partitioning is not None:
+                partitioning = table.time_partitioning
+                partitioning.expiration_ms = partition_ms(days)  # None is sent as null, which removes the setting
+                table.time_partitioning = partitioning
+                session.update(table, ["time_partitioning"])
+    except BigQueryError as error:
+        raise InputError(f"{dataset}: {error.advice(dataset)}") from error
 
 
 def stage(session: Session, name: str, columns: list[Column]) -> Any:
