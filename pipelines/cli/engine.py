@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
     from rankbeam.pipelines.experiment.experiment import Experiment
+    from rankbeam.pipelines.manage.run_record import RunRecord
     from rankbeam.pipelines.portable.launch import Submitted
     from rankbeam.pipelines.results.run import Results
     from rankbeam.transforms.records.counters import Counts
@@ -29,29 +30,39 @@ def on_engine(
     experiment: "Experiment",
     execution: "Run",
     options: "PipelineOptions",
+    run: "RunRecord",
     beam_options: "Sequence[str]",
     own: "Sequence[str]",
-) -> "Results":
+    form: str,
+    *,
+    wait: bool,
+) -> "Results | None":
     """Submit a run to a job server, follow its job to its end, and return its results.
 
-    Beam's runners handle signals, so this is called on the main thread.
+    Without `wait` the result is None, and the job goes on. Beam's runners handle signals, so this is called on the main
+    thread.
     """
     from rankbeam.pipelines.local import messages
-    from rankbeam.pipelines.portable import launch
+    from rankbeam.pipelines.portable import launch, show
     from rankbeam.pipelines.portable.job_server import job_server
     from rankbeam.pipelines.portable.quiet import quiet
     from rankbeam.pipelines.results.run import Results
     from rankbeam.pipelines.run.evaluate import release_corpora
     from rankbeam.pipelines.run.options import refuse_unknown
 
+    if not wait:
+        launch.refuse_unwatched(experiment, options)
     with quiet(), job_server(options) as service:
         refuse_unknown(beam_options, own, service.options())
         click.echo(f"rankbeam: submitting the job to {service.endpoint}", err=True)
         with messages.shown():
             with deferred(_SUBMITTING) as raise_held:
-                submitted = launch.submit(experiment, execution, options, service)
+                submitted = launch.submit(experiment, execution, options, service, run, waits=wait)
             try:
                 raise_held()
+                if not wait:
+                    click.echo((show.as_json if form == "json" else show.as_text)(submitted.job, None))
+                    return None
                 _follow(submitted, experiment)
             except KeyboardInterrupt:
                 raise _cancelled(submitted, experiment) from None

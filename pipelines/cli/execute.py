@@ -1,6 +1,8 @@
 """The commands that run a pipeline: evaluate and score."""
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +12,14 @@ from rankbeam.pipelines.cli import standard_input
 from rankbeam.pipelines.cli.engine import on_engine
 from rankbeam.pipelines.cli.group import allow_disjoint, main, shown_as, wide
 from rankbeam.pipelines.cli.status import on_dataflow
-from rankbeam.pipelines.local.messages import messages, warn
+from rankbeam.pipelines.local.messages import FAILED, messages, warn
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
     from rankbeam.pipelines.experiment.experiment import Experiment
+    from rankbeam.pipelines.results.run import Results
+    from rankbeam.transforms.records.run import Run
 
 _GRADE = click.FloatRange(min=0, min_open=True)
 _COUNT = click.IntRange(min=1)
@@ -32,6 +36,7 @@ _CONFIDENCE_HELP = "Of the intervals."
 _REPLICATES_HELP = "Of the bootstrap behind joint intervals and those of differences; 0 for none."
 _DIALECT_HELP = "Score by the rules of other tools, side by side: rankbeam, trec_eval, pytrec_eval, beir, notebook."
 _LEASE_HELP = "How long to wait for another run that uses the same ledger; by default to its end, 0 refuses at once."
+_WAIT_HELP = "Follow a job to its end, or leave it: by default jobs on Dataflow are left, and those on Flink followed."
 _ALL_ROWS_HELP = "On a cluster: have every row in results.duckdb and the report, not only those of small tables."
 _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
@@ -40,7 +45,7 @@ _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 @click.argument("experiment")
 @click.option("--output", metavar="DIR", help="Write to this folder, whatever output.path of the experiment is.")
 @click.option("--run-id", metavar="ID", help="Name the run; running the same id again replaces its rows.")
-@click.option("--wait", is_flag=True, help="On Dataflow: follow the job to its end, and show its leaderboard.")
+@click.option("--wait/--no-wait", "wait", default=None, help=_WAIT_HELP)
 @click.option("--all-rows", is_flag=True, help=_ALL_ROWS_HELP)
 @click.option("--wait-for-lease", type=click.FloatRange(min=0), metavar="SECONDS", help=_LEASE_HELP)
 @allow_disjoint
@@ -51,7 +56,7 @@ def evaluate(
     experiment: str,
     output: str | None,
     run_id: str | None,
-    wait: bool,
+    wait: bool | None,
     all_rows: bool,
     wait_for_lease: float | None,
     allow_disjoint: bool,
@@ -137,8 +142,6 @@ def score(
       rankbeam score qrels.txt chunks.run --unit document
     """
     with messages():
-        import contextlib
-
         if per_query and form in _PASTED:
             raise click.UsageError(f"--format {form} does not show queries; use --per-query with another format")
         if output is None and sys.stdout is None:
@@ -188,7 +191,7 @@ def _run(
     wide: bool = False,
     reported: bool = False,
     tags: dict[str, str] | None = None,
-    wait: bool = True,
+    wait: bool | None = None,
     all_rows: bool = False,
 ) -> None:
     from rankbeam.pipelines.cli import outcome
@@ -198,6 +201,9 @@ def _run(
     from rankbeam.pipelines.run.evaluate import run_here
     from rankbeam.pipelines.run.options import has_workers_elsewhere, is_dataflow, is_portable, works_elsewhere
 
+    is_submitted = is_dataflow(options) or is_portable(options)
+    if wait is False and not is_submitted:
+        raise click.UsageError("--no-wait is for jobs on a cluster; Beam's local runner works in this process")
     if is_dataflow(options) and not wait and experiment.served:
         from rankbeam.pipelines.run import corpora  # few experiments need it
 
@@ -210,12 +216,11 @@ def _run(
         warn(warning)
     if not temporary:
         outcome.refuse_foreign(experiment.output, reported=reported)
-    if is_dataflow(options):
-        results = on_dataflow(experiment, execution, options, form, wait=wait)
-        if results is None:
+    if is_submitted:
+        submitted = _submit(experiment, execution, options, beam_options, form, wait=wait, all_rows=all_rows)
+        if submitted is None:
             return
-    elif is_portable(options):
-        results = on_engine(experiment, execution, options, beam_options, _own_options())
+        results = submitted
     else:
         results = run_here(experiment, execution, options, temporary=temporary)
     last = [results.over_failure_rate(experiment.max_failure_rate), *results.over_budget().split("; ")]
@@ -225,7 +230,42 @@ def _run(
             warn(warning)
     is_sampled = has_workers_elsewhere(options) and not all_rows
     shown = outcome.Shown(form, per_query, tags or {}, temporary=temporary, sampled=is_sampled, wide=wide)
-    outcome.end(results, experiment, shown, reported=reported)
+    with _marking(results) if is_submitted else contextlib.nullcontext():
+        outcome.end(results, experiment, shown, reported=reported)
+
+
+def _submit(
+    experiment: "Experiment",
+    execution: "Run",
+    options: "PipelineOptions",
+    beam_options: tuple[str, ...],
+    form: str,
+    *,
+    wait: bool | None,
+    all_rows: bool,
+) -> "Results | None":
+    """Submit a run to a cluster; return its results, or None if the job is left to itself."""
+    from rankbeam.pipelines.manage.run_record import RunRecord
+    from rankbeam.pipelines.run.options import is_dataflow
+
+    run = RunRecord.of(experiment, execution, all_rows=all_rows)
+    if is_dataflow(options):
+        return on_dataflow(experiment, execution, options, run, form, wait=bool(wait))
+    return on_engine(experiment, execution, options, run, beam_options, _own_options(), form, wait=wait is not False)
+
+
+@contextlib.contextmanager
+def _marking(results: "Results") -> Iterator[None]:
+    """Mark a job's run as finished at the end of the block, unless a file could not be written."""
+    from rankbeam.pipelines.manage import finish
+
+    try:
+        yield
+    except SystemExit as end:
+        if end.code != FAILED:
+            finish.mark(results.output, results.run_id)
+        raise
+    finish.mark(results.output, results.run_id)
 
 
 def run_here_and_show(experiment: "Experiment", name: str, form: str) -> None:

@@ -11,9 +11,11 @@ import click
 
 from rankbeam.pipelines import report, show
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.local import messages
 from rankbeam.pipelines.local.messages import FAILED, MISSED, leave, warn
+from rankbeam.pipelines.manage import derived
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.results.shown import left_out, sampled
+from rankbeam.pipelines.results.shown import sampled
 from rankbeam.pipelines.show.screen import Screen
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError
@@ -46,7 +48,8 @@ def end(results: Results, experiment: Experiment, shown: Shown, *, reported: boo
     except BrokenPipeError as error:  # write the files all the same
         closed = error
     if experiment.is_monitored and not shown.temporary:
-        _monitor(results)
+        with messages.shown():
+            derived.monitor(results)
     unwritten = [] if shown.temporary else _write(results, shown, reported=reported, listed=closed is None)
     if closed is not None:
         raise closed
@@ -99,23 +102,6 @@ def _gates(results: Results, experiment: Experiment, shown: Shown) -> str:
     return "" if all(check.is_met for check in checks) else gate_show.summary(checks)
 
 
-def _monitor(results: Results) -> None:
-    """Write the changes since the baseline run to the table `monitor`."""
-    from rankbeam.pipelines.monitor.changes import monitored
-    from rankbeam.pipelines.monitor.show import Tolerances
-    from rankbeam.pipelines.monitor.store import store
-
-    try:
-        nights = monitored(results)
-    except InputError as error:  # its gates are missed, and say the same
-        warn(str(error))
-        return
-    for warning in nights.warnings:
-        warn(warning)
-    if nights.changes:
-        store(nights, Tolerances.of(results, None))
-
-
 def _write(results: Results, shown: Shown, *, reported: bool, listed: bool) -> list[str]:
     """Write the DuckDB file and the report, and list all places; return the names of files that were not written."""
     makers: dict[str, Callable[[], str]] = {"DuckDB": lambda: _build(results, shown)}
@@ -143,11 +129,5 @@ def _write(results: Results, shown: Shown, *, reported: bool, listed: bool) -> l
 
 
 def _build(results: Results, shown: Shown) -> str:
-    """Write the DuckDB file, and say what it leaves out."""
-    if not shown.sampled or not (left := left_out(results.output)):
-        return warehouse.build(results.output)
-    path = warehouse.build(results.output, left)
-    if names := [name for name, run_id in left if run_id == results.run_id]:
-        advice = "add --all-rows to have them in it, too"
-        warn(f"{warehouse.FILE_NAME} has no rows of {', '.join(names)}: they stay in {results.output}; {advice}")
-    return path
+    with messages.shown():
+        return derived.build_duckdb(results.output, results.run_id, all_rows=not shown.sampled)

@@ -34,7 +34,9 @@ def report(
 
     The report is one file that needs no network: leaderboard, comparisons, sweeps, curves, the trend, the queries with
     the largest differences and their rankings, slices, failures, latency and cost, and how the numbers were computed.
-    DIR may be bigquery://project.dataset; then --output names the file.
+    DIR may be bigquery://project.dataset; then --output names the file. For a job that no command waited for, the first
+    report also writes results.duckdb, loads the run into BigQuery if the job could not, and deletes corpora that were
+    to exist until the end of the run.
 
     \b
     Examples:
@@ -49,6 +51,10 @@ def report(
 
         if output is None and is_table(folder):
             raise click.UsageError("the report of a run in BigQuery needs a file: add --output FILE")
+        if not is_table(folder):
+            from rankbeam.pipelines.cli.submitted import finish_ended
+
+            finish_ended(folder, run_id)
         run, other = pair_of_runs(folder, run_id, baseline, baseline_run_id, experiment_name)
         click.echo(page.write(run, output, None if other is None else _against(run, other)))
 

@@ -6,14 +6,15 @@ import click
 
 from rankbeam.pipelines.cli.group import main, shown_as
 from rankbeam.pipelines.local.interrupt import Interrupted, in_background
-from rankbeam.pipelines.local.messages import FAILED, messages
+from rankbeam.pipelines.local.messages import messages
 
 if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
+    from rankbeam.pipelines.cli.submitted import OnDataflow, OnEngine
     from rankbeam.pipelines.dataflow.record import DataflowJob
     from rankbeam.pipelines.experiment.experiment import Experiment
-    from rankbeam.pipelines.portable.job import EngineJob
+    from rankbeam.pipelines.manage.run_record import RunRecord
     from rankbeam.pipelines.results.run import Results
     from rankbeam.transforms.records.run import Run
 
@@ -21,47 +22,52 @@ if TYPE_CHECKING:
 @main.command()
 @click.argument("place", metavar="DIR|JOB")
 @click.option("--run-id", metavar="ID", help="Which run of DIR; by default the one that was submitted last.")
+@click.option("--follow", is_flag=True, help="Show the progress until the job has ended; Ctrl-C leaves the job alone.")
 @click.option("--project", metavar="ID", help="The project of JOB.")
 @click.option("--region", metavar="REGION", help="The region of JOB.")
 @click.option("--dataflow_endpoint", metavar="URL", help="Another address of Dataflow's API.")
 @shown_as()
 def status(
-    place: str, run_id: str | None, project: str | None, region: str | None, dataflow_endpoint: str | None, form: str
+    place: str,
+    run_id: str | None,
+    follow: bool,
+    project: str | None,
+    region: str | None,
+    dataflow_endpoint: str | None,
+    form: str,
 ) -> None:
-    """Show the state and the counters of a job on Dataflow, Flink or another engine.
+    """Show a job on Dataflow, Flink or another engine: state, rate, time left, failures, cost so far, counters.
 
-    DIR is the output folder of the job; a JOB id needs --project and --region. The exit status is 1 if the job has
-    failed or was cancelled.
+    DIR is the output folder of the job; a JOB id needs --project and --region. Exit status: 0 the job is done, 1 it has
+    failed or was cancelled, 4 it is waiting or running.
 
     \b
     Examples:
-      rankbeam status gs://bucket/helpdesk/out
+      rankbeam status gs://bucket/helpdesk/out --follow
       rankbeam status 2026-01-02_03_04_05-123456 --project my-project \\
         --region us-central1
     """
     with messages():
-        from dataclasses import replace
+        from datetime import UTC, datetime
 
-        from rankbeam.pipelines.dataflow import show
-        from rankbeam.pipelines.dataflow.service import DataflowService
-        from rankbeam.pipelines.portable import show as show_engine
+        from rankbeam.pipelines.cli import submitted
+        from rankbeam.pipelines.manage.outlook import Watch
 
-        if (on_engine := _on_engine(place, run_id)) is not None:
-            now = on_engine.snapshot()
-            click.echo(show_engine.as_json(on_engine, now) if form == "json" else show_engine.as_text(on_engine, now))
-            has_failed = now.has_failed
-        else:
-            job = _job(place, run_id, project, region)
-            job = job if dataflow_endpoint is None else replace(job, endpoint=dataflow_endpoint)
-            snapshot = DataflowService(job.endpoint).snapshot(job)
-            click.echo(show.as_json(job, snapshot) if form == "json" else show.as_text(job, snapshot))
-            has_failed = snapshot.has_failed
-    if has_failed:
-        click.get_current_context().exit(FAILED)
+        target = _target(place, run_id, project, region, dataflow_endpoint)
+        snapshot = submitted.follow(target) if follow else target.snapshot()
+        outlook = Watch(target.job.run, target.job.run_id).look(snapshot, datetime.now(UTC))
+        click.echo(target.shown(snapshot, outlook, form))
+    click.get_current_context().exit(submitted.status_of(snapshot))
 
 
 def on_dataflow(
-    experiment: "Experiment", execution: "Run", options: "PipelineOptions", form: str, *, wait: bool
+    experiment: "Experiment",
+    execution: "Run",
+    options: "PipelineOptions",
+    run: "RunRecord",
+    form: str,
+    *,
+    wait: bool,
 ) -> "Results | None":
     """Submit a run and show its job; with `wait`, follow it to its end and return its results.
 
@@ -73,7 +79,7 @@ def on_dataflow(
     from rankbeam.pipelines.run.evaluate import release_corpora
 
     try:
-        job = in_background(lambda: launch.submit(experiment, execution, options, waits=wait))
+        job = in_background(lambda: launch.submit(experiment, execution, options, run, waits=wait))
     except KeyboardInterrupt:
         name = job_name(execution)
         listing = f"`gcloud dataflow jobs list --filter name={name}`"
@@ -100,23 +106,15 @@ def _follow(job: "DataflowJob", experiment: "Experiment", options: "PipelineOpti
         raise Interrupted([], f"the job goes on; `{show.command(job)}` shows it, `{job.cancel}` cancels it") from None
 
 
-def _on_engine(place: str, run_id: str | None) -> "EngineJob | None":
-    """The job of a folder, where it is not on Dataflow."""
-    from rankbeam.pipelines.dataflow.record import is_job_id
-    from rankbeam.pipelines.manage import jobs
-    from rankbeam.pipelines.portable.job import is_record_of_engine, of_record
-
-    if is_job_id(place):
-        return None
-    record = jobs.find(place, run_id)
-    return of_record(record, place) if is_record_of_engine(record) else None
-
-
-def _job(place: str, run_id: str | None, project: str | None, region: str | None) -> "DataflowJob":
+def _target(
+    place: str, run_id: str | None, project: str | None, region: str | None, endpoint: str | None
+) -> "OnDataflow | OnEngine":
+    from rankbeam.pipelines.cli import submitted
     from rankbeam.pipelines.dataflow import record
+    from rankbeam.pipelines.manage import jobs
 
     if not record.is_job_id(place):
-        return record.find(place, run_id)
+        return submitted.of_record(jobs.find(place, run_id), place, endpoint)
     if project is None or region is None:
         raise click.UsageError("a job id needs --project and --region")
-    return record.DataflowJob(place, project, region)
+    return submitted.on_dataflow(record.DataflowJob(place, project, region), endpoint)

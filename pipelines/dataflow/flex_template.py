@@ -2,7 +2,8 @@
 
 The launcher runs in the template's image, on a machine that Dataflow starts for it. Its own options, such as
 --template_location, make Beam write the job to a file instead of submitting it; Dataflow starts the job from that file.
-So here the job has no id yet, the launcher does not wait for it, and the only output is a line in the launcher's log.
+So here the job has no id yet, and the launcher does not wait for it. The output is a line in the launcher's log, and
+the record of the job beside its results, with its name in place of its id.
 """
 
 import argparse
@@ -58,9 +59,10 @@ def hand_over(parameters: TemplateParameters, beam_options: Sequence[str]) -> st
 
     from apache_beam.options.pipeline_options import WorkerOptions
 
-    from rankbeam.pipelines.dataflow import package, settings, uploads
+    from rankbeam.pipelines.dataflow import package, record, settings, uploads
     from rankbeam.pipelines.dataflow.service import translated
     from rankbeam.pipelines.experiment.load import load_experiment
+    from rankbeam.pipelines.manage.run_record import RunRecord
     from rankbeam.pipelines.run import evaluate
     from rankbeam.pipelines.run.options import pipeline_options
     from rankbeam.transforms.clients.warehouse.duckdb import refuse_foreign
@@ -75,7 +77,9 @@ def hand_over(parameters: TemplateParameters, beam_options: Sequence[str]) -> st
     settings.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
     with TemporaryDirectory(prefix="rankbeam-") as folder, translated(execution.run_id):
         package.stage(options, folder)
+        run = RunRecord.of(experiment, execution)
         evaluate.submit(experiment, execution, options)
+    record.save(record.of_run(experiment, execution, options, "", run))
     return f"rankbeam: run {execution.run_id} of {experiment.name} goes to {experiment.output}"
 
 

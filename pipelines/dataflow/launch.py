@@ -2,28 +2,30 @@
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Callable
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, TestOptions
 
 from rankbeam.pipelines.dataflow import package, record, settings
 from rankbeam.pipelines.dataflow.record import DataflowJob
-from rankbeam.pipelines.dataflow.service import DONE, DataflowError, DataflowService, DataflowSnapshot, gist, translated
+from rankbeam.pipelines.dataflow.service import DONE, DataflowError, DataflowService, translated
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.runner import find_input_error
+from rankbeam.pipelines.manage import following
+from rankbeam.pipelines.manage.run_record import RunRecord
+from rankbeam.pipelines.manage.snapshots import JobSnapshot, gist
 from rankbeam.pipelines.run import evaluate
 from rankbeam.transforms.clients.bigquery.errors import LoadFailed
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 20.0
-_LOST_AFTER_S = 600.0
 _NOT_LOADED = f"{LoadFailed.__name__}: "
 
 
-def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, waits: bool) -> DataflowJob:
+def submit(
+    experiment: Experiment, execution: Run, options: PipelineOptions, run: RunRecord, *, waits: bool
+) -> DataflowJob:
     """Submit a run as a job; return as soon as Dataflow has accepted it."""
     settings.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
     _refuse_no_job(options)
@@ -34,36 +36,21 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, 
         cloud = options.view_as(GoogleCloudOptions)
         with translated(cloud.job_name):
             result = evaluate.submit(experiment, execution, options, waits=waits)
-    return DataflowJob(
-        job_id=result.job_id(),
-        project=cloud.project,
-        region=cloud.region,
-        run_id=execution.run_id,
-        experiment=execution.experiment,
-        output=experiment.output,
-        submitted_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-        endpoint=record.endpoint_of(options),
-        options=record.recorded(options),
-    )
+    return record.of_run(experiment, execution, options, result.job_id(), run)
 
 
 def follow(
     job: DataflowJob,
     options: PipelineOptions,
-    show: Callable[[DataflowSnapshot], None],
+    show: Callable[[JobSnapshot], None],
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Wait until a job is done, and show its snapshots; the job continues if this process stops earlier."""
-    service = DataflowService(job.endpoint, options, _LOST_AFTER_S)
-    for pause_s in _pauses():
-        try:
-            snapshot = service.snapshot(job)
-        except DataflowError as error:
-            raise DataflowError(f"{error}; the job continues") from error
-        show(snapshot)
-        if snapshot.has_ended:
-            break
-        sleep(pause_s)
+    service = DataflowService(job.endpoint, options, following.LOST_AFTER_S)
+    try:
+        snapshot = following.follow(lambda: service.snapshot(job), show, sleep)
+    except DataflowError as error:
+        raise DataflowError(f"{error}; the job continues") from error
     if snapshot.state == DONE:
         return
     messages = "\n".join(snapshot.problems)
@@ -73,13 +60,6 @@ def follow(
         raise refused
     last = f": {gist(snapshot.problems[-1])}" if snapshot.problems else ""
     raise evaluate.RunFailed(f"the job ended in state {snapshot.state}{last}\nsee {job.console}")
-
-
-def _pauses() -> Iterator[float]:
-    pause_s = _FIRST_PAUSE_S
-    while True:
-        yield pause_s
-        pause_s = min(_LONGEST_PAUSE_S, pause_s * 1.5)
 
 
 def _refuse_no_job(options: PipelineOptions) -> None:

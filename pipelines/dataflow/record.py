@@ -1,13 +1,18 @@
 """The record of a submitted job beside its output: enough to find the job again, and no secrets."""
 
 import re
+import shlex
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 
-from rankbeam.pipelines.manage import jobs
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.manage import jobs, run_record
+from rankbeam.pipelines.manage.run_record import RunRecord
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.run import Run
 
 _JOB_ID = re.compile(r"\d{4}-\d\d-\d\d_\d\d_\d\d_\d\d-\d+")
 _RECORDED = (
@@ -39,7 +44,11 @@ _RECORDED = (
 
 @dataclass(frozen=True)
 class DataflowJob:
-    """A submitted job: `run_id` and `experiment` are empty where only the job is known; `submitted_at` is in UTC."""
+    """A submitted job.
+
+    `run_id` and `experiment` are empty where only the job is known, and `job_id` is where a template's launcher has
+    described the job before Dataflow started it. `submitted_at` and `finished_at` are in UTC.
+    """
 
     job_id: str
     project: str
@@ -50,15 +59,21 @@ class DataflowJob:
     submitted_at: str = ""
     endpoint: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    job_name: str = ""
+    run: RunRecord | None = None
+    finished_at: str = ""
 
     @property
     def console(self) -> str:
-        """The job's page in Google Cloud's console."""
-        return f"https://console.cloud.google.com/dataflow/jobs/{self.region}/{self.job_id}?project={self.project}"
+        """The job's page in Google Cloud's console, or, where its id is not known, the list of jobs."""
+        place = f"/{self.region}/{self.job_id}" if self.job_id else ""
+        return f"https://console.cloud.google.com/dataflow/jobs{place}?project={self.project}"
 
     @property
     def cancel(self) -> str:
         """The command that cancels the job."""
+        if not self.job_id:
+            return shlex.join(["rankbeam", "cancel", self.output, "--run-id", self.run_id])
         return f"gcloud dataflow jobs cancel {self.job_id} --project {self.project} --region {self.region}"
 
 
@@ -91,6 +106,26 @@ def save(job: DataflowJob) -> None:
     jobs.save(job.output, job.run_id, asdict(job))
 
 
+def of_run(
+    experiment: Experiment, execution: Run, options: PipelineOptions, job_id: str, run: RunRecord
+) -> DataflowJob:
+    """The record of a job that was submitted now."""
+    cloud = options.view_as(GoogleCloudOptions)
+    return DataflowJob(
+        job_id=job_id,
+        project=cloud.project,
+        region=cloud.region,
+        run_id=execution.run_id,
+        experiment=execution.experiment,
+        output=experiment.output,
+        submitted_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        endpoint=endpoint_of(options),
+        options=recorded(options),
+        job_name=cloud.job_name,
+        run=run,
+    )
+
+
 def find(output: str, run_id: str | None = None) -> DataflowJob:
     """The job of a run; by default the latest one."""
     return of_record(jobs.find(output, run_id), output)
@@ -98,6 +133,6 @@ def find(output: str, run_id: str | None = None) -> DataflowJob:
 
 def of_record(record: dict[str, Any], output: str) -> DataflowJob:
     try:
-        return DataflowJob(**record)
+        return DataflowJob(**{**record, "run": run_record.read(record, output)})
     except TypeError as error:
         raise InputError(f"holds no job on Dataflow: {error}", path=output) from error

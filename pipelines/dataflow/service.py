@@ -3,7 +3,7 @@
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from apache_beam.internal.gcp.auth import get_service_credentials
@@ -17,44 +17,20 @@ from google.cloud import dataflow
 from requests.exceptions import RequestException
 
 from rankbeam.pipelines.dataflow.record import DataflowJob
+from rankbeam.pipelines.manage.jobs import LONGEST_NAME, plain
+from rankbeam.pipelines.manage.snapshots import JobSnapshot
 from rankbeam.transforms.records.counters import NAMESPACE, Counter, Counts
 from rankbeam.transforms.records.errors import InputError, RankbeamError
 from rankbeam.transforms.records.visible import visible
 
 DONE = "done"
-_FAILED = frozenset({"failed", "cancelled", "updated", "drained"})
+RUN_LABEL = "rankbeam-run-id"
+_MOST_NAMESAKES = 50
 _TIMEOUT_S, _PATIENCE_S = 30.0, 60.0
 
 
 class DataflowError(RankbeamError):
     """Dataflow does not answer, or refuses a request: exit status 1."""
-
-
-@dataclass(frozen=True)
-class DataflowSnapshot:
-    """State and counters of a job at one moment; Dataflow adds up all pools, so the pool of every counter is empty."""
-
-    state: str
-    counts: Counts
-    problems: tuple[str, ...] = ()
-
-    @property
-    def has_failed(self) -> bool:
-        return self.state in _FAILED
-
-    @property
-    def has_ended(self) -> bool:
-        return self.state == DONE or self.has_failed
-
-
-def gist(problem: str) -> str:
-    """The last line of an error message with a traceback; any other message as a whole.
-
-    >>> gist("Traceback (most recent call last):\\n  File 'a.py', line 1\\nValueError: no [while running 'Read']\\n")
-    "ValueError: no [while running 'Read']"
-    """
-    lines = problem.strip().splitlines()
-    return lines[-1] if "Traceback (most recent call last)" in problem else "\n".join(lines)
 
 
 class DataflowService:
@@ -73,17 +49,39 @@ class DataflowService:
         }
         self._call = {"timeout": _TIMEOUT_S, "retry": Retry(timeout=patience_s)}  # retries what Google calls transient
 
-    def snapshot(self, job: DataflowJob) -> DataflowSnapshot:
+    def identified(self, job: DataflowJob) -> DataflowJob:
+        """The job with its id, which a template's launcher does not know: then its name and its label identify it.
+
+        A schedule starts every job under the same name, and the label names the run.
+        """
+        if job.job_id:
+            return job
+        label = plain(job.run_id, "_")[:LONGEST_NAME]
+        client = dataflow.JobsV1Beta3Client(**self._client)
+        with translated(job.job_name):
+            request = dataflow.ListJobsRequest(project_id=job.project, location=job.region, name=job.job_name)
+            named = [other for other in client.list_jobs(request, **self._call) if other.name == job.job_name]
+            for other in sorted(named, key=lambda other: str(other.create_time), reverse=True)[:_MOST_NAMESAKES]:
+                place = {"project_id": job.project, "location": job.region, "job_id": other.id}
+                whole = client.get_job(dataflow.GetJobRequest(place), **self._call)  # a list has no labels
+                if whole.labels.get(RUN_LABEL) == label:
+                    return replace(job, job_id=other.id)
+        problem = f"Dataflow has no job of this name for run {job.run_id} in region {job.region} of {job.project}"
+        raise InputError(f"{problem}; a job that was launched just now is there after a minute", path=job.job_name)
+
+    def snapshot(self, job: DataflowJob) -> JobSnapshot:
+        job = self.identified(job)
         place = {"project_id": job.project, "location": job.region, "job_id": job.job_id}
         with translated(job.job_id):
             state = self._state(place)
             request = dataflow.GetJobMetricsRequest(place)
             metrics = dataflow.MetricsV1Beta3Client(**self._client).get_job_metrics(request, **self._call).metrics
-            snapshot = DataflowSnapshot(state, counts_of(metrics, is_final=state == DONE))
-            return DataflowSnapshot(state, snapshot.counts, self._problems(place)) if snapshot.has_failed else snapshot
+            snapshot = JobSnapshot(state, counts_of(metrics, is_final=state == DONE))
+            return replace(snapshot, problems=self._problems(place)) if snapshot.has_failed else snapshot
 
     def cancel(self, job: DataflowJob) -> None:
         """Request cancellation; the job continues for a while."""
+        job = self.identified(job)
         cancelled = dataflow.Job(requested_state=dataflow.JobState.JOB_STATE_CANCELLED)
         place = {"project_id": job.project, "location": job.region, "job_id": job.job_id}
         with translated(job.job_id):

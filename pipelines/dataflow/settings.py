@@ -13,6 +13,7 @@ from apache_beam.options.pipeline_options import (
     WorkerOptions,
 )
 
+from rankbeam.pipelines.dataflow.service import RUN_LABEL
 from rankbeam.pipelines.manage.jobs import LONGEST_NAME, job_name, plain
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
@@ -48,7 +49,7 @@ def labels(execution: Run) -> list[str]:
     >>> labels(Run("r_1.A", "FiQA", datetime(2026, 1, 2), ""))
     ['rankbeam-run-id=r_1-a', 'rankbeam-experiment=fiqa']
     """
-    values = {"rankbeam-run-id": execution.run_id, "rankbeam-experiment": execution.experiment}
+    values = {RUN_LABEL: execution.run_id, "rankbeam-experiment": execution.experiment}
     return [f"{name}={plain(value, '_')[:LONGEST_NAME]}" for name, value in values.items()]
 
 

@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rankbeam.pipelines.dataflow.record import DataflowJob
-from rankbeam.pipelines.dataflow.service import DONE, DataflowSnapshot, gist
+from rankbeam.pipelines.dataflow.service import DONE
 from rankbeam.pipelines.local.progress import counter_lines, status_line
+from rankbeam.pipelines.manage.outlook import Outlook, as_document, outlook_lines
+from rankbeam.pipelines.manage.snapshots import JobSnapshot, gist
 from rankbeam.transforms.records.counters import Counter
 
 
@@ -20,7 +22,7 @@ class DataflowStatusLine:
     configurations: int
     _began: float = field(default_factory=time.monotonic)
 
-    def line(self, snapshot: DataflowSnapshot) -> str:
+    def line(self, snapshot: JobSnapshot) -> str:
         seconds = time.monotonic() - self._began
         return status_line(snapshot.state, snapshot.counts, self.sources, self.configurations, seconds)
 
@@ -35,25 +37,27 @@ def command(job: DataflowJob) -> str:
     return shlex.join(["rankbeam", "status", job.output, "--run-id", job.run_id])
 
 
-def as_text(job: DataflowJob, snapshot: DataflowSnapshot) -> str:
-    lines = [*_about(job), f"state    {snapshot.state}"]
+def as_text(job: DataflowJob, snapshot: JobSnapshot, outlook: Outlook | None = None) -> str:
+    lines = [*_about(job), f"state    {snapshot.state}", *outlook_lines(outlook)]
     if snapshot.state == DONE and job.output:
         lines.append(f"report   {shlex.join(['rankbeam', 'report', job.output, '--run-id', job.run_id])}")
+    lines += [] if snapshot.has_ended else [f"cancel   {job.cancel}"]
     lines += counter_lines(snapshot.counts)
     lines += ["", *map(gist, snapshot.problems)] if snapshot.problems else []
     return "\n".join(lines)
 
 
-def as_json(job: DataflowJob, snapshot: DataflowSnapshot | None = None) -> str:
+def as_json(job: DataflowJob, snapshot: JobSnapshot | None = None, outlook: Outlook | None = None) -> str:
     """A job as one JSON document, with its state and counters where they are known."""
     document: dict[str, Any] = {**asdict(job), "console": job.console}
     if snapshot is not None:
         counters = {str(counter): snapshot.counts[counter, ""] for counter in Counter}
         document |= {"state": snapshot.state, "counters": counters, "problems": list(snapshot.problems)}
+        document |= as_document(outlook)
     return json.dumps(document, indent=2)
 
 
 def _about(job: DataflowJob) -> list[str]:
     run = [f"run      {job.run_id} of {job.experiment}"] if job.run_id else []
     when = f", submitted {job.submitted_at}" if job.submitted_at else ""
-    return [*run, f"job      {job.job_id}{when}", f"console  {job.console}"]
+    return [*run, f"job      {job.job_id or job.job_name}{when}", f"console  {job.console}"]

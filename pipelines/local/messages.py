@@ -10,7 +10,7 @@ import click
 
 from rankbeam.pipelines.local.interrupt import Interrupted, end_process
 
-FAILED, REFUSED, MISSED, CLOSED_PIPE = 1, 2, 3, 141
+FAILED, REFUSED, MISSED, RUNNING, CLOSED_PIPE = 1, 2, 3, 4, 141
 
 
 @contextmanager

@@ -5,9 +5,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rankbeam.transforms.clients.storage import files, matching
+from rankbeam.transforms.clients.storage import files, matching, whole
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.write.tables import run_folder
 
 LONGEST_NAME = 63  # of jobs, and of the values of labels on Google Cloud
 _FOLDER = "jobs"
@@ -16,7 +17,17 @@ _MOST_NAMED = 20
 
 def save(output: str, run_id: str, record: Mapping[str, Any]) -> None:
     """Write the record of a job."""
-    files.write(_path(output, run_id), json.dumps(record, indent=2).encode())
+    whole.put(_path(output, run_id), json.dumps(record, indent=2).encode())
+
+
+def folder(output: str) -> str:
+    """The folder of the records."""
+    return files.join(output, _FOLDER)
+
+
+def every(output: str) -> list[dict[str, Any]]:
+    """The records of all submitted jobs, the latest one last."""
+    return sorted(map(_read, matching.matches(_path(matching.escaped(output), "*"))), key=_submitted)
 
 
 def find(output: str, run_id: str | None = None) -> dict[str, Any]:
@@ -25,11 +36,17 @@ def find(output: str, run_id: str | None = None) -> dict[str, Any]:
         raise InputError("holds no submitted job (no jobs/*.json)", path=output)
     by_run = {path.replace("\\", "/").rpartition("/")[2].removesuffix(".json"): path for path in paths}
     if run_id is None:
-        return max(map(_read, paths), key=lambda record: str(record.get("submitted_at", "")))
+        return max(map(_read, paths), key=_submitted)
     if run_id not in by_run:
         named = ", ".join(sorted(by_run)[-_MOST_NAMED:])
         raise InputError(f"holds no job of a run {run_id!r}; there are: {named}", path=output)
     return _read(by_run[run_id])
+
+
+def has_rows(output: str, run_id: str) -> bool:
+    """Return whether all rows of a run are written: its row in `runs` is the last one."""
+    folder = run_folder(output, "runs", run_id)
+    return bool(matching.matches(files.join(matching.escaped(folder), "part-*.parquet")))
 
 
 def job_name(execution: Run) -> str:
@@ -51,6 +68,10 @@ def plain(text: str, also: str = "") -> str:
 
 def _path(output: str, run_id: str) -> str:
     return files.join(output, _FOLDER, f"{run_id}.json")
+
+
+def _submitted(record: Mapping[str, Any]) -> str:
+    return str(record.get("submitted_at", ""))
 
 
 def _read(path: str) -> dict[str, Any]:

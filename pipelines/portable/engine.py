@@ -71,6 +71,12 @@ class Flink:
                 return counts_of(ParseDict(info, metrics_pb2.MonitoringInfo()) for info in infos)
         return counts_of(())
 
+    def problem(self, job: str) -> str:
+        """The error that a job ended with, and its stack trace; "" without an error."""
+        answer = self.get(f"/jobs/{job}/exceptions")
+        entries = (answer.get("exceptionHistory") or {}).get("entries") or []
+        return str(entries[0]["stacktrace"] if entries else answer.get("root-exception") or "")
+
     def cancel(self, job: str) -> None:
         """Request cancellation; the job continues for a while."""
         self._request("PATCH", f"/jobs/{job}?mode=cancel")

@@ -6,38 +6,23 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import grpc
 
-from rankbeam.pipelines.manage import jobs
+from rankbeam.pipelines.manage import jobs, run_record
+from rankbeam.pipelines.manage.run_record import RunRecord
+from rankbeam.pipelines.manage.snapshots import JobSnapshot
 from rankbeam.pipelines.portable.engine import Flink
 from rankbeam.pipelines.portable.polling import poll_until
+from rankbeam.pipelines.portable.reasons import reason
 from rankbeam.pipelines.portable.service import JobServerError, JobService
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.ledger.leases import process
-from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import InputError
 
 LOOPBACK = "LOOPBACK"
-_DONE = frozenset({"done", "finished"})
-_FAILED = frozenset({"gone", "failed", "canceled", "cancelled", "drained"})
-
-
-class EngineSnapshot(NamedTuple):
-    """State of a job, and the counters that the engine reports; their pool is always empty."""
-
-    state: str
-    counts: Counts
-
-    @property
-    def has_failed(self) -> bool:
-        return self.state in _FAILED
-
-    @property
-    def has_ended(self) -> bool:
-        return self.has_failed or self.state in _DONE
 
 
 @dataclass(frozen=True)
@@ -60,6 +45,8 @@ class EngineJob:
     pid: int
     pid_started: str
     is_cancelled: bool = False
+    run: RunRecord | None = None
+    finished_at: str = ""
 
     def save(self) -> None:
         jobs.save(self.output, self.run_id, asdict(self))
@@ -85,19 +72,29 @@ class EngineJob:
         A job whose cancellation was requested is "cancelled", even where the engine reports a failure.
         """
         state = self._state_at_engine()
-        is_finished = state == "gone" and files.exists(files.join(self.output, "runs", self.run_id))
-        if is_finished:
+        if state == "gone" and jobs.has_rows(self.output, self.run_id):
             return "done"
-        return "cancelled" if self.is_cancelled and state in _FAILED else state
+        return "cancelled" if self.is_cancelled and JobSnapshot(state, Counts()).has_failed else state
 
-    def snapshot(self) -> EngineSnapshot:
+    def snapshot(self) -> JobSnapshot:
         state, counts = self.state(), Counts()
         with suppress(JobServerError):  # an engine may know a job longer than its counters
             counts = self._counts()
         if (ledger := self.calls) is not None:  # lanes note their calls there; engines count those of finished tasks
             finished = sum(use.calls for use in ledger.uses())
             counts[Counter.CALLS_MADE, ""] = max(counts[Counter.CALLS_MADE, ""], finished)
-        return EngineSnapshot(state, counts)
+        snapshot = JobSnapshot(state, counts)
+        return replace(snapshot, problems=self._problems()) if state == "failed" else snapshot
+
+    def _problems(self) -> tuple[str, ...]:
+        """The error that Flink ended the job with; job servers keep none."""
+        if self.flink is None:
+            return ()
+        with suppress(JobServerError):
+            flink = Flink(self.flink)
+            if (job := flink.job(self.job_name)) is not None and (problem := flink.problem(job)):
+                return (reason(problem),)
+        return ()
 
     def _counts(self) -> Counts:
         if self.flink is not None:
@@ -111,16 +108,21 @@ class EngineJob:
     def _state_at_engine(self) -> str:
         if self.flink is not None:
             flink = Flink(self.flink)
-            return "gone" if (job := flink.job(self.job_name)) is None else flink.state(job).lower()
-        if self.endpoint is not None and self.job_id:
-            with _connected(self.endpoint) as service:
-                return service.state(self.job_id).lower()
+            if (job := flink.job(self.job_name)) is not None:
+                return flink.state(job).lower()
+        if self.endpoint is not None and self.job_id:  # Flink gets the job from there, after some seconds
+            try:
+                with _connected(self.endpoint) as service:
+                    return service.state(self.job_id).lower()
+            except JobServerError:
+                if self.flink is None:
+                    raise
         return "running" if self._is_submitter_alive() else "gone"
 
     def is_at_work(self) -> bool:
         """Return whether the job still runs, as far as its engine can tell."""
         try:
-            return not EngineSnapshot(self.state(), Counts()).has_ended
+            return not JobSnapshot(self.state(), Counts()).has_ended
         except JobServerError:
             return self._is_submitter_alive()
 
@@ -167,7 +169,7 @@ class EngineJob:
 
 def of_record(record: dict[str, Any], output: str) -> EngineJob:
     try:
-        return EngineJob(**record)
+        return EngineJob(**{**record, "run": run_record.read(record, output)})
     except TypeError as error:
         raise InputError(f"holds a record of a job that cannot be read: {error}", path=output) from error
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import re
 from collections.abc import Callable
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
@@ -16,8 +15,10 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.interrupt import in_thread
 from rankbeam.pipelines.local.runner import find_input_error, quiet_beam
 from rankbeam.pipelines.manage import jobs
+from rankbeam.pipelines.manage.run_record import RunRecord
 from rankbeam.pipelines.portable import engine
-from rankbeam.pipelines.portable.job import EngineJob, refuse_second
+from rankbeam.pipelines.portable.job import LOOPBACK, EngineJob, refuse_second
+from rankbeam.pipelines.portable.reasons import reason
 from rankbeam.pipelines.portable.service import JobServerError, JobService
 from rankbeam.pipelines.portable.variables import refuse_unset
 from rankbeam.pipelines.run import evaluate
@@ -25,13 +26,11 @@ from rankbeam.pipelines.run.options import runner_name
 from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.load import failure_behind
 from rankbeam.transforms.records.counters import Counts
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
-from rankbeam.transforms.records.suggestions import shortened
 
 _LOOK_S = 2.0
 _CANCELLING_S = 90.0
-_STEP = re.compile(r"(?P<what>[^\n]+) \[while running '(?P<step>[^']*)'\]")
-_LONGEST = 600
 
 
 @dataclass(frozen=True)
@@ -82,17 +81,51 @@ class Submitted:
         return job is None or flink.wait_until_ended(job, _CANCELLING_S) is not None
 
 
-def submit(experiment: Experiment, execution: Run, options: PipelineOptions, service: JobService) -> Submitted:
+def refuse_unwatched(experiment: Experiment, options: PipelineOptions) -> None:
+    """Refuse a run that its job cannot finish without this process."""
+    portable = options.view_as(PortableOptions)
+    problems = []
+    if portable.job_endpoint is None:
+        problem = "rankbeam would start the job server, which ends with this process"
+        problems.append(f"{problem}; name one that keeps running as --job_endpoint HOST:PORT")
+    if portable.environment_type == LOOPBACK:
+        pool = "--environment_type EXTERNAL --environment_config HOST:PORT"
+        problems.append(f"the workers would be in this process (LOOPBACK); name a pool of workers: {pool}")
+    if experiment.evaluation.race is not None:
+        problems.append("race: this process decides after each round which configurations are dropped; take race out")
+    problem = "this process collects the answers of its jobs; take batch: out"
+    problems += [f"services.{name}.batch: {problem}" for name in experiment.batched]
+    try:
+        if experiment.served:
+            from rankbeam.pipelines.run import corpora  # few experiments need it
+
+            corpora.refuse_unwatched(experiment)
+    except InputError as error:
+        problems.append(str(error))
+    if problems:
+        first = "--no-wait: this run needs this process to its end:"
+        raise InputError("\n".join([first, *(f"  {problem}" for problem in problems)]))
+
+
+def submit(
+    experiment: Experiment,
+    execution: Run,
+    options: PipelineOptions,
+    service: JobService,
+    run: RunRecord,
+    *,
+    waits: bool = True,
+) -> Submitted:
     """Submit a run, and record its job beside the output."""
     refuse_unset(experiment, options)
     refuse_second(experiment.output, execution.run_id)
     evaluate.refuse_taken(experiment.output, execution)
     cloud = options.view_as(GoogleCloudOptions)
     cloud.job_name = cloud.job_name or _job_name(execution)
-    job = _job(experiment, execution, options, service)
+    job = _job(experiment, execution, options, service, run)
     job.save()  # before the job makes calls: this process may be killed at any moment
     try:
-        result = evaluate.submit(experiment, execution, options, waits=True)
+        result = evaluate.submit(experiment, execution, options, waits=waits)
     except grpc.RpcError as error:
         details = error.details() if isinstance(error, grpc.Call) else error
         raise JobServerError(f"the job server at {service.endpoint} refused the job: {details}") from error
@@ -101,7 +134,9 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, ser
     return Submitted(job, result, service)
 
 
-def _job(experiment: Experiment, execution: Run, options: PipelineOptions, service: JobService) -> EngineJob:
+def _job(
+    experiment: Experiment, execution: Run, options: PipelineOptions, service: JobService, run: RunRecord
+) -> EngineJob:
     """The record of a job that is about to be submitted."""
     runner = runner_name(options)
     return EngineJob(
@@ -120,6 +155,7 @@ def _job(experiment: Experiment, execution: Run, options: PipelineOptions, servi
         machine=process.machine(),
         pid=os.getpid(),
         pid_started=process.this_started(),
+        run=run,
     )
 
 
@@ -146,23 +182,6 @@ def follow(submitted: Submitted, look: Callable[[], None]) -> None:
     if (refused := find_input_error(error)) is not None:
         raise refused from error
     raise evaluate.RunFailed(f"{reason(str(error))}; {recovery_hint(submitted.job)}") from error
-
-
-def reason(message: str) -> str:
-    """The cause of a job's failure: the step that failed, where the message names one.
-
-    >>> reason("Pipeline j_1 failed in state FAILED: java.io.IOException: Insufficient number of buffers\\n\\tat a.B")
-    'the job failed: java.io.IOException: Insufficient number of buffers'
-    >>> reason("Traceback (most recent call last):\\n  …\\nValueError: no [while running 'Read-ptransform-3']")
-    'the job failed: ValueError: no (in step Read)'
-    """
-    if (step := _STEP.search(message)) is not None:
-        name = re.sub(r"-ptransform-\d+$", "", step["step"])
-        return f"the job failed: {shortened(step['what'].strip(), _LONGEST)} (in step {name})"
-    if "in state CANCELLED" in message:
-        return "the job was cancelled"
-    first = message.partition("failed in state FAILED: ")[2] or message
-    return f"the job failed: {shortened(first.strip().partition(chr(10))[0], _LONGEST)}"
 
 
 def recovery_hint(job: EngineJob) -> str:

@@ -7,6 +7,7 @@ would only wait. The pipeline is given the names of the resources.
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache, partial
 
 import pyarrow as pa
@@ -29,7 +30,8 @@ from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
 from rankbeam.transforms.clients.formats.documents.files import FolderSource
 from rankbeam.transforms.clients.formats.overlap import hashed, lacking
 from rankbeam.transforms.clients.ledger import Ledger, Owner
-from rankbeam.transforms.records.corpora import BuiltCorpus
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.corpora import BuiltCorpus, TemporaryCorpora
 from rankbeam.transforms.records.errors import CallError, InputError, RankbeamError
 from rankbeam.transforms.records.run import Run
 
@@ -135,30 +137,40 @@ def _cost(experiment: Experiment, built: Sequence[BuiltCorpus], documents: Stage
     return cost
 
 
-def release(experiment: Experiment, execution: Run) -> None:
+def temporary(experiment: Experiment) -> tuple[TemporaryCorpora, ...]:
+    """The corpora that exist until the end of the run; their identities depend on the documents."""
+    parts = []
+    for corpora in needed(experiment):
+        requests = [request for request in corpora.requests.values() if request.parameters.keep == RUN]
+        if requests:
+            documents = documents_of(experiment, corpora.source)
+            identities = tuple(sorted({request.identity(documents) for request in requests}))
+            parts.append(TemporaryCorpora(corpora.api.location, corpora.api.api_endpoint, identities))
+    return tuple(parts)
+
+
+def release(corpora: Sequence[TemporaryCorpora], ledger: Ledger, quota: Quota) -> None:
     """Delete the corpora that were to exist until the end of the run, and the documents that no other corpus needs.
 
     What cannot be deleted is a warning: the run has its result.
     """
-    if not any(parameter.keep == RUN for parameter in _parameters(experiment)):
-        return
-    for corpus in needed(experiment):
+    for of_location in corpora:
         try:
-            documents = documents_of(experiment, corpus.source)
-            ended = {request.identity(documents) for request in corpus.requests.values()}
-            _release(experiment, corpus, ended, execution)
+            _release(of_location, ledger, quota)
         except (CallError, InputError) as error:
             _logger.warning("a corpus could not be deleted: %s; `rankbeam corpora list` shows what is left", error)
 
 
-def _release(experiment: Experiment, corpora: NeededCorpora, ended: set[str], execution: Run) -> None:
-    site = site_of(experiment, corpora.api, execution)
+def _release(corpora: TemporaryCorpora, ledger: Ledger, quota: Quota) -> None:
+    site = CorpusClient(DataApi(corpora.location, corpora.api_endpoint), ledger, quota)
+    ended = corpora.identities
     own = [corpus for corpus in site.find() if corpus.about.identity in ended and corpus.about.keep == RUN]
-    outcomes = site.end_use([corpus.corpus.name for corpus in own], claimant(execution.run_id, execution.started_at))
+    claim = claimant(ledger.owner.run_id, datetime.fromisoformat(ledger.owner.started))
+    outcomes = site.end_use([corpus.corpus.name for corpus in own], claim)
     for corpus, users in zip(own, outcomes, strict=True):
         if isinstance(users, tuple) and users:
             _logger.info("%s stays: %s needs it, and deletes it at its end", corpus.corpus.name, ", ".join(users))
-    unstage(corpora.api.location, own, site.find())
+    unstage(corpora.location, own, site.find())
     if (failed := next((outcome for outcome in outcomes if isinstance(outcome, CallError)), None)) is not None:
         raise failed
 
@@ -225,10 +237,6 @@ def _failure(problems: Sequence[Problem]) -> RankbeamError:
     ]
     message = "\n".join(dict.fromkeys(lines))
     return InputError(message) if any(problem.is_refusal for problem in problems) else CorporaFailed(message)
-
-
-def _parameters(experiment: Experiment) -> Iterator[RagEngineCorpus]:
-    return (corpus.parameters for corpus in experiment.served if isinstance(corpus.parameters, RagEngineCorpus))
 
 
 def _warnings(experiment: Experiment, documents: StagedDocuments, needed: NeededCorpora) -> Iterator[str]:

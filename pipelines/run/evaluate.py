@@ -17,7 +17,9 @@ from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusal
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.batch import batched
 from rankbeam.pipelines.run.build import build
+from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.pipelines.run.race import raced
+from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage import files, spill
 from rankbeam.transforms.load import failure_behind
 from rankbeam.transforms.records import tables
@@ -75,7 +77,13 @@ def release_corpora(experiment: Experiment, execution: Run) -> None:
         from rankbeam.pipelines.run import corpora
 
         with messages.shown():
-            corpora.release(experiment, execution)
+            try:
+                temporary = corpora.temporary(experiment)
+            except InputError as error:
+                messages.warn(f"corpora of this run could not be deleted: {error}")
+                return
+            ledger = Ledger(experiment.ledger, owner_of(experiment, execution))
+            corpora.release(temporary, ledger, experiment.corpus_quotas.data)
 
 
 def _with_corpora(experiment: Experiment, execution: Run, *, waits: bool = True) -> Experiment:

@@ -26,6 +26,7 @@ from support.inputs import trec_qrels, trec_run, write
 from support.runs import rankbeam, without_run
 from support.standins import serve
 
+from rankbeam.pipelines.dataflow import flex_template
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records import tables
@@ -180,8 +181,9 @@ def test_a_job_that_nobody_waits_for(bucket: str, service: Dataflow, tmp_path: P
         metric("unknown_here", 9, STEP),
     ]
     shown = rankbeam("status", f"{bucket}/out", "--run-id", "r1")
-    assert shown.exit_code == 0, shown.stderr
-    assert shown.stdout.splitlines()[3:] == ["state    running", "", "40  calls made", " 7  queries scored"]
+    assert shown.exit_code == 4, shown.stderr
+    lines = [line for line in shown.stdout.splitlines()[3:] if not line.startswith(("rate ", "cancel "))]
+    assert lines == ["state    running", "progress 7 queries", "", "40  calls made", " 7  queries scored"]
 
     by_id = ["status", job_id, "--project", "p", f"--dataflow_endpoint={service.endpoint}"]
     status = json.loads(rankbeam(*by_id, "--region", "r", "--format", "json").stdout)
@@ -194,6 +196,53 @@ def test_a_job_that_nobody_waits_for(bucket: str, service: Dataflow, tmp_path: P
     cancelled = rankbeam("status", f"{bucket}/out")
     assert cancelled.exit_code == 1
     assert "state    cancelled" in cancelled.stdout.splitlines()
+
+
+def test_a_job_of_a_template_is_found_by_its_name_and_its_run(bucket: str, service: Dataflow, tmp_path: Path) -> None:
+    """The launcher writes the job to a file, and Dataflow starts the job from it, every night under one name."""
+    service.holds = True
+    options = [word for word in on_dataflow(bucket, service) if not word.startswith(("--run-id", "--output"))]
+    options += [f"--template_location={bucket}/template", "--job_name=rankbeam-nightly"]
+    put(f"{bucket}/e.yaml", Path(small(bucket, tmp_path)).read_bytes())
+    template = [f"--experiment={bucket}/e.yaml", f"--output={bucket}/out"]
+    for run_id in ("r1", "r2"):
+        flex_template.main([*template, f"--run_id={run_id}", *options])
+        early = rankbeam("status", f"{bucket}/out")
+        assert early.exit_code == 2
+        assert f"rankbeam-nightly: Dataflow has no job of this name for run {run_id} in region r of p" in early.stderr
+        service.create("p", "r", json.loads(files.read_all(f"{bucket}/template")))
+        service.last.enter("JOB_STATE_RUNNING" if run_id == "r2" else "JOB_STATE_DONE")
+    first, second = service.jobs
+    for run_id, job_id, status in (("r1", first, 0), ("r2", second, 4)):
+        shown = rankbeam("status", f"{bucket}/out", "--run-id", run_id)
+        assert shown.exit_code == status, shown.stderr
+        assert f"job      {job_id}, submitted " in shown.stdout
+    cancelled = rankbeam("cancel", f"{bucket}/out")
+    assert (cancelled.exit_code, service.last.state) == (0, "JOB_STATE_CANCELLED"), cancelled.stderr
+
+
+@pytest.mark.campaign
+def test_a_run_that_its_job_could_not_load_is_loaded_by_its_report(
+    bucket: str, service: Dataflow, google: Cloud, tmp_path: Path
+) -> None:
+    dataset = f"{google.bigquery.project}.later"
+    warehouse = bigquery.Client(project=google.bigquery.project)
+    warehouse.create_dataset(dataset)
+    experiment = Path(small(bucket, tmp_path))
+    text = experiment.read_text().replace("{path: out}", f"{{path: out, bigquery: {dataset}}}")
+    experiment.write_text(text)
+    service.holds = True
+    assert rankbeam("evaluate", experiment, *on_dataflow(bucket, service)).exit_code == 0
+    warehouse.delete_dataset(dataset)
+    service.last.may_run.set()
+    assert service.last.ended.wait(120)
+    warehouse.create_dataset(dataset)
+    assert rankbeam("status", f"{bucket}/out").exit_code == 1
+    first, second = rankbeam("report", f"{bucket}/out"), rankbeam("report", f"{bucket}/out")
+    assert (first.exit_code, second.exit_code) == (0, 0), first.stderr
+    assert f"run r1: loaded the run into {dataset}" in first.stderr
+    assert second.stderr == ""
+    assert [row["run_id"] for row in rows_of(dataset, "runs", tables.TABLES["runs"]).to_pylist()] == ["r1"]
 
 
 @pytest.mark.campaign

@@ -102,3 +102,12 @@ class BuiltCorpus:
     failures: tuple[Failure, ...] = ()
     keep: str = "always"
     expires: datetime | None = None  # after which `rankbeam corpora delete --expired` deletes it; None for never
+
+
+@dataclass(frozen=True)
+class TemporaryCorpora:
+    """The corpora of one project and region that are deleted at the end of a run, by their identities."""
+
+    location: str
+    api_endpoint: str | None
+    identities: tuple[str, ...]

@@ -1,76 +1,28 @@
 """The status of a job on an engine, from Flink's REST API and from the records of cancelled jobs."""
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 from apache_beam.io.filesystem import BeamIOError
-from apache_beam.metrics import monitoring_infos
-from google.protobuf.json_format import MessageToDict
+from support.flink_rest import flink, job, serving
 from support.memory_filesystem import MemoryFileSystem
 from support.runs import rankbeam
-
-from rankbeam.pipelines.portable.job import EngineJob
-from rankbeam.transforms.records.counters import NAMESPACE, Counter
-
-
-@contextmanager
-def serving(replies: dict[str, Any]) -> Iterator[str]:
-    """The address of a server that answers GET requests by their path, without the query."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = json.dumps(replies.get(self.path.partition("?")[0], {})).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Print nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-def flink(state: str) -> dict[str, Any]:
-    """The replies of a Flink that ran one job, which scored 640 queries."""
-    info = monitoring_infos.int64_user_counter(NAMESPACE, Counter.QUERIES_SCORED, 640, ptransform="Score")
-    metrics = {"metrics": {"attempted": [MessageToDict(info)]}}
-    accumulators = [{"type": "MetricsAccumulator", "value": json.dumps(metrics)}]
-    return {
-        "/jobs/overview": {"jobs": [{"jid": "f1", "name": "rankbeam-e", "start-time": 1}]},
-        "/jobs/f1": {"state": state, "vertices": []},
-        "/jobs/f1/accumulators": {"user-task-accumulators": accumulators},
-    }
-
-
-def job(folder: Path, address: str) -> EngineJob:
-    """The record of a job on that Flink, whose submitting process has ended."""
-    at = ("2026-01-02T03:04:05+00:00", "e", str(folder), None, "2026-01-02T03:04:06.000+00:00", None, address)
-    return EngineJob("FlinkRunner", "j1", "rankbeam-e", "r1", *at, "EXTERNAL", "elsewhere", 1, "1")
 
 
 @pytest.mark.parametrize(
     ("state", "is_cancelled", "shown", "exit_status"),
     [
-        ("RUNNING", False, "running", 0),
+        ("RUNNING", False, "running", 4),
         ("FINISHED", False, "finished", 0),
         ("FAILED", False, "failed", 1),
         ("CANCELED", False, "canceled", 1),
-        ("CANCELLING", True, "cancelling", 0),
+        ("CANCELLING", True, "cancelling", 4),
         ("FAILED", True, "cancelled", 1),  # the lanes of a cancelled job end first, and Flink calls that a failure
         ("FINISHED", True, "finished", 0),
     ],
 )
-def test_failed_and_cancelled_jobs_have_exit_status_1(
+def test_the_exit_status_says_the_state(
     state: str, is_cancelled: bool, shown: str, exit_status: int, tmp_path: Path
 ) -> None:
     with serving(flink(state)) as address:
@@ -87,11 +39,22 @@ def test_failed_and_cancelled_jobs_have_exit_status_1(
     assert (document["state"], document["counters"]["queries_scored"]) == (shown, 640)
 
 
+def test_flink_says_why_a_job_failed(tmp_path: Path) -> None:
+    problem = "java.lang.RuntimeException: Error\n\tat a.B\nValueError: no [while running 'Score-ptransform-7']\n"
+    with serving(flink("FAILED", problem)) as address:
+        job(tmp_path, address).save()
+        shown = rankbeam("status", str(tmp_path))
+        document = json.loads(rankbeam("status", str(tmp_path), "--format", "json").stdout)
+    assert shown.stdout.splitlines()[-1] == "the job failed: ValueError: no (in step Score)"
+    assert document["problems"] == ["the job failed: ValueError: no (in step Score)"]
+
+
 def test_a_job_that_its_engine_has_forgotten_has_failed_unless_its_run_is_there(tmp_path: Path) -> None:
     with serving({"/jobs/overview": {"jobs": []}}) as address:
         job(tmp_path, address).save()
         gone = rankbeam("status", str(tmp_path))
         (tmp_path / "runs" / "r1").mkdir(parents=True)
+        (tmp_path / "runs" / "r1" / "part-00000-of-00001.parquet").touch()
         done = rankbeam("status", str(tmp_path))
     assert ("state    gone" in gone.stdout, gone.exit_code) == (True, 1)
     assert ("state    done" in done.stdout, done.exit_code) == (True, 0)

@@ -108,6 +108,12 @@ class Dataflow:
         threading.Thread(target=self._work, args=(running,), daemon=True).start()
         return body
 
+    def listed(self, name: str) -> list[dict[str, Any]]:
+        """The jobs of a name as a list has them: without labels and environment; the latest first."""
+        fields = ("id", "projectId", "location", "name", "currentState", "createTime")
+        jobs = [job.body for job in self.jobs.values() if job.body["name"] == name]
+        return [{key: body[key] for key in fields if key in body} for body in reversed(jobs)]
+
     def _work(self, job: Running) -> None:
         job.may_run.wait()
         if job.ended.is_set():
@@ -155,7 +161,9 @@ class Handler(BaseHTTPRequestHandler):
             self._say(service.create(place["project"], place["region"], body))
 
     def do_GET(self) -> None:
-        if (job := self._job()) is not None:
+        if not self._place()["job"]:
+            self._say({"jobs": self.server.service.listed(self._query("name"))})
+        elif (job := self._job()) is not None:
             answers = {"messages": {"jobMessages": job.messages}, "metrics": {"metrics": job.metrics}}
             self._say(answers.get(self._place()["part"], job.body))
 
@@ -170,6 +178,9 @@ class Handler(BaseHTTPRequestHandler):
         match = JOBS.fullmatch(urllib.parse.urlparse(self.path).path)
         assert match is not None, self.path
         return {name: value or "" for name, value in match.groupdict().items()}
+
+    def _query(self, name: str) -> str:
+        return urllib.parse.parse_qs(urllib.parse.urlparse(self.path).query)[name][0]
 
     def _job(self) -> Running | None:
         place = self._place()

@@ -341,9 +341,9 @@ class LaneRun:
 
     def _counted(self, pool: str) -> LaneCounts:
         services, tally = self._stage.services_of([pool]), self.tally
-        hits, calls = (
-            sum(tally[counter, name] for name in services) for counter in (Counter.LEDGER_HITS, Counter.CALLS_MADE)
-        )
+        counters = (Counter.LEDGER_HITS, Counter.CALLS_MADE, Counter.CALLS_PLANNED)
+        hits, calls, planned = (sum(tally[counter, name] for name in services) for counter in counters)
+        planned += self.left if pool == next(iter(self._pools)) else 0
         stage = self._stage
         took = tuple((stage.name, stage.model(name) or "", took) for name, took in self.sums.took() if name in services)
-        return LaneCounts(hits, calls, self._answered_of[pool], took)
+        return LaneCounts(hits, calls, self._answered_of[pool], took, planned)

@@ -35,6 +35,7 @@ class LaneCounts:
     calls: int
     answered: int
     took: tuple[tuple[str, str, Took], ...] = ()
+    planned: int = 0  # with those that the ledger answers, as far as they are known
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class LedgerUse:
     answered: int
     at: datetime
     took: tuple[tuple[str, str, Took], ...] = ()  # empty in records of earlier versions
+    planned: int = 0  # 0 in records of earlier versions
 
     @property
     def attempted(self) -> tuple[str, str, str, int]:
@@ -109,6 +111,7 @@ def read(stored: StoredFile) -> LedgerUse | None:
             answered=int(values.get("answered", 0)),
             at=datetime.fromisoformat(values["at"]),
             took=tuple((str(row["stage"]), str(row["model"]), _took(row)) for row in values.get("took", ())),
+            planned=int(values.get("planned", 0)),
         )
     except (InputError, BeamIOError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

@@ -1,0 +1,153 @@
+"""Submitted jobs on the command line, on any engine: found by their output, shown, followed and finished."""
+
+import shlex
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rankbeam.pipelines.local import messages
+from rankbeam.pipelines.local.interrupt import Interrupted
+from rankbeam.pipelines.local.messages import FAILED, RUNNING, leave, warn
+
+if TYPE_CHECKING:
+    from rankbeam.pipelines.dataflow.record import DataflowJob
+    from rankbeam.pipelines.dataflow.service import DataflowService
+    from rankbeam.pipelines.manage.outlook import Outlook
+    from rankbeam.pipelines.manage.snapshots import JobSnapshot
+    from rankbeam.pipelines.portable.job import EngineJob
+
+
+@dataclass(frozen=True)
+class OnDataflow:
+    """A job on Dataflow."""
+
+    job: "DataflowJob"
+    service: "DataflowService"
+
+    def snapshot(self) -> "JobSnapshot":
+        return self.service.snapshot(self.job)
+
+    def shown(self, snapshot: "JobSnapshot", outlook: "Outlook | None", form: str) -> str:
+        from rankbeam.pipelines.dataflow import show
+
+        return (show.as_json if form == "json" else show.as_text)(self.service.identified(self.job), snapshot, outlook)
+
+
+@dataclass(frozen=True)
+class OnEngine:
+    """A job on Flink or another engine behind Beam's Job API."""
+
+    job: "EngineJob"
+
+    def snapshot(self) -> "JobSnapshot":
+        return self.job.snapshot()
+
+    def shown(self, snapshot: "JobSnapshot", outlook: "Outlook | None", form: str) -> str:
+        from rankbeam.pipelines.portable import show
+
+        return (show.as_json if form == "json" else show.as_text)(self.job, snapshot, outlook)
+
+
+def of_record(record: dict[str, object], place: str, endpoint: str | None = None) -> OnDataflow | OnEngine:
+    """The job of a record; `endpoint` is another address of Dataflow's API."""
+    from rankbeam.pipelines.portable import job
+
+    if job.is_record_of_engine(record):
+        return OnEngine(job.of_record(record, place))
+    from rankbeam.pipelines.dataflow import record as dataflow
+
+    return on_dataflow(dataflow.of_record(record, place), endpoint)
+
+
+def on_dataflow(job: "DataflowJob", endpoint: str | None = None) -> OnDataflow:
+    from rankbeam.pipelines.dataflow.service import DataflowService
+
+    job = job if endpoint is None else replace(job, endpoint=endpoint)
+    return OnDataflow(job, DataflowService(job.endpoint))
+
+
+def status_of(snapshot: "JobSnapshot") -> int:
+    """The exit status that says the state of a job."""
+    return FAILED if snapshot.has_failed else 0 if snapshot.has_ended else RUNNING
+
+
+def follow(target: OnDataflow | OnEngine) -> "JobSnapshot":
+    """Show a job's progress until it has ended; Ctrl-C ends that, and not the job."""
+    from rankbeam.pipelines.local.progress import repeated
+    from rankbeam.pipelines.manage import following
+    from rankbeam.pipelines.manage.outlook import Watch
+
+    watch, line = Watch(target.job.run, target.job.run_id), ["looking for the job"]
+
+    def show(snapshot: "JobSnapshot") -> None:
+        line[0] = watch.line(snapshot, datetime.now(UTC))
+
+    try:
+        with repeated(lambda: (line[0], None)):
+            return following.follow(target.snapshot, show)
+    except KeyboardInterrupt:
+        raise Interrupted([], "the job goes on") from None
+
+
+def finish_ended(output: str, run_id: str | None) -> None:
+    """Finish the runs of an output whose jobs have ended, where no process waited for them.
+
+    If the run that is asked for has no result, this exits with the status of its job. If it is only the latest one,
+    and earlier runs have results, this warns.
+    """
+    from rankbeam.pipelines.manage import finish, jobs
+
+    records = [record for record in jobs.every(output) if run_id in (None, record.get("run_id"))]
+    problem, status = "", 0
+    with messages.shown():
+        for record in records:
+            name, is_last = str(record.get("run_id")), record is records[-1]
+            has_rows = jobs.has_rows(output, name)
+            if record.get("finished_at") or not (has_rows or is_last):
+                continue
+            problem, status = _obstacle(record, output, has_rows=has_rows)
+            if not problem:
+                for note in finish.finish(output, name).notes:
+                    messages.say(f"rankbeam: run {name}: {note}")
+    if not problem:
+        return
+    if run_id is not None or not _has_result(output):
+        leave(problem, status)
+    warn(f"{problem}; the report is of an earlier run")
+
+
+def _obstacle(record: dict[str, object], output: str, *, has_rows: bool) -> tuple[str, int]:
+    """The reason why a run has no result, and the exit status that says so; "" for a run that has one."""
+    from rankbeam.pipelines.manage.snapshots import gist
+    from rankbeam.transforms.records.errors import RankbeamError
+
+    target = of_record(record, output)
+    named = f"run {target.job.run_id}"
+    try:
+        snapshot = target.snapshot()
+    except RankbeamError as error:
+        if has_rows:  # an engine forgets its jobs
+            return "", 0
+        return f"{named} has no result yet, and the state of its job is not known: {error}", FAILED
+    if has_rows and (snapshot.has_ended or not _loads(target)):
+        return "", 0
+    if not snapshot.has_ended:
+        command = shlex.join(["rankbeam", "status", output, "--run-id", target.job.run_id])
+        return f"{named} has no result yet: its job is {snapshot.state}; `{command}` shows it", RUNNING
+    why = f": {gist(snapshot.problems[-1])}" if snapshot.problems else ""
+    return f"{named} has no result: its job is {snapshot.state}{why}", FAILED
+
+
+def _loads(target: OnDataflow | OnEngine) -> bool:
+    """Return whether a job has work after the last row: it loads its run into BigQuery."""
+    return target.job.run is None or target.job.run.bigquery is not None
+
+
+def _has_result(output: str) -> bool:
+    from rankbeam.transforms.clients.warehouse.duckdb import finished_runs
+    from rankbeam.transforms.records.errors import InputError
+
+    try:
+        return bool(finished_runs(output))
+    except InputError:
+        return False

@@ -1,0 +1,40 @@
+"""Derived from the tables of a finished run: `results.duckdb`, and the changes since a baseline run."""
+
+import logging
+
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.shown import left_out
+from rankbeam.transforms.clients.warehouse import duckdb as warehouse
+from rankbeam.transforms.records.errors import InputError
+
+_logger = logging.getLogger(__name__)
+
+
+def build_duckdb(output: str, run_id: str, *, all_rows: bool) -> str:
+    """Write the DuckDB file, and warn about the rows that it leaves out; return its path."""
+    if all_rows or not (left := left_out(output)):
+        return warehouse.build(output)
+    path = warehouse.build(output, left)
+    if names := [name for name, of_run in left if of_run == run_id]:
+        advice = "add --all-rows to have them in it, too"
+        _logger.warning(
+            "%s has no rows of %s: they stay in %s; %s", warehouse.FILE_NAME, ", ".join(names), output, advice
+        )
+    return path
+
+
+def monitor(results: Results) -> None:
+    """Write the changes since the baseline run to the table `monitor`."""
+    from rankbeam.pipelines.monitor.changes import monitored  # few experiments need it
+    from rankbeam.pipelines.monitor.show import Tolerances
+    from rankbeam.pipelines.monitor.store import store
+
+    try:
+        nights = monitored(results)
+    except InputError as error:  # its gates are missed, and say the same
+        _logger.warning("%s", error)
+        return
+    for warning in nights.warnings:
+        _logger.warning("%s", warning)
+    if nights.changes:
+        store(nights, Tolerances.of(results, None))

@@ -1,0 +1,106 @@
+"""The end of a run whose job no process waited for: `results.duckdb`, changes since a baseline, BigQuery, corpora.
+
+    pending records ─► lease ─► read the record again ─► write, load, release ─► record: finished
+
+Every step may be repeated: a process that is killed in the middle leaves the record unfinished, and the next one begins
+again. Of several processes at once, one works, and the others wait for it.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import wait
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from rankbeam.pipelines.local.interrupt import in_thread
+from rankbeam.pipelines.manage import jobs, run_record
+from rankbeam.pipelines.manage.derived import build_duckdb, monitor
+from rankbeam.pipelines.manage.run_record import RunRecord
+from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.run.build import table_folders
+from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
+from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
+from rankbeam.transforms.records.errors import InputError, RankbeamError
+
+_LOOK_S, _MOST_S = 1.0, 3600.0
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run that was finished now, or is finished: `notes` says what was done, in the order in which it was done."""
+
+    run_id: str
+    notes: tuple[str, ...] = ()
+
+
+def finish(output: str, run_id: str, clock: Clock = SYSTEM_CLOCK) -> Finished:
+    """Finish a run whose job has ended, unless that was done; wait for another process that does it now."""
+    execution = run_record.read(jobs.find(output, run_id), output)
+    me = Holder.here(run_id, "" if execution is None else execution.started)
+    lease = Lease(place_of(jobs.folder(output)), f"finish {run_id}", me, clock.monotonic, clock.now)
+    _claim(lease, run_id, output, clock)
+    try:
+        record = jobs.find(output, run_id)
+        if record.get("finished_at") or (run := run_record.read(record, output)) is None:
+            return Finished(run_id)
+        notes = _with_lease(lease, lambda: _finish(output, run_id, run))
+        mark(output, run_id)
+        return Finished(run_id, notes)
+    finally:
+        lease.release()
+
+
+def mark(output: str, run_id: str) -> None:
+    """Note in the record of a job that its run is finished."""
+    moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+    jobs.save(output, run_id, jobs.find(output, run_id) | {"finished_at": moment})
+
+
+def _claim(lease: Lease, run_id: str, output: str, clock: Clock) -> None:
+    deadline, condition = clock.monotonic() + _MOST_S, clock.condition()
+    with condition, clock.at_work():
+        while (holder := lease.claim()) is not None:
+            if clock.monotonic() > deadline:
+                raise InputError(f"{holder} has been finishing run {run_id} for an hour", path=output)
+            condition.wait(_LOOK_S)
+
+
+def _with_lease(lease: Lease, work: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+    """Do the work, and keep the lease meanwhile."""
+    end = in_thread(work)
+    while not wait([end], timeout=_LOOK_S).done:
+        lease.beat()
+    return end.result()
+
+
+def _finish(output: str, run_id: str, run: RunRecord) -> tuple[str, ...]:
+    results = Results(output, run_id)
+    notes = []
+    if run.is_monitored:
+        monitor(results)
+    notes.append(f"wrote {build_duckdb(output, run_id, all_rows=run.all_rows)}")
+    if run.bigquery is not None and _load(results, run.bigquery):
+        notes.append(f"loaded the run into {run.bigquery}")
+    if run.corpora and (ledger := run.calls(run_id)) is not None:
+        from rankbeam.pipelines.experiment.quotas import DATA
+        from rankbeam.pipelines.run import corpora  # few experiments need it
+
+        corpora.release(run.corpora, ledger, run.pools[DATA])
+        notes.append("ended the use of the corpora that exist until the end of the run")
+    return tuple(notes)
+
+
+def _load(results: Results, dataset: str) -> bool:
+    """Load a run into BigQuery, unless it is there; return whether it was loaded."""
+    from rankbeam.transforms.clients.bigquery import publish
+    from rankbeam.transforms.clients.bigquery import results as stored
+    from rankbeam.transforms.clients.bigquery.names import DatasetName
+
+    name = DatasetName.parse(dataset)
+    try:
+        present = {(run.run_id, run.started_at) for run in stored.finished_runs(name)}
+    except RankbeamError:  # no table yet; loading makes it, or says what is wrong
+        present = set()
+    if results.execution in present:
+        return False
+    publish.load_run(name, results.run_id, table_folders(results.output, results.run_id))
+    return True

@@ -1,0 +1,171 @@
+"""Progress of a submitted job: its rate, the time that is left, and the cost of its calls so far."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from rankbeam.pipelines.local.progress import clock
+from rankbeam.pipelines.manage.run_record import RunRecord
+from rankbeam.pipelines.manage.snapshots import JobSnapshot
+from rankbeam.transforms.clients.ledger import LedgerUse
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.counters import Counter, Counts
+
+_RATE_OVER_S = 300.0
+Point = tuple[float, int]
+"""Seconds since the start of the run, and the number of calls or queries that were done by then."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Progress of a job.
+
+    Attributes:
+        unit: "calls" where services are called, else "queries", which count for each configuration and retriever.
+        done: number of calls or queries done.
+        needed: their number in the end, without what the ledger answers; None where it is not known yet.
+        per_second: rate; None where nothing is done, or the job has ended.
+        left_s: time left at this rate; None where it is not known.
+        failures: calls and queries that failed, as far as the engine reports them.
+        cost: cost of all calls so far, in the currency of the prices; None where no price is given.
+        unpriced: pools of calls without a price.
+    """
+
+    unit: str
+    done: int
+    needed: int | None
+    per_second: float | None
+    left_s: float | None
+    failures: int
+    cost: float | None
+    unpriced: tuple[str, ...] = ()
+
+    def parts(self) -> dict[str, str]:
+        """Texts for people, by their names."""
+        of = "" if self.needed is None else f" of {self.needed:,}"
+        parts = {"progress": f"{self.done:,}{of} {self.unit}"} if self.done or self.needed else {}
+        if self.per_second is not None:
+            parts["rate"] = f"{self.per_second:,.3g} {self.unit}/s"
+        if self.left_s is not None:
+            parts["left"] = f"about {clock(self.left_s)}"
+        if self.failures:
+            parts["failures"] = f"{self.failures:,}"
+        if self.cost is not None:
+            without = f", without {', '.join(self.unpriced)}: no price is given" if self.unpriced else ""
+            parts["cost"] = f"{self.cost:,.4g} so far{without}"
+        return parts
+
+
+def outlook_of(
+    run: RunRecord, uses: Sequence[LedgerUse], snapshot: JobSnapshot, began: Point, seconds: float
+) -> Outlook:
+    """The progress of a job, from its counters and from the ledger's records of the run.
+
+    Args:
+        run: the run of the job.
+        uses: the ledger's records of the run.
+        snapshot: state and counters.
+        began: the point from which the rate is measured; (0.0, 0) for the start of the run.
+        seconds: time since the start of the run.
+
+    >>> counts = Counts({(Counter.JUDGED_QUERIES, ""): 100, (Counter.QUERIES_SCORED, ""): 50})
+    >>> outlook_of(RunRecord("", configurations=2), [], JobSnapshot("running", counts), (0.0, 0), 10.0).parts()
+    {'progress': '50 of 200 queries', 'rate': '5 queries/s', 'left': 'about 30 s'}
+    """
+    unit, done, needed = progress(run, uses, snapshot.counts)
+    since_s, before = began
+    rate = (done - before) / (seconds - since_s) if seconds > since_s and done > before else None
+    rate = None if snapshot.has_ended else rate
+    left_s = None if rate is None or needed is None else max(0, needed - done) / rate
+    failures = snapshot.counts[Counter.CALLS_FAILED, ""] + snapshot.counts[Counter.FAILURES, ""]
+    cost, unpriced = cost_of(uses, run.pools)
+    return Outlook(unit, done, needed, rate, left_s, failures, cost, unpriced)
+
+
+def progress(run: RunRecord, uses: Iterable[LedgerUse], counts: Counts) -> tuple[str, int, int | None]:
+    """The unit of work, how much of it is done, and how much there is; None where that is not known yet."""
+    by_lanes, answered = _of_lanes(uses)
+    by_engine = counts[Counter.CALLS_PLANNED, ""] - counts[Counter.LEDGER_HITS, ""]
+    calls, done = max(by_lanes, by_engine), max(answered, counts[Counter.CALLS_DONE, ""])
+    if calls or done or run.ledger is not None:
+        return "calls", done, calls or None
+    judged = counts[Counter.JUDGED_QUERIES, ""]
+    needed = judged * (run.sources + run.configurations)
+    return "queries", counts[Counter.QUERIES_SCORED, ""] + counts[Counter.QUERIES_ASKED, ""], needed or None
+
+
+def _of_lanes(uses: Iterable[LedgerUse]) -> tuple[int, int]:
+    """The calls that lanes have to make, and those that are answered.
+
+    A lane that was lost with its worker is repeated: the ledger then answers what the lost one had paid for.
+    """
+    attempts: dict[tuple[object, ...], list[LedgerUse]] = {}
+    for use in sorted(uses, key=lambda use: use.at):
+        attempts.setdefault((*use.attempted, *sorted({stage for stage, *_ in use.took})), []).append(use)
+    lanes = {key[:4] for key in attempts if len(key) > 4}
+    needed = answered = 0
+    for key, (*lost, last) in attempts.items():
+        answered += sum(use.answered for use in (*lost, last))
+        if len(key) > 4 or key not in lanes:  # otherwise an attempt that was lost before its first call
+            needed += max(0, last.planned - last.hits) + sum(use.answered for use in lost)
+    return needed, answered
+
+
+def cost_of(uses: Iterable[LedgerUse], pools: Mapping[str, Quota]) -> tuple[float | None, tuple[str, ...]]:
+    """The cost of calls, and the pools without a price; None where no pool that was used has one."""
+    costs: list[float] = []
+    unpriced: dict[str, None] = {}
+    for use in uses:
+        for _, _, took in use.took:
+            if took.position is not None:  # the same calls once more, as one configuration needs them
+                continue
+            quota = pools.get(use.pool)
+            cost = None if quota is None else quota.cost(took.calls, took.tokens)
+            if cost is None:
+                unpriced[use.pool] = None
+            else:
+                costs.append(cost)
+    return (sum(costs) if costs else None), tuple(unpriced)
+
+
+@dataclass
+class Watch:
+    """A job that is followed: its rate is that of the last five minutes."""
+
+    run: RunRecord | None
+    run_id: str
+    _seen: deque[Point] = field(default_factory=deque)
+
+    def line(self, snapshot: JobSnapshot, now: datetime) -> str:
+        """State and progress in one line."""
+        outlook = self.look(snapshot, now)
+        parts = {} if outlook is None else outlook.parts()
+        texts = (text if name == "progress" else f"{name} {text}" for name, text in parts.items())
+        return " · ".join([snapshot.state, *texts])
+
+    def look(self, snapshot: JobSnapshot, now: datetime) -> Outlook | None:
+        """The progress of the job; None where its record has no run."""
+        if self.run is None:
+            return None
+        uses, seconds = self.run.uses(self.run_id), self.run.seconds(now)
+        _, done, _ = progress(self.run, uses, snapshot.counts)
+        while len(self._seen) > 1 and self._seen[0][0] < seconds - _RATE_OVER_S:
+            self._seen.popleft()
+        began = self._seen[0] if self._seen else (0.0, 0)
+        self._seen.append((seconds, done))
+        return outlook_of(self.run, uses, snapshot, began, seconds)
+
+
+def outlook_lines(outlook: Outlook | None) -> list[str]:
+    """The progress as lines of a status."""
+    return [] if outlook is None else [f"{name:<8} {text}" for name, text in outlook.parts().items()]
+
+
+def as_document(outlook: Outlook | None) -> dict[str, Any]:
+    """The progress as JSON values."""
+    if outlook is None:
+        return {}
+    names = ("unit", "done", "needed", "per_second", "left_s", "failures", "cost")
+    return {"progress": {name: getattr(outlook, name) for name in names} | {"unpriced": list(outlook.unpriced)}}
