@@ -37,6 +37,7 @@ _REPLICATES_HELP = "Of the bootstrap behind joint intervals and those of differe
 _DIALECT_HELP = "Score by the rules of other tools, side by side: rankbeam, trec_eval, pytrec_eval, beir, notebook."
 _LEASE_HELP = "How long to wait for another run that uses the same ledger; by default to its end, 0 refuses at once."
 _WAIT_HELP = "Follow a job to its end, or leave it: by default jobs on Dataflow are left, and those on Flink followed."
+_DRY_RUN_HELP = "On Dataflow: show the job, the files that it would stage and its cost, and send nothing."
 _ALL_ROWS_HELP = "On a cluster: have every row in results.duckdb and the report, not only those of small tables."
 _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 
@@ -46,6 +47,7 @@ _BEAM = {"ignore_unknown_options": True, "allow_interspersed_args": True}
 @click.option("--output", metavar="DIR", help="Write to this folder, whatever output.path of the experiment is.")
 @click.option("--run-id", metavar="ID", help="Name the run; running the same id again replaces its rows.")
 @click.option("--wait/--no-wait", "wait", default=None, help=_WAIT_HELP)
+@click.option("--dry-run", is_flag=True, help=_DRY_RUN_HELP)
 @click.option("--all-rows", is_flag=True, help=_ALL_ROWS_HELP)
 @click.option("--wait-for-lease", type=click.FloatRange(min=0), metavar="SECONDS", help=_LEASE_HELP)
 @allow_disjoint
@@ -57,6 +59,7 @@ def evaluate(
     output: str | None,
     run_id: str | None,
     wait: bool | None,
+    dry_run: bool,
     all_rows: bool,
     wait_for_lease: float | None,
     allow_disjoint: bool,
@@ -93,6 +96,9 @@ def evaluate(
         elif not is_portable(options):  # job servers check the variables of their workers
             for warning in loaded.unset_variables(experiment):
                 warn(f"{warning}: answers come only from the ledger")
+        if dry_run:
+            _describe(loaded, experiment, run_id, options, form, wide=wide)
+            return
         with prepared_folders(loaded):
             for warning in refuse_above_budget(loaded, experiment):
                 warn(warning)
@@ -232,6 +238,23 @@ def _run(
     shown = outcome.Shown(form, per_query, tags or {}, temporary=temporary, sampled=is_sampled, wide=wide)
     with _marking(results) if is_submitted else contextlib.nullcontext():
         outcome.end(results, experiment, shown, reported=reported)
+
+
+def _describe(
+    experiment: "Experiment", path: str, run_id: str | None, options: "PipelineOptions", form: str, *, wide: bool
+) -> None:
+    """Show the job that would be submitted."""
+    from rankbeam.pipelines.run.evaluate import new_run
+    from rankbeam.pipelines.run.options import is_dataflow
+    from rankbeam.pipelines.show.screen import Screen
+
+    if not is_dataflow(options):
+        raise click.UsageError("--dry-run describes a job on Dataflow; `rankbeam plan` shows what a run would cost")
+    from rankbeam.pipelines.dataflow import dry_run, uploads
+
+    uploads.refuse_local(experiment, options)
+    described = dry_run.describe(experiment, new_run(experiment, run_id), options, path)
+    click.echo(described.as_json() if form == "json" else described.as_text(Screen.of(wide=wide)))
 
 
 def _submit(

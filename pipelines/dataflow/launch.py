@@ -67,7 +67,7 @@ def _refuse_no_job(options: PipelineOptions) -> None:
     if options.view_as(GoogleCloudOptions).template_location:
         raise InputError("--template_location writes a template instead of submitting a job; see deploy/flex_template")
     if options.view_as(TestOptions).dry_run:
-        raise InputError("--dry_run submits no job; rankbeam plan shows what a run would cost")
+        raise InputError("--dry_run is Beam's; --dry-run describes the job that would be submitted")
 
 
 def _refuse_unwritable(options: PipelineOptions) -> None:

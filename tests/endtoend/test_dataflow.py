@@ -13,12 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.portability.api import beam_runner_api_pb2 as protos
 from google.cloud import bigquery
 from google.cloud.dataflow import JobType
 from support import remote
 from support.campaigns import in_campaigns
 from support.data import REPOSITORY
-from support.dataflow import Dataflow, dataflow
+from support.dataflow import Dataflow, dataflow, execution
 from support.dataflow.server import metric
 from support.emulators import Cloud
 from support.emulators.fixtures import cloud, emulators  # noqa: F401  pytest finds them by name
@@ -146,6 +147,46 @@ def test_what_dataflow_is_asked_for(bucket: str, service: Dataflow, tmp_path: Pa
     staged = [package["name"] for package in pool["packages"]]
     assert "rankbeam-0.1.0-py3-none-any.whl" in staged
     assert "pickled_main_session" not in staged
+
+
+def test_a_dry_run_sends_nothing(bucket: str, service: Dataflow, google: Cloud, tmp_path: Path) -> None:
+    experiment, own = small(bucket, tmp_path), write(tmp_path / "own-1.0.tar.gz", "a package of the user")
+    asked = [experiment, *on_dataflow(bucket, service), "--dry-run", f"--extra_package={own}", "--num_workers=2"]
+    before = stored(google)
+    text, document = rankbeam("evaluate", *asked), json.loads(rankbeam("evaluate", *asked, "--format=json").stdout)
+    assert (stored(google), service.requests) == (before, [])
+    assert text.exit_code == 0, text.stderr
+    assert "job      rankbeam-small-r1, in r of p; nothing was sent" in text.stdout
+    assert "workers  2 to 4, for at least 0 s by the quotas of calls: 0.00 dollars at 0.06 an hour" in text.stdout
+    assert "no remote calls" in text.stdout
+    staged = {file["name"]: file["bytes"] for file in document["staged"]}
+    assert staged["own-1.0.tar.gz"] == Path(own).stat().st_size
+    assert staged["rankbeam-0.1.0-py3-none-any.whl"] > 1_000_000
+    assert document["options"]["max_num_workers"] == 4
+
+    # It describes the job that is submitted.
+    service.holds = True
+    assert rankbeam("evaluate", *(word for word in asked if word != "--dry-run")).exit_code == 0
+    (pool,) = service.last.body["environment"]["workerPools"]
+    assert {package["name"] for package in pool["packages"]} == staged.keys() - {"pipeline.pb"}
+    url = service.last.body["environment"]["sdkPipelineOptions"]["options"]["pipelineUrl"]
+    pipeline = protos.Pipeline.FromString(execution.download(url, google.environment))
+    transforms = pipeline.components.transforms
+    assert sum(document["steps"].values()) == sum(not one.subtransforms for one in transforms.values())
+    assert {"ReadDataset", "ScoreRankings", "FinishRun"} <= document["steps"].keys()
+
+
+def stored(google: Cloud) -> list[tuple[str, int]]:
+    """Every object of the storage, with the time of its change."""
+    files = (path for path in google.gcs.folder.rglob("*") if path.is_file())
+    return sorted((str(path), path.stat().st_mtime_ns) for path in files)
+
+
+def test_a_dry_run_is_of_dataflow(tmp_path: Path) -> None:
+    outcome = rankbeam("evaluate", HELPDESK / "experiment.yaml", "--output", tmp_path / "out", "--dry-run")
+    assert outcome.exit_code == 2
+    assert "--dry-run describes a job on Dataflow; `rankbeam plan` shows what a run would cost" in outcome.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_job_that_nobody_waits_for(bucket: str, service: Dataflow, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ PROJECT: dict[str, Any] = tomllib.loads((REPOSITORY / "pyproject.toml").read_tex
 
 # What a template does not offer of `rankbeam evaluate`, and why.
 NOT_OFFERED = {
+    "dry_run": "a launcher that starts no job is an error to Dataflow",
     "wait": "the launcher leaves when the job is described",
     "wait_for_lease": "a job waits for a lease in any case, and no one sits before it",
     "form": "no one is there to show results to",

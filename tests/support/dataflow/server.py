@@ -72,11 +72,13 @@ class Dataflow:
         endpoint: for --dataflow_endpoint.
         holds: jobs stay pending until this is unset.
         refuses: makes of a job the message that it fails with, instead of doing what it says.
+        requests: the paths of all requests.
         denies: the message that refuses every submission.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.jobs: dict[str, Running] = {}
+        self.requests: list[str] = []
         self.holds, self.denies = False, ""
         self.refuses: Callable[[Running], str] | None = None
         self._environment = environment
@@ -175,6 +177,7 @@ class Handler(BaseHTTPRequestHandler):
             self._say(job.body)
 
     def _place(self) -> dict[str, str]:
+        self.server.service.requests.append(self.path)
         match = JOBS.fullmatch(urllib.parse.urlparse(self.path).path)
         assert match is not None, self.path
         return {name: value or "" for name, value in match.groupdict().items()}
