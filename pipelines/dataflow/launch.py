@@ -8,6 +8,7 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOpt
 
 from rankbeam.pipelines.dataflow import package, record, settings
 from rankbeam.pipelines.dataflow.record import DataflowJob
+from rankbeam.pipelines.dataflow.remedies import remedies_of
 from rankbeam.pipelines.dataflow.service import DONE, DataflowError, DataflowService, translated
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.runner import find_input_error
@@ -34,7 +35,7 @@ def submit(
     with tempfile.TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True) as folder:
         package.stage(options, folder)
         cloud = options.view_as(GoogleCloudOptions)
-        with translated(cloud.job_name):
+        with translated(cloud.job_name, cloud.project):
             result = evaluate.submit(experiment, execution, options, waits=waits)
     return record.of_run(experiment, execution, options, result.job_id(), run)
 
@@ -59,7 +60,8 @@ def follow(
     if (refused := find_input_error(RuntimeError(messages))) is not None:
         raise refused
     last = f": {gist(snapshot.problems[-1])}" if snapshot.problems else ""
-    raise evaluate.RunFailed(f"the job ended in state {snapshot.state}{last}\nsee {job.console}")
+    advice = "".join(f"\n{advice}" for advice in remedies_of(snapshot.problems, job))
+    raise evaluate.RunFailed(f"the job ended in state {snapshot.state}{last}{advice}\nsee {job.console}")
 
 
 def _refuse_no_job(options: PipelineOptions) -> None:

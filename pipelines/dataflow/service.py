@@ -19,12 +19,14 @@ from requests.exceptions import RequestException
 from rankbeam.pipelines.dataflow.record import DataflowJob
 from rankbeam.pipelines.manage.jobs import LONGEST_NAME, plain
 from rankbeam.pipelines.manage.snapshots import JobSnapshot
+from rankbeam.transforms.clients.storage.remedies import remedy
 from rankbeam.transforms.records.counters import NAMESPACE, Counter, Counts
 from rankbeam.transforms.records.errors import InputError, RankbeamError
 from rankbeam.transforms.records.visible import visible
 
 DONE = "done"
 RUN_LABEL = "rankbeam-run-id"
+SERVICE = "dataflow.googleapis.com"
 _MOST_NAMESAKES = 50
 _TIMEOUT_S, _PATIENCE_S = 30.0, 60.0
 
@@ -58,7 +60,7 @@ class DataflowService:
             return job
         label = plain(job.run_id, "_")[:LONGEST_NAME]
         client = dataflow.JobsV1Beta3Client(**self._client)
-        with translated(job.job_name):
+        with translated(job.job_name, job.project):
             request = dataflow.ListJobsRequest(project_id=job.project, location=job.region, name=job.job_name)
             named = [other for other in client.list_jobs(request, **self._call) if other.name == job.job_name]
             for other in sorted(named, key=lambda other: str(other.create_time), reverse=True)[:_MOST_NAMESAKES]:
@@ -72,7 +74,7 @@ class DataflowService:
     def snapshot(self, job: DataflowJob) -> JobSnapshot:
         job = self.identified(job)
         place = {"project_id": job.project, "location": job.region, "job_id": job.job_id}
-        with translated(job.job_id):
+        with translated(job.job_id, job.project):
             state = self._state(place)
             request = dataflow.GetJobMetricsRequest(place)
             metrics = dataflow.MetricsV1Beta3Client(**self._client).get_job_metrics(request, **self._call).metrics
@@ -84,7 +86,7 @@ class DataflowService:
         job = self.identified(job)
         cancelled = dataflow.Job(requested_state=dataflow.JobState.JOB_STATE_CANCELLED)
         place = {"project_id": job.project, "location": job.region, "job_id": job.job_id}
-        with translated(job.job_id):
+        with translated(job.job_id, job.project):
             request = dataflow.UpdateJobRequest(job=cancelled, **place)
             dataflow.JobsV1Beta3Client(**self._client).update_job(request, **self._call)
 
@@ -128,10 +130,12 @@ def counts_of(metrics: "Iterable[dataflow.MetricUpdate]", *, is_final: bool) -> 
 
 
 @contextmanager
-def translated(about: str) -> Iterator[None]:
-    """Translate errors of Google's libraries."""
+def translated(about: str, project: str | None = None) -> Iterator[None]:
+    """Translate errors of Google's libraries, and say what to do about them."""
     try:
         yield
     except (GoogleAPIError, GoogleAuthError, RequestException) as error:
         reason = error.message if isinstance(error, GoogleAPICallError) else error
-        raise DataflowError(f"{about}: a request to Google Cloud failed: {reason}") from error
+        advice = remedy(error, SERVICE, project)
+        more = f"; {advice}" if advice else ""
+        raise DataflowError(f"{about}: a request to Google Cloud failed: {reason}{more}") from error

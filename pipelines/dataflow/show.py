@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rankbeam.pipelines.dataflow.record import DataflowJob
+from rankbeam.pipelines.dataflow.remedies import remedies_of
 from rankbeam.pipelines.dataflow.service import DONE
 from rankbeam.pipelines.local.progress import counter_lines, status_line
 from rankbeam.pipelines.manage.outlook import Outlook, as_document, outlook_lines
@@ -43,7 +44,7 @@ def as_text(job: DataflowJob, snapshot: JobSnapshot, outlook: Outlook | None = N
         lines.append(f"report   {shlex.join(['rankbeam', 'report', job.output, '--run-id', job.run_id])}")
     lines += [] if snapshot.has_ended else [f"cancel   {job.cancel}"]
     lines += counter_lines(snapshot.counts)
-    lines += ["", *map(gist, snapshot.problems)] if snapshot.problems else []
+    lines += ["", *map(gist, snapshot.problems), *remedies_of(snapshot.problems, job)] if snapshot.problems else []
     return "\n".join(lines)
 
 
@@ -53,6 +54,7 @@ def as_json(job: DataflowJob, snapshot: JobSnapshot | None = None, outlook: Outl
     if snapshot is not None:
         counters = {str(counter): snapshot.counts[counter, ""] for counter in Counter}
         document |= {"state": snapshot.state, "counters": counters, "problems": list(snapshot.problems)}
+        document["remedies"] = remedies_of(snapshot.problems, job)
         document |= as_document(outlook)
     return json.dumps(document, indent=2)
 

@@ -54,7 +54,7 @@ class Outlook:
             parts["failures"] = f"{self.failures:,}"
         if self.cost is not None:
             without = f", without {', '.join(self.unpriced)}: no price is given" if self.unpriced else ""
-            parts["cost"] = f"{self.cost:,.4g} so far{without}"
+            parts["cost"] = f"{self.cost:,.4g}{without}"
         return parts
 
 

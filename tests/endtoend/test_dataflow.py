@@ -151,9 +151,12 @@ def test_what_dataflow_is_asked_for(bucket: str, service: Dataflow, tmp_path: Pa
 
 def test_a_dry_run_sends_nothing(bucket: str, service: Dataflow, google: Cloud, tmp_path: Path) -> None:
     experiment, own = small(bucket, tmp_path), write(tmp_path / "own-1.0.tar.gz", "a package of the user")
-    asked = [experiment, *on_dataflow(bucket, service), "--dry-run", f"--extra_package={own}", "--num_workers=2"]
+    arguments = [experiment, *on_dataflow(bucket, service), "--dry-run", f"--extra_package={own}", "--num_workers=2"]
     before = stored(google)
-    text, document = rankbeam("evaluate", *asked), json.loads(rankbeam("evaluate", *asked, "--format=json").stdout)
+    text, document = (
+        rankbeam("evaluate", *arguments),
+        json.loads(rankbeam("evaluate", *arguments, "--format=json").stdout),
+    )
     assert (stored(google), service.requests) == (before, [])
     assert text.exit_code == 0, text.stderr
     assert "job      rankbeam-small-r1, in r of p; nothing was sent" in text.stdout
@@ -166,7 +169,7 @@ def test_a_dry_run_sends_nothing(bucket: str, service: Dataflow, google: Cloud, 
 
     # It describes the job that is submitted.
     service.holds = True
-    assert rankbeam("evaluate", *(word for word in asked if word != "--dry-run")).exit_code == 0
+    assert rankbeam("evaluate", *(word for word in arguments if word != "--dry-run")).exit_code == 0
     (pool,) = service.last.body["environment"]["workerPools"]
     assert {package["name"] for package in pool["packages"]} == staged.keys() - {"pipeline.pb"}
     url = service.last.body["environment"]["sdkPipelineOptions"]["options"]["pipelineUrl"]

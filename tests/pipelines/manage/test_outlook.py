@@ -46,7 +46,7 @@ def test_calls_are_those_of_the_ledger_where_the_engine_reports_none_yet() -> No
         "progress": "36 of 96 calls",
         "rate": "3 calls/s",
         "left": "about 20 s",
-        "cost": "0.06 so far, without free: no price is given",
+        "cost": "0.06, without free: no price is given",
     }
     assert as_document(outlook)["progress"]["unpriced"] == ["free"]
 

@@ -11,9 +11,11 @@ from enum import Enum
 from typing import Any
 
 from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.storage.remedies import SIGN_IN, enable, wait_for_quota
 from rankbeam.transforms.records.errors import RankbeamError
 
 _CONCURRENT = re.compile(r"due to concurrent update")
+_SERVICE = "bigquery.googleapis.com"
 _LONGEST_MESSAGE = 600
 _PASSING_REASONS = {
     "backendError", "internalError", "badGateway", "rateLimitExceeded", "tableUnavailable",
@@ -29,6 +31,7 @@ class Trouble(Enum):
     EXISTS = "exists already"
     CHANGED = "was changed meanwhile"
     QUOTA = "a quota is used up"
+    DISABLED = "the API is not enabled"
     CONCURRENT = "another job wrote at the same time"
     PASSING = "BigQuery does not answer"
     CREDENTIALS = "no credentials for Google Cloud"
@@ -40,6 +43,8 @@ _BY_REASON = {
     **dict.fromkeys(_PASSING_REASONS, Trouble.PASSING),
     "accessDenied": Trouble.PERMISSION,
     "quotaExceeded": Trouble.QUOTA,
+    "accessNotConfigured": Trouble.DISABLED,
+    "SERVICE_DISABLED": Trouble.DISABLED,
     "notFound": Trouble.MISSING,
     "duplicate": Trouble.EXISTS,
     "conditionNotMet": Trouble.CHANGED,
@@ -94,7 +99,7 @@ def translated(error: Exception) -> BigQueryError:
         details = next((item for item in error.errors if isinstance(item, Mapping)), {})
         message = str(details.get("message") or error.message)  # without method and address
         by_status = _BY_STATUS.get(int(error.code or 0), Trouble.REFUSED)
-        trouble = _BY_REASON.get(str(details.get("reason")), by_status)
+        trouble = _BY_REASON.get(str(details.get("reason") or error.reason), by_status)
         return BigQueryError(_unless_concurrent(trouble, message), message)
     if isinstance(error, GoogleAuthError):
         kind = Trouble.PASSING if isinstance(error, TransportError) else Trouble.CREDENTIALS
@@ -127,8 +132,15 @@ def _advice(error: BigQueryError, dataset: DatasetName) -> str:
         )
     if error.trouble is Trouble.MISSING and "dataset" in error.message.lower():
         return f"; make the dataset: bq --location=LOCATION mk --dataset {name}"
+    return advice_of(error, dataset.project)
+
+
+def advice_of(error: BigQueryError, project: str | None) -> str:
+    """Return advice about an error that does not depend on what was read or written."""
     if error.trouble is Trouble.CREDENTIALS:
-        return "; run `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key file"
+        return f"; {SIGN_IN}"
+    if error.trouble is Trouble.DISABLED:
+        return f"; {enable(f'SERVICE_DISABLED {error.message}', _SERVICE, project)}"
     if error.trouble is Trouble.QUOTA:
-        return "; wait until it is renewed, or request an increase"
+        return f"; {wait_for_quota(_SERVICE, project)}"
     return "; is there a network?" if error.trouble is Trouble.PASSING else ""

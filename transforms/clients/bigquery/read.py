@@ -15,11 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble, translated
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble, advice_of, translated
 from rankbeam.transforms.clients.bigquery.names import TableName
 from rankbeam.transforms.clients.bigquery.read_source import Scalar, TableSource
 from rankbeam.transforms.clients.bigquery.session import IMPATIENT, PATIENCE, Patience
-from rankbeam.transforms.clients.storage.gcs import SIGN_IN
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -113,18 +112,17 @@ def refusals(source: TableSource) -> Iterator[None]:
         raise
     except Exception as error:  # `translated` raises again what is not Google's
         refusal = error if isinstance(error, BigQueryError) else translated(error)
-        problem = f"{refusal.trouble.value}: {_AROUND.sub('', refusal.message)}{_advice(refusal.trouble, source)}"
+        problem = f"{refusal.trouble.value}: {_AROUND.sub('', refusal.message)}{_advice(refusal, source)}"
         raise InputError(problem, path=str(source)) from error
 
 
-def _advice(trouble: Trouble, source: TableSource) -> str:
+def _advice(refusal: BigQueryError, source: TableSource) -> str:
+    trouble = refusal.trouble
     if trouble is Trouble.PERMISSION:
         return f"; needed are {_READ_ROLES if source.table else _QUERY_ROLES}"
     if trouble is Trouble.MISSING:
         return _near(source)
-    if trouble is Trouble.CREDENTIALS:
-        return f"; {SIGN_IN}"
-    return "; is there a network?" if trouble is Trouble.PASSING else ""
+    return advice_of(refusal, source.project)
 
 
 def _near(source: TableSource) -> str:

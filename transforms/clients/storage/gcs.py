@@ -10,11 +10,11 @@ from functools import cache
 from http import HTTPStatus
 from typing import BinaryIO
 
+from rankbeam.transforms.clients.storage.remedies import SIGN_IN, remedy
 from rankbeam.transforms.records.errors import InputError
 
 SCHEME = "gs://"
-SIGN_IN = "sign in with `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS"
-_HOST = "storage.googleapis.com"
+_HOST = _SERVICE = "storage.googleapis.com"
 _OTHER_WAYS = ("STORAGE_EMULATOR_HOST", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 
 
@@ -56,7 +56,7 @@ def explained(error: BaseException, path: str) -> str:
     }
     status = _status(error)
     message = HTTPStatus(status).phrase if status in advice else " ".join(str(error).split())
-    more = advice.get(status or 0, "")
+    more = remedy(error, _SERVICE) or advice.get(status or 0, "")
     if not _has_credentials(os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")):
         more = f"there are no credentials: {SIGN_IN}"
     return f"{message}; {more}" if more else message

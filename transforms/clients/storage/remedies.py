@@ -1,0 +1,69 @@
+"""Ways out of refusals of Google Cloud that a command mends: credentials, a disabled API, a quota.
+
+Services word these alike, whichever library reports them, and Beam wraps some of them in errors of its own.
+"""
+
+import re
+from collections.abc import Iterator
+
+SIGN_IN = "sign in with `gcloud auth application-default login`, or set GOOGLE_APPLICATION_CREDENTIALS to a key file"
+_DISABLED = re.compile(r"has not been used in project|accessNotConfigured|Access Not Configured|SERVICE_DISABLED")
+_SERVICE = re.compile(r"\b(?P<service>[a-z]+\.googleapis\.com)/overview\?project=(?P<project>[\w:.-]*\w)")
+_QUOTA = re.compile(
+    r"\bquota exceeded\b|exceeded (?:\w+ )*quota|quotaExceeded|rateLimitExceeded|rate limit|RESOURCE_EXHAUSTED", re.I
+)
+_CREDENTIALS = ("GoogleAuthError", "Unauthenticated", "Unauthorized")
+_TOO_MANY = ("TooManyRequests", "ResourceExhausted")
+
+
+def remedy(error: BaseException, service: str, project: str | None = None) -> str:
+    """Return advice about an error of Google's libraries; "" if no command helps.
+
+    Args:
+        error: the error, or Beam's error around it.
+        service: the API that was called, such as `bigquery.googleapis.com`.
+        project: the project; by default the command has a placeholder.
+
+    >>> remedy(ValueError("Quota exceeded for quota metric 'Jobs'"), "dataflow.googleapis.com", "p")[:66]
+    'wait until it is renewed, and repeat the command; `gcloud beta quo'
+    """
+    errors = list(_chain(error))
+    classes = {kind.__name__ for one in errors for kind in type(one).__mro__}
+    texts = " ".join(f"{one} {getattr(one, 'reason', '')} {getattr(one, 'errors', '')}" for one in errors)
+    if enabling := enable(texts, service, project):
+        return enabling
+    if classes & {*_TOO_MANY} or _QUOTA.search(texts):
+        return wait_for_quota(service, project)
+    is_passing = "TransportError" in classes  # there is no network
+    return SIGN_IN if classes & {*_CREDENTIALS} and not is_passing else ""
+
+
+def enable(text: str, service: str, project: str | None = None) -> str:
+    """The command that enables an API that is disabled according to a text; "" for other texts.
+
+    >>> url = "https://console.developers.google.com/apis/api/storage.googleapis.com/overview?project=12 then retry"
+    >>> enable(f"API has not been used in project 12 before. Enable it by visiting {url}", "x")[:75]
+    'enable it with `gcloud services enable storage.googleapis.com --project 12`'
+    """
+    if not _DISABLED.search(text):
+        return ""
+    if (place := _SERVICE.search(text)) is not None:
+        service, project = place["service"], project or place["project"]
+    command = f"gcloud services enable {service} --project {project or 'PROJECT'}"
+    return f"enable it with `{command}`, and repeat the command in some minutes"
+
+
+def wait_for_quota(service: str, project: str | None = None) -> str:
+    """The command that shows the quotas of an API."""
+    command = f"gcloud beta quotas info list --service {service} --project {project or 'PROJECT'}"
+    return f"wait until it is renewed, and repeat the command; `{command}` shows the quotas"
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those behind it."""
+    while error is not None:
+        yield error
+        for inner in (getattr(error, "exception_details", None) or {}).values():  # of Beam's filesystems
+            if isinstance(inner, BaseException):
+                yield inner
+        error = error.__cause__ or error.__context__
