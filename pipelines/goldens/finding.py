@@ -19,7 +19,7 @@ from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.pooling import PoolRetriever
 from rankbeam.transforms.goldens.records.items import Made, State
 from rankbeam.transforms.goldens.records.sources import SourceSpan, WritingTask
-from rankbeam.transforms.goldens.searching import Found, Search
+from rankbeam.transforms.goldens.searching import Found, PassageSearch
 from rankbeam.transforms.kernels.search.near import Vectors
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.failures import FailureKind
@@ -150,12 +150,12 @@ class Finding:
         return {name: one for name, one in missing.items() if one.failure not in _FINAL}
 
     @cached_property
-    def _search(self) -> Search:
+    def _search(self) -> PassageSearch:
         path = files.join(self.goldens.output, "work", "passages.jsonl")
         lines = ({"_id": span.id, "title": span.title, "text": span.text} for span in self.library.passages)
         files.write(path, json_lines(lines))
         opened = {one.name: self._opened(one, path) for one in self.goldens.pool.retrievers if one.remote is None}
-        return Search.of(path, self.library.passages, self.goldens.language, opened)
+        return PassageSearch.of(path, self.library.passages, self.goldens.language, opened)
 
     def _opened(self, retriever: PoolRetriever, path: str) -> Retriever:
         """A retriever over all passages, which a model embeds first where it compares embeddings."""

@@ -23,7 +23,7 @@ def words_of(language: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Search:
+class PassageSearch:
     """bm25 over passages, and the retrievers that a pool is made with."""
 
     index: Retriever
@@ -31,7 +31,7 @@ class Search:
     retrievers: Opened = field(default_factory=dict)
 
     @classmethod
-    def of(cls, path: str, passages: Sequence[SourceSpan], language: str, retrievers: Opened) -> "Search":
+    def of(cls, path: str, passages: Sequence[SourceSpan], language: str, retrievers: Opened) -> "PassageSearch":
         """The search through the passages of a file."""
         index = Bm25(**words_of(language)).open(path)
         return cls(index, {span.id: span for span in passages}, retrievers)
