@@ -102,7 +102,7 @@ def test_one_stratum_is_the_plain_estimate() -> None:
 
 def test_strata_are_added_by_their_shares_as_in_plain_python() -> None:
     rng = np.random.default_rng(5)
-    strata = [(8, 92, 0.9), (30, 370, 0.6), (5, 20, 0.3), (5, 0, 0.5)]
+    strata = [(8, 92, 0.9), (30, 370, 0.6), (5, 20, 0.3), (5, 0, 0.5), (6, 1, 0.5)]  # of one query, no spread is known
     samples, sizes = [], [count + others for count, others, _ in strata]
     for count, others, truth in strata:
         labels, more = (rng.binomial(4, truth, size) / 4 for size in (count, others))
@@ -111,7 +111,7 @@ def test_strata_are_added_by_their_shares_as_in_plain_python() -> None:
     result = ppi.stratified([LabelledSample.of(*sample) for sample in samples])
     power, mean, squared, below = result.power, 0.0, 0.0, 0.0
     for (labels, judged, others), size in zip(samples, sizes, strict=True):
-        share, used = size / sum(sizes), power if len(others) else 0.0
+        share, used = size / sum(sizes), power if len(others) > 1 else 0.0
         residuals = labels - used * judged
         mean += share * (residuals.mean() + (used * others.mean() if used else 0.0))
         part = residuals.var(ddof=1) / len(labels) + (used**2 * others.var(ddof=1) / len(others) if used else 0.0)

@@ -218,8 +218,8 @@ def stratified(samples: Sequence[LabelledSample], lowest: float = 0.0, highest: 
     """The estimate over strata whose queries were labelled with different probabilities, with one power.
 
     θ = ΣW·θ_s, s.e.² = ΣW²·s.e._s², where W is the share of all queries in a stratum; Satterthwaite, "An approximate
-    distribution of estimates of variance components", Biometrics 1946. In a stratum that is labelled whole, labels
-    count alone.
+    distribution of estimates of variance components", Biometrics 1946. In a stratum with fewer than two queries that are
+    not labelled, whose spread is not known, labels count alone.
 
     Args:
         samples: one a stratum, with at least two labels each.
@@ -233,7 +233,7 @@ def stratified(samples: Sequence[LabelledSample], lowest: float = 0.0, highest: 
     """
     sizes = [sample.labels.count + sample.others.count for sample in samples]
     shares = [size / sum(sizes) for size in sizes]
-    parts = [sample if sample.others.count else _by_labels(sample) for sample in samples]
+    parts = [sample if sample.others.count > 1 else _by_labels(sample) for sample in samples]
     spreads = zip(*((part.labels, part.judged, part.others) for part in parts), strict=True)
     labels, judged, others = (_over_strata(of_parts, shares) for of_parts in spreads)
     covariances = [Spread(part.labels.count, 0.0, part.covariance) for part in parts]
@@ -256,8 +256,8 @@ def _over_strata(spreads: Sequence[Spread], shares: Sequence[float]) -> Spread:
 
 
 def _by_labels(sample: LabelledSample) -> LabelledSample:
-    """A stratum without other queries: the judge adds nothing to its labels."""
-    return LabelledSample(sample.labels, Spread(sample.judged.count, 0.0, 0.0), 0.0, sample.others)
+    """A stratum in which the judge adds nothing to the labels."""
+    return LabelledSample(sample.labels, Spread(sample.judged.count, 0.0, 0.0), 0.0, Spread(0, math.nan, math.nan))
 
 
 def of_clusters(values: FloatArray, clusters: IntArray) -> Spread:
