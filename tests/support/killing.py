@@ -24,12 +24,14 @@ class Step(NamedTuple):
     moment: str = "after"
 
 
-def killed_at(step: Step, arguments: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def killed_at(
+    step: Step, arguments: Sequence[str], folder: Path, timeout_s: float = 120.0
+) -> subprocess.CompletedProcess[str]:
     """Run the command, which kills itself at a step."""
     command = [sys.executable, "-m", "support.killing", step.function, str(step.number), step.moment, *arguments]
     path = {"PYTHONPATH": str(Path(__file__).parents[1])}
     return subprocess.run(
-        command, cwd=folder, env={**os.environ, **path}, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=folder, env={**os.environ, **path}, capture_output=True, text=True, timeout=timeout_s, check=False
     )
 
 
