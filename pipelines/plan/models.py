@@ -121,7 +121,10 @@ def _waits(step: Step, sizes: "dict[Step, dict[int, CallSize]]", experiment: Exp
     left = sum(not size.held for size in sizes.get(step, {}).values())
     if service.batch is None or left < service.batch.min_calls:
         return False
-    return service.batch.answers or step.step not in (EMBED, ANSWER)
+    if step.step == EMBED:
+        parameters = service.parameters
+        return service.batch.answers and isinstance(parameters, RemoteModel) and parameters.embeds_in_batches
+    return service.batch.answers or step.step != ANSWER
 
 
 def _half(

@@ -1,4 +1,4 @@
-"""Embeddings through batch jobs of an OpenAI-compatible service: the same vectors, and so the same rankings."""
+"""Embeddings through batch jobs: the same vectors, and so the same rankings."""
 
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,18 @@ QUERIES = 12
 
 
 def ranked(
-    folder: Path, settings: dict[str, Any] | None, port: int, monkeypatch: pytest.MonkeyPatch, **faults: Any
+    kind: str,
+    folder: Path,
+    settings: dict[str, Any] | None,
+    port: int,
+    monkeypatch: pytest.MonkeyPatch,
+    **faults: Any,
 ) -> tuple[Rankings, Any, int]:
     """Rankings by embeddings, the statistics of the service, and its port."""
     parts = {"configurations": [DENSE], "judge": None, "metrics": ["nDCG@5"]}
-    with serve("openai_batches", port=port, batch=faults) as server:
+    with serve(f"{kind}_batches", port=port, batch=faults) as server:
         output = {"path": "out", "rankings": True}
-        path = batches.experiment(folder, server, settings, output=output, **parts)
+        path = batches.experiment(folder, server, settings, kind, output=output, **parts)
         results = batches.evaluated(path, "r1", monkeypatch)
         stats = server.stats()
         batches.evaluated(path, "r2", monkeypatch)
@@ -35,16 +40,20 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # Of two rows that come twice, the last one is cut: one text is embedded online.
 @pytest.mark.parametrize(
-    ("faults", "online_texts"),
-    [({"shuffled": True}, 0), pytest.param({"duplicated": 2, "half_line": True}, 1, marks=pytest.mark.campaign)],
-    ids=["shuffled", "duplicated"],
+    ("kind", "faults", "online_texts"),
+    [
+        ("gemini", {"shuffled": True}, 0),
+        pytest.param("openai", {"shuffled": True}, 0, marks=pytest.mark.campaign),
+        pytest.param("gemini", {"duplicated": 2, "half_line": True}, 1, marks=pytest.mark.campaign),
+        pytest.param("openai", {"duplicated": 2, "half_line": True}, 1, marks=pytest.mark.campaign),
+    ],
 )
 def test_rankings_are_those_of_online_embeddings(
-    faults: dict[str, Any], online_texts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, faults: dict[str, Any], online_texts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected, online, port = ranked(tmp_path / "online", None, 0, monkeypatch)
+    expected, online, port = ranked(kind, tmp_path / "online", None, 0, monkeypatch)
     settings = {"min_calls": 5, "answers": True}
-    by_jobs, stats, _ = ranked(tmp_path / "jobs", settings, port, monkeypatch, **faults)
+    by_jobs, stats, _ = ranked(kind, tmp_path / "jobs", settings, port, monkeypatch, **faults)
     assert by_jobs == expected
     assert (online.extra["rows"], stats.extra["jobs"]) == (0, 1)
     texts = {name for name in online.queries if name.startswith("embed")}

@@ -2,11 +2,20 @@
 
 import json
 import random
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
+
+from support.standins.http_protocol import HttpConnection, Request, listen
+from support.standins.reception import Reception, Visit
 
 Row = dict[str, Any]
+
+PAGE = 3
+_ITEM = re.compile(r"\n\nitem: (\w+)$")
+_REFUSALS = {"quota": (429, "the limit of enqueued tokens is reached"), "unavailable": (503, "overloaded")}
 
 
 @dataclass(frozen=True)
@@ -142,3 +151,79 @@ class JobBook:
         """Rows as a file."""
         content = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
         return content[: -len(content.split(b"\n")[-2]) // 2] if self.faults.half_line and rows else content
+
+
+class BatchConnection(HttpConnection):
+    """One connection of a service with batch jobs, beside that of its other calls, which is the next base class."""
+
+    places: re.Pattern[str]
+    """The paths of requests about files or jobs."""
+
+    def __init__(self, reception: Reception, book: JobBook) -> None:
+        super().__init__(reception)
+        self.book = book
+
+    def parsed(self, request: Request) -> tuple[str, Any]:
+        """The request itself where it is about files or jobs."""
+        path = urlsplit(request.target).path
+        return (f"{request.method} {path}", request) if self.places.search(path) else super().parsed(request)
+
+    def answer(self, visit: Visit, parsed: Any) -> None:
+        """Answer."""
+        if not isinstance(parsed, Request):
+            super().answer(visit, parsed)
+            return
+        self.reception.answered += 1
+        self.answer_jobs(parsed)
+
+    def answer_jobs(self, request: Request) -> None:
+        """Answer a request about files or jobs."""
+        raise NotImplementedError
+
+    def shown(self, job: Job) -> Row:
+        """A job as the service describes it."""
+        raise NotImplementedError
+
+    def say_object(self, value: Any, headers: str = "") -> None:
+        """Answer with JSON."""
+        self.say(200, json.dumps(value).encode(), headers)
+
+    def create(self, added: Callable[[], Job]) -> None:
+        """Make a job, unless that goes wrong."""
+        fault = self.book.fault_of_create()
+        if fault in _REFUSALS:
+            status, message = _REFUSALS[fault]
+            self.say(status, self.error(status, message))
+            return
+        job = added()
+        if fault == "lost":
+            self.reset()
+        else:
+            self.say_object(self.shown(job))
+
+    def newest(self, name: str | None = None) -> list[Row]:
+        """The jobs, of one name or of all, the newest first."""
+        return [self.shown(job) for job in [*self.book.jobs.values()][::-1] if name in (None, job.name)]
+
+
+def page_of(shown: Sequence[Row], token: str, key: str) -> Row:
+    """A page of rows as Google's services list them."""
+    start = int(token or 0)
+    more = {"nextPageToken": str(start + PAGE)} if start + PAGE < len(shown) else {}
+    return {key: shown[start : start + PAGE], **more}
+
+
+def without_item(text: str) -> tuple[str, str | None]:
+    """The text of a request, and the item that its answer has to repeat."""
+    found = _ITEM.search(text)
+    return _ITEM.sub("", text), None if found is None else found[1]
+
+
+async def serve_jobs(connection: Callable[[Reception, JobBook], BatchConnection], reception: Reception) -> int:
+    """Serve on a free port, and return it."""
+    book = JobBook(JobFaults.of(reception.settings.batch))
+    reception.extra = lambda: {
+        "jobs": len(book.jobs), "answered": dict(book.answered),
+        "rows": sum(len(job.rows) for job in book.jobs.values()),
+    }  # fmt: skip
+    return await listen(lambda: connection(reception, book), reception)

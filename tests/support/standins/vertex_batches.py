@@ -14,74 +14,56 @@ import urllib.request
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
-from support.standins.batches import Job, JobBook, JobFaults
-from support.standins.gemini_batches import GeminiBatches
-from support.standins.http_protocol import Request, listen
-from support.standins.reception import Reception, Visit
+from support.standins.batches import Job, page_of, serve_jobs
+from support.standins.gemini_batches import STATES, GeminiBatches
+from support.standins.http_protocol import Request
+from support.standins.reception import Reception
 
 BUCKET = "batches"
-_PAGE = 3
-_STATES = {"failed": "FAILED", "expired": "EXPIRED", "partial": "PARTIALLY_SUCCEEDED"}
 _JOBS = "/batchPredictionJobs"
 
 
 class VertexBatches(GeminiBatches):
     """One connection of the service."""
 
-    def parsed(self, request: Request) -> tuple[str, Any]:
-        """The request itself where it is about jobs."""
-        path = urlsplit(request.target).path
-        return (f"{request.method} {path}", request) if _JOBS in path else super().parsed(request)
+    places = re.compile(_JOBS)
 
-    def answer(self, visit: Visit, parsed: Any) -> None:
-        """Answer."""
-        if not isinstance(parsed, Request):
-            super().answer(visit, parsed)
-            return
-        self.reception.answered += 1
-        url = urlsplit(parsed.target)
+    def answer_jobs(self, request: Request) -> None:
+        """Answer a request about jobs."""
+        url = urlsplit(request.target)
         place, last = url.path.split(_JOBS)
-        if not last and parsed.method == "POST":
-            self._make(place, json.loads(parsed.body))
+        if not last and request.method == "POST":
+            self._make(place, json.loads(request.body))
         elif not last:
             self._show_all(parse_qs(url.query))
         else:
             self._job(self.book.jobs[last.strip("/").partition(":")[0]], cancels=last.endswith(":cancel"))
 
     def _make(self, place: str, body: dict[str, Any]) -> None:
-        fault = self.book.fault_of_create()
-        if fault == "quota":
-            self.say(429, self.error(429, "Resource exhausted"))
-            return
-        if fault == "unavailable":
-            self.say(503, self.error(503, "overloaded"))
-            return
         assert body["model"].startswith("publishers/google/models/")
         assert body["inputConfig"]["instancesFormat"] == body["outputConfig"]["predictionsFormat"] == "jsonl"
+        self.create(lambda: self._added(place, body))
+
+    def _added(self, place: str, body: dict[str, Any]) -> Job:
         (source,) = body["inputConfig"]["gcsSource"]["uris"]
         lines = [json.loads(line) for line in _object(source).split(b"\n") if line]
         rows = [json.dumps({**line, "key": _key(line["request"])}).encode() for line in lines]
         self.book.files[source] = b"\n".join(rows)
         answers = body["outputConfig"]["gcsDestination"]["outputUriPrefix"]
         name = place.partition("/projects/")[2]
-        job = self.book.add(body["displayName"], source, answers=answers, place=f"projects/{name}")
-        if fault == "lost":
-            self.reset()
-        else:
-            self.say_object(self._shown(job))
+        return self.book.add(body["displayName"], source, answers=answers, place=f"projects/{name}")
 
     def _show_all(self, query: dict[str, list[str]]) -> None:
         named = re.fullmatch(r'display_name="(.+)"', query["filter"][0])
         assert named is not None
-        shown = [self._shown(job) for job in [*self.book.jobs.values()][::-1] if job.name == named[1]]
-        start = int(query.get("pageToken", ["0"])[0])
-        more = {"nextPageToken": str(start + _PAGE)} if start + _PAGE < len(shown) else {}
-        self.say_object({"batchPredictionJobs": shown[start : start + _PAGE], **more})
+        token = query.get("pageToken", [""])[0]
+        self.say_object(page_of(self.newest(named[1]), token, "batchPredictionJobs"))
 
-    def _shown(self, job: Job) -> dict[str, Any]:
+    def shown(self, job: Job) -> dict[str, Any]:
+        """A job as the service describes it."""
         state = "RUNNING"
         if job.has_ended:
-            state = "CANCELLED" if job.cancelled else _STATES.get(self.book.faults.state, "SUCCEEDED")
+            state = "CANCELLED" if job.cancelled else STATES.get(self.book.faults.state, "SUCCEEDED")
             if "written" not in job.about and state != "FAILED":
                 job.about["written"] = True
                 self._write(job)
@@ -132,9 +114,4 @@ def _sent(path: str, content: bytes | None = None) -> bytes:
 
 async def start(reception: Reception) -> int:
     """Serve on a free port, and return it."""
-    book = JobBook(JobFaults.of(reception.settings.batch))
-    reception.extra = lambda: {
-        "jobs": len(book.jobs), "answered": dict(book.answered),
-        "rows": sum(len(job.rows) for job in book.jobs.values()),
-    }  # fmt: skip
-    return await listen(lambda: VertexBatches(reception, book), reception)
+    return await serve_jobs(VertexBatches, reception)

@@ -120,6 +120,11 @@ class Gemini(RemoteModel):
         """Module of the service's batch jobs."""
         return f"rankbeam.transforms.clients.models.batches.{'vertex' if self.on_vertex else 'gemini'}_jobs"
 
+    @property
+    def embeds_in_batches(self) -> bool:
+        """True on the Developer API."""
+        return not self.on_vertex
+
     def unbatchable(self) -> str | None:
         """The reason against batch jobs of the service; None if it has them."""
         if not self.on_vertex:

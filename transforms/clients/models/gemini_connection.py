@@ -6,7 +6,7 @@ The library asks again by itself unless it is told to make one attempt: pacing a
 import asyncio
 import json
 import warnings
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,7 @@ async def connect(parameters: Gemini) -> "GeminiConnection":
     key, secrets = await resolved(parameters.api_key)
     genai = await asyncio.to_thread(_library)
     warnings.filterwarnings("ignore", message=".* is not a valid .*", module=r"google\.genai\..*")  # new reasons
+    warnings.filterwarnings("ignore", message=r"batches\.create_embeddings\(\) is experimental")
     from rankbeam.transforms.clients.models import gemini_transport  # imports aiohttp, as the library does
 
     session = gemini_transport.session()
@@ -155,11 +156,16 @@ class GeminiConnection(ModelConnection):
             )
             rows = response.embeddings or []
             counts = [getattr(getattr(row, "statistics", None), "token_count", None) for row in rows]
-            tokens = self.charges.of(ReportedUsage(sum(counts) if None not in counts else None), "".join(texts))
-            vectors = self.vectors.read([getattr(row, "values", None) for row in rows], texts, tokens)
-            return reply_of(vectors, texts, tokens, self.parameters.model)
+            return self.embeddings([getattr(row, "values", None) for row in rows], counts, texts)
 
         return await self._sent(send, "".join(texts), timeout_s)
+
+    def embeddings(self, vectors: Sequence[Any], counts: Sequence[int | None], texts: list[str]) -> Reply:
+        """The reply that is some vectors, with the number of tokens of each text, where that is known."""
+        known = [count for count in counts if count is not None]
+        usage = ReportedUsage(sum(known) if len(known) == len(counts) else None)
+        tokens = self.charges.of(usage, "".join(texts))
+        return reply_of(self.vectors.read(vectors, texts, tokens), texts, tokens, self.parameters.model)
 
     def translated(self, error: Exception) -> CallError:
         """An error of the library about something else than a call."""

@@ -64,7 +64,6 @@ class OpenAi(RemoteModel):
     operational: ClassVar[frozenset[str]] = RemoteModel.operational | {"limit_name", "key_header"}
     added: ClassVar[frozenset[str]] = RemoteModel.added | {"reasoning_effort", "extra_body", "schema_in"}
     default_quota: ClassVar[Quota] = Quota(requests_per_minute=300, timeout_s=120.0)
-    embeds_in_batches: ClassVar[bool] = True
 
     @property
     def most_texts(self) -> int:
@@ -79,6 +78,11 @@ class OpenAi(RemoteModel):
     def scope(self) -> str:
         """The address and the model."""
         return f"{self.base_url} {self.model}"
+
+    @property
+    def embeds_in_batches(self) -> bool:
+        """True."""
+        return True
 
     @property
     def jobs_module(self) -> str:

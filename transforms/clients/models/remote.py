@@ -97,8 +97,11 @@ class RemoteModel(PrefixedModel):
     operational: ClassVar[frozenset[str]] = PrefixedModel.operational | {"allow_http", "texts_per_request", "batch"}
     added: ClassVar[frozenset[str]] = PrefixedModel.added | {"temperature"}
     referring: ClassVar[frozenset[str]] = frozenset({"api_key"})
-    embeds_in_batches: ClassVar[bool] = False
-    """True if the service's batch jobs embed texts."""
+
+    @property
+    def embeds_in_batches(self) -> bool:
+        """True if the service's batch jobs embed texts."""
+        return False
 
     @property
     def jobs_module(self) -> str | None:

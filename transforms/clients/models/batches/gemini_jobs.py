@@ -7,10 +7,11 @@ from typing import IO, Any, TypeVar
 
 from rankbeam.transforms.clients.models import gemini_connection
 from rankbeam.transforms.clients.models.attempts import ModelRequest
+from rankbeam.transforms.clients.models.base import embedded_text
 from rankbeam.transforms.clients.models.batches.service import BatchRow, KeyedLine, ServiceJob, object_in
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_connection import GeminiConnection
-from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply
@@ -40,6 +41,8 @@ class GeminiJobs:
 
     def request(self, request: ModelRequest, prompt: Prompt) -> dict[str, Any]:
         """A request in the form of the REST API."""
+        if prompt.step == EMBED:
+            return self._embedding(prompt)
         config = self.connection.config(request, prompt, _TIMEOUT_S)
         sent: dict[str, Any] = {"contents": [{"role": "user", "parts": [{"text": request.texts.user}]}]}
         if config.system_instruction:
@@ -49,9 +52,13 @@ class GeminiJobs:
         )
         return sent
 
-    def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:  # noqa: ARG002  see service.JobService
+    def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:
         """The reply in a row of the output."""
         from google.genai import types
+
+        if prompt.step == EMBED:
+            vector = (body.get("embedding") or {}).get("values")
+            return self.connection.embeddings([vector], [body.get("tokenCount")], [embedded_text(prompt)])
 
         try:
             response = types.GenerateContentResponse.model_validate(dict(body))
@@ -59,14 +66,16 @@ class GeminiJobs:
             raise CallError(FailureKind.MALFORMED, f"the answer has another form: {type(error).__name__}") from None
         return self.connection.reply(response, request)
 
-    async def create(self, name: str, lines: IO[bytes], step: str) -> str:  # noqa: ARG002  see service.JobService
+    async def create(self, name: str, lines: IO[bytes], step: str) -> str:
         """Upload the file, and make the job."""
         files, batches = self.connection.client.aio.files, self.connection.client.aio.batches
         config = {"display_name": name, "mime_type": "application/jsonl"}
         uploaded = await self._sent(files.upload(file=lines, config=config))
-        creation = batches.create(
-            model=self.connection.parameters.model, src=uploaded.name, config={"display_name": name}
-        )
+        model, named = self.connection.parameters.model, {"display_name": name}
+        if step == EMBED:
+            creation = batches.create_embeddings(model=model, src={"file_name": uploaded.name}, config=named)
+        else:
+            creation = batches.create(model=model, src=uploaded.name, config=named)
         return service_job(await self._sent(creation)).id
 
     async def find(self, name: str) -> Sequence[ServiceJob]:
@@ -92,6 +101,15 @@ class GeminiJobs:
     async def close(self) -> None:
         """Close all connections."""
         await self.connection.close()
+
+    def _embedding(self, prompt: Prompt) -> dict[str, Any]:
+        """A request for an embedding."""
+        task, dimensions = prompt.values.get("task_type"), self.connection.parameters.dimensions
+        return {
+            "content": {"parts": [{"text": embedded_text(prompt)}]},
+            **({} if task is None else {"taskType": task}),
+            **({} if dimensions is None else {"outputDimensionality": dimensions}),
+        }
 
     async def _listed(self, **filters: str) -> list[Any]:
         pages = await self.connection.client.aio.batches.list(config={"page_size": 100, **filters})
