@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.agreement import JUDGES, PEOPLE
 from rankbeam.transforms.judge.metrics import NAME_OF_A_SERVICE, JudgedMetric, parse_all
 from rankbeam.transforms.judge.panel import MAJORITY
-from rankbeam.transforms.judge.templates import VERSION_1, VERSIONS, templates
+from rankbeam.transforms.judge.templates import DEFAULT_VERSION, VERSION_1, VERSIONS, templates
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.generation import Judging
 from rankbeam.transforms.records.judging.criteria import Criterion, criteria_in, spelled
@@ -29,8 +29,8 @@ def judging_of(
     """Settings of the judge; None without a judge."""
     if model is None or not model.services:  # a judge without a valid name of a service is reported
         return None
-    is_version = model.prompts is None or model.prompts in VERSIONS
-    prompts = model.prompts if is_version else files.below(folder, model.prompts or "")
+    prompts = DEFAULT_VERSION if model.prompts is None else model.prompts
+    prompts = prompts if prompts in VERSIONS else files.below(folder, prompts)
     examples = None if model.examples is None else files.below(folder, model.examples)
     try:
         templates(prompts)

@@ -20,8 +20,12 @@ from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.judging.items import Item
 from rankbeam.transforms.records.judging.registry import step_of
 
-PROMPTS = "the prompts have changed"
+PROMPTS = {version: f"the prompts are no longer those of {version}" for version in VERSIONS}
+EXAMPLES = "the judge is shown examples of your own"
 PARTS = "long texts are judged in other parts"
+
+_KEEPS = {reason: f"; `judge: {{prompts: {version}}}` keeps them" for version, reason in PROMPTS.items()}
+_KEEPS[EXAMPLES] = "; without `judge: {examples: …}` they are kept"
 
 Again = dict[str, dict[str, int]]
 """By reason and question, the number of verdicts that are bought again."""
@@ -48,13 +52,13 @@ class AgainPlan:
         calls = "1 call" if self.calls == 1 else f"{self.calls:,} calls"
         verdicts = "1 verdict" if self.verdicts == 1 else f"{self.verdicts:,} verdicts"
         line = f"{calls} to the judge ({verdicts}) are in the ledger and paid again, only because {self.reason}"
-        return f"{line}; `judge: {{prompts: {VERSION_1}}}` keeps the keys of version 1, and asks long questions whole"
+        return f"{line}{_KEEPS.get(self.reason, '')}"
 
 
 def again_plans(again: Mapping[str, Mapping[str, int]]) -> tuple[AgainPlan, ...]:
     """The counts of all reasons; a question with two of them counts for the first."""
     plans, seen = [], set[str]()
-    for reason in (PROMPTS, PARTS):
+    for reason in (*PROMPTS.values(), EXAMPLES, PARTS):
         new = {key: verdicts for key, verdicts in again.get(reason, {}).items() if key not in seen}
         seen |= new.keys()
         plans.append(AgainPlan(reason, len(new), sum(new.values())))
@@ -66,15 +70,17 @@ def earlier_works(experiment: Experiment) -> tuple[EarlierWork, ...]:
     judging = experiment.judging
     if judging is None or work_of(experiment).judge is None:
         return ()
-    own = (VERSION_1 if judging.prompts is None else judging.prompts, judging.examples)
-    wordings: dict[tuple[str, str | None], str] = {(version, None): PROMPTS for version in VERSIONS} | {own: PARTS}
+    examples_known = dict.fromkeys([None, judging.examples])
+    wordings = {(version, examples): PROMPTS[version] for version in VERSIONS for examples in examples_known}
+    wordings[judging.prompts, None] = EXAMPLES
+    wordings[judging.prompts, judging.examples] = PARTS
     own_limits = (judging.in_windows, judging.max_context_tokens)
     limits = dict.fromkeys([own_limits, (True, None), (False, None)])
     changed = [
         (reason, replace(judging, prompts=prompts, examples=examples, in_windows=in_windows, max_context_tokens=most))
         for (prompts, examples), reason in wordings.items()
         for in_windows, most in limits
-        if reason is PROMPTS or (in_windows, most) != own_limits
+        if reason != PARTS or (in_windows, most) != own_limits
     ]
     return tuple(EarlierWork(reason, work_of(replace(experiment, judging=settings))) for reason, settings in changed)
 

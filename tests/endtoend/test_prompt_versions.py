@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from support.standins import Standin, serve
 from rankbeam.pipelines.results.run import Results
 
 EXAMPLE = {"query": "Who?", "context": "Ada did.", "reply": {"reason": "r", "intent": 3, "trust": 3, "grade": 3}}
+
+EXAMPLES = files("rankbeam.transforms.judge.steps") / "examples"
 
 
 @pytest.fixture
@@ -38,11 +41,10 @@ def calls_of(folder: Path, server: Standin, run_id: str, **judge: Any) -> int:
 
 def test_each_version_is_paid_once_and_runs_of_different_ones_are_marked(tmp_path: Path, server: Standin) -> None:
     write(tmp_path / "examples" / "grade.jsonl", json.dumps(EXAMPLE) + "\n")
-    assert calls_of(tmp_path, server, "r1") > 0
-    assert calls_of(tmp_path, server, "r2", prompts="v1") == 0
-    assert calls_of(tmp_path, server, "r3", prompts="v2") > 0
+    assert calls_of(tmp_path, server, "r1", prompts="v1") > 0
+    assert calls_of(tmp_path, server, "r3") > 0
     assert calls_of(tmp_path, server, "r4", prompts="v2") == calls_of(tmp_path, server, "r5", prompts="v1") == 0
-    graded = calls_of(tmp_path, server, "r6", prompts="v2", examples="examples")
+    graded = calls_of(tmp_path, server, "r6", examples="examples")
     steps = {row["step"]: row["prompt_hash"] for row in quality(tmp_path, "r4")}
     with_examples = {row["step"]: row["prompt_hash"] for row in quality(tmp_path, "r6")}
     assert {step for step in steps if steps[step] != with_examples[step]} == {"grade"}
@@ -70,17 +72,23 @@ def answers_of(folder: Path, sentences: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("first", "then", "counts"),
     [
-        ({"prompts": "v1"}, {"prompts": "v2"}, {"the prompts have changed": (24, range(12))}),
         # claims and support of the long answer: one call of each step under version 1, else three
-        ({"prompts": "v1"}, {}, {"long texts are judged in other parts": (2, range(1))}),
-        ({}, {"prompts": "v1"}, {"long texts are judged in other parts": (6, range(1))}),
-        ({"prompts": "v1"}, {"prompts": "v1"}, {}),
-        ({"prompts": "v2"}, {"prompts": "v2", "repeat_share": 0.5}, {}),
+        ({"prompts": "v1"}, {}, {"the prompts are no longer those of v1": (24, range(12))}),
+        ({}, {"prompts": "v1"}, {"the prompts are no longer those of v2": (28, range(12))}),
+        # the claims are in the ledger, and their support is asked with another example
+        ({}, {"examples": "examples"}, {"the judge is shown examples of your own": (14, range(12))}),
+        (
+            {"prompts": "v1"},
+            {"prompts": "v1", "max_context_tokens": 300},
+            {"long texts are judged in other parts": (2, range(1))},
+        ),
+        ({}, {"prompts": "v2", "repeat_share": 0.5}, {}),
     ],
 )
 def test_what_is_bought_again_for_other_prompts_or_parts_is_counted_before_it_is_paid(
     tmp_path: Path, server: Standin, first: dict[str, Any], then: dict[str, Any], counts: dict[str, Any]
 ) -> None:
+    write(tmp_path / "examples" / "support.jsonl", (EXAMPLES / "support.jsonl").read_text().splitlines()[0])
     more = {"metrics": ["Faithfulness"], **answers_of(tmp_path, 130)}
     write_experiment(tmp_path, model(server, "openai"), {}, judge={"service": "m", "repeat_share": 0, **first}, **more)
     path = str(tmp_path / "experiment.yaml")

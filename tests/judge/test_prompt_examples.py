@@ -30,8 +30,9 @@ LINE = {"query": "Who?", "context": "Ada {did} it.", "reply": {"reason": "r", "i
 
 
 def test_the_first_version_never_changes() -> None:
-    assert {step: template.hash for step, template in shipped().items() if step not in V1_ONLY} == V1_HASHES
-    assert templates() == templates("v1") == {**shipped(1)}
+    assert {step: template.hash for step, template in shipped(1).items() if step not in V1_ONLY} == V1_HASHES
+    assert templates("v1") == {**shipped(1)}
+    assert templates() == templates("v2") == {**shipped(2)}
 
 
 def test_the_second_version_says_the_language_and_what_layout_is() -> None:
@@ -96,7 +97,7 @@ def test_examples_follow_a_users_own_prompt(tmp_path: Path) -> None:
 def test_an_example_that_cannot_work_is_refused(tmp_path: Path, name: str, line: object, problem: str) -> None:
     write(tmp_path / f"{name}.jsonl", json.dumps(line) + "\n")
     with pytest.raises(InputError) as caught:
-        templates(None, str(tmp_path))
+        templates("v1", str(tmp_path))
     assert problem in str(caught.value)
 
 

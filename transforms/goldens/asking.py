@@ -24,6 +24,8 @@ FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED, FailureKind.INVAL
 """Failures that would come again with the same call; the ledger keeps malformed replies, too."""
 JUDGED = ("support", "nugget_assign", "grade")
 """The steps that are asked as a judge is asked."""
+_JUDGED_VERSION = 1
+"""The version of their prompts: a folder of goldens is continued over weeks, and keeps the keys that it has paid."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class Asking:
 
     def call(self, step: str, values: Mapping[str, Any], sample: int = 0) -> Call:
         """The call that asks a step."""
-        template = shipped()[step] if step in JUDGED else templates()[step]
+        template = shipped(_JUDGED_VERSION)[step] if step in JUDGED else templates()[step]
         prompt = template.prompt(values, max_output_tokens=self.max_output_tokens, sample=sample)
         return replace(self.model(step).call(prompt), keeps_malformed=True)
 
@@ -74,5 +76,5 @@ class Asking:
 def prompt_names() -> dict[str, str]:
     """By step, the file of its prompt and the hash of its content."""
     own = {step: f"{template.name} {template.hash}" for step, template in templates().items()}
-    judged = {step: f"{shipped()[step].name} {shipped()[step].hash}" for step in JUDGED}
+    judged = {step: f"{shipped(_JUDGED_VERSION)[step].name} {shipped(_JUDGED_VERSION)[step].hash}" for step in JUDGED}
     return dict(sorted((own | judged).items()))

@@ -25,7 +25,8 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 VERSION_1 = "v1"
 """The version that keeps every key of the first release, also those of long questions, which it asks whole."""
-VERSIONS: Mapping[str, int] = MappingProxyType({VERSION_1: 1, "v2": 2})
+DEFAULT_VERSION = "v2"
+VERSIONS: Mapping[str, int] = MappingProxyType({VERSION_1: 1, DEFAULT_VERSION: 2})
 """The versions of the shipped prompts, by name."""
 
 _NO_EXAMPLES = frozenset({CriterionStep.name})  # each criterion has its own
@@ -35,25 +36,26 @@ _STEPS = files("rankbeam.transforms.judge.steps")
 
 
 @cache
-def shipped(version: int = 1) -> Mapping[str, Template]:
+def shipped(version: int = VERSIONS[DEFAULT_VERSION]) -> Mapping[str, Template]:
     """By step, the template that ships with rankbeam; from version 2 on with examples, where there are some."""
     known = newest("rankbeam.transforms.judge.steps", _schema, version)
     return known if version == 1 else {**known, **_with_examples(known, str(_STEPS / "examples"))}
 
 
-def templates(prompts: str | None = None, examples: str | None = None) -> Mapping[str, Template]:
+def templates(prompts: str = DEFAULT_VERSION, examples: str | None = None) -> Mapping[str, Template]:
     """By step, its template.
 
     Args:
-        prompts: a version of the shipped ones, the first by default, or a user's folder whose templates replace them.
+        prompts: a version of the shipped ones, or a user's folder whose templates replace those of the default version.
         examples: folder of right replies, `STEP.jsonl`, that the judge is shown instead of the shipped ones.
     """
-    known = {**shipped(VERSIONS.get(prompts or "", 1)), **_plugged_in()}
-    if prompts is not None and prompts not in VERSIONS:
+    version = VERSIONS.get(prompts, VERSIONS[DEFAULT_VERSION])
+    known = {**shipped(version), **_plugged_in()}
+    if prompts not in VERSIONS:
         known |= _own(prompts, known)
     if examples is None:
         return MappingProxyType(known)
-    plain = newest("rankbeam.transforms.judge.steps", _schema, VERSIONS.get(prompts or "", 1))
+    plain = newest("rankbeam.transforms.judge.steps", _schema, version)
     replaced = {step: template for step, template in plain.items() if known[step].name == template.name}
     own = _with_examples({**known, **replaced}, examples)
     if not own:

@@ -27,7 +27,7 @@ class Judging:
     embeddings: str | None = None
     samples: int = 1
     repeat_share: float = 0.1
-    prompts: str | None = None  # a version of rankbeam's prompts, or the folder of those that replace them
+    prompts: str = "v2"  # a version of rankbeam's prompts, or the folder of those that replace them
     examples: str | None = None  # the folder of examples that the judge is shown; None for those of the version
     max_output_tokens: int = 4096
     strict_version: bool = False

@@ -54,11 +54,11 @@ class JudgeModel(Section):
         embeddings: name of the embedding model, for metrics based on similarity.
         samples: number of verdicts for each item.
         repeat_share: share of items that are judged three times, to measure how consistent verdicts are.
-        prompts: version of rankbeam's prompts, `v1` or `v2`, or a folder of prompts that replace them. Without the key,
-            the words are those of `v1`; written out, `v1` also asks long questions whole, as version 1 did. `v2` is in
-            plainer English, names the language of the reply, ignores citation marks and Markdown, and has examples. A
+        prompts: version of rankbeam's prompts, `v1` or `v2` (the default), or a folder of prompts that replace those of
+            `v2`. `v2` is in plainer English, names the language of the reply, ignores citation marks and Markdown, and
+            has examples. `v1` keeps the keys of all verdicts that version 1 has paid, and asks long questions whole. A
             verdict by another version is another question, which is paid anew.
-        examples: folder of right replies that the judge is shown, `STEP.jsonl`, instead of those of `v2`.
+        examples: folder of right replies that the judge is shown, `STEP.jsonl`, instead of the shipped ones.
         max_output_tokens: maximum tokens in the reply to one call, whether it holds one verdict or several.
         max_context_tokens: maximum tokens of a text that is judged at once, below what the model can read. Longer ones
             are judged in parts: a claim is supported if any part supports it, and a context is worth its best part. By
