@@ -215,8 +215,8 @@ def page_of(shown: Sequence[Row], token: str, key: str) -> Row:
 
 def without_item(text: str) -> tuple[str, str | None]:
     """The text of a request, and the item that its answer has to repeat."""
-    found = _ITEM.search(text)
-    return _ITEM.sub("", text), None if found is None else found[1]
+    match = _ITEM.search(text)
+    return _ITEM.sub("", text), None if match is None else match[1]
 
 
 async def serve_jobs(connection: Callable[[Reception, JobBook], BatchConnection], reception: Reception) -> int:

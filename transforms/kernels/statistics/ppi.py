@@ -218,8 +218,8 @@ def stratified(samples: Sequence[LabelledSample], lowest: float = 0.0, highest: 
     """The estimate over strata whose queries were labelled with different probabilities, with one power.
 
     θ = ΣW·θ_s, s.e.² = ΣW²·s.e._s², where W is the share of all queries in a stratum; Satterthwaite, "An approximate
-    distribution of estimates of variance components", Biometrics 1946. In a stratum with fewer than two queries that are
-    not labelled, whose spread is not known, labels count alone.
+    distribution of estimates of variance components", Biometrics 1946. Labels count alone in a stratum with fewer than
+    two other queries, whose spread is not known.
 
     Args:
         samples: one a stratum, with at least two labels each.
