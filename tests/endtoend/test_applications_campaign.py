@@ -65,8 +65,8 @@ def test_two_kills_and_faults_change_no_table_and_repeat_only_calls_in_flight(tm
             reached = lambda share=share: server.stats().answered >= CALLS * share  # noqa: E731
             assert signalled(arguments, signal.SIGKILL, reached, tmp_path).status == -signal.SIGKILL
             time.sleep(1.0)  # what is in flight is answered, to nobody
-            kept, in_flight = stored(tmp_path / "faulty")
-            lost.append(server.stats().answered - kept)
+            answers_stored, in_flight = stored(tmp_path / "faulty")
+            lost.append(server.stats().answered - answers_stored)
             assert 0 < in_flight <= IN_FLIGHT
         done = rankbeam_process(*arguments, timeout_s=240)
         stats = server.stats()

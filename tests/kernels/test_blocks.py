@@ -7,7 +7,7 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.kernels.blocks import blocks, is_inside
+from rankbeam.transforms.kernels.blocks import blocks, is_inside, whole_graphemes
 from rankbeam.transforms.kernels.chunks import CHUNKERS, By, chunk_spans, words
 
 TABLE = "| a | b |\n|---|:-:|\n| 1 | two three |\n| 4 | 5 |"
@@ -56,10 +56,12 @@ def test_laws_of_chunks_hold_with_whole_blocks(text: str, by: By, sizes: tuple[i
         assert extent(text[start:end], by) <= sizes[0] or is_one
 
 
-@given(CLUSTERS, UNITS, SIZES)
-def test_no_cut_is_inside_a_grapheme(text: str, by: By, sizes: tuple[int, int]) -> None:
+@given(
+    CLUSTERS | st.lists(st.sampled_from([*GRAPHEMES, " ", "。"]), max_size=30).map("".join), UNITS, SIZES, st.booleans()
+)
+def test_no_cut_is_inside_a_grapheme(text: str, by: By, sizes: tuple[int, int], intact: bool) -> None:
     boundaries = {0} | {match.end() for match in regex.finditer(r"\X", text)}
-    cuts = {cut for span in chunk_spans(text, by, *sizes, intact=True) for cut in span}
+    cuts = {cut for span in chunk_spans(text, by, *sizes, intact=intact, splits=True) for cut in span}
     assert cuts <= boundaries
 
 
@@ -68,6 +70,10 @@ def test_what_the_library_calls_the_inside_of_a_grapheme_is_one_here(text: str) 
     boundaries = {match.end() for match in regex.finditer(r"\X", text)}
     inside = {at for at in range(1, len(text)) if at not in boundaries}
     assert {at for at in inside if not is_inside(text, at)} == set()
+    characters = [(at, at + 1) for at in range(len(text))]
+    assert [end for _, end in whole_graphemes(text, characters)[:-1]] == [
+        at for at in range(1, len(text)) if not is_inside(text, at)
+    ]
 
 
 @given(st.text(st.characters(codec="ascii"), max_size=200).filter(lambda text: "|" not in text and "~" not in text),

@@ -130,7 +130,8 @@ class EvaluateAnswers:
                 contexts = tuple(item.contexts(system) if item.knows_contexts(system) else ())
                 used = system.consumption
                 known = Answer(AnswerStatus.OK, system.answer, contexts, tokens=used.tokens, steps=system.steps)
-                answers[system.configuration] = [replace(known, seconds=used.seconds, first_token_s=used.first_token_s)]
+                known = replace(known, seconds=used.seconds, first_token_s=used.first_token_s)
+                answers[system.configuration] = [replace(known, citations=system.citations)]
             elif answering is not None:
                 begun = answering.begun(item, system)
                 count = answering.generation.samples if begun.status is AnswerStatus.OK else 1

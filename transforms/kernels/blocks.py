@@ -1,5 +1,6 @@
 """Parts of a text that chunks keep whole: tables and code in Markdown, and graphemes, the characters people see."""
 
+import functools
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
@@ -10,6 +11,11 @@ Span = tuple[int, int]
 LINE = re.compile(r"[^\n]*\n?")
 FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})")
 _BELOW_HEAD = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
+_JOINING = re.compile(
+    "[\u200c\u200d\uff9e\uff9f\u0e33\u0eb3\u1100-\u11ff\ua960-\ua97c\ud7b0-\ud7fb\U0001f1e6-\U0001f1ff"
+    "\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u0d4e\U000110bd\U000110cd]"
+)
+"""Characters other than marks that `is_inside` joins to a neighbour."""
 _VIRAMA = 9  # combining class of marks that join the consonants around them
 _PREPENDED = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\u0d4e\U000110bd\U000110cd")
 
@@ -26,7 +32,7 @@ def kept_whole(text: str, units: Sequence[Span], fits: Callable[[int, int], bool
     >>> kept_whole(text, [(0, 3), (4, 5), (9, 10), (10, 11), (12, 15), (16, 21), (22, 27), (28, 31)], lambda *_: True)
     [(0, 3), (4, 5), (9, 11), (12, 31)]
     """
-    units = _graphemes(text, units)
+    units = whole_graphemes(text, units)
     starts, ends = [start for start, _ in units], [end for _, end in units]
     joined: list[Span] = []
     done = 0
@@ -83,9 +89,13 @@ def _pieces(text: str, fits: Callable[[int, int], bool]) -> Iterator[Span]:
         yield from [whole] if fits(*whole) else lines
 
 
-def _graphemes(text: str, units: Sequence[Span]) -> list[Span]:
-    """Units, with neighbours joined where the boundary between them is inside a grapheme."""
-    if text.isascii():
+def whole_graphemes(text: str, units: Sequence[Span]) -> list[Span]:
+    """Units, with neighbours joined where the boundary between them is inside a grapheme.
+
+    >>> whole_graphemes("e\u0301a", [(0, 1), (1, 2), (2, 3)])
+    [(0, 2), (2, 3)]
+    """
+    if text.isascii() or not any(map(_may_join, set(text))):
         return list(units)
     joined: list[Span] = []
     for start, end in units:
@@ -93,6 +103,11 @@ def _graphemes(text: str, units: Sequence[Span]) -> list[Span]:
             start = joined.pop()[0]
         joined.append((start, end))
     return joined
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _may_join(character: str) -> bool:
+    return unicodedata.category(character)[0] == "M" or _JOINING.match(character) is not None
 
 
 def is_inside(text: str, at: int) -> bool:

@@ -7,13 +7,12 @@ within the size; the next window begins at the earliest unit that keeps the over
 """
 
 import re
-import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import Literal, get_args
 
-from rankbeam.transforms.kernels.blocks import FENCE, LINE, Span, closes, kept_whole
+from rankbeam.transforms.kernels.blocks import FENCE, LINE, Span, closes, kept_whole, whole_graphemes
 from rankbeam.transforms.kernels.sentences import sentences
 
 By = Literal["words", "tokens", "characters", "sentences", "paragraphs", "headings", "recursive"]
@@ -39,19 +38,20 @@ def chunk_spans(
     Args:
         text: any text.
         by: the unit that chunks consist of. `words` are separated by white space; an ideograph is a word. `tokens` and
-            `characters` count ceil(code points / 4) and code points, and cut between words, or anywhere in a word that
-            is longer than a chunk. `sentences`, `paragraphs` (separated by blank lines) and `headings` (sections of
-            Markdown) are never cut: one that is longer than a chunk is a chunk of its own. `recursive` counts tokens,
-            and ends each chunk at the highest boundary that fits: of a paragraph, a line, a sentence, a word, a
-            character.
+            `characters` count ceil(code points / 4) and code points, and cut between words, or between any graphemes
+            of a word that is longer than a chunk. `sentences`, `paragraphs` (separated by blank lines) and `headings`
+            (sections of Markdown) are never cut: one that is longer than a chunk is a chunk of its own. `recursive`
+            counts tokens, and ends each chunk at the highest boundary that fits: of a paragraph, a line, a sentence, a
+            word, a character.
         size: the most words, tokens or characters of a chunk; words for sentences, paragraphs and headings.
         overlap: the most that a chunk repeats of the one before it, in the same unit; less than `size`.
         splits: True to cut sentences, paragraphs and headings that are longer than a chunk, at the boundaries of the
             next smaller units that fit: paragraphs, sentences, words.
-        intact: True to cut no table and no block of code of Markdown that fits into a chunk, and no grapheme.
+        intact: True to cut no table and no block of code of Markdown that fits into a chunk.
 
     Returns:
-        Each chunk's [start, end) in code points, in order, without white space around it; none for a blank text.
+        Each chunk's [start, end) in code points, in order, without white space around it; none for a blank text. No
+        chunk begins or ends inside a grapheme; one that is longer than a chunk is a chunk of its own.
 
     >>> text = "One two three four. Five six!"
     >>> [text[start:end] for start, end in chunk_spans(text, "words", 4, 1)]
@@ -68,13 +68,13 @@ def chunk_spans(
     if by == "recursive":
         return _recursive(text, size * CODE_POINTS_PER_TOKEN, overlap * CODE_POINTS_PER_TOKEN, intact=intact)
     if by == "words" and not intact:
-        spans = words(text)
+        spans = whole_graphemes(text, words(text))
         begins: Sequence[int] = range(len(spans))
         ends: Sequence[int] = range(1, len(spans) + 1)
     elif by in ("tokens", "characters"):
         scale = CODE_POINTS_PER_TOKEN if by == "tokens" else 1
         size, overlap = size * scale, overlap * scale
-        spans = _short_words(text, size)
+        spans = whole_graphemes(text, _short_words(text, size))
         spans = kept_whole(text, spans, lambda start, end: end - start <= size) if intact else spans
         begins, ends = [start for start, _ in spans], [end for _, end in spans]
     else:
@@ -83,6 +83,7 @@ def chunk_spans(
         if splits and by in _UNITS:
             finer = [_UNITS[unit] for unit in units[units.index(by) + 1 :]]
             spans = [part for span in spans for part in _split(text, span, size, [*finer, words])]
+        spans = whole_graphemes(text, spans)
         length = _length_in_words(text, spans if by == "words" else None)
         spans = kept_whole(text, spans, lambda start, end: length(start, end) <= size) if intact else spans
         counts = [0, *accumulate(length(start, end) for start, end in spans)]
@@ -184,10 +185,7 @@ def _recursive(text: str, size: int, overlap: int, *, intact: bool) -> list[Span
 
     A chunk repeats whole sentences of the one before it; within a sentence that is longer than a chunk, words.
     """
-    units = words(text)
-    if any(end - start > size for start, end in units):
-        pieces = ([span] if span[1] - span[0] <= size else _clusters(text, *span) for span in units)
-        units = [unit for word in pieces for unit in word]
+    units = whole_graphemes(text, _short_words(text, size))
     units = kept_whole(text, units, lambda start, end: end - start <= size) if intact else units
     levels = _levels(text, units)
     begins, ends = [start for start, _ in units], [end for _, end in units]
@@ -229,17 +227,6 @@ def _levels(text: str, units: Sequence[Span]) -> list[int]:
             levels.append(_CHARACTER if start == before else _WORD_BOUNDARY)
         before = end
     return levels
-
-
-def _clusters(text: str, start: int, end: int) -> list[Span]:
-    """The characters of a word; marks, joiners and modifiers of emoji belong to the character before them."""
-    cuts = [at for at in range(start, end) if at == start or not _joins(text[at - 1], text[at])]
-    return list(zip(cuts, [*cuts[1:], end], strict=True))
-
-
-def _joins(before: str, character: str) -> bool:
-    is_mark = unicodedata.category(character) in ("Mn", "Me", "Mc") or "\U0001f3fb" <= character <= "\U0001f3ff"
-    return is_mark or "\u200d" in (before, character)
 
 
 def _characters(start: int, end: int) -> list[Span]:

@@ -22,6 +22,8 @@ class Consumption:
 
 
 NO_CONSUMPTION = Consumption()
+INVENTED = -1
+"""The position of a cited context that the answer does not have."""
 
 
 @dataclass(frozen=True)
@@ -33,9 +35,12 @@ class ApplicationAnswer:
         contexts: id and text of each context, best first; None if the application does not say them.
         consumption: tokens and durations.
         steps: calls of tools; None if the application does not say them.
+        citations: positions of the contexts that the application says it cites, and `INVENTED` for each citation of
+            something else; None for the numbers in the text.
     """
 
     text: str
     contexts: tuple[tuple[str | None, str | None], ...] | None
     consumption: Consumption = NO_CONSUMPTION
     steps: AgentSteps | None = None
+    citations: tuple[int, ...] | None = None

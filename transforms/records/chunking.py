@@ -62,7 +62,7 @@ class Chunking(Chunker):
 
     @property
     def identity(self) -> Sequence[object]:
-        """By, size and overlap, whether longer units are cut, and whether tables, code and graphemes are kept whole."""
+        """By, size and overlap, whether longer units are cut, and whether tables and code are kept whole."""
         longer = [] if self.longer == "keep" else [self.longer]
         return [self.by, self.size, self.overlap, *longer, *(["intact"] if self.intact else [])]
 

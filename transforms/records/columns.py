@@ -48,11 +48,13 @@ REPLAYED = pa.schema(
         ("seconds", pa.float64()),
         ("first_token_s", pa.float64()),
         ("steps", pa.list_(STEP)),
+        ("citations", pa.list_(pa.int32())),
     ]
 )
 """One row per query that a system has answered; contexts best first, null where the system does not say them.
 
-A context may have no document id, or no text. Tokens, durations and steps are null where the system does not say them.
+A context may have no document id, or no text. Tokens, durations, steps and citations are null where the system does
+not say them.
 """
 
 JUDGED_QUERIES = pa.schema(

@@ -78,6 +78,7 @@ def _row(query_id: str, answer: ApplicationAnswer) -> dict[str, Any]:
         "seconds": used.seconds,
         "first_token_s": used.first_token_s,
         "steps": rows_of(answer.steps),
+        "citations": answer.citations,
     }
 
 

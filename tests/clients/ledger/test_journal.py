@@ -56,7 +56,7 @@ def journals(folder: Path) -> list[Path]:
     return sorted(folder.glob("_journal-*"))
 
 
-def found(folder: Path) -> dict[str, LedgerEntry]:
+def stored(folder: Path) -> dict[str, LedgerEntry]:
     return {
         entry.key: entry for entry in Ledger(str(folder)).find({key: None for key in ENTRIES if int(key[1]) % 2 == 0})
     } | {
@@ -72,7 +72,7 @@ def test_answers_of_a_killed_process_are_in_the_ledger_and_calls_in_flight_are_c
     lookup.refresh()
     (warning,) = lookup.warnings()
     assert warning.startswith("2 calls were in flight when a run was killed")
-    assert found(tmp_path) == ENTRIES
+    assert stored(tmp_path) == ENTRIES
     assert not journals(tmp_path)
     assert survey(str(tmp_path)).lost == 0
 
@@ -84,7 +84,7 @@ def test_an_answer_that_is_in_a_part_and_in_a_journal_counts_once(tmp_path: Path
         writer.add(entry)
     writer.close()
     assert (survey(str(tmp_path)).answers, survey(str(tmp_path)).lost) == (NUMBER, 0)
-    assert found(tmp_path) == ENTRIES
+    assert stored(tmp_path) == ENTRIES
 
 
 @pytest.mark.parametrize("lost", [1, 40, 10_000])
@@ -95,7 +95,7 @@ def test_an_incomplete_line_is_left_out(tmp_path: Path, lost: int) -> None:
     path.write_bytes(content[: max(9, len(content) - lost)] + b"\n00000000[]\nx")
     lines = content.split(b"\n")[1:]
     whole = path.read_bytes().split(b"\n")
-    assert len(found(tmp_path)) == sum(line in whole for line in lines) < NUMBER
+    assert len(stored(tmp_path)) == sum(line in whole for line in lines) < NUMBER
 
 
 def test_the_journal_of_a_running_writer_is_left_alone_and_ends_with_it(tmp_path: Path) -> None:
@@ -105,10 +105,10 @@ def test_the_journal_of_a_running_writer_is_left_alone_and_ends_with_it(tmp_path
         writer.add(entry)
     with left_in(str(tmp_path)) as left:
         assert left == ([], 0)
-    assert found(tmp_path) == {}
+    assert stored(tmp_path) == {}
     assert len(journals(tmp_path)) == 1
     writer.flush()
-    assert found(tmp_path) == ENTRIES
+    assert stored(tmp_path) == ENTRIES
     writer.close()
     assert not journals(tmp_path)
 

@@ -24,7 +24,7 @@ class Chunks(CorpusParameters):
         longer: "split" cuts sentences, paragraphs and headings with more than `chunk_size` words, at the boundaries of
             smaller units; no effect on other values of `by`.
         intact: if true, no chunk cuts a table or a block of code of Markdown that fits into a chunk; of those that do
-            not fit, lines are kept. Characters of several code points, such as emoji, are not cut, either.
+            not fit, lines are kept.
         tokenizer: with `by: tokens`, file `tokenizer.json` of a model from Hugging Face: sizes are its tokens, without
             special ones, instead of four characters each. Needs `pip install 'rankbeam[local]'`. The file's name is
             part of a configuration's identity, its content of the index.

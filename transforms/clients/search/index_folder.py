@@ -24,8 +24,9 @@ from apache_beam.io.filesystems import FileSystems
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
 
-FORMAT = 2
-"""Of the files; a newer one has other names, so that older files are never read by it."""
+FORMAT = 3
+"""Of the files; a newer one has other names, so that older files are never read by it. Chunks of format 2 could end
+inside a grapheme."""
 
 MANIFEST = "manifest.json"
 """The file with the size and the checksum of all others."""

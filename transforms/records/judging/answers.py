@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rankbeam.transforms.records.applications import INVENTED
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
@@ -43,15 +44,20 @@ class Answer:
     first_token_s: float | None = None
     steps: AgentSteps | None = None  # calls of tools; None where the system does not say them
     cost: float | None = None  # None without a price
+    citations: tuple[int, ...] | None = None  # what an application says it cites; None for the numbers in the text
 
     @property
     def cited(self) -> tuple[int, ...]:
-        """Positions of the contexts that the text refers to."""
+        """Positions of the contexts that the answer refers to."""
+        if self.citations is not None:
+            return tuple(dict.fromkeys(place for place in self.citations if place != INVENTED))
         return citations(self.text or "", len(self.contexts))
 
     @property
     def invented(self) -> int:
-        """The number of contexts that the text cites and that do not exist."""
+        """The number of contexts that the answer cites and that do not exist."""
+        if self.citations is not None:
+            return self.citations.count(INVENTED)
         return invented_citations(self.text or "", len(self.contexts))
 
 

@@ -41,6 +41,7 @@ ITEMS = pa.schema(
                         ("seconds", pa.float64()),
                         ("first_token_s", pa.float64()),
                         ("steps", pa.list_(STEP)),
+                        ("citations", pa.list_(pa.int32())),
                     ]
                 )
             ),
@@ -81,6 +82,7 @@ class System:
     has_contexts: bool = True
     consumption: Consumption = NO_CONSUMPTION
     steps: AgentSteps | None = None
+    citations: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,9 @@ def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) ->
         for entry in of_query:
             passages = tuple(places.setdefault(passage, len(places)) for passage in entry.passages)
             fields = entry.given
-            known = fields.answer, fields.problem, fields.has_contexts, fields.consumption, fields.steps
-            systems.append(System(entry.configuration, passages, entry.failed, *known))
+            known = fields.answer, fields.problem, fields.has_contexts, fields.consumption
+            more = fields.steps, fields.citations
+            systems.append(System(entry.configuration, passages, entry.failed, *known, *more))
         attributes = {pair["name"]: pair["value"] for pair in pairs or ()}
         yield Item(query_id, text or "", attributes, tuple(places), tuple(systems), gold)
 
@@ -196,6 +199,7 @@ def _row(item: Item) -> dict[str, Any]:
                 "seconds": system.consumption.seconds,
                 "first_token_s": system.consumption.first_token_s,
                 "steps": rows_of(system.steps),
+                "citations": system.citations,
             }
             for system in item.systems
         ],
@@ -218,6 +222,7 @@ def _item(row: Mapping[str, Any]) -> Item:
                 entry["has_contexts"],
                 Consumption(Tokens(*entry["tokens"]), entry["seconds"], entry["first_token_s"]),
                 in_rows(entry["steps"]),
+                None if entry["citations"] is None else tuple(entry["citations"]),
             )
             for entry in row["systems"]
         ),

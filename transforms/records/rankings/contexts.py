@@ -36,6 +36,7 @@ class Given:
     has_contexts: bool = True
     consumption: Consumption = NO_CONSUMPTION
     steps: AgentSteps | None = None
+    citations: tuple[int, ...] | None = None
 
 
 NOT_GIVEN = Given()
@@ -107,7 +108,9 @@ def _given(
         if row["contexts"] is None:
             passages = tuple(Passage(doc_id, None) for doc_id in retrieved or ())
         has_contexts = row["contexts"] is not None
-        yield Contexts(position, passages, False, Given(row["answer"], None, has_contexts, _consumption(row), steps))
+        citations = None if row["citations"] is None else tuple(row["citations"])
+        given = Given(row["answer"], None, has_contexts, _consumption(row), steps, citations)
+        yield Contexts(position, passages, False, given)
 
 
 def _consumption(row: Mapping[str, Any]) -> Consumption:

@@ -71,7 +71,7 @@ def test_what_is_left_out_is_not_in_the_prompt(texts: list[str], prompt: str) ->
     words = lambda text: " ".join(text.split())  # noqa: E731
     documents = [(str(place), text) for place, text in enumerate(texts)]
     inference = Span("t", "s", "", "", 0.0, 0.0, False, {"input.value": prompt})
-    kept = shown(documents, inference, "")
+    remaining = shown(documents, inference, "")
     inside = [document for document in documents if words(document[1]) in words(prompt)]
     proof = [document for document in inside if words(document[1])]
-    assert list(kept) == (inside if proof else documents)
+    assert list(remaining) == (inside if proof else documents)

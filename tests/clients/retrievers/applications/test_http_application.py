@@ -11,6 +11,8 @@ from rankbeam.transforms.clients.retrievers.applications.chat import ChatApplica
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
+from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import Tokens
 
 PLAIN = HttpApplication(
@@ -29,6 +31,35 @@ def test_answer_contexts_and_tokens() -> None:
     assert (answer.consumption.tokens, answer.consumption.seconds) == (Tokens(9), 0.5)
     assert PLAIN.read(stored({"result": {"text": "yes"}, "in": -1})).contexts == ()
     assert HttpApplication(url="http://h/", answer="a").read(stored({"a": "yes"})).contexts is None
+
+
+@pytest.mark.parametrize(
+    ("sources", "cited", "positions", "invented"),
+    [
+        ([{"id": "a"}, {"id": "b"}, {"snippet": "x"}], ["b", "a", "b", "z", "1"], (1, 0), 2),
+        ([{"id": 7}, {"id": 1}], [1, 7], (1, 0), 0),  # ids, not numbers
+        (["x", "y"], [2, "1", 3, 0], (1, 0), 2),
+        ([], [1], (), 1),
+        (["x"], None, (), 0),
+    ],
+)
+def test_citations_are_ids_or_numbers_of_contexts(
+    sources: list[Any], cited: list[Any] | None, positions: tuple[int, ...], invented: int
+) -> None:
+    application = PLAIN.model_copy(update={"citations": "result.cited"})
+    read = application.read(stored({"result": {"text": "Not [1].", "sources": sources, "cited": cited}}))
+    contexts = tuple(Passage(*context) for context in read.contexts or ())
+    answer = Answer(AnswerStatus.OK, read.text, contexts, citations=read.citations)
+    assert (answer.cited, answer.invented) == (positions, invented)
+    plain_answer = Answer(AnswerStatus.OK, read.text, contexts)
+    assert plain_answer.cited == ((0,) if sources else ())
+
+
+def test_citations_that_are_no_list_are_refused_and_the_path_is_in_no_key() -> None:
+    application = PLAIN.model_copy(update={"citations": "result.cited"})
+    with pytest.raises(CallError, match=r"citations: result\.cited is not a list of ids or numbers, found"):
+        application.read(stored({"result": {"text": "yes", "sources": [], "cited": [{"id": "a"}]}}))
+    assert requests(application) == requests(PLAIN)
 
 
 @pytest.mark.parametrize(

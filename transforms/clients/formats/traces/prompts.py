@@ -1,4 +1,4 @@
-"""Which documents a model was shown: those whose text is in its prompt."""
+"""The documents that a model was shown, by the texts in its prompt."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -19,9 +19,9 @@ def shown(documents: Sequence[Document], inference: Span, question: str) -> tupl
 
     A document without text stays: whether it was shown is not known. One whose text is in the question proves nothing.
     """
-    prompt, asked = " ".join(_words(text) for text in _prompt(inference)), _words(question)
+    prompt, own = " ".join(_words(text) for text in _prompt(inference)), _words(question)
     starts = [_words(text or "")[:_COMPARED] for _, text in documents]
-    if not any(start in prompt and start not in asked for start in starts):
+    if not any(start in prompt and start not in own for start in starts):
         return tuple(documents)
     return tuple(document for document, start in zip(documents, starts, strict=True) if start in prompt)
 

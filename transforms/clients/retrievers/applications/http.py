@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.http.template import texts_in
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.storage.json_paths import check_path, finder
 from rankbeam.transforms.clients.storage.json_values import value_of
-from rankbeam.transforms.records.applications import ApplicationAnswer, Consumption
+from rankbeam.transforms.records.applications import INVENTED, ApplicationAnswer, Consumption
 from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.conversations import HISTORY, Message, history_of
 from rankbeam.transforms.records.errors import CallError
@@ -25,6 +25,7 @@ from rankbeam.transforms.records.trajectories import AgentSteps, steps_in
 _PLACEHOLDER = re.compile(r"(?<!\$)\{(\w+)\}")
 _OWN = frozenset({"query", "query_id", "attempt"})
 _Path = Annotated[str, Field(min_length=1)]
+NUMBERS = "numbers"
 _USAGE = ("input", "output", "cached")
 
 
@@ -41,6 +42,8 @@ class HttpApplication(Http):
         results: JMESPath to the list of contexts, best first; without it, contexts are not known.
         id: JMESPath to the document id in a context.
         text: JMESPath to the text in a context; contexts may also be texts themselves.
+        citations: "numbers" for the numbers of contexts in the answer's text, such as [2]; or JMESPath to the list of
+            the contexts that the answer cites, by id, or by number, from 1, where no context has an id.
         usage: JMESPaths to the tokens of `input`, `output` and `cached`.
         steps: JMESPath to the list of the agent's calls of tools, each {tool, args, status?, doc_ids?} or as OpenAI,
             LangChain and ADK write them; without it, steps are not known.
@@ -54,14 +57,15 @@ class HttpApplication(Http):
     results: _Path | None = None  # type: ignore[assignment]
     id: _Path | None = None  # type: ignore[assignment]
     answer: _Path
+    citations: _Path = NUMBERS
     usage: dict[str, StrictStr] = Field(default_factory=dict)
     steps: _Path | None = None
     stream: bool = False
     end: _Path | None = None
 
     default_top_k: ClassVar[int | None] = None
-    reading: ClassVar[frozenset[str]] = Http.reading | {"answer", "usage", "steps", "end"}
-    added: ClassVar[frozenset[str]] = Http.added | {"steps", "end"}
+    reading: ClassVar[frozenset[str]] = Http.reading | {"answer", "usage", "steps", "end", "citations"}
+    added: ClassVar[frozenset[str]] = Http.added | {"steps", "end", "citations"}
 
     @field_validator("url")
     @classmethod
@@ -69,7 +73,7 @@ class HttpApplication(Http):
         super()._usable_url(_PLACEHOLDER.sub("{query}", value))
         return value
 
-    @field_validator("answer", "steps", "end")
+    @field_validator("answer", "steps", "end", "citations")
     @classmethod
     def _usable_answer(cls, value: str | None) -> str | None:
         check_path(value or "answer")
@@ -171,7 +175,8 @@ class HttpApplication(Http):
             raise CallError(FailureKind.INVALID, f"answer: {self.answer} is empty")
         first = reply["first_token_s"] if self.stream else None
         consumption = Consumption(self._tokens(reply), stored["seconds"], first)
-        return ApplicationAnswer(text, self._contexts(reply), consumption, self._steps(reply))
+        contexts = self._contexts(reply)
+        return ApplicationAnswer(text, contexts, consumption, self._steps(reply), self._citations(reply, contexts))
 
     def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:
         """Return whether a stream of events is complete."""
@@ -216,6 +221,22 @@ class HttpApplication(Http):
         if not isinstance(listed, list):
             raise CallError(FailureKind.MALFORMED, f"results: {self.results} is not a list, found {_shown(listed)}")
         return tuple(self._context(place, entry) for place, entry in enumerate(listed))
+
+    def _citations(
+        self, reply: Any, contexts: Sequence[tuple[str | None, str | None]] | None
+    ) -> tuple[int, ...] | None:
+        if self.citations == NUMBERS:
+            return None
+        listed = self._value(self.citations, reply)
+        if listed is None and not self.results_required:
+            return ()
+        if not isinstance(listed, list) or not all(type(entry) in (str, int) for entry in listed):
+            found = f"is not a list of ids or numbers, found {_shown(listed)}"
+            raise CallError(FailureKind.MALFORMED, f"citations: {self.citations} {found}")
+        places = {str(number): number - 1 for number in range(1, len(contexts or ()) + 1)}
+        if any(name is not None for name, _ in contexts or ()):
+            places = {name: place for place, (name, _) in reversed([*enumerate(contexts or ())]) if name is not None}
+        return tuple(places.get(name, INVENTED) for name in dict.fromkeys(map(str, listed)))
 
     def _steps(self, reply: Any) -> AgentSteps | None:
         if self.steps is None:
