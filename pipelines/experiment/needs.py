@@ -38,7 +38,8 @@ def unmet(
         for problem in _of_judged(model, metric, answering):
             yield located.error(("metrics", position), f"{metric} {problem}")
         if Need.SAMPLES in metric.definition.needs and not _sampled(cells):
-            problem = "compares several answers of one model; ask for them: generate: {samples: 3}"
+            problem = "compares several answers of one model; ask for them: generate: {samples: 3}, or keep those of a"
+            problem += " file: answers: {samples: keep}"
             yield located.error(("metrics", position), f"{metric} {problem}")
         if metric.criterion is not None and metric.criterion.pairs is not None:
             for problem in _of_pairs(model, metric.criterion.pairs, cells):
@@ -87,8 +88,12 @@ def _answering(located: Located) -> bool:
 
 
 def _sampled(cells: Sequence[Cell]) -> bool:
-    """Return whether a configuration asks its model more than once."""
-    return any(cell.generator is not None and cell.generator.parameters.samples > 1 for cell in cells)
+    """Return whether a configuration has several answers to a query."""
+    return any(
+        cell.retriever.parameters.keeps_samples
+        or (cell.generator is not None and cell.generator.parameters.samples > 1)
+        for cell in cells
+    )
 
 
 def _of_pairs(model: ExperimentModel, pairs: str, cells: Sequence[Cell]) -> Iterator[str]:

@@ -5,13 +5,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.cli import Outcome, rankbeam
 from support.inputs import trec_qrels, write, write_table
 
 from rankbeam.transforms.clients.formats.replay import ReplayReader
+from rankbeam.transforms.records.columns import REPLAYED
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.retrieve.replay import replayed
 
 METRICS = (
     "nDCG@3", "R@3", "Faithfulness", "AnswerRelevance", "ClaimRecall", "ContextRecall", "ContextRelevance@2",
@@ -197,9 +200,46 @@ def test_a_query_with_two_answers_is_refused_with_both_lines(tmp_path: Path) -> 
     done = evaluated(tmp_path, ONE)
     assert done.status == 2
     assert (
-        f"{tmp_path}/answers.jsonl:3: query 'q1' has two answers (also at line 1); keep one, or, where they are of "
-        "several systems, say which: answers: {config: …}" in done.stderr
+        f"{tmp_path}/answers.jsonl:3: query 'q1' has two answers (also at line 1); keep one, or take all as samples: "
+        "answers: {samples: keep}; where they are of several systems, say which: answers: {config: …}" in done.stderr
     )
+
+
+def test_samples_that_are_kept_have_the_mean_of_their_values(own: Path, tmp_path: Path) -> None:
+    dataset(tmp_path)
+    rows = [{name: value for name, value in row.items() if name != "config"} for row in written_out(own)]
+    answers(tmp_path, rows)
+    done = evaluated(tmp_path, ONE.replace("answers.jsonl}", "answers.jsonl, samples: keep}"))
+    assert done.status == 0, done.stderr
+    assert f"{len(QUERIES)} queries have several answers" in done.stderr
+    before, actual = values(own), values(tmp_path)
+    for metric in map(shown, ("Faithfulness", "AnswerRelevance", "ClaimRecall", "CitationPrecision", "Refused")):
+        for query in QUERIES:
+            both = [before[name, query, metric] for name in ("short", "long")]
+            numbers = [value for value, _ in both if value is not None]
+            value, status = actual["prod", query, metric]
+            expected = (sum(numbers) / len(numbers), "ok") if numbers else (None, "undefined")
+            assert (value, status) == pytest.approx(expected, abs=1e-12), (metric, query)
+    assert sorted(row["sample"] for row in table(tmp_path, "answers")) == sorted([0, 1] * len(QUERIES))
+    first = {name: min(row["answer"] for row in rows if row["query_id"] == name) for name in QUERIES}
+    own_rankings = rankings(own)
+    for (_, name), documents in rankings(tmp_path).items():
+        of = [row for row in written_out(own) if (row["query_id"], row["answer"]) == (name, first[name])]
+        assert documents in [own_rankings[row["config"], name] for row in of]
+
+
+def test_an_empty_answer_beside_others_is_no_sample_and_a_query_with_none_but_empty_ones_has_failed() -> None:
+    rows = [("q1", "b"), ("q1", None), ("q1", "a"), ("q2", None), ("q2", None), ("q3", "c"), ("x", "d"), ("x", "e")]
+    batch = pa.RecordBatch.from_pylist(
+        [{"query_id": query, "answer": answer} for query, answer in rows], schema=REPLAYED
+    )
+    queries = pa.array(["q1", "q2", "q3", "q4"])
+    known, lacking, empty, tally = replayed(queries, [batch], keeps_samples=True)
+    assert known.select(["query_id", "answer"]).to_pylist() == [
+        {"query_id": query, "answer": answer} for query, answer in (("q1", "a"), ("q1", "b"), ("q3", "c"))
+    ]
+    assert (lacking, empty) == (["q4"], ["q2"])
+    assert (tally.foreign, tally.empty_samples, tally.sampled) == (2, 2, 1)
 
 
 def test_a_file_without_answers_is_refused(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ def units_of(
     """
     position = system.configuration
     answers_of = answers.get(position)
+    own = [entry for entry in item.systems if entry.configuration == position]  # several where samples are replayed
     lacking = {metric: _lacking(metric.definition, item, system) for metric in metrics}
     for reason in dict.fromkeys(filter(None, lacking.values())):
         yield Unit(position, tuple(metric for metric in metrics if lacking[metric] is reason), _case(item), reason)
@@ -72,7 +73,10 @@ def units_of(
             yield Unit(position, tuple(some), _case(item, texts), problem)
             continue
         for sample, answer in enumerate(answers_of or ()):
-            wrong = problem or _no_answer(answer)
+            contexts = list(answer.contexts)[:cutoff]
+            texts = tuple(passage.text or "" for passage in contexts)
+            without_text = [passage.doc_id for passage in contexts if passage.text is None] if of_contexts else []
+            wrong = _no_contexts(own[min(sample, len(own) - 1)], without_text) or _no_answer(answer)
             rivals = _rivals(answers, sample)
             cited = tuple(place for place in answer.cited if place < len(texts))
             case = replace(

@@ -27,7 +27,7 @@ from rankbeam.transforms.records.conversations import as_dialogue, history_of
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
 from rankbeam.transforms.records.judging.evaluated import AnswerRow, Evaluated, Judgement, KnownAnswer
-from rankbeam.transforms.records.judging.items import Item
+from rankbeam.transforms.records.judging.items import Item, System
 from rankbeam.transforms.records.judging.steps import JudgeQuestion
 from rankbeam.transforms.records.labels import NO_LABELS, Labels
 from rankbeam.transforms.records.reply import Reply
@@ -77,7 +77,10 @@ class EvaluateAnswers:
     def steps(self, item: Item) -> Steps[Evaluated]:
         """Answer, then judge; returns what comes of it."""
         answers = yield from self._answer(item)
-        judged = [system for system in item.systems if system.configuration in self.metrics]
+        first: dict[int, System] = {}
+        for system in item.systems:  # answers that exist may be several samples of one configuration
+            first.setdefault(system.configuration, system)
+        judged = [system for position, system in first.items() if position in self.metrics]
         units = [
             unit
             for evaluated in judged
@@ -131,7 +134,7 @@ class EvaluateAnswers:
                 used = system.consumption
                 known = Answer(AnswerStatus.OK, system.answer, contexts, tokens=used.tokens, steps=system.steps)
                 known = replace(known, seconds=used.seconds, first_token_s=used.first_token_s)
-                answers[system.configuration] = [replace(known, citations=system.citations)]
+                answers.setdefault(system.configuration, []).append(replace(known, citations=system.citations))
             elif answering is not None:
                 begun = answering.begun(item, system)
                 count = answering.generation.samples if begun.status is AnswerStatus.OK else 1

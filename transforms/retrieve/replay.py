@@ -5,6 +5,7 @@ files ─► rows by bucket ─┐            ┌─► answers, and rankings wh
 dataset ─► queries ──────┘            └─► what users should know, counted over all buckets
 """
 
+from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -41,6 +42,8 @@ class ReplayTally:
     example: str | None = None  # the first id, in order, of such a query
     without_contexts: int = 0
     without_ids: int = 0
+    empty_samples: int = 0
+    sampled: int = 0
 
     def merge(self, other: "ReplayTally") -> "ReplayTally":
         """That of both."""
@@ -49,6 +52,8 @@ class ReplayTally:
             min((entry for entry in (self.example, other.example) if entry is not None), default=None),
             self.without_contexts + other.without_contexts,
             self.without_ids + other.without_ids,
+            self.empty_samples + other.empty_samples,
+            self.sampled + other.sampled,
         )
 
     def warnings(self, replay: Replay, *, is_ranked: bool) -> Iterator[str]:
@@ -57,6 +62,11 @@ class ReplayTally:
             query = shortened(repr(self.example))
             problem = f"{self.foreign:,} answers to queries that are not evaluated, such as {query}"
             yield f"{replay.shown}: {problem}; left out"
+        if self.empty_samples:
+            yield f"{replay.shown}: {self.empty_samples:,} empty answers to queries with other answers are left out"
+        if self.sampled and is_ranked:
+            of_first = "their rankings are those of one answer, the first by its text"
+            yield f"{replay.shown}: {self.sampled:,} queries have several answers; {of_first}"
         if self.without_contexts:
             missing = ", and metrics of rankings are missing" if is_ranked else ""
             problem = f"what needs contexts is undefined there{missing}"
@@ -127,12 +137,12 @@ class ReplayFn(beam.DoFn):
         for source, replay in self._replays.items():
             rows = [batch for of, batch in batches if of == source]
             try:
-                known, lacking, empty, tally = replayed(queries, rows)
+                known, lacking, empty, tally = replayed(queries, rows, keeps_samples=replay.keeps_samples)
             except ReplayConflict as conflict:
                 raise conflict.located(replay.path, replay.reader) from None
             count(Counter.FAILURES, len(lacking) + len(empty))
             yield bucket, (source, known)
-            yield beam.pvalue.TaggedOutput(_RANKINGS, (bucket, (source, rankings_in(known))))
+            yield beam.pvalue.TaggedOutput(_RANKINGS, (bucket, (source, rankings_in(_first(known)))))
             yield beam.pvalue.TaggedOutput(_TALLIES, (source, tally))
             problems = [(query_id, "no answer") for query_id in lacking] + [
                 (query_id, "an empty answer") for query_id in empty
@@ -143,24 +153,45 @@ class ReplayFn(beam.DoFn):
 
 
 def replayed(
-    queries: pa.StringArray, rows: Iterable[pa.RecordBatch]
+    queries: pa.StringArray, rows: Iterable[pa.RecordBatch], *, keeps_samples: bool = False
 ) -> tuple[pa.RecordBatch, list[str], list[str], ReplayTally]:
     """The answers to some queries, the queries without a row, and those whose answer is empty."""
     table = pa.concat_batches([pa.RecordBatch.from_pylist([], columns.REPLAYED), *rows])
     counts = pc.value_counts(table["query_id"])
     again = counts.filter(pc.greater(counts.field("counts"), 1))
-    if len(again):
+    if len(again) and not keeps_samples:
         raise ReplayConflict(min(again.field("values").to_pylist()))
     is_known = pc.is_in(table["query_id"], value_set=queries)
     foreign = table["query_id"].filter(pc.invert(is_known)).to_pylist()
     known = table.filter(is_known)
     lacking = queries.filter(pc.invert(pc.is_in(queries, value_set=known["query_id"]))).to_pylist()
-    empty = known["query_id"].filter(known["answer"].is_null()).to_pylist()
+    are_empty = known["query_id"].filter(known["answer"].is_null())
     known = known.filter(known["answer"].is_valid())
+    empty = are_empty.filter(pc.invert(pc.is_in(are_empty, value_set=known["query_id"]))).unique().to_pylist()
+    known, sampled = _by_text(known) if len(again) else (known, 0)
+    empty_samples = len(are_empty) - len(empty)
     is_unranked = rankings_in(known)["documents"].is_null()
     unknown = pc.sum(pc.and_(known["contexts"].is_null(), is_unranked)).as_py() or 0
     without_ids = is_unranked.true_count - unknown
-    return known, lacking, empty, ReplayTally(len(foreign), min(foreign, default=None), unknown, without_ids)
+    return (
+        known,
+        lacking,
+        empty,
+        ReplayTally(len(foreign), min(foreign, default=None), unknown, without_ids, empty_samples, sampled),
+    )
+
+
+def _by_text(known: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
+    """Answers in an order that does not depend on the runner, and how many queries have several."""
+    rows = sorted(known.to_pylist(), key=lambda row: (row["query_id"], row["answer"], repr(row)))
+    counts = Tally(row["query_id"] for row in rows)
+    return pa.RecordBatch.from_pylist(rows, schema=known.schema), sum(count > 1 for count in counts.values())
+
+
+def _first(known: pa.RecordBatch) -> pa.RecordBatch:
+    """The first answer to each query."""
+    places = {query_id: place for place, query_id in reversed([*enumerate(known["query_id"].to_pylist())])}
+    return known.take(pa.array(sorted(places.values()), pa.int64()))
 
 
 def rankings_in(known: pa.RecordBatch) -> pa.RecordBatch:

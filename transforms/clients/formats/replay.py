@@ -129,11 +129,10 @@ class ReplayConflict(Exception):
             for line in batch["line"].filter(pc.equal(batch["query_id"], self.query_id)).to_pylist()
         ]
         several = (
-            ""
-            if reader.config is not None
-            else ", or, where they are of several systems, say which: answers: {config: …}"
+            "" if reader.config is not None else "; where they are of several systems, say which: answers: {config: …}"
         )
-        return repeated_at(f"query {shortened(repr(self.query_id))} has two answers", places, f"keep one{several}")
+        advice = f"keep one, or take all as samples: answers: {{samples: keep}}{several}"
+        return repeated_at(f"query {shortened(repr(self.query_id))} has two answers", places, advice)
 
 
 def is_own(path: str) -> bool:

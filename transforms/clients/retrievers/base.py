@@ -93,6 +93,11 @@ class RetrieverParameters(Parameters):
         """True if it is asked the messages before a query, too."""
         return self.query == "history"
 
+    @property
+    def keeps_samples(self) -> bool:
+        """True if several answers to one query are samples."""
+        return False
+
     def open(self, corpus: str | None) -> Retriever:
         """Prepare to answer queries; called once per process, on the machine that does the work.
 

@@ -1,6 +1,6 @@
 """Replayed answers: a system that rankbeam does not run, with the contexts that it answered from."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -23,13 +23,16 @@ class Replay(RetrieverParameters):
         config: value of `config` that selects rows of the file; by default all rows are used.
         columns: keys or JMESPath expressions by which rows hold `id`, `question`, `answer`, `contexts`, `context_ids`,
             `steps` and `config`, where rankbeam does not know the file's tool.
+        samples: treatment of several answers to one query: "refuse" them, or "keep" them as samples, whose values are
+            averaged as those of `generate: {samples: N}`.
     """
 
     path: str
     config: str | None = None
     columns: dict[str, str] = Field(default_factory=dict)
+    samples: Literal["refuse", "keep"] = "refuse"
 
-    added: ClassVar[frozenset[str]] = frozenset({"columns"})
+    added: ClassVar[frozenset[str]] = frozenset({"columns", "samples"})
 
     needs: ClassVar[tuple[str, ...]] = ("queries",)
     input_role: ClassVar[str | None] = "replay"
@@ -40,6 +43,11 @@ class Replay(RetrieverParameters):
     @classmethod
     def _known_columns(cls, value: dict[str, str]) -> dict[str, str]:
         return checked_columns(value)
+
+    @property
+    def keeps_samples(self) -> bool:
+        """True if several answers to one query are samples."""
+        return self.samples == "keep"
 
     @property
     def reader(self) -> ReplayReader:

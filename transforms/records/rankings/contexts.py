@@ -79,38 +79,41 @@ def contexts_of(
         limits = [limit for limit in (configuration.top_k, count) if limit is not None]
         passages = _passages(answer, configuration.distance, min(limits, default=None), queries.num_rows)
         failed = answer.failed_at(configuration.distance).tolist()
-        here = [Contexts(position, passages[query], failed[query]) for query in range(queries.num_rows)]
+        here = [[Contexts(position, passages[query], failed[query])] for query in range(queries.num_rows)]
         _add(by_query, here, configuration.asked(order))
     return by_query
 
 
-def _add(by_query: Sequence[list[Contexts]], here: Sequence[Contexts], is_queried: BoolArray) -> None:
+def _add(by_query: Sequence[list[Contexts]], here: Sequence[Sequence[Contexts]], is_queried: BoolArray) -> None:
     """Add the contexts of one configuration to those of the queries that it is asked."""
-    for contexts, entry, is_asked in zip(by_query, here, is_queried.tolist(), strict=True):
+    for contexts, entries, is_asked in zip(by_query, here, is_queried.tolist(), strict=True):
         if is_asked:
-            contexts.append(entry)
+            contexts.extend(entries)
 
 
 def _given(
     queries: pa.RecordBatch, rows: Sequence[pa.RecordBatch], failures: Sequence[Failure], position: int
-) -> Iterator[Contexts]:
-    """For each query the answer that exists already, with its contexts."""
-    known = {row["query_id"]: row for batch in rows for row in batch.to_pylist()}
+) -> Iterator[list[Contexts]]:
+    """For each query the answers that exist already, with their contexts: usually one."""
+    known: dict[str, list[Contexts]] = {}
+    for row in (row for batch in rows for row in batch.to_pylist()):
+        known.setdefault(row["query_id"], []).append(_contexts(row, position))
     problems = {failure.query_id: failure.message for failure in failures}
     for query_id in queries["query_id"].to_pylist():
-        row = known.get(query_id)
-        if row is None:
-            yield Contexts(position, (), True, Given(problem=problems[query_id]))
-            continue
-        steps = in_rows(row["steps"])
-        retrieved = documents_of(steps)
-        passages = tuple(Passage(context["doc_id"], context["text"]) for context in row["contexts"] or ())
-        if row["contexts"] is None:
-            passages = tuple(Passage(doc_id, None) for doc_id in retrieved or ())
-        has_contexts = row["contexts"] is not None
-        citations = None if row["citations"] is None else tuple(row["citations"])
-        given = Given(row["answer"], None, has_contexts, _consumption(row), steps, citations)
-        yield Contexts(position, passages, False, given)
+        here = known.get(query_id)
+        yield [Contexts(position, (), True, Given(problem=problems[query_id]))] if here is None else here
+
+
+def _contexts(row: Mapping[str, Any], position: int) -> Contexts:
+    """The contexts and the answer in a row."""
+    steps = in_rows(row["steps"])
+    passages = tuple(Passage(context["doc_id"], context["text"]) for context in row["contexts"] or ())
+    if row["contexts"] is None:
+        passages = tuple(Passage(doc_id, None) for doc_id in documents_of(steps) or ())
+    has_contexts = row["contexts"] is not None
+    citations = None if row["citations"] is None else tuple(row["citations"])
+    given = Given(row["answer"], None, has_contexts, _consumption(row), steps, citations)
+    return Contexts(position, passages, False, given)
 
 
 def _consumption(row: Mapping[str, Any]) -> Consumption:
