@@ -197,12 +197,12 @@ class PoolCalls:
         return None
 
     async def _attempt(self, flight: Flight, attempts: Attempts) -> None:
-        made = attempts.made
+        before = attempts.made
         try:
             reply, outcomes = await self._answer(flight, attempts)
             self._settle(flight, reply, outcomes, attempts)
         finally:  # the ledger has the answer before the call is no longer in flight
-            if attempts.made > made:
+            if attempts.made > before:
                 self._count_in_flight(-1)
 
     def _settle(self, flight: Flight, reply: Reply, outcomes: Sequence[Any], attempts: Attempts) -> None:

@@ -112,8 +112,8 @@ def _contexts(row: Mapping[str, Any], position: int) -> Contexts:
         passages = tuple(Passage(doc_id, None) for doc_id in documents_of(steps) or ())
     has_contexts = row["contexts"] is not None
     citations = None if row["citations"] is None else tuple(row["citations"])
-    given = Given(row["answer"], None, has_contexts, _consumption(row), steps, citations)
-    return Contexts(position, passages, False, given)
+    known = Given(row["answer"], None, has_contexts, _consumption(row), steps, citations)
+    return Contexts(position, passages, False, known)
 
 
 def _consumption(row: Mapping[str, Any]) -> Consumption:

@@ -231,8 +231,8 @@ class HttpApplication(Http):
         if listed is None and not self.results_required:
             return ()
         if not isinstance(listed, list) or not all(type(entry) in (str, int) for entry in listed):
-            found = f"is not a list of ids or numbers, found {_shown(listed)}"
-            raise CallError(FailureKind.MALFORMED, f"citations: {self.citations} {found}")
+            problem = f"is not a list of ids or numbers, found {_shown(listed)}"
+            raise CallError(FailureKind.MALFORMED, f"citations: {self.citations} {problem}")
         places = {str(number): number - 1 for number in range(1, len(contexts or ()) + 1)}
         if any(name is not None for name, _ in contexts or ()):
             places = {name: place for place, (name, _) in reversed([*enumerate(contexts or ())]) if name is not None}
