@@ -52,6 +52,7 @@ def _on_dataflow(record: dict[str, object], place: str) -> str:
 
     job = of_record(record, place)
     service = DataflowService(job.endpoint)
+    job = service.identified(job)
     if (snapshot := service.snapshot(job)).has_ended:
         raise InputError(f"the job {job.job_id} has ended ({snapshot.state}); there is nothing to cancel", path=place)
     service.cancel(job)

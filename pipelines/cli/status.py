@@ -73,7 +73,7 @@ def on_dataflow(
 
     Without `wait` the result is None, and the job goes on.
     """
-    from rankbeam.pipelines.dataflow import launch, record, show
+    from rankbeam.pipelines.dataflow import launch, show
     from rankbeam.pipelines.manage.jobs import job_name
     from rankbeam.pipelines.results.run import Results
     from rankbeam.pipelines.run.evaluate import release_corpora
@@ -88,7 +88,6 @@ def on_dataflow(
         click.echo(show.as_json(job))
     else:
         click.echo(show.submitted(job), err=wait)
-    record.save(job)
     if not wait:
         return None
     _follow(job, experiment, options)

@@ -3,6 +3,7 @@
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, TestOptions
 
@@ -37,7 +38,9 @@ def submit(
         cloud = options.view_as(GoogleCloudOptions)
         with translated(cloud.job_name, cloud.project):
             result = evaluate.submit(experiment, execution, options, waits=waits)
-    return record.of_run(experiment, execution, options, result.job_id(), run)
+    job = replace(record.of_run(experiment, execution, options, run), job_id=result.job_id())
+    record.save(job)
+    return job
 
 
 def follow(

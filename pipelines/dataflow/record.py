@@ -106,13 +106,11 @@ def save(job: DataflowJob) -> None:
     jobs.save(job.output, job.run_id, asdict(job))
 
 
-def of_run(
-    experiment: Experiment, execution: Run, options: PipelineOptions, job_id: str, run: RunRecord
-) -> DataflowJob:
-    """The record of a job that was submitted now."""
+def of_run(experiment: Experiment, execution: Run, options: PipelineOptions, run: RunRecord) -> DataflowJob:
+    """The record of a job that is submitted now, without its id."""
     cloud = options.view_as(GoogleCloudOptions)
     return DataflowJob(
-        job_id=job_id,
+        job_id="",
         project=cloud.project,
         region=cloud.region,
         run_id=execution.run_id,

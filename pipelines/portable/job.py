@@ -10,6 +10,7 @@ from typing import Any
 
 import grpc
 
+from rankbeam.pipelines.local.runner import find_input_error
 from rankbeam.pipelines.manage import jobs, run_record
 from rankbeam.pipelines.manage.run_record import RunRecord
 from rankbeam.pipelines.manage.snapshots import JobSnapshot
@@ -93,7 +94,8 @@ class EngineJob:
         with suppress(JobServerError):
             flink = Flink(self.flink)
             if (job := flink.job(self.job_name)) is not None and (problem := flink.problem(job)):
-                return (reason(problem),)
+                refused = find_input_error(RuntimeError(problem))
+                return (reason(problem) if refused is None else str(refused),)
         return ()
 
     def _counts(self) -> Counts:

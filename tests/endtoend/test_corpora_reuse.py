@@ -11,10 +11,17 @@ from typing import Any
 import pytest
 from support import rag_corpora as rag
 from support.cli import rankbeam, rankbeam_process
+from support.flink_rest import job
 from support.job_server import job_server
 from support.standins import Standin
 
+from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.manage.run_record import RunRecord
 from rankbeam.pipelines.results.find import find_run
+from rankbeam.pipelines.run import corpora
+from rankbeam.pipelines.run.build import build
+from rankbeam.pipelines.run.evaluate import new_run
+from rankbeam.pipelines.run.options import pipeline_options
 
 DOCUMENTS = 25
 
@@ -121,6 +128,25 @@ def test_what_is_kept_for_the_run_is_deleted_by_the_process_that_follows_its_job
     assert left.status == 2
     assert "corpora.kb.keep: run deletes the corpus when the run has ended, and nothing here waits" in left.stderr
     assert server.stats().extra["created"] == 1
+
+
+@pytest.mark.campaign
+def test_what_is_kept_for_the_run_is_deleted_by_the_first_report_where_nobody_waited(
+    tmp_path: Path, server: Standin
+) -> None:
+    """As after a kill of the command that followed the job: its engine has gone, and the tables are there."""
+    path = experiment(tmp_path, server, corpus={"keep": "run"})
+    loaded = load_experiment(path)
+    execution = new_run(loaded, "r1")
+    record = RunRecord.of(loaded, execution)
+    build(corpora.prepared(loaded, execution), execution, pipeline_options([])).run().wait_until_finish()
+    job(Path(loaded.output), "http://127.0.0.1:1", record).save()
+    assert len(server.stats().extra["corpora"]) == 1
+    first, second = rankbeam("report", loaded.output), rankbeam("report", loaded.output)
+    assert (first.status, second.status) == (0, 0), first.stderr
+    assert "run r1: ended the use of the corpora that exist until the end of the run" in first.stderr
+    assert second.stderr == ""
+    assert (server.stats().extra["corpora"], objects(server)) == ([], [])
 
 
 def test_a_corpus_that_others_delete_during_its_import_is_built_anew_by_the_next_run(

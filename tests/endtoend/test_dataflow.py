@@ -375,6 +375,8 @@ def test_a_gate_that_a_job_misses(bucket: str, service: Dataflow, tmp_path: Path
     outcome = rankbeam("evaluate", experiment, "--wait", *on_dataflow(bucket, service))
     assert outcome.exit_code == 3, outcome.stderr
     assert "0.5000" in outcome.stdout
+    again = rankbeam("report", f"{bucket}/out")
+    assert (again.exit_code, again.stderr) == (0, "")  # the command that waited has finished the run
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, *in_campaigns(signal.SIGTERM)])
