@@ -57,7 +57,6 @@ KNOWN = {
         ),
         1,
     ),
-    "gcloud dataflow jobs list": (("--region", "--filter", "--limit"), 0),
     "gcloud storage cp": (("--recursive",), 2),
     "gcloud scheduler jobs run": (("--location",), 1),
     "gcloud secrets create": (("--replication-policy", "--data-file"), 1),
