@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main
-from rankbeam.pipelines.local.messages import messages, warn
+from rankbeam.pipelines.local.messages import FAILED, leave, messages, warn
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.report.against import Against
@@ -51,12 +51,15 @@ def report(
 
         if output is None and is_table(folder):
             raise click.UsageError("the report of a run in BigQuery needs a file: add --output FILE")
+        unfinished: list[str] = []
         if not is_table(folder):
             from rankbeam.pipelines.cli.submitted import finish_ended
 
-            finish_ended(folder, run_id)
+            unfinished = finish_ended(folder, run_id)
         run, other = pair_of_runs(folder, run_id, baseline, baseline_run_id, experiment_name)
         click.echo(page.write(run, output, None if other is None else _against(run, other)))
+        if unfinished:
+            leave("; ".join(unfinished), FAILED)
 
 
 def _against(run: "Results", other: "Results") -> "Against":

@@ -89,35 +89,54 @@ def follow(target: OnDataflow | OnEngine) -> "JobSnapshot":
         raise Interrupted([], "the job goes on") from None
 
 
-def finish_ended(output: str, run_id: str | None) -> None:
-    """Finish the runs of an output whose jobs have ended, where no process waited for them.
+def finish_ended(output: str, run_id: str | None) -> list[str]:
+    """Finish the runs of an output whose jobs have ended, where no process waited for them; return what failed.
 
     If the run that is asked for has no result, this exits with the status of its job. If it is only the latest one,
     and earlier runs have results, this warns.
     """
     from rankbeam.pipelines.manage import finish, jobs
+    from rankbeam.transforms.records.errors import RankbeamError
 
     records = [record for record in jobs.every(output) if run_id in (None, record.get("run_id"))]
-    problem, status = "", 0
+    unfinished: list[str] = []
+    last = None
     with messages.shown():
         for record in records:
             name, is_last = str(record.get("run_id")), record is records[-1]
-            has_rows = jobs.has_rows(output, name)
-            if record.get("finished_at") or not (has_rows or is_last):
+            if record.get("finished_at") or not (is_last or record.get("run")):
                 continue
-            problem, status = _obstacle(record, output, has_rows=has_rows)
-            if not problem:
-                for note in finish.finish(output, name).notes:
-                    messages.say(f"rankbeam: run {name}: {note}")
-    if not problem:
-        return
-    if run_id is not None or not _has_result(output):
-        leave(problem, status)
-    warn(f"{problem}; the report is of an earlier run")
+            has_rows = jobs.has_rows(output, name)
+            if not (has_rows or is_last):
+                continue
+            last = _end(record, output, has_rows=has_rows)
+            if last.obstacle:
+                continue
+            try:
+                notes = finish.finish(output, name, is_loaded=last.is_loaded).notes
+            except (RankbeamError, OSError) as error:
+                problem = (isinstance(error, OSError) and error.strerror) or error
+                unfinished.append(f"run {name} is not finished: {problem}")
+                continue
+            for note in notes:
+                messages.say(f"rankbeam: run {name}: {note}")
+    if last is not None and last.obstacle:
+        if run_id is not None or not _has_result(output):
+            leave(last.obstacle, last.status)
+        warn(f"{last.obstacle}; the report is of an earlier run")
+    return unfinished
 
 
-def _obstacle(record: dict[str, object], output: str, *, has_rows: bool) -> tuple[str, int]:
-    """The reason why a run has no result, and the exit status that says so; "" for a run that has one."""
+@dataclass(frozen=True)
+class _End:
+    """The end of a job: the reason why its run has no result, with an exit status, or "" for a run that has one."""
+
+    obstacle: str = ""
+    status: int = 0
+    is_loaded: bool = False  # whether the job itself has loaded its run into BigQuery
+
+
+def _end(record: dict[str, object], output: str, *, has_rows: bool) -> _End:
     from rankbeam.pipelines.manage.snapshots import gist
     from rankbeam.transforms.records.errors import RankbeamError
 
@@ -127,15 +146,16 @@ def _obstacle(record: dict[str, object], output: str, *, has_rows: bool) -> tupl
         snapshot = target.snapshot()
     except RankbeamError as error:
         if has_rows:  # an engine forgets its jobs
-            return "", 0
-        return f"{named} has no result yet, and the state of its job is not known: {error}", FAILED
+            return _End()
+        return _End(f"{named} has no result yet, and the state of its job is not known: {error}", FAILED)
     if has_rows and (snapshot.has_ended or not _loads(target)):
-        return "", 0
+        done = "done" if isinstance(target, OnDataflow) else "finished"  # "done" may be concluded from the rows
+        return _End(is_loaded=snapshot.state == done)
     if not snapshot.has_ended:
         command = shlex.join(["rankbeam", "status", output, "--run-id", target.job.run_id])
-        return f"{named} has no result yet: its job is {snapshot.state}; `{command}` shows it", RUNNING
+        return _End(f"{named} has no result yet: its job is {snapshot.state}; `{command}` shows it", RUNNING)
     why = f": {gist(snapshot.problems[-1])}" if snapshot.problems else ""
-    return f"{named} has no result: its job is {snapshot.state}{why}", FAILED
+    return _End(f"{named} has no result: its job is {snapshot.state}{why}", FAILED)
 
 
 def _loads(target: OnDataflow | OnEngine) -> bool:

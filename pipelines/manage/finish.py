@@ -32,8 +32,11 @@ class Finished:
     notes: tuple[str, ...] = ()
 
 
-def finish(output: str, run_id: str, clock: Clock = SYSTEM_CLOCK) -> Finished:
-    """Finish a run whose job has ended, unless that was done; wait for another process that does it now."""
+def finish(output: str, run_id: str, *, is_loaded: bool = False, clock: Clock = SYSTEM_CLOCK) -> Finished:
+    """Finish a run whose job has ended, unless that was done; wait for another process that does it now.
+
+    Where `is_loaded`, the job has loaded its run into BigQuery, which the caller may not be allowed to read.
+    """
     execution = run_record.read(jobs.find(output, run_id), output)
     me = Holder.here(run_id, "" if execution is None else execution.started)
     lease = Lease(place_of(jobs.folder(output)), f"finish {run_id}", me, clock.monotonic, clock.now)
@@ -42,7 +45,7 @@ def finish(output: str, run_id: str, clock: Clock = SYSTEM_CLOCK) -> Finished:
         record = jobs.find(output, run_id)
         if record.get("finished_at") or (run := run_record.read(record, output)) is None:
             return Finished(run_id)
-        notes = _with_lease(lease, lambda: _finish(output, run_id, run))
+        notes = _with_lease(lease, lambda: _finish(output, run_id, run, is_loaded=is_loaded))
         mark(output, run_id)
         return Finished(run_id, notes)
     finally:
@@ -72,13 +75,13 @@ def _with_lease(lease: Lease, work: Callable[[], tuple[str, ...]]) -> tuple[str,
     return end.result()
 
 
-def _finish(output: str, run_id: str, run: RunRecord) -> tuple[str, ...]:
+def _finish(output: str, run_id: str, run: RunRecord, *, is_loaded: bool) -> tuple[str, ...]:
     results = Results(output, run_id)
     notes = []
     if run.is_monitored:
         monitor(results)
     notes.append(f"wrote {build_duckdb(output, run_id, all_rows=run.all_rows)}")
-    if run.bigquery is not None and _load(results, run.bigquery):
+    if run.bigquery is not None and not is_loaded and _load(results, run.bigquery):
         notes.append(f"loaded the run into {run.bigquery}")
     if run.corpora and (ledger := run.calls(run_id)) is not None:
         from rankbeam.pipelines.experiment.quotas import DATA

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from rankbeam.transforms.clients.storage import files, matching, whole
@@ -13,6 +14,7 @@ from rankbeam.transforms.write.tables import run_folder
 LONGEST_NAME = 63  # of jobs, and of the values of labels on Google Cloud
 _FOLDER = "jobs"
 _MOST_NAMED = 20
+_READERS = 16
 
 
 def save(output: str, run_id: str, record: Mapping[str, Any]) -> None:
@@ -27,7 +29,7 @@ def folder(output: str) -> str:
 
 def every(output: str) -> list[dict[str, Any]]:
     """The records of all submitted jobs, the latest one last."""
-    return sorted(map(_read, matching.matches(_path(matching.escaped(output), "*"))), key=_submitted)
+    return sorted(_read_all(matching.matches(_path(matching.escaped(output), "*"))), key=_submitted)
 
 
 def find(output: str, run_id: str | None = None) -> dict[str, Any]:
@@ -36,7 +38,7 @@ def find(output: str, run_id: str | None = None) -> dict[str, Any]:
         raise InputError("holds no submitted job (no jobs/*.json)", path=output)
     by_run = {path.replace("\\", "/").rpartition("/")[2].removesuffix(".json"): path for path in paths}
     if run_id is None:
-        return max(map(_read, paths), key=_submitted)
+        return max(_read_all(paths), key=_submitted)
     if run_id not in by_run:
         named = ", ".join(sorted(by_run)[-_MOST_NAMED:])
         raise InputError(f"holds no job of a run {run_id!r}; there are: {named}", path=output)
@@ -72,6 +74,12 @@ def _path(output: str, run_id: str) -> str:
 
 def _submitted(record: Mapping[str, Any]) -> str:
     return str(record.get("submitted_at", ""))
+
+
+def _read_all(paths: Iterable[str]) -> list[dict[str, Any]]:
+    """A year of nights in a bucket is hundreds of requests, which wait for the network."""
+    with ThreadPoolExecutor(_READERS) as readers:
+        return list(readers.map(_read, paths))
 
 
 def _read(path: str) -> dict[str, Any]:
