@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
+import hcl2
 import pytest
 import yaml
 from support.data import REPOSITORY
@@ -23,6 +24,7 @@ from support.documents import PAGES, README, Block, Document, page
 from support.example_application import served, stop_all
 from support.key_reference import named_tables, sections, with_tables
 from support.runs import rankbeam
+from support.terraform import BLOCKS, MARKS
 
 EXPERIMENT = page("experiment")
 MAKEFILE = (REPOSITORY / "Makefile").read_text(encoding="utf-8")
@@ -91,6 +93,11 @@ def _json(block: Block) -> None:
         assert isinstance(json.loads(line), dict)
 
 
+def _hcl(block: Block) -> None:
+    variables = {name for kind, name, _ in BLOCKS if kind == "variable"}
+    assert hcl2.loads(block.text).keys() - MARKS <= variables
+
+
 CHECKS: dict[str, Callable[[Block], object]] = {
     "console": _console,
     "python": _python,
@@ -98,6 +105,7 @@ CHECKS: dict[str, Callable[[Block], object]] = {
     "json": _json,
     "yaml": lambda block: yaml.safe_load(block.text),
     "toml": lambda block: tomllib.loads(block.text),
+    "hcl": _hcl,
     "sh": lambda _block: None,  # tests/packaging/test_deploy_readme.py checks the commands' options
     "text": lambda _block: None,
 }

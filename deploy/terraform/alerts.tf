@@ -142,3 +142,73 @@ resource "google_monitoring_alert_policy" "failed_launch" {
 
   depends_on = [google_project_service.used]
 }
+
+# Alerts about results: scheduled queries over the tables, which fail if they find a reason, with the reasons as their error.
+# The log of BigQuery's transfer service has it, and a log-based policy sends it on.
+locals {
+  alert_settings = {
+    for team, each in local.teams : team => {
+      fresh_run   = { project = var.project, dataset = each.dataset, hours = var.fresh_hours, experiments = jsonencode(lookup(var.fresh_experiments, team, [])) }
+      cost        = { project = var.project, dataset = each.dataset, most_cost = coalesce(var.most_cost_per_day, 0) }
+      regressions = { project = var.project, dataset = each.dataset }
+      monitor     = { project = var.project, dataset = each.dataset }
+    }
+  }
+
+  alert_queries = merge([
+    for team, queries in local.alert_settings : {
+      for name, settings in queries : "${local.prefixes[team]}${name}" => {
+        team  = team
+        name  = name
+        query = "SELECT IF(COUNT(*) = 0, 'nothing to report', ERROR(STRING_AGG(message, '; '))) AS report\nFROM (\n${templatefile("${path.module}/alerts/${name}.sql", settings)})\n"
+      }
+      if !(name == "fresh_run" && length(lookup(var.fresh_experiments, team, [])) == 0) && !(name == "cost" && var.most_cost_per_day == null)
+    }
+  ]...)
+}
+
+resource "google_bigquery_data_transfer_config" "alerts" {
+  for_each = local.alert_queries
+
+  display_name         = "rankbeam alert ${each.key}"
+  data_source_id       = "scheduled_query"
+  location             = google_bigquery_dataset.rankbeam[each.value.team].location
+  schedule             = var.alert_schedule
+  service_account_name = google_service_account.alerts.email
+  params               = { query = each.value.query }
+
+  depends_on = [google_bigquery_dataset_iam_member.alerts, google_project_iam_member.alerts, google_bigquery_table.tables]
+}
+
+resource "google_monitoring_alert_policy" "results" {
+  for_each = local.alert_queries
+
+  display_name          = "rankbeam: ${each.key}"
+  combiner              = "OR"
+  severity              = each.value.name == "fresh_run" ? "ERROR" : "WARNING"
+  notification_channels = local.channels
+
+  conditions {
+    display_name = "The scheduled query found a reason"
+
+    condition_matched_log {
+      filter           = "resource.type = \"bigquery_dts_config\" AND resource.labels.config_id = \"${element(split("/", google_bigquery_data_transfer_config.alerts[each.key].name), -1)}\" AND severity >= ERROR"
+      label_extractors = { reason = "EXTRACT(jsonPayload.message)" }
+    }
+  }
+
+  alert_strategy {
+    auto_close = "86400s"
+
+    notification_rate_limit {
+      period = "3600s"
+    }
+  }
+
+  documentation {
+    mime_type = "text/markdown"
+    content   = "$${log.extracted_label.reason}"
+  }
+
+  depends_on = [google_project_service.used]
+}

@@ -1,4 +1,4 @@
-# Four accounts, each with the rights that its work needs. Roles on the whole project are only those that cannot be granted
+# Five kinds of accounts, each with the rights that its work needs. Roles on the whole project are only those that cannot be granted
 # on less: to run jobs, queries and calls. Access to data is granted on the bucket, the dataset, the repository and single
 # secrets.
 
@@ -18,12 +18,14 @@ locals {
   ])
 
   submitter_grants = {
-    for pair in setproduct(var.submitters, local.submitter_roles) : join(" ", pair) => { member = pair[0], role = pair[1] }
+    for pair in setproduct(local.all_submitters, local.submitter_roles) : join(" ", pair) => { member = pair[0], role = pair[1] }
   }
 }
 
 resource "google_service_account" "worker" {
-  account_id   = "rankbeam-worker"
+  for_each = local.teams
+
+  account_id   = each.key == "default" ? "rankbeam-worker" : "rankbeam-worker-${each.key}"
   display_name = "rankbeam: workers and launchers of Dataflow jobs"
 
   depends_on = [google_project_service.used]
@@ -46,32 +48,36 @@ resource "google_service_account" "builder" {
 # The worker.
 
 resource "google_project_iam_member" "worker" {
-  for_each = local.worker_roles
+  for_each = local.team_worker_roles
 
   project = var.project
-  role    = each.key
-  member  = google_service_account.worker.member
+  role    = each.value.role
+  member  = google_service_account.worker[each.value.team].member
 }
 
 resource "google_storage_bucket_iam_member" "worker" {
-  bucket = google_storage_bucket.rankbeam.name
+  for_each = local.teams
+
+  bucket = google_storage_bucket.rankbeam[each.key].name
   role   = "roles/storage.objectAdmin"
-  member = google_service_account.worker.member
+  member = google_service_account.worker[each.key].member
 }
 
 resource "google_artifact_registry_repository_iam_member" "worker" {
+  for_each = local.teams
+
   repository = google_artifact_registry_repository.rankbeam.name
   location   = google_artifact_registry_repository.rankbeam.location
   role       = "roles/artifactregistry.reader"
-  member     = google_service_account.worker.member
+  member     = google_service_account.worker[each.key].member
 }
 
 resource "google_secret_manager_secret_iam_member" "worker" {
-  for_each = var.secrets
+  for_each = local.team_secrets
 
-  secret_id = each.key
+  secret_id = each.value.secret
   role      = "roles/secretmanager.secretAccessor"
-  member    = google_service_account.worker.member
+  member    = google_service_account.worker[each.value.team].member
 
   depends_on = [google_project_service.used]
 }
@@ -85,19 +91,21 @@ resource "google_project_iam_member" "scheduler" {
 }
 
 resource "google_service_account_iam_member" "scheduler_runs_as_worker" {
-  service_account_id = google_service_account.worker.name
+  for_each = local.teams
+
+  service_account_id = google_service_account.worker[each.key].name
   role               = "roles/iam.serviceAccountUser"
   member             = google_service_account.scheduler.member
 }
 
 resource "google_storage_bucket_iam_member" "scheduler" {
-  bucket = google_storage_bucket.rankbeam.name
+  bucket = google_storage_bucket.rankbeam["default"].name
   role   = "roles/storage.objectViewer"
   member = google_service_account.scheduler.member
 
   condition {
     title      = "templates"
-    expression = "resource.name.startsWith(\"projects/_/buckets/${google_storage_bucket.rankbeam.name}/objects/templates/\")"
+    expression = "resource.name.startsWith(\"projects/_/buckets/${google_storage_bucket.rankbeam["default"].name}/objects/templates/\")"
   }
 }
 
@@ -117,13 +125,13 @@ resource "google_artifact_registry_repository_iam_member" "builder" {
 }
 
 resource "google_storage_bucket_iam_member" "builder" {
-  bucket = google_storage_bucket.rankbeam.name
+  bucket = google_storage_bucket.rankbeam["default"].name
   role   = "roles/storage.objectViewer"
   member = google_service_account.builder.member
 
   condition {
     title      = "uploaded sources"
-    expression = "resource.name.startsWith(\"projects/_/buckets/${google_storage_bucket.rankbeam.name}/objects/build/\")"
+    expression = "resource.name.startsWith(\"projects/_/buckets/${google_storage_bucket.rankbeam["default"].name}/objects/build/\")"
   }
 }
 
@@ -138,23 +146,23 @@ resource "google_project_iam_member" "submitter" {
 }
 
 resource "google_service_account_iam_member" "submitter_runs_as_worker" {
-  for_each = var.submitters
+  for_each = local.team_submitters
 
-  service_account_id = google_service_account.worker.name
+  service_account_id = google_service_account.worker[each.value.team].name
   role               = "roles/iam.serviceAccountUser"
-  member             = each.key
+  member             = each.value.member
 }
 
 resource "google_storage_bucket_iam_member" "submitter" {
-  for_each = var.submitters
+  for_each = local.team_submitters
 
-  bucket = google_storage_bucket.rankbeam.name
+  bucket = google_storage_bucket.rankbeam[each.value.team].name
   role   = "roles/storage.objectAdmin"
-  member = each.key
+  member = each.value.member
 }
 
 resource "google_artifact_registry_repository_iam_member" "submitter" {
-  for_each = var.submitters
+  for_each = local.all_submitters
 
   repository = google_artifact_registry_repository.rankbeam.name
   location   = google_artifact_registry_repository.rankbeam.location
@@ -163,9 +171,32 @@ resource "google_artifact_registry_repository_iam_member" "submitter" {
 }
 
 resource "google_project_iam_member" "reader" {
-  for_each = var.readers
+  for_each = local.all_readers
 
   project = var.project
   role    = "roles/bigquery.jobUser"
   member  = each.key
+}
+
+# The alerts: scheduled queries over results, which read the datasets.
+
+resource "google_service_account" "alerts" {
+  account_id   = "rankbeam-alerts"
+  display_name = "rankbeam: queries results for alerts"
+
+  depends_on = [google_project_service.used]
+}
+
+resource "google_project_iam_member" "alerts" {
+  project = var.project
+  role    = "roles/bigquery.jobUser"
+  member  = google_service_account.alerts.member
+}
+
+resource "google_bigquery_dataset_iam_member" "alerts" {
+  for_each = local.teams
+
+  dataset_id = google_bigquery_dataset.rankbeam[each.key].dataset_id
+  role       = "roles/bigquery.dataViewer"
+  member     = google_service_account.alerts.member
 }

@@ -1,11 +1,11 @@
 output "bucket" {
   description = "Data, experiments, results, templates and temporary files."
-  value       = google_storage_bucket.rankbeam.url
+  value       = google_storage_bucket.rankbeam["default"].url
 }
 
 output "dataset" {
   description = "The dataset for output.bigquery in experiments."
-  value       = "${var.project}.${google_bigquery_dataset.rankbeam.dataset_id}"
+  value       = "${var.project}.${google_bigquery_dataset.rankbeam["default"].dataset_id}"
 }
 
 output "image" {
@@ -20,7 +20,7 @@ output "template" {
 
 output "worker" {
   description = "The service account of workers, for --service_account_email."
-  value       = google_service_account.worker.email
+  value       = google_service_account.worker["default"].email
 }
 
 output "builder" {

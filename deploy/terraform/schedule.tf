@@ -1,11 +1,14 @@
 locals {
   image    = "${var.region}-docker.pkg.dev/${var.project}/${google_artifact_registry_repository.rankbeam.repository_id}/rankbeam:${var.image_tag}"
-  template = "gs://${google_storage_bucket.rankbeam.name}/templates/rankbeam-${var.image_tag}.json"
+  template = "gs://${google_storage_bucket.rankbeam["default"].name}/templates/rankbeam-${var.image_tag}.json"
+
+  on_dataflow  = { for name, each in var.schedules : name => each if each.engine == "dataflow" }
+  on_cloud_run = { for name, each in var.schedules : name => each if each.engine == "cloud_run" }
 
   # The body of Dataflow's flexTemplates:launch. The job has the schedule's name: Dataflow refuses a second job of that
   # name while the first one runs, so two runs never spend one quota.
   launches = {
-    for name, each in var.schedules : name => {
+    for name, each in local.on_dataflow : name => {
       launchParameter = {
         jobName              = "rankbeam-${name}"
         containerSpecGcsPath = local.template
@@ -16,9 +19,9 @@ locals {
         environment = merge(
           {
             sdkContainerImage    = local.image
-            serviceAccountEmail  = google_service_account.worker.email
-            stagingLocation      = "gs://${google_storage_bucket.rankbeam.name}/staging"
-            tempLocation         = "gs://${google_storage_bucket.rankbeam.name}/temp"
+            serviceAccountEmail  = google_service_account.worker[each.team].email
+            stagingLocation      = "gs://${google_storage_bucket.rankbeam[each.team].name}/staging"
+            tempLocation         = "gs://${google_storage_bucket.rankbeam[each.team].name}/temp"
             maxWorkers           = each.max_workers
             ipConfiguration      = var.public_ips ? "WORKER_IP_PUBLIC" : "WORKER_IP_PRIVATE"
             additionalUserLabels = var.labels
@@ -31,7 +34,7 @@ locals {
 }
 
 resource "google_cloud_scheduler_job" "evaluation" {
-  for_each = var.schedules
+  for_each = local.on_dataflow
 
   name             = "rankbeam-${each.key}"
   description      = "Evaluates ${each.value.experiment}"
@@ -62,6 +65,75 @@ resource "google_cloud_scheduler_job" "evaluation" {
     precondition {
       condition     = var.public_ips || var.subnetwork != null
       error_message = "Workers without public addresses need a subnetwork with Private Google Access."
+    }
+  }
+
+  depends_on = [google_project_service.used]
+}
+
+# Small experiments need no cluster: rankbeam runs on Beam's local runner, in one container, with the same results. Two
+# runs of one ledger take turns with its quotas (leases), so executions that overlap spend no quota twice.
+resource "google_cloud_run_v2_job" "evaluation" {
+  for_each = local.on_cloud_run
+
+  name                = "rankbeam-${each.key}"
+  location            = var.region
+  deletion_protection = false # it holds nothing
+
+  template {
+    parallelism = 1
+    task_count  = 1
+
+    template {
+      service_account = google_service_account.worker[each.value.team].email
+      max_retries     = 0 # a run that missed a gate ends with status 3, and would be repeated
+      timeout         = "86400s"
+
+      containers {
+        image   = local.image
+        command = ["rankbeam"]
+        args = concat(
+          ["evaluate", each.value.experiment],
+          each.value.output == null ? [] : ["--output", each.value.output],
+        )
+
+        resources {
+          limits = { cpu = each.value.cpu, memory = each.value.memory }
+        }
+      }
+    }
+  }
+
+  depends_on = [google_project_service.used]
+}
+
+resource "google_cloud_run_v2_job_iam_member" "scheduler" {
+  for_each = local.on_cloud_run
+
+  name     = google_cloud_run_v2_job.evaluation[each.key].name
+  location = var.region
+  role     = "roles/run.invoker"
+  member   = google_service_account.scheduler.member
+}
+
+resource "google_cloud_scheduler_job" "cloud_run" {
+  for_each = local.on_cloud_run
+
+  name             = "rankbeam-${each.key}"
+  description      = "Evaluates ${each.value.experiment} on Cloud Run"
+  region           = var.region
+  schedule         = each.value.cron
+  time_zone        = each.value.time_zone
+  paused           = each.value.paused
+  attempt_deadline = "180s"
+
+  http_target {
+    http_method = "POST"
+    uri         = "https://run.googleapis.com/v2/${google_cloud_run_v2_job.evaluation[each.key].id}:run"
+
+    oauth_token {
+      service_account_email = google_service_account.scheduler.email
+      scope                 = "https://www.googleapis.com/auth/cloud-platform"
     }
   }
 

@@ -3,6 +3,7 @@ locals {
     "aiplatform.googleapis.com",
     "artifactregistry.googleapis.com",
     "bigquery.googleapis.com",
+    "bigquerydatatransfer.googleapis.com",
     "bigquerystorage.googleapis.com",
     "cloudbuild.googleapis.com",
     "cloudscheduler.googleapis.com",
@@ -12,6 +13,7 @@ locals {
     "iam.googleapis.com",
     "logging.googleapis.com",
     "monitoring.googleapis.com",
+    "run.googleapis.com",
     "secretmanager.googleapis.com",
     "storage.googleapis.com",
   ])

@@ -4,7 +4,9 @@ locals {
 }
 
 resource "google_storage_bucket" "rankbeam" {
-  name                        = local.bucket
+  for_each = local.teams
+
+  name                        = each.value.bucket
   location                    = var.region
   storage_class               = "STANDARD"
   uniform_bucket_level_access = true
@@ -12,11 +14,13 @@ resource "google_storage_bucket" "rankbeam" {
   force_destroy               = false # keep results when the other resources are destroyed
 
   versioning {
-    enabled = false # the ledger and the tables never change a file, and temporary files would be kept for nothing
+    enabled = false # the ledger and the tables never change a file, they only add and delete
   }
 
+  # Nobody can delete a soft-deleted object for good, not even an account that may delete objects, as workers may. Older
+  # versions of objects are no such protection.
   soft_delete_policy {
-    retention_duration_seconds = 0 # otherwise every temporary file costs seven days more
+    retention_duration_seconds = var.soft_delete_days * 86400
   }
 
   lifecycle_rule {

@@ -13,17 +13,18 @@ locals {
 }
 
 resource "google_bigquery_table" "tables" {
-  for_each = local.schemas
+  for_each = local.team_tables
 
-  dataset_id          = google_bigquery_dataset.rankbeam.dataset_id
-  table_id            = each.key
-  schema              = each.value
-  clustering          = local.clustering[each.key]
+  dataset_id          = google_bigquery_dataset.rankbeam[each.value.team].dataset_id
+  table_id            = each.value.name
+  schema              = local.schemas[each.value.name]
+  clustering          = local.clustering[each.value.name]
   deletion_protection = var.deletion_protection
 
   time_partitioning {
-    type  = "DAY"
-    field = "started_at"
+    type          = "DAY"
+    field         = "started_at"
+    expiration_ms = local.partition_ms
   }
 
   lifecycle {

@@ -60,6 +60,45 @@ variable "temporary_days" {
   }
 }
 
+variable "partition_days" {
+  description = "After how many days BigQuery deletes a run from all tables, as `rankbeam warehouse apply --partition-days` does. Null: never."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.partition_days == null ? true : var.partition_days >= 1
+    error_message = "Partitions expire after at least one day; null keeps them."
+  }
+}
+
+variable "soft_delete_days" {
+  description = "For how many days deleted objects of the buckets, such as answers of a ledger, can be restored. 0: not at all."
+  type        = number
+  default     = 7
+
+  validation {
+    condition     = var.soft_delete_days == 0 || (var.soft_delete_days >= 7 && var.soft_delete_days <= 90)
+    error_message = "Cloud Storage keeps deleted objects for 7 to 90 days, or for 0."
+  }
+}
+
+variable "teams" {
+  description = "Further teams, each with its own dataset, bucket and worker account. The key is part of their names."
+  type = map(object({
+    dataset    = optional(string)
+    bucket     = optional(string)
+    submitters = optional(set(string), [])
+    readers    = optional(set(string), [])
+    secrets    = optional(set(string), [])
+  }))
+  default = {}
+
+  validation {
+    condition     = alltrue([for name in keys(var.teams) : name != "default" && can(regex("^[a-z]([a-z0-9-]{0,12}[a-z0-9])?$", name))])
+    error_message = "A team's name has lower-case letters, digits and hyphens, with a letter first, and at most 14 of them; default is taken."
+  }
+}
+
 variable "submitters" {
   description = "Who may submit jobs, as user:…, group:… or serviceAccount:…"
   type        = set(string)
@@ -99,6 +138,10 @@ variable "schedules" {
     time_zone   = optional(string, "Etc/UTC")
     max_workers = optional(number, 4)
     paused      = optional(bool, false)
+    team        = optional(string, "default")
+    engine      = optional(string, "dataflow") # or cloud_run, for small experiments
+    cpu         = optional(string, "2")        # of cloud_run
+    memory      = optional(string, "8Gi")      # of cloud_run
   }))
   default = {}
 
@@ -110,6 +153,11 @@ variable "schedules" {
   validation {
     condition     = alltrue([for each in values(var.schedules) : startswith(each.experiment, "gs://")])
     error_message = "A schedule's experiment lies on gs://."
+  }
+
+  validation {
+    condition     = alltrue([for each in values(var.schedules) : contains(["dataflow", "cloud_run"], each.engine)])
+    error_message = "The engine of a schedule is dataflow or cloud_run."
   }
 }
 
@@ -129,6 +177,30 @@ variable "most_failed_calls" {
   description = "A job with more failed calls than this raises an alert."
   type        = number
   default     = 0
+}
+
+variable "alert_schedule" {
+  description = "When the queries behind alerts about results run, as BigQuery writes schedules, in UTC. They look back one day."
+  type        = string
+  default     = "every day 06:00"
+}
+
+variable "fresh_experiments" {
+  description = "Experiments of each team, by the team's name, that must have a run with a value every fresh_hours. Others are not watched."
+  type        = map(set(string))
+  default     = {}
+}
+
+variable "fresh_hours" {
+  description = "An experiment of fresh_experiments without a run that began within so many hours raises an alert."
+  type        = number
+  default     = 36
+}
+
+variable "most_cost_per_day" {
+  description = "An experiment whose runs of one day cost more raises an alert, at the prices in the experiment. Null: no alert."
+  type        = number
+  default     = null
 }
 
 variable "labels" {

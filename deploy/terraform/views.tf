@@ -15,9 +15,11 @@ locals {
   names_of_ours = join("|", concat(keys(local.schemas), keys(local.view_files)))
 
   view_queries = {
-    for name, text in local.view_files : name => replace(
-      text, "/\\b(FROM|JOIN) (${local.names_of_ours})\\b/", "$1 `${var.project}`.`${var.dataset}`.$2"
-    )
+    for team, each in local.teams : team => {
+      for name, text in local.view_files : name => replace(
+        text, "/\\b(FROM|JOIN) (${local.names_of_ours})\\b/", "$1 `${var.project}`.`${each.dataset}`.$2"
+      )
+    }
   }
 
   # The question that a view answers: the comment at the head of its file.
@@ -27,15 +29,15 @@ locals {
 }
 
 resource "google_bigquery_table" "views_on_tables" {
-  for_each = toset(local.view_levels[0])
+  for_each = local.team_views[0]
 
-  dataset_id          = google_bigquery_dataset.rankbeam.dataset_id
-  table_id            = each.key
-  description         = local.view_descriptions[each.key]
+  dataset_id          = google_bigquery_dataset.rankbeam[each.value.team].dataset_id
+  table_id            = each.value.name
+  description         = local.view_descriptions[each.value.name]
   deletion_protection = false # a view holds nothing
 
   view {
-    query          = local.view_queries[each.key]
+    query          = local.view_queries[each.value.team][each.value.name]
     use_legacy_sql = false
   }
 
@@ -43,15 +45,15 @@ resource "google_bigquery_table" "views_on_tables" {
 }
 
 resource "google_bigquery_table" "views_on_views" {
-  for_each = toset(local.view_levels[1])
+  for_each = local.team_views[1]
 
-  dataset_id          = google_bigquery_dataset.rankbeam.dataset_id
-  table_id            = each.key
-  description         = local.view_descriptions[each.key]
+  dataset_id          = google_bigquery_dataset.rankbeam[each.value.team].dataset_id
+  table_id            = each.value.name
+  description         = local.view_descriptions[each.value.name]
   deletion_protection = false # a view holds nothing
 
   view {
-    query          = local.view_queries[each.key]
+    query          = local.view_queries[each.value.team][each.value.name]
     use_legacy_sql = false
   }
 
@@ -59,15 +61,15 @@ resource "google_bigquery_table" "views_on_views" {
 }
 
 resource "google_bigquery_table" "views_on_views_2" {
-  for_each = toset(local.view_levels[2])
+  for_each = local.team_views[2]
 
-  dataset_id          = google_bigquery_dataset.rankbeam.dataset_id
-  table_id            = each.key
-  description         = local.view_descriptions[each.key]
+  dataset_id          = google_bigquery_dataset.rankbeam[each.value.team].dataset_id
+  table_id            = each.value.name
+  description         = local.view_descriptions[each.value.name]
   deletion_protection = false # a view holds nothing
 
   view {
-    query          = local.view_queries[each.key]
+    query          = local.view_queries[each.value.team][each.value.name]
     use_legacy_sql = false
   }
 
@@ -75,15 +77,15 @@ resource "google_bigquery_table" "views_on_views_2" {
 }
 
 resource "google_bigquery_table" "views_on_views_3" {
-  for_each = toset(local.view_levels[3])
+  for_each = local.team_views[3]
 
-  dataset_id          = google_bigquery_dataset.rankbeam.dataset_id
-  table_id            = each.key
-  description         = local.view_descriptions[each.key]
+  dataset_id          = google_bigquery_dataset.rankbeam[each.value.team].dataset_id
+  table_id            = each.value.name
+  description         = local.view_descriptions[each.value.name]
   deletion_protection = false # a view holds nothing
 
   view {
-    query          = local.view_queries[each.key]
+    query          = local.view_queries[each.value.team][each.value.name]
     use_legacy_sql = false
   }
 

@@ -58,6 +58,7 @@ KNOWN = {
         1,
     ),
     "gcloud storage cp": (("--recursive",), 2),
+    "gcloud storage restore": ((), 1),
     "gcloud scheduler jobs run": (("--location",), 1),
     "gcloud secrets create": (("--replication-policy", "--data-file"), 1),
     "gcloud compute networks subnets update": (("--region", "--enable-private-ip-google-access"), 1),
@@ -187,7 +188,17 @@ def test_settings_are_variables_of_terraform() -> None:
     text = (DEPLOY / "terraform" / "variables.tf").read_text(encoding="utf-8")
     declared = set(re.findall(r'^variable "(\w+)"', text, flags=re.MULTILINE))
     named = {"submitters", "readers", "temporary_days", "image_tag", "notification_channels", "most_failed_calls"}
-    named |= {"public_ips", "subnetwork", "secrets", "schedules", "alert_emails", "bucket", "project"}
+    named |= {"partition_days", "soft_delete_days", "alert_schedule", "fresh_experiments", "fresh_hours"}
+    named |= {
+        "most_cost_per_day",
+        "public_ips",
+        "subnetwork",
+        "secrets",
+        "schedules",
+        "alert_emails",
+        "bucket",
+        "project",
+    }
     assert named <= declared
     assert [name for name in sorted(named) if not re.search(rf"`{name}`|{name} =", README)] == []
 

@@ -1,12 +1,10 @@
 """deploy/terraform: parsed, formatted, its tables, views, schedule and alerts as the code has them."""
 
-import json
 import re
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import hcl2
 import pytest
@@ -15,15 +13,15 @@ from google.cloud import bigquery, dataflow_v1beta3
 from google.protobuf import json_format
 from sqlglot import exp
 from support.terraform import BLOCKS, FILES, FOLDER, LOCALS, MARKS, PROJECT_ROLES, RESOURCES, SCHEMA, TEXT
+from support.terraform_values import TERRAFORM, evaluated, needs_terraform
 
+from rankbeam.pipelines.cli import main
 from rankbeam.transforms.clients.bigquery import schemas
 from rankbeam.transforms.clients.bigquery.names import DatasetName
+from rankbeam.transforms.clients.bigquery.tables import partition_ms
 from rankbeam.transforms.clients.warehouse import views
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.counters import Counter
-
-TERRAFORM = shutil.which("terraform")
-needs_terraform = pytest.mark.skipif(TERRAFORM is None, reason="terraform is not installed")
 
 
 def test_references_name_what_is_there() -> None:
@@ -115,31 +113,6 @@ def test_the_example_sets_variables_that_are_there() -> None:
     assert {"project", "schedules"} <= values.keys() - MARKS <= declared
 
 
-def evaluated(expression: str, folder: Path, **variables: str) -> Any:
-    """Terraform's value of an expression, without any provider: names replace resources."""
-    stand_ins = {
-        "google_artifact_registry_repository.rankbeam.repository_id": '"rankbeam"',
-        "google_storage_bucket.rankbeam.name": "local.bucket",
-        "google_service_account.worker.email": '"worker@my-project.iam.gserviceaccount.com"',
-    }
-    shutil.copytree(views.FOLDER / "bigquery", folder / "bigquery")
-    folder /= "terraform"
-    shutil.copytree(schemas.FOR_TERRAFORM, folder / "schemas")
-    for name in ("variables.tf", "schedule.tf", "storage.tf", "iam.tf", "tables.tf", "views.tf"):
-        text = re.sub(r'(?ms)^resource "[^\n]*\{\n.*?^\}\n', "", (FOLDER / name).read_text(encoding="utf-8"))
-        for reference, value in stand_ins.items():
-            text = text.replace(reference, value)
-        (folder / name).write_text(text, encoding="utf-8")
-    shutil.copy(FOLDER / "terraform.tfvars.example", folder / "terraform.tfvars")
-    arguments = [f"-var={name}={value}" for name, value in variables.items()]
-    command = [str(TERRAFORM), "console", "-no-color", *arguments]
-    done = subprocess.run(
-        command, cwd=folder, input=f"jsonencode({expression})\n", capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(json.loads(done.stdout))
-
-
 @needs_terraform
 def test_a_schedule_launches_the_template(tmp_path: Path) -> None:
     launch = evaluated("local.launches", tmp_path)["nightly"]
@@ -150,7 +123,7 @@ def test_a_schedule_launches_the_template(tmp_path: Path) -> None:
     assert dict(parameter.parameters) == {"experiment": "gs://my-project-rankbeam/experiments/helpdesk/experiment.yaml"}
     environment = parameter.environment
     assert environment.sdk_container_image == "us-central1-docker.pkg.dev/my-project/rankbeam/rankbeam:latest"
-    assert environment.service_account_email == "worker@my-project.iam.gserviceaccount.com"
+    assert environment.service_account_email == "default@my-project.iam.gserviceaccount.com"
     assert environment.temp_location == "gs://my-project-rankbeam/temp"
     assert environment.subnetwork == ""
 
@@ -171,6 +144,11 @@ def test_every_submitter_gets_every_role(tmp_path: Path) -> None:
         ("temporary_days", "2", "at least 7 days"),
         ("schedules", '{Night={cron="0 3 * * *",experiment="gs://b/e.yaml"}}', "lower-case letters"),
         ("schedules", '{night={cron="0 3 * * *",experiment="e.yaml"}}', "lies on gs://"),
+        ("schedules", '{night={cron="0 3 * * *",experiment="gs://b/e.yaml",engine="flink"}}', "dataflow or cloud_run"),
+        ("partition_days", "0", "at least one day"),
+        ("soft_delete_days", "3", "7 to 90 days"),
+        ("teams", "{Search={}}", "lower-case letters"),
+        ("teams", "{default={}}", "default is taken"),
     ],
 )
 def test_wrong_values_are_refused(name: str, value: str, reason: str, tmp_path: Path) -> None:
@@ -180,6 +158,25 @@ def test_wrong_values_are_refused(name: str, value: str, reason: str, tmp_path: 
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert reason in " ".join(done.stderr.replace("│", " ").split())
+
+
+@needs_terraform
+def test_a_small_schedule_is_a_job_of_cloud_run(tmp_path: Path) -> None:
+    schedules = '{small={cron="0 3 * * *",experiment="gs://b/e.yaml",engine="cloud_run"}}'
+    values = evaluated(
+        "{ jobs = keys(local.on_cloud_run), launches = keys(local.launches) }", tmp_path, schedules=schedules
+    )
+    assert values == {"jobs": ["small"], "launches": []}
+    (job,) = RESOURCES["google_cloud_run_v2_job.evaluation"]["template"]
+    (task,) = job["template"]
+    (container,) = task["containers"]
+    assert (container["command"], task["max_retries"]) == (['"rankbeam"'], 0)
+    words = re.findall(r'"([^"$]+)"', str(container["args"]))
+    assert words == ["evaluate", "--output"]
+    parsed = main.commands["evaluate"].make_context("evaluate", ["evaluate", "gs://b/e.yaml", "--output", "gs://b/out"])
+    assert parsed.params["output"] == "gs://b/out"
+    target = RESOURCES["google_cloud_scheduler_job.cloud_run"]["http_target"][0]
+    assert target["uri"] == '"https://run.googleapis.com/v2/${google_cloud_run_v2_job.evaluation[each.key].id}:run"'
 
 
 def test_the_schedule_is_sent_as_the_api_wants_it() -> None:
@@ -196,7 +193,7 @@ def test_alerts_watch_what_there_is() -> None:
         assert f'\\"metric_name\\" = \\"{counter.value}\\"' in TEXT
     policies = {name: block for name, block in RESOURCES.items() if name.startswith("google_monitoring_alert_policy.")}
     names = {name.partition(".")[2] for name in policies}
-    assert names == {"failed_job", "failed_calls", "missed_limit", "failed_launch"}
+    assert names == {"failed_job", "failed_calls", "missed_limit", "failed_launch", "results"}
     assert all(block["notification_channels"] == "${local.channels}" for block in policies.values())
 
 
@@ -218,8 +215,18 @@ def test_tables_are_as_rankbeam_makes_them() -> None:
     (settings,) = BIGQUERY_TABLES["tables"]["time_partitioning"]
     assert settings["type"] == f'"{partitioning.type_}"'
     assert settings["field"] == f'"{partitioning.field}"'
-    assert BIGQUERY_TABLES["tables"]["clustering"] == "${local.clustering[each.key]}"
-    assert BIGQUERY_TABLES["tables"]["schema"] == "${each.value}"
+    assert BIGQUERY_TABLES["tables"]["clustering"] == "${local.clustering[each.value.name]}"
+    assert BIGQUERY_TABLES["tables"]["schema"] == "${local.schemas[each.value.name]}"
+
+
+@needs_terraform
+@pytest.mark.parametrize("days", [0, 400])
+def test_tables_expire_as_warehouse_apply_has_it(tmp_path: Path, days: int) -> None:
+    (settings,) = BIGQUERY_TABLES["tables"]["time_partitioning"]
+    dataset = RESOURCES["google_bigquery_dataset.rankbeam"]
+    assert settings["expiration_ms"] == dataset["default_partition_expiration_ms"] == "${local.partition_ms}"
+    variables = {"partition_days": str(days)} if days else {}
+    assert evaluated("local.partition_ms", tmp_path, **variables) == partition_ms(days)
 
 
 @needs_terraform
@@ -244,7 +251,7 @@ def test_views_are_made_after_what_they_read() -> None:
     resources = [name for name in BIGQUERY_TABLES if name.startswith("views_")]
     assert len(resources) == len(levels)
     for number, name in enumerate(resources):
-        assert BIGQUERY_TABLES[name]["for_each"] == f"${{toset(local.view_levels[{number}])}}"
+        assert BIGQUERY_TABLES[name]["for_each"] == f"${{local.team_views[{number}]}}"
         assert BIGQUERY_TABLES[name]["depends_on"] == [f"${{google_bigquery_table.{below}}}"]
         below = name
 
@@ -253,14 +260,14 @@ def test_views_are_made_after_what_they_read() -> None:
 def test_views_are_in_googlesql_and_easily_replaced(name: str) -> None:
     (view,) = BIGQUERY_TABLES[name]["view"]
     assert view["use_legacy_sql"] is False
-    assert view["query"] == "${local.view_queries[each.key]}"
-    assert BIGQUERY_TABLES[name]["description"] == "${local.view_descriptions[each.key]}"
+    assert view["query"] == "${local.view_queries[each.value.team][each.value.name]}"
+    assert BIGQUERY_TABLES[name]["description"] == "${local.view_descriptions[each.value.name]}"
     assert BIGQUERY_TABLES[name]["deletion_protection"] is False
 
 
 @needs_terraform
 def test_views_are_those_of_warehouse_apply(tmp_path: Path) -> None:
-    outputs = evaluated("{ queries = local.view_queries, descriptions = local.view_descriptions }", tmp_path)
+    outputs = evaluated('{ queries = local.view_queries["default"], descriptions = local.view_descriptions }', tmp_path)
     assert outputs["descriptions"] == {name: views.about(name) for name in views.sources()}
     ours = dict(views.for_bigquery(DatasetName("my-project", "rankbeam")))
     assert outputs["queries"].keys() == ours.keys()
@@ -276,7 +283,7 @@ def test_only_tables_and_views_of_ours_are_qualified(tmp_path: Path) -> None:
     folder = tmp_path / "terraform"
     folder.mkdir()
     (folder / "asked.tf").write_text(f'locals {{\n  asked = {{ a = "{query}" }}\n  answer = {replaced}\n}}\n')
-    assert evaluated("local.answer", tmp_path)["a"] == (
+    assert evaluated("local.answer", tmp_path)["default"]["a"] == (
         "WITH some AS (SELECT * FROM `my-project`.`rankbeam`.runs) "
         "SELECT * FROM some JOIN runs_2 JOIN `my-project`.`rankbeam`.trend"
     )

@@ -10,9 +10,11 @@ NARROW_ROLES = {
         "roles/artifactregistry.writer",
     },
     "google_bigquery_dataset_iam_member": {"roles/bigquery.dataEditor", "roles/bigquery.dataViewer"},
+    "google_cloud_run_v2_job_iam_member": {"roles/run.invoker"},
     "google_secret_manager_secret_iam_member": {"roles/secretmanager.secretAccessor"},
     "google_service_account_iam_member": {"roles/iam.serviceAccountUser"},
     "google_storage_bucket_iam_member": {"roles/storage.objectAdmin", "roles/storage.objectViewer"},
+    "google_storage_managed_folder_iam_member": {"roles/storage.objectUser"},
 }
 
 
@@ -21,8 +23,10 @@ def roles_of(block: Block) -> set[str]:
     if not block["role"].startswith("${"):
         return {block["role"].strip('"')}
     source = str(block["for_each"])
-    while sets := re.findall(r"local\.(\w+)", source):
-        source = " ".join(str(LOCALS[name]) for name in sets)
+    seen: set[str] = set()
+    while sets := set(re.findall(r"local\.(\w+)", source)) - seen:
+        seen |= sets
+        source = " ".join([source, *(str(LOCALS[name]) for name in sets)])
     return set(re.findall(r"roles/[\w.]+", source))
 
 

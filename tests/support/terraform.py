@@ -53,4 +53,5 @@ PROJECT_ROLES = {
     "builder": {"roles/logging.logWriter"},
     "submitter": {"roles/bigquery.jobUser", "roles/dataflow.developer", "roles/monitoring.viewer"},
     "reader": {"roles/bigquery.jobUser"},
+    "alerts": {"roles/bigquery.jobUser"},
 }

@@ -1,8 +1,6 @@
 """LookML of the columns of tables and views, from the Arrow schemas and the views; what is written by hand extends it.
 
-BigQuery prunes partitions only by constants that reach the scan of a table, and a filter on a view need not: a window
-stops it. So LookML reads derived tables instead of the views: the same queries, over tables that are each bounded by
-the filter `horizon.days`. `runs` has no bound: it is small, and says which run is the latest, however old.
+Explores read derived tables instead of the views, bounded by the filter `horizon.days` (`bounded`).
 
 `make deploy-files` writes the file after a change.
 """
@@ -13,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from rankbeam.transforms.clients.bigquery.schemas import PARTITIONED_BY
-from rankbeam.transforms.clients.warehouse import views
+from rankbeam.transforms.clients.warehouse import bounded, views
 from rankbeam.transforms.records import tables
 
 if TYPE_CHECKING:
@@ -30,8 +27,7 @@ _HEAD = """\
 _EXTENDED = re.compile(r"extends: \[(\w+)_columns\]")
 _NUMBERS = ("BIGINT", "HUGEINT", "INTEGER", "DOUBLE")
 _TYPES = {"VARCHAR": "string", "BOOLEAN": "yesno"} | dict.fromkeys(_NUMBERS, "number")
-_UNBOUNDED = "runs"
-_BOUND = f"WHERE {PARTITIONED_BY} >= TIMESTAMP_SUB(CURRENT_TIMESTAMP(), INTERVAL {{% parameter horizon.days %}} DAY)"
+_DAYS, _NOW = "{% parameter horizon.days %}", "CURRENT_TIMESTAMP()"
 _TIME = """\
   dimension_group: {name} {{
     type: time
@@ -73,33 +69,21 @@ def _view(name: str, types: dict[str, str], trees: "Mapping[str, exp.Query]") ->
 
 
 def _source(name: str, trees: "Mapping[str, exp.Query]") -> str:
-    """The table or view itself if it reads only `runs`, else its query over bounded tables."""
-    read = _read(name, trees)
-    if read - trees.keys() <= {_UNBOUNDED}:
+    """The view itself if it reads only `runs`, else its query over bounded tables."""
+    read = bounded.read_by(trees[name], trees) if name in trees else {name}
+    if not read & (tables.TABLES.keys() - {bounded.UNBOUNDED}):
         return f"  sql_table_name: `@{{dataset}}.{name}` ;;\n"
-    if name not in trees:
-        query = _table(name)
-    else:
-        below = [*sorted(read - trees.keys()), *(view for view in trees if view in read - {name})]
-        bodies = [trees[part].sql("bigquery", pretty=True) if part in trees else _table(part) for part in below]
-        parts = ",\n".join(f"{part} AS (\n{body}\n)" for part, body in zip(below, bodies, strict=True))
-        query = f"WITH {parts}\n{trees[name].sql('bigquery', pretty=True)}"
+    query = (
+        bounded.written_out(trees[name].sql("bigquery", pretty=True), read, trees, _table, _DAYS, _NOW)
+        if name in trees
+        else bounded.scan(name, _table, _DAYS, _NOW)
+    )
     indented = "".join(f"      {line}\n" for line in query.splitlines())
     return f"  derived_table: {{\n    sql:\n{indented}    ;;\n  }}\n"
 
 
-def _read(name: str, trees: "Mapping[str, exp.Query]") -> set[str]:
-    """The name of a table or view, with those of all tables and views that it reads, at any depth."""
-    from sqlglot import exp
-
-    below = {table.name for table in trees[name].find_all(exp.Table)} if name in trees else set()
-    ours = below & (tables.TABLES.keys() | trees.keys())
-    return {name}.union(*(_read(part, trees) for part in ours))
-
-
 def _table(name: str) -> str:
-    query = f"SELECT * FROM `@{{dataset}}.{name}`"  # noqa: S608  LookML; Looker fills in the dataset
-    return query if name == _UNBOUNDED else f"{query} {_BOUND}"
+    return f"`@{{dataset}}.{name}`"  # Looker fills in the dataset
 
 
 def _dimension(column: str, kind: str) -> Iterator[str]:

@@ -1,0 +1,8 @@
+-- Which metric of a run of the last day is beyond the tolerance around its baseline, as `rankbeam monitor` found?
+SELECT
+  CONCAT(
+    experiment, ': ', metric, ' of ', configuration, ' ', state, ' since the baseline ', baseline_run, ': a change of ',
+    CAST(ROUND(change, 4) AS STRING)
+  ) AS message
+FROM monitoring
+WHERE alarm AND is_latest AND started_at > TIMESTAMP_SUB(@run_time, INTERVAL 1 DAY)

@@ -1,0 +1,48 @@
+"""Values of expressions in deploy/terraform, by Terraform's console, without a provider."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.terraform import FILES, FOLDER
+
+from rankbeam.transforms.clients.warehouse import views
+
+TERRAFORM = shutil.which("terraform")
+needs_terraform = pytest.mark.skipif(TERRAFORM is None, reason="terraform is not installed")
+STAND_INS = {
+    "google_artifact_registry_repository.rankbeam.repository_id": '"rankbeam"',
+    'google_storage_bucket.rankbeam["default"].name': "local.bucket",
+    "google_storage_bucket.rankbeam[each.team].name": "local.teams[each.team].bucket",
+    "google_service_account.worker[each.team].email": '"${each.team}@my-project.iam.gserviceaccount.com"',
+    "[for each in google_monitoring_notification_channel.email : each.name]": "[]",
+}
+"""Values in place of what only a provider knows."""
+
+
+def evaluated(expression: str, folder: Path, **variables: str) -> Any:
+    """Terraform's value of an expression, without any provider: names replace resources."""
+    shutil.copytree(views.FOLDER / "bigquery", folder / "bigquery")
+    folder /= "terraform"
+    for part in ("schemas", "alerts"):
+        shutil.copytree(FOLDER / part, folder / part)
+    for path in FILES:
+        if path.name in ("outputs.tf", "versions.tf"):
+            continue
+        name = path.name
+        text = re.sub(r'(?ms)^(resource "|moved )[^\n]*\{\n.*?^\}\n', "", path.read_text(encoding="utf-8"))
+        for reference, value in STAND_INS.items():
+            text = text.replace(reference, value)
+        (folder / name).write_text(text, encoding="utf-8")
+    shutil.copy(FOLDER / "terraform.tfvars.example", folder / "terraform.tfvars")
+    arguments = [f"-var={name}={value}" for name, value in variables.items()]
+    command = [str(TERRAFORM), "console", "-no-color", *arguments]
+    done = subprocess.run(
+        command, cwd=folder, input=f"jsonencode({expression})\n", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads(json.loads(done.stdout))
