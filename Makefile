@@ -8,6 +8,7 @@ EMULATORS := .venv-emulators
 MODELS = $(CACHE)/models
 EMULATED := tests/support/emulators/requirements.txt
 ADK := .venv-adk
+AIRFLOW := .venv-airflow
 NOTEBOOKS := .venv-notebooks
 NOTEBOOKS_NEED := tests/support/notebooks/requirements.txt
 GO_MODULE := tests/support/emulators/go
@@ -35,7 +36,7 @@ CAMPAIGN_SEED := $(or $(CAMPAIGN_SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr
 BEIR := beir>=2.2
 
 .DEFAULT_GOAL := help
-.PHONY: help environments demo test campaign check benchmark pace intervals simulate races mutants notebooks flink flink-test adk-test docs deploy-files picture format clean go-emulator axe flink-jars prism models
+.PHONY: help environments demo test campaign check benchmark pace intervals simulate races mutants notebooks flink flink-test adk-test airflow-test docs deploy-files picture format clean go-emulator axe flink-jars prism models
 # A failed installation must not look complete, and two pips must not share one environment (make -j demo test).
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
@@ -95,6 +96,9 @@ flink-test: $(STAMP)-dev flink-jars prism ## run the tests on a Flink cluster an
 adk-test: $(STAMP)-dev $(ADK)/.installed ## let google-adk's own loader read an exported benchmark, which campaign does once this was run
 	@"$(BIN)/python" -m pytest -n 0 -m campaign tests/endtoend/test_goldens_adk.py
 
+airflow-test: $(STAMP)-dev $(AIRFLOW)/.installed ## let Airflow run the nightly DAG, which campaign does once this was run
+	@"$(BIN)/python" -m pytest -n 0 -m campaign tests/endtoend/test_airflow.py
+
 docs: $(STAMP)-dev ## build the site of docs/ in out/site; a broken link or anchor is an error
 	@"$(BIN)/properdocs" build --quiet --strict --config-file mkdocs.yml
 
@@ -112,7 +116,7 @@ format: $(STAMP)-dev ## put the code into its standard form
 	@"$(BIN)/ruff" format .
 
 clean: ## remove the environments and all generated files
-	rm -rf $(VENV) $(PEERS) $(EMULATORS) $(ADK) $(NOTEBOOKS) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(EMULATORS) $(ADK) $(AIRFLOW) $(NOTEBOOKS) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 # Where a container sets it, every process of the tests would compile all modules, and rewrite all tests, for itself.
 export PYTHONDONTWRITEBYTECODE :=
@@ -151,6 +155,12 @@ $(ADK)/.installed: tests/support/adk/requirements.txt
 	@echo "Installing google-adk into $(ADK) (once, about a minute)"
 	@"$(PYTHON)" -m venv $(ADK)
 	@$(call install,$(ADK)/bin/python,--requirement $<)
+	@touch $@
+
+$(AIRFLOW)/.installed: tests/support/airflow/requirements.txt
+	@echo "Installing Airflow into $(AIRFLOW) (once, some minutes)"
+	@"$(PYTHON)" -m venv $(AIRFLOW)
+	@$(call install,$(AIRFLOW)/bin/python,--requirement $<)
 	@touch $@
 
 # Emulators need other versions of packages than rankbeam. Without them `make test` skips the tests that need them, with

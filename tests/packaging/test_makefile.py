@@ -204,6 +204,7 @@ def test_make_alone_shows_the_commands(folder: Path) -> None:
             "flink",
             "flink-test",
             "adk-test",
+            "airflow-test",
             "docs",
             "deploy-files",
             "picture",
