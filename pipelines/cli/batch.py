@@ -10,8 +10,8 @@ from rankbeam.pipelines.local.messages import messages, warn
 def batch() -> None:
     """Show batch jobs, collect their answers, or cancel them.
 
-    Services with `batch:` leave calls to jobs at half price. A run waits for its jobs; one that was interrupted leaves
-    them running, and the next run collects their answers.
+    Services with `batch:` make calls in jobs, at half price. A run waits for its jobs; if it is interrupted, they
+    continue, and the next run collects their answers.
     """
 
 

@@ -10,11 +10,12 @@ _CANCELLING_S = 120.0
 
 @main.command()
 @click.argument("place", metavar="DIR")
-@click.option("--run-id", metavar="ID", help="Which run of DIR; by default the one that was submitted last.")
+@click.option("--run-id", metavar="ID", help="Id of the run in DIR; by default the run that was submitted last.")
 def cancel(place: str, run_id: str | None) -> None:
     """Cancel the job that writes to DIR, on Dataflow, Flink, or another engine, and delete its partial rows.
 
-    The ledger keeps the answers that have come: the same `rankbeam evaluate` continues without paying for them again.
+    The ledger keeps the answers received so far: if you run `rankbeam evaluate` again, it continues without paying for
+    them twice.
 
     \b
     Example:

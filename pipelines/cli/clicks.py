@@ -8,8 +8,8 @@ import click
 from rankbeam.pipelines.cli.group import main
 from rankbeam.pipelines.local.messages import messages, warn
 
-_GRADES_HELP = "Lowest share of clicks of the grades 1, 2, …, ascending, such as 0.05,0.15,0.3."
-_LEAST_HELP = "Leave out queries and documents with fewer impressions."
+_GRADES_HELP = "Lowest share of clicks for the grades 1, 2, …, ascending, such as 0.05,0.15,0.3."
+_LEAST_HELP = "Leave out pairs of query and document with fewer impressions."
 _POSITION_BIAS = (
     "users click what ranks first, relevant or not: these grades favour the system that was online, so compare other "
     "systems with it by judgements of people or of a judge, too"
@@ -22,10 +22,10 @@ _POSITION_BIAS = (
 @click.option("--grades", metavar="A,B,…", required=True, help=_GRADES_HELP)
 @click.option("--least", type=click.IntRange(1), default=20, show_default=True, metavar="N", help=_LEAST_HELP)
 def clicks(clicks_file: str, output: str, grades: str, least: int) -> None:
-    """Make judgements of the clicks in FILE: a document's grade is its share of clicks, by thresholds that you state.
+    """Make judgements from the clicks in FILE: thresholds that you set turn the share of clicks into grades.
 
-    FILE is CSV, Parquet or a table of BigQuery with the columns query_id, doc_id, clicks and impressions. Rows of one
-    query and document are added up. No file is overwritten.
+    FILE is CSV, Parquet or a BigQuery table with the columns query_id, doc_id, clicks and impressions. Rows with the
+    same query and document are added up. No file is overwritten.
 
     \b
     Example:

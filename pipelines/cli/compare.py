@@ -8,14 +8,18 @@ from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, w
 from rankbeam.pipelines.local.messages import messages, warn
 
 _FORMATS = click.Choice(["table", "json", "csv", "markdown", "latex"])
-_BASELINE_HELP = "The configuration that the others are compared with, in DIR2 where that is given."
-_METRIC_HELP = "Only this metric. Repeatable."
-_SLICE_HELP = 'Over this slice: "intent=how_to", or "intent" for each of its values; "all" by default. Repeatable.'
+_BASELINE_HELP = "The configuration that the others are compared with, in DIR2 if you name it."
+_METRIC_HELP = "Compare only by this metric. Repeatable."
+_SLICE_HELP = (
+    'Compare on this slice: "intent=how_to", or "intent" for each of its values; "all" by default. Repeatable.'
+)
 _ALL_PAIRS_HELP = "Also compare the configurations with each other."
-_CONFIDENCE_HELP = "Of the intervals and verdicts. This and the next two options default to those of the run."
-_RUN_ID_HELP = "Which run of DIR; the latest by default."
-_BASELINE_RUN_ID_HELP = "The baseline's run, in DIR2 or else in DIR; by default the experiment's latest other run."
-_OTHER_DATASET_HELP = "Compare the queries that both runs have, although the datasets differ."
+_CONFIDENCE_HELP = "Confidence level of intervals; this and the next two options default to the run's values."
+_RUN_ID_HELP = "Id of the run in DIR; by default the latest."
+_BASELINE_RUN_ID_HELP = (
+    "Id of the baseline's run, in DIR2 or else in DIR; by default the experiment's latest other run."
+)
+_OTHER_DATASET_HELP = "Compare the queries that both runs have, even if the datasets differ."
 
 
 @main.command()
@@ -26,8 +30,8 @@ _OTHER_DATASET_HELP = "Compare the queries that both runs have, although the dat
 @click.option("--slice", "slices", multiple=True, metavar="NAME", default=["all"], help=_SLICE_HELP)
 @click.option("--all-pairs", is_flag=True, help=_ALL_PAIRS_HELP)
 @click.option("--confidence", type=click.FloatRange(0.5, 1.0, max_open=True), metavar="SHARE", help=_CONFIDENCE_HELP)
-@click.option("--replicates", type=click.IntRange(0, 100_000), metavar="N", help="Of the bootstrap; 0 for none.")
-@click.option("--seed", type=click.IntRange(0, (1 << 32) - 1), metavar="N", help="Of bootstrap and tests.")
+@click.option("--replicates", type=click.IntRange(0, 100_000), metavar="N", help="Bootstrap replicates; 0 for none.")
+@click.option("--seed", type=click.IntRange(0, (1 << 32) - 1), metavar="N", help="Random seed of bootstrap and tests.")
 @click.option("--run-id", metavar="ID", help=_RUN_ID_HELP)
 @click.option("--baseline-run-id", metavar="ID", help=_BASELINE_RUN_ID_HELP)
 @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
@@ -47,8 +51,8 @@ def compare(
     """Compare the configurations of the run in DIR with a baseline, query by query.
 
     The baseline is a configuration of the same run, or of the run in DIR2. Without --baseline, each configuration is
-    compared with the one of the same name in DIR2. Intervals and tests are those of the experiment itself. DIR and DIR2
-    may be bigquery://project.dataset, for runs in BigQuery.
+    compared with the configuration of the same name in DIR2. Intervals and tests are computed as in the experiment. DIR
+    and DIR2 may be bigquery://project.dataset, for runs in BigQuery.
 
     \b
     Examples:

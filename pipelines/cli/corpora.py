@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
     from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
 
-_ENDPOINT = click.option("--api-endpoint", metavar="ADDRESS", help="Another address of the service, for a location.")
+_ENDPOINT = click.option(
+    "--api-endpoint", metavar="ADDRESS", help="Address of the service, instead of the location's public one."
+)
 
 
 @main.group()
@@ -20,7 +22,7 @@ def corpora() -> None:
     """List, show and delete the corpora that rankbeam built in RAG Engine.
 
     PLACE is an experiment (a YAML file), for the projects and regions of its corpora, or projects/P/locations/L,M,…, or
-    projects/P, for all locations. Corpora that rankbeam did not make are never shown, changed or deleted.
+    projects/P, for all locations. Corpora that rankbeam did not create are never shown, changed or deleted.
     """
 
 
@@ -29,7 +31,7 @@ def corpora() -> None:
 @_ENDPOINT
 @shown_as()
 def list_(place: str, api_endpoint: str | None, form: str) -> None:
-    """List the corpora that rankbeam made: files, and until when they are kept.
+    """List the corpora that rankbeam created, with their files and expiry dates.
 
     \b
     Examples:
@@ -51,7 +53,7 @@ def list_(place: str, api_endpoint: str | None, form: str) -> None:
 @_ENDPOINT
 @shown_as()
 def show(place: str, name: str, api_endpoint: str | None, form: str) -> None:
-    """Show all that is known of the corpus NAME: its resource, the number at its end, or its identity."""
+    """Show all details of the corpus NAME (its resource, the number at its end, or its identity)."""
     with messages():
         from rankbeam.pipelines.manage import corpora
 
@@ -62,10 +64,12 @@ def show(place: str, name: str, api_endpoint: str | None, form: str) -> None:
 @corpora.command()
 @click.argument("place")
 @click.argument("names", nargs=-1, metavar="[NAME …]")
-@click.option("--expired", is_flag=True, help="Those that were to be kept for some days, which are over.")
-@click.option("--unused-by", metavar="DIR", multiple=True, help="Those that no run in this output folder searched.")
-@click.option("--keep-staged", is_flag=True, help="Leave the documents in the bucket, for corpora to come.")
-@click.option("--dry-run", is_flag=True, help="Only say which they are.")
+@click.option("--expired", is_flag=True, help="Delete corpora whose days of `keep` are over.")
+@click.option(
+    "--unused-by", metavar="DIR", multiple=True, help="Delete corpora that no run in this output folder searched."
+)
+@click.option("--keep-staged", is_flag=True, help="Keep the documents in the bucket, for future corpora.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @_ENDPOINT
 def delete(
@@ -78,10 +82,10 @@ def delete(
     yes: bool,
     api_endpoint: str | None,
 ) -> None:
-    """Delete corpora that rankbeam made, after a question.
+    """Delete corpora that rankbeam created, after asking for confirmation.
 
-    Name corpora, or give --expired or --unused-by (several times for several folders); with both, a corpus has to be
-    expired and unused. Staged documents that no corpus needs any more are deleted, too.
+    Name corpora, or use --expired or --unused-by (repeat it for several folders); with both, only corpora that are
+    expired and unused are deleted. Staged documents that no corpus needs any more are deleted, too.
 
     \b
     Examples:

@@ -29,11 +29,13 @@ _DUPLICATES = click.Choice(["refuse", "collapse"])
 _PASTED = ("markdown", "latex")
 _FORMATS = click.Choice(["table", "json", "csv", *_PASTED])
 _SCORE_FORMATS = click.Choice(["table", "json", "csv", "trec", *_PASTED])
-_METRIC_HELP = "In rankbeam's or trec_eval's words: nDCG@10, map, P.5,10, all_trec. Repeatable."
-_UNIT_HELP = "What a judgement is about. With document, several chunks of a document count once, at the best rank."
-_DUPLICATES_HELP = "If a document is given twice for a query: refuse the run, or keep the document's best rank."
+_METRIC_HELP = "Metric, as rankbeam or trec_eval names it: nDCG@10, map, P.5,10, all_trec. Repeatable."
+_UNIT_HELP = (
+    "Kind of item that a judgement refers to. With document, several chunks of a document count once, at the best rank."
+)
+_DUPLICATES_HELP = "If a document occurs twice for a query: refuse the run, or keep the document's best rank."
 _CONFIDENCE_HELP = "Of the intervals."
-_REPLICATES_HELP = "Of the bootstrap behind joint intervals and those of differences; 0 for none."
+_REPLICATES_HELP = "Bootstrap replicates for joint intervals and intervals of differences; 0 for none."
 _DIALECT_HELP = "Score by the rules of other tools, side by side: rankbeam, trec_eval, pytrec_eval, beir, notebook."
 _LEASE_HELP = "How long to wait for another run that uses the same ledger; by default to its end, 0 refuses at once."
 _WAIT_HELP = "Follow a job to its end, or leave it: by default jobs on Dataflow are left, and those on Flink followed."
@@ -69,7 +71,7 @@ def evaluate(
 ) -> None:
     """Run EXPERIMENT (a YAML file), and show its leaderboard.
 
-    All options of Apache Beam pass through, such as --runner or --direct_num_workers; the default runner is Beam's
+    All options of Apache Beam are passed on, such as --runner or --direct_num_workers; the default runner is Beam's
     local one.
 
     \b
@@ -113,7 +115,7 @@ def evaluate(
 @click.option("-l", "--relevance-level", type=_GRADE, metavar="GRADE", help="The lowest relevant grade (1).")
 @click.option("-M", "--max-documents", type=_COUNT, metavar="N", help="Score only the first N documents per query.")
 @click.option("-J", "--judged-only", is_flag=True, help="Remove documents without a judgement first.")
-@click.option("-c", "--complete", is_flag=True, expose_value=False, help="Accepted, without effect: always on here.")
+@click.option("-c", "--complete", is_flag=True, expose_value=False, help="Accepted for compatibility; always on.")
 @click.option("--duplicates", type=_DUPLICATES, default="refuse", show_default=True, help=_DUPLICATES_HELP)
 @click.option("--unit", type=click.Choice(["document", "chunk"]), help=_UNIT_HELP)
 @click.option("--ties", is_flag=True, help="Also show each mean's lowest and highest value over all orders of ties.")
@@ -121,10 +123,12 @@ def evaluate(
 @click.option("--confidence", type=_CONFIDENCE, metavar="SHARE", default=0.95, show_default=True, help=_CONFIDENCE_HELP)
 @click.option("--all-pairs", is_flag=True, help="Compare every pair of runs, not only each run with the first.")
 @click.option("--dialect", "dialects", default="", metavar="NAME,…", help=_DIALECT_HELP)
-@click.option("--corpus", metavar="FILE", help="The documents that evidence quotes, to check and to locate chunks.")
+@click.option(
+    "--corpus", metavar="FILE", help="The documents that evidence quotes, to check quotes and to locate chunks."
+)
 @allow_disjoint
 @shown_as(_SCORE_FORMATS)
-@click.option("--output", metavar="DIR", help="Keep the tables in this folder.")
+@click.option("--output", metavar="DIR", help="Store the tables in this folder.")
 @wide
 def score(
     qrels: str,
@@ -138,7 +142,7 @@ def score(
 ) -> None:
     """Score existing runs against QRELS, like trec_eval.
 
-    Means are over all judged queries; a query that is missing from a run scores 0 (trec_eval -c). QRELS may also be
+    Means cover all judged queries; a query that is missing from a run scores 0 (trec_eval -c). QRELS may also be
     evidence spans (JSON lines), which judge chunks with ids such as doc#0-120. One file may be -, standard input.
 
     \b

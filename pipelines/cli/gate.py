@@ -5,10 +5,12 @@ import click
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide
 from rankbeam.pipelines.local.messages import MISSED, leave, messages, say, warn
 
-_EXPERIMENT_HELP = "Use the gates of this file: an experiment, or a file of gates alone. By default the run's own."
+_EXPERIMENT_HELP = "File with the gates: an experiment, or a file of gates alone. By default the run's own gates."
 _BASELINE_HELP = "Differences are from the configurations of the same names in a run of this folder."
-_BASELINE_RUN_HELP = "Which run of DIR2, or, without DIR2, of DIR; by default the experiment's latest other run."
-_OTHER_DATASET_HELP = "The baseline's dataset may differ, as one that grew: differences are over the queries of both."
+_BASELINE_RUN_HELP = "Id of the run in DIR2, or, without DIR2, in DIR; by default the experiment's latest other run."
+_OTHER_DATASET_HELP = (
+    "Accept a baseline with another dataset, such as an earlier state: differences are over the queries of both."
+)
 _MARKDOWN_HELP = "Write a summary in Markdown to this file; - prints it instead of the table."
 
 
@@ -16,11 +18,11 @@ _MARKDOWN_HELP = "Write a summary in Markdown to this file; - prints it instead 
 @click.argument("folder", metavar="DIR")
 @click.option("--experiment", metavar="FILE", help=_EXPERIMENT_HELP)
 @click.option("--baseline", metavar="DIR2", help=_BASELINE_HELP)
-@click.option("--run-id", metavar="ID", help="Which run of DIR; the latest by default.")
+@click.option("--run-id", metavar="ID", help="Id of the run in DIR; by default the latest.")
 @click.option("--baseline-run-id", metavar="ID", help=_BASELINE_RUN_HELP)
 @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
 @click.option("--other-dataset", is_flag=True, help=_OTHER_DATASET_HELP)
-@click.option("--junit", metavar="FILE", help="Also write JUnit's XML to this file, a test case for each check.")
+@click.option("--junit", metavar="FILE", help="Also write JUnit XML to this file, with a test case for each check.")
 @click.option("--markdown", metavar="FILE", help=_MARKDOWN_HELP)
 @shown_as()
 @wide
@@ -40,7 +42,7 @@ def gate(
     """Check the run in DIR against gates: limits on means, on intervals, and on differences from a baseline.
 
     Exit status: 0 every gate is met, 3 some are missed, 2 the input was refused. A gate whose value is missing is
-    missed; one with `if_missing: skip` is new where the baseline's run lacks its configuration, metric or slice. DIR
+    missed; with `if_missing: skip`, a gate is new if the baseline's run lacks its configuration, metric or slice. DIR
     and DIR2 may be bigquery://project.dataset, for runs in BigQuery.
 
     \b

@@ -39,7 +39,8 @@ class _Goldens(Group):
 def goldens() -> None:
     """Make a benchmark from documents: questions, answers, evidence and judgements.
 
-    `rankbeam goldens FILE.yaml` makes it; a run that was stopped goes on where it was, and pays for nothing twice.
+    `rankbeam goldens FILE.yaml` makes the benchmark; a run that was stopped continues where it was, and pays for
+    nothing twice.
 
     \b
     Examples:
@@ -58,7 +59,7 @@ def goldens() -> None:
 def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
     """Make the benchmark that FILE (YAML) describes. `rankbeam goldens FILE` is the same.
 
-    All options of Apache Beam pass through. Exit status: 0 done, 3 done but questions are missing, or failed.
+    All options of Apache Beam are passed on. Exit status: 0 done, 3 done but questions are missing or have failed.
 
     \b
     Example:
@@ -147,8 +148,8 @@ def _cancelled(goldens: "Goldens", service: "JobService") -> str:
 def plan(file: str, output: str | None, form: str) -> None:
     """Show what making the benchmark of FILE would cost, before any call is made.
 
-    Shown are questions by type, and calls, tokens, minutes and cost by step: at least, where every question is
-    accepted, and where every second one is rejected.
+    The output has questions by type, and the least and the most calls, tokens, minutes and cost by step: the least if
+    every question is accepted, the most if every second one is rejected.
 
     \b
     Example:
@@ -171,14 +172,14 @@ def plan(file: str, output: str | None, form: str) -> None:
 @goldens.command()
 @click.argument("file")
 @click.option("--sample", type=click.IntRange(1, 100), default=12, show_default=True,
-              help="Texts that the model sees, from all topics in turn.")  # fmt: skip
+              help="Number of texts to show the model, from all topics in turn.")  # fmt: skip
 @click.option("--output", metavar="PROFILES.json", help="The file to write, instead of the one that FILE names.")
-@click.option("--plan", "only_plan", is_flag=True, help="Show the call and its cost, and do not make it.")
+@click.option("--plan", "only_plan", is_flag=True, help="Show the call and its cost without making it.")
 def profiles(file: str, sample: int, output: str | None, only_plan: bool) -> None:
-    """Let the writer of FILE suggest profiles, by which questions vary, from a sample of the documents.
+    """Let the writer of FILE suggest profiles from a sample of the documents; questions vary by profile.
 
-    Written is the file that `profiles:` of FILE names, or profiles.json beside FILE. A benchmark is made with it only
-    once a person has read and edited it and changed `"accepted": false` to true.
+    This writes the file that `profiles:` in FILE names, or profiles.json beside FILE. It can be used only after a
+    person has read and edited it and changed `"accepted": false` to true.
 
     \b
     Example:
@@ -210,8 +211,9 @@ def profiles(file: str, sample: int, output: str | None, only_plan: bool) -> Non
 def review(folder: str, output: str | None) -> None:
     """Write the benchmark in DIR as a table (CSV) for people to review.
 
-    In the column `decision` they write accept, reject or edit, or nothing; with edit, they change the question, the
-    answer, or the quotes, one a line. Cells that a program could take for a formula begin with an apostrophe.
+    In the column `decision`, they write accept, reject, edit or nothing; with edit, they change the question, the
+    answer, or the quotes (one per line). Cells that a spreadsheet program could interpret as formulas begin with an
+    apostrophe.
 
     \b
     Example:
@@ -233,11 +235,11 @@ def review(folder: str, output: str | None) -> None:
 @click.argument("folder", metavar="DIR")
 @click.argument("tables", metavar="REVIEW.csv [SECOND.csv]", nargs=-1, required=True)
 def apply(folder: str, tables: tuple[str, ...]) -> None:
-    """Take over what people decided about the benchmark in DIR, from tables that `review` wrote.
+    """Apply people's decisions about the benchmark in DIR, from tables that `review` wrote.
 
-    A table with a mistake is refused as a whole, each mistake with its line. Edited quotes must occur in their
-    document. With the tables of two reviewers, their agreement (Cohen's kappa) is shown, and items that they decided
-    differently stay as they were.
+    A table with a mistake is refused as a whole, and each mistake is reported with its line. Edited quotes must occur
+    in their document. With the tables of two reviewers, their agreement (Cohen's kappa) is shown, and items on which
+    they disagree are not changed.
 
     \b
     Example:
@@ -263,10 +265,10 @@ def export(folder: str, form: str, output: str, split: str | None, only_reviewed
     """Write the benchmark in DIR in the format of another tool.
 
     \b
-    adk             an EvalSet of Google's Agent Development Kit, one case a
+    adk             an EvalSet of Google's Agent Development Kit, one case per
                     question, rubrics from nuggets
     adk_list        the flat list of questions that Auto RAG Eval writes for
-                    ADK; ADK 1 and later take it for one conversation
+                    ADK; ADK 1 and later read it as one conversation
     auto_rag_eval   the benchmark.json of Google's Auto RAG Eval
     beir, trec      a folder with queries and judgements
     ragas           JSON lines: user_input, reference, reference_contexts

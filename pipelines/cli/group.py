@@ -13,7 +13,7 @@ from rankbeam.pipelines.local.messages import REFUSED, leave
 from rankbeam.pipelines.run import provenance
 
 TABLE_OR_JSON = click.Choice(["table", "json"])
-EXPERIMENT_NAME_HELP = "The latest run of this experiment, where DIR holds runs of several."
+EXPERIMENT_NAME_HELP = "Use the latest run of this experiment, if DIR contains runs of several."
 _LONGEST_SENTENCE = 1_000
 _PLACES = ("FILE", "DIR", "DIR2", "EXPERIMENT")
 _FILE_ENDINGS = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".html", ".md", ".tex", ".parquet", ".duckdb")
@@ -22,12 +22,12 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 def shown_as(forms: click.Choice[str] = TABLE_OR_JSON) -> Callable[[_Function], _Function]:
     """The option for the form that results are printed in."""
-    help_text = "How to print the results."
+    help_text = "Format of the output."
     return click.option("--format", "form", type=forms, default="table", show_default=True, help=help_text)
 
 
 allow_disjoint = click.option(
-    "--allow-disjoint", is_flag=True, help="Continue where runs or the corpus share no id with the judgements."
+    "--allow-disjoint", is_flag=True, help="Continue even if runs or the corpus share no id with the judgements."
 )
 
 

@@ -5,16 +5,22 @@ import click
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, wide
 from rankbeam.pipelines.local.messages import messages, warn
 
-_GRADES_HELP = "Worth of the judge's grades 0 to 3, such as 0,0,1,2; by default it follows from people's grades."
+_GRADES_HELP = (
+    "Human grades that correspond to the judge's grades 0 to 3, such as 0,0,1,2; by default derived from the highest "
+    "human grade."
+)
 
-_AUDIT_HELP = "Documents that both graded and that audit the judge, at most; drawn by the judge's grade."
+_AUDIT_HELP = (
+    "Maximum number of documents that audit the judge, of those that people and judge graded; drawn by the judge's "
+    "grade."
+)
 
 
 @main.command()
 @click.argument("folder", metavar="DIR")
 @click.option("--grades", metavar="A,B,C,D", help=_GRADES_HELP)
 @click.option("--audit", type=click.IntRange(min=50), metavar="N", default=200, show_default=True, help=_AUDIT_HELP)
-@click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
+@click.option("--run-id", metavar="ID", help="Id of the run; by default the run that started last.")
 @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
 @wide
 def holes(
@@ -23,8 +29,8 @@ def holes(
     """Fill holes in the judgements of the run in DIR with the grades of its judge, and audit the judge.
 
     The run needs the metric ContextRelevance@k, for which the judge grades the first k documents of each configuration.
-    Documents that people judged keep their grades and audit the judge. DIR/holes gets a new file of judgements, whose
-    last column is `human` or `llm`; the dataset's own file is never changed. No call is made.
+    Documents that people judged keep their grades and audit the judge. The command writes a new file of judgements into
+    DIR/holes, with `human` or `llm` in its last column. It makes no call and never changes the dataset's own file.
 
     \b
     Example:

@@ -10,7 +10,7 @@ from rankbeam.pipelines.local.messages import messages
 _FROM = "--from"
 _ANSWERING = ("application", "judge", "gemini", "openai")
 _TEMPLATES = click.Choice(["bm25", "rag_engine", "http", *_ANSWERING])
-_FROM_HELP = "Compare these runs by these judgements, or judge the answers in FILE."
+_FROM_HELP = "Compare these runs, using these judgements, or judge the answers in FILE."
 _EXPERIMENT, _HELPDESK = "experiment.yaml", "helpdesk"
 _PREPARATIONS = {
     "http": "put your service into {}, then ",
@@ -35,12 +35,18 @@ class _InitCommand(Command):
 @main.command(cls=_InitCommand)
 @click.argument("path", required=False)
 @click.option(_FROM, "arguments", multiple=True, metavar="QRELS RUN…|FILE", help=_FROM_HELP)
-@click.option("--template", type=_TEMPLATES, help="What the experiment is about; by default bm25.")
+@click.option("--template", type=_TEMPLATES, help="Kind of experiment; by default bm25.")
 @click.option("--queries", metavar="FILE", help="The queries; by default queries.jsonl beside PATH.")
 @click.option("--qrels", metavar="FILE", help="The judgements; by default qrels/test.tsv beside PATH.")
 @click.option("--corpus", metavar="FILE", help="The documents; by default corpus.jsonl beside PATH.")
-@click.option("--answers", metavar="NAME", help="The attribute of the queries that holds reference answers: answer.")
-@click.option("--column", "columns", multiple=True, metavar="NAME=KEY", help="With --from FILE: which key holds what.")
+@click.option("--answers", metavar="NAME", help="Query attribute with the reference answers; by default answer.")
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="NAME=KEY",
+    help="With --from FILE: key of a row's question, answer, contexts …",
+)
 @click.option(_EXAMPLE, type=_EXAMPLES, metavar="[NAME]", help=_EXAMPLE_HELP)
 def init(
     path: str | None,
@@ -52,8 +58,8 @@ def init(
 ) -> None:
     """Write a first experiment to PATH, by default experiment.yaml, and check it as `validate` does.
 
-    Nothing is asked, and no file is overwritten. Where a template needs files that are neither given nor there, those
-    of the helpdesk example are written beside it, to be replaced by your own.
+    The command asks no questions and overwrites no file. If a template needs files that you do not name and that do not
+    exist, the files of the helpdesk example are written beside it; replace them with your own.
 
     \b
     Examples:

@@ -14,13 +14,15 @@ _SHARE = click.FloatRange(min=0, max=1, min_open=True, max_open=True)
 
 @main.command()
 @click.argument("experiment")
-@click.option("--online", is_flag=True, help="Also test addresses and keys of services, by requests that cost nothing.")
+@click.option(
+    "--online", is_flag=True, help="Also test addresses and keys of services, with requests that cost nothing."
+)
 @allow_disjoint
 def validate(experiment: str, online: bool, allow_disjoint: bool) -> None:
     """Check EXPERIMENT and the files it names, without running anything.
 
-    Judgements are read in full; runs and the corpus only until they share a query and a document with the judgements.
-    Tables of BigQuery are checked without reading their rows.
+    Judgements are read in full; runs and the corpus are only read until they share a query and a document with the
+    judgements. BigQuery tables are checked without reading their rows.
 
     \b
     Example:
@@ -52,9 +54,19 @@ def validate(experiment: str, online: bool, allow_disjoint: bool) -> None:
 @main.command()
 @click.argument("experiment")
 @click.option("--output", metavar="DIR", help="The folder of results, instead of the experiment's output.path.")
-@click.option("--detect", type=_POSITIVE, metavar="D", help="Also show how many queries detect a difference of D.")
-@click.option("--power", type=_SHARE, default=_POWER, show_default=True, help="With --detect: probability to find it.")
-@click.option("--sd", type=_POSITIVE, metavar="SD", help="With --detect: standard deviation of queries' differences.")
+@click.option(
+    "--detect", type=_POSITIVE, metavar="D", help="Also show how many queries are needed to detect a difference of D."
+)
+@click.option(
+    "--power",
+    type=_SHARE,
+    default=_POWER,
+    show_default=True,
+    help="With --detect: probability of detecting the difference.",
+)
+@click.option(
+    "--sd", type=_POSITIVE, metavar="SD", help="With --detect: standard deviation of the queries' differences."
+)
 @allow_disjoint
 @shown_as()
 def plan(
@@ -72,8 +84,8 @@ def plan(
     derived from others, and the price where `quotas:` names one; and the bytes of tables and queries of BigQuery.
 
     With --detect, a table shows how many queries each metric needs to detect a difference between two configurations,
-    and what they cost. The standard deviation is that of the latest run in the output folder, else one measured on TREC
-    runs, or --sd.
+    and what they cost. The standard deviation comes from --sd, else from the latest run in the output folder, else from
+    TREC runs.
 
     \b
     Examples:
@@ -120,8 +132,8 @@ def plan(
 def ledger(place: str, clear: bool, older_than: float | None, compact: bool, form: str) -> None:
     """Show the ledger of finished calls, clear it, or merge its files.
 
-    PLACE is an output folder, a ledger's own folder, or an experiment (a YAML file). Damaged files are listed with
-    their faults. Runs merge files by themselves when there are many.
+    PLACE is an output folder, a ledger's own folder, or an experiment (a YAML file). Damaged files are listed with the
+    reason. Runs merge the files automatically when there are many.
 
     \b
     Examples:

@@ -10,8 +10,8 @@ from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as
 from rankbeam.pipelines.local.messages import messages, warn
 
 _SERVICE_HELP = "The judge: `lexical`, which compares words, or a model: '{type: gemini, model: …, project: …}'."
-_COLUMN_HELP = "Which key or JMESPath of a row holds its question, answer, contexts … Repeatable."
-_METRIC_HELP = "Such as Faithfulness; by default the criteria, or what the rows allow. Repeatable."
+_COLUMN_HELP = "Key or JMESPath of a row's question, answer, contexts … Repeatable."
+_METRIC_HELP = "Metric, such as Faithfulness; by default the criteria, or all that the rows allow. Repeatable."
 _CRITERIA_HELP = "Your own criteria (YAML), such as Tone: {question: Is the answer polite?}; each is a metric."
 _column = click.option("--column", "columns", multiple=True, metavar="NAME=KEY", help=_COLUMN_HELP)
 
@@ -21,7 +21,7 @@ _column = click.option("--column", "columns", multiple=True, metavar="NAME=KEY",
 @click.option("-m", "--metric", "metrics", multiple=True, metavar="METRIC", help=_METRIC_HELP)
 @click.option("--criteria", metavar="FILE", help=_CRITERIA_HELP)
 @click.option("--service", metavar="SERVICE", help=_SERVICE_HELP)
-@click.option("--embeddings", metavar="SERVICE", help="The embedding model, for metrics of similarity.")
+@click.option("--embeddings", metavar="SERVICE", help="The embedding model, for similarity metrics.")
 @click.option("--requests-per-minute", "rate", type=click.FloatRange(min=0, min_open=True), metavar="N",
               help="The quota of each service.")  # fmt: skip
 @_column
@@ -75,9 +75,13 @@ def judge(
 @click.option(
     "--events", is_flag=True, help="Write events of OpenTelemetry instead of a copy: gen_ai.evaluation.result."
 )
-@click.option("--configuration", metavar="NAME", help="Whose results; by default that which replays FILE.")
+@click.option(
+    "--configuration",
+    metavar="NAME",
+    help="Configuration whose results are written; by default the one that replays FILE.",
+)
 @_column
-@click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
+@click.option("--run-id", metavar="ID", help="Id of the run; by default the run that started last.")
 @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
 def export(
     folder: str,
@@ -91,9 +95,9 @@ def export(
 ) -> None:
     """Write a copy of FILE with the results in DIR: a column for each metric, and one for the status.
 
-    Rows keep their order, and FILE itself is never changed. In a file of conversations, such as ADK's eval sets, a
-    column has a list with one entry for each turn. With --events, scores become events of the traces in FILE,
-    which `rankbeam traces` wrote.
+    Rows keep their order, and FILE itself is never changed. In a file of conversations, such as an ADK eval set, the
+    values are lists with one entry for each turn. With --events, scores become events of the traces in FILE, which
+    `rankbeam traces` wrote.
 
     \b
     Examples:
@@ -121,7 +125,7 @@ def export(
               help="The new file, such as agent.evalset.json or dataset.jsonl.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["adk", "vertex"]), default="adk", show_default=True,
               help="Tool that reads the file.")  # fmt: skip
-@click.option("--configuration", metavar="NAME", help="Add its answers in the last run (vertex).")
+@click.option("--configuration", metavar="NAME", help="Add this configuration's answers from the last run (vertex).")
 def evalset(experiment: str, output: str, form: str, configuration: str | None) -> None:
     """Write the dataset of the experiment in FILE for another tool.
 

@@ -5,9 +5,11 @@ import click
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main
 from rankbeam.pipelines.local.messages import messages, warn
 
-_METRIC_HELP = "The metric to label for; by default the first judged one that people can label."
-_QUERIES_HELP = "Have these queries labelled, such as those marked in the report; they serve agreement only."
-_CONFIGURATIONS_HELP = "Names, separated by commas; by default baseline and best, and for rankings all."
+_METRIC_HELP = "Metric that needs the labels; by default the first judged metric that people can label."
+_QUERIES_HELP = "Write tasks for these queries, such as queries marked in the report; they are only used for agreement."
+_CONFIGURATIONS_HELP = (
+    "Configurations to label, separated by commas; by default the baseline and the best one, or, for rankings, all."
+)
 
 _APPLY_HELP = "Read decisions: CSV, JSON lines, a JSON list, or bigquery://PROJECT.DATASET.TABLE."
 _LABELS_HELP = "Keep labels in this folder, or in bigquery://PROJECT.DATASET.TABLE; by default in OUT/labels."
@@ -18,16 +20,16 @@ _BY_HELP = "Draw from each value of a slice of the run in proportion, and at lea
 @main.command()
 @click.argument("folder", metavar="OUT")
 @click.option("--sample", type=click.IntRange(min=1), metavar="N", help="Draw N queries at random, and write tasks.")
-@click.option("--more", type=click.IntRange(min=1), metavar="N", help="Draw N further queries as those before.")
+@click.option("--more", type=click.IntRange(min=1), metavar="N", help="Continue the random sample with N more queries.")
 @click.option("--queries", metavar="FILE", help=_QUERIES_HELP)
 @click.option("--apply", "decisions", metavar="FILE", help=_APPLY_HELP)
 @click.option("--labels", "place", metavar="PLACE", help=_LABELS_HELP)
 @click.option("-m", "--metric", metavar="METRIC", help=_METRIC_HELP)
 @click.option("--configurations", metavar="A,B", default="", help=_CONFIGURATIONS_HELP)
-@click.option("--annotator", metavar="NAME", default="", help="Who decided, for rows that do not name anybody.")
+@click.option("--annotator", metavar="NAME", default="", help="Name of the annotator for rows without one.")
 @click.option("--by", metavar="SLICE", help=_BY_HELP)
 @click.option("--seed", type=int, help="Seed of the random order of queries; 0 by default.")
-@click.option("--run-id", metavar="ID", help="Which run of OUT; the latest by default.")
+@click.option("--run-id", metavar="ID", help="Id of the run in OUT; by default the latest.")
 @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
 def label(
     folder: str,
@@ -44,11 +46,11 @@ def label(
     run_id: str | None,
     experiment_name: str | None,
 ) -> None:
-    """Have people label a random sample of the run in OUT, to learn how far its judge can be believed.
+    """Let people label a random sample of the run in OUT, to learn how far you can trust its judge.
 
-    Tasks are blinded: they show texts, and neither verdicts nor configurations. They are written as CSV, as JSON
-    lines, and as a page that works offline. With the labels, `judge: {labels: OUT/labels}` adds agreement and means
-    by labels and judge together to the next run of the experiment, which pays for no call again. For a metric of
+    Tasks are blinded: they show texts, but neither verdicts nor configurations. They are written as CSV, as JSON lines,
+    and as a page that works offline. With the labels, `judge: {labels: OUT/labels}` adds agreement, and means by labels
+    and judge together, to the next run of the experiment, which does not pay for any call again. For a metric of
     rankings, people grade the first k documents of all configurations; the labels become judgements in
     OUT/label-tasks/qrels.tsv.
 

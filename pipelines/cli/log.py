@@ -13,10 +13,14 @@ _VERTEX_HELP = "Vertex AI Experiments of a project and region: projects/P/locati
 @click.argument("folder", metavar="DIR")
 @click.option("--mlflow", metavar="URI", help=_MLFLOW_HELP)
 @click.option("--vertex", metavar="LOCATION", help=_VERTEX_HELP)
-@click.option("--name", metavar="NAME", help="The tracker's experiment; by default the run's own, in lower case.")
-@click.option("--run-id", metavar="ID", help="Which run of DIR; the latest by default.")
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="Name of the experiment in the tracker; by default the run's experiment, in lower case.",
+)
+@click.option("--run-id", metavar="ID", help="Id of the run in DIR; by default the latest.")
 @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
-@click.option("--api-endpoint", metavar="ADDRESS", help="Another address of Vertex AI.")
+@click.option("--api-endpoint", metavar="ADDRESS", help="Address of Vertex AI, instead of the public one.")
 def log(
     folder: str,
     mlflow: str | None,
@@ -29,7 +33,7 @@ def log(
     """Copy the run in DIR to MLflow or to Vertex AI Experiments: one run there for each configuration.
 
     Parameters, means and the ends of their intervals are copied, under names such as nDCG_at_10 and nDCG_at_10_ci_low.
-    A run that is copied again is there once. DIR may be bigquery://project.dataset.
+    Copying a run again creates no duplicate. DIR may be bigquery://project.dataset.
 
     \b
     Examples:

@@ -6,13 +6,13 @@ from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, w
 from rankbeam.pipelines.local.messages import MISSED, leave, messages, warn
 
 _BASELINE_HELP = "The baseline; by default monitor.baseline of the experiment, else its first run."
-_TOLERANCE_HELP = "Tolerated fall of any mean; by default that of the gates on `monitor`, else 0."
+_TOLERANCE_HELP = "Tolerated fall of any mean; by default the limit of the gates on `monitor`, else 0."
 _ALPHA_HELP = "Probability of a false alarm within 90 nights; by default monitor.alpha, else 0.05."
 
 
 @main.command()
 @click.argument("folder", metavar="DIR")
-@click.option("--run-id", metavar="ID", help="Which run of DIR; the latest by default.")
+@click.option("--run-id", metavar="ID", help="Id of the run in DIR; by default the latest.")
 @click.option("--baseline-run-id", metavar="ID", help=_BASELINE_HELP)
 @click.option("--tolerance", type=click.FloatRange(min=0), metavar="T", help=_TOLERANCE_HELP)
 @click.option("--alpha", type=click.FloatRange(0, 0.5, min_open=True, max_open=True), metavar="A", help=_ALPHA_HELP)
@@ -31,9 +31,9 @@ def monitor(
 ) -> None:
     """Show how far the metrics of the latest run in DIR have moved from a pinned baseline run.
 
-    If the queries are those of the baseline, the two runs are compared query by query. If each night has fresh queries,
-    confidence sequences combine the nights, so that an alarm is rarely false however many nights you look at. The rows
-    are also written to the table `monitor`.
+    If both runs have the same queries, they are compared query by query. If each night has fresh queries, confidence
+    sequences combine the nights, so that false alarms are rare, no matter how many nights you look at. The rows are
+    also written to the table `monitor`.
 
     Exit status: 0 nothing fell, 3 a whole interval is below the tolerated fall, 2 the input was refused.
 

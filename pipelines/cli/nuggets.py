@@ -16,13 +16,15 @@ _MOST_NAMED = 3
 
 @main.command()
 @click.argument("experiment")
-@click.option("--output", metavar="DIR", help="Folder with the run, whatever output.path of the experiment is.")
+@click.option("--output", metavar="DIR", help="Folder with the run, instead of the experiment's output.path.")
 @click.option("--depth", type=click.IntRange(min=1), default=10, show_default=True,
-              help="Documents of each ranking whose judgements by people count.")  # fmt: skip
+              help="Number of first documents of each ranking whose human judgements count.")  # fmt: skip
 @click.option("--plan", "only_plan", is_flag=True, help="Show calls, tokens and cost, and make no call.")
-@click.option("--review", "table", metavar="FILE", help="Write the nuggets as a table (CSV) to edit; FILE is new.")
+@click.option(
+    "--review", "table", metavar="FILE", help="Write the nuggets as a table (CSV) for editing; FILE must not exist."
+)
 @click.option("--apply", "reviewed", metavar="FILE", help="Read the edited table, and change the nuggets.")
-@click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
+@click.option("--run-id", metavar="ID", help="Id of the run; by default the run that started last.")
 def nuggets(
     experiment: str,
     output: str | None,
@@ -34,11 +36,11 @@ def nuggets(
 ) -> None:
     """Collect nuggets, facts that good answers need, from the contexts that a finished run of EXPERIMENT retrieved.
 
-    The contexts of all configurations are pooled; those count that people judged relevant, or that the judge grades 2
-    or 3 (metric ContextRelevance@k). The judge collects the nuggets and says which are vital. DIR/nuggets/answers.jsonl
-    is for people to review; `dataset: {answers: {path: …}}` reads it. A second run keeps rows that have nuggets, edited
-    or not, and adds what is missing. In the table, people edit the columns nugget and vital, write drop in the column
-    decision, or add rows without an id.
+    The contexts of all configurations are pooled; a context counts if people judged it relevant, or if the judge graded
+    it 2 or 3 (metric ContextRelevance@k). The judge collects the nuggets and decides which are vital.
+    DIR/nuggets/answers.jsonl is for people to review; `dataset: {answers: {path: …}}` reads it. A second run keeps rows
+    that have nuggets, edited or not, and adds the missing ones. In the table, people edit the columns nugget and vital,
+    write drop in the column decision, or add rows without an id.
 
     \b
     Examples:

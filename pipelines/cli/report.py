@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from rankbeam.pipelines.results.run import Results
 
 _BASELINE_HELP = "Also show differences from the configurations of the same names in a run of this folder."
-_BASELINE_RUN_ID_HELP = "Which run of DIR2, or, without DIR2, of DIR; by default the experiment's latest other run."
+_BASELINE_RUN_ID_HELP = "Id of the run in DIR2, or, without DIR2, in DIR; by default the experiment's latest other run."
 
 
 @main.command()
 @click.argument("folder", metavar="DIR")
-@click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
+@click.option("--run-id", metavar="ID", help="Id of the run; by default the run that started last.")
 @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
 @click.option("--baseline", metavar="DIR2", help=_BASELINE_HELP)
 @click.option("--baseline-run-id", metavar="ID", help=_BASELINE_RUN_ID_HELP)

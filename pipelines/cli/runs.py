@@ -16,9 +16,18 @@ if TYPE_CHECKING:
 @main.command()
 @click.argument("folder", metavar="DIR")
 @click.option("--prune", is_flag=True, help="Delete all but the latest run of each experiment, with all their rows.")
-@click.option("--keep", type=click.IntRange(min=1), metavar="N", help="With --prune: keep the latest N of each; 1.")
+@click.option(
+    "--keep",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --prune: number of latest runs of each experiment to keep; by default 1.",
+)
 @click.option("--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="With --prune: only older runs.")
-@click.option("--indexes", is_flag=True, help="With --prune: instead of runs, indexes not used for --older-than; 30.")
+@click.option(
+    "--indexes",
+    is_flag=True,
+    help="With --prune: delete indexes unused for --older-than days (default 30), instead of runs.",
+)
 @click.option("--dry-run", is_flag=True, help="With --prune: only list what would be deleted.")
 @click.option("--yes", is_flag=True, help="With --prune: do not ask.")
 @shown_as()
@@ -36,15 +45,15 @@ def runs(
 ) -> None:
     """List the finished runs in DIR, the output folder of `rankbeam evaluate`, the latest last.
 
-    The best configuration is that of each run's first metric. The state is `done`, or `missed` where a gate was missed,
-    too many calls failed or `max_cost` was reached. DIR may be bigquery://project.dataset.
+    The best configuration is the best by each run's first metric. The state is `done`, or `missed` if a gate was
+    missed, too many calls failed or `max_cost` was reached. DIR may be bigquery://project.dataset.
 
     With --prune, old runs are deleted, after a question. Paid answers stay: they are in the ledger. What a killed race
     left behind is deleted, too. In BigQuery, each run is deleted from all tables at once, and only its day's partitions
     are read.
 
-    With --prune --indexes, runs stay, and indexes beside them that no run has used for some days are deleted; a run
-    that needs one builds it again.
+    With --prune --indexes, runs are kept, and indexes that no run has used for some days are deleted; a run that needs
+    such an index builds it again.
 
     \b
     Examples:

@@ -10,7 +10,7 @@ from rankbeam.pipelines.local.messages import messages
 def schema() -> None:
     """Print the JSON Schema of the experiment file, with the parameters of every type that is installed.
 
-    Editors complete and check an experiment that names it in a comment, as those that `rankbeam init` writes do:
+    Editors complete and check an experiment that names the schema in a comment, as `rankbeam init` writes it:
     # yaml-language-server: $schema=rankbeam.schema.json
 
     \b

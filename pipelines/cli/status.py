@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--follow", is_flag=True, help="Show the progress until the job has ended; Ctrl-C leaves the job alone.")
 @click.option("--project", metavar="ID", help="The project of JOB.")
 @click.option("--region", metavar="REGION", help="The region of JOB.")
-@click.option("--dataflow_endpoint", metavar="URL", help="Another address of Dataflow's API.")
+@click.option("--dataflow_endpoint", metavar="URL", help="Address of Dataflow's API, instead of the public one.")
 @shown_as()
 def status(
     place: str,

@@ -11,7 +11,7 @@ _SERVICE_HELP = "The judge: a type, or '{type: gemini, model: …, …}'. lexica
 _QUESTION_HELP = "Path of the question in inputs that are JSON, such as question or messages[-1].content."
 _ANSWER_HELP = "Path of the answer in outputs that are JSON."
 _DOCUMENTS_HELP = "Path of the list of documents in results of tools, such as results."
-_SELF_HELP = "Leave out retrieved documents that equal their question, where the corpus holds past questions."
+_SELF_HELP = "Leave out retrieved documents that equal their question, for a corpus of past questions."
 _CONFIGURATION_HELP = "Attribute that names the system that answered."
 
 
@@ -40,11 +40,11 @@ def traces(
     drop_self: bool,
     service: str,
 ) -> None:
-    """Make a dataset of the traces in FILE: questions of users, contexts and answers.
+    """Make a dataset from the traces in FILE: users' questions, contexts and answers.
 
     FILE is a file, or a pattern, of OTLP JSON (OpenTelemetry's GenAI conventions or OpenInference), spans that Phoenix
     exports, traces of Langfuse with their observations, or ADK's table agent_events, in BigQuery or exported from it.
-    DIR gets queries.jsonl, answers.jsonl and experiment.yaml.
+    The command writes queries.jsonl, answers.jsonl and experiment.yaml into DIR.
 
     \b
     Examples:

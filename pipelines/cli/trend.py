@@ -8,16 +8,16 @@ from rankbeam.pipelines.local.messages import messages
 
 @main.command()
 @click.argument("folder", metavar="DIR")
-@click.option("-m", "--metric", metavar="METRIC", help="By default the first one of the latest run.")
+@click.option("-m", "--metric", metavar="METRIC", help="Metric to show; by default the first one of the latest run.")
 @click.option("-n", "--number", "count", type=click.IntRange(min=1), default=30, show_default=True, metavar="N",
-              help="Number of runs, the latest ones.")  # fmt: skip
+              help="Number of latest runs to show.")  # fmt: skip
 @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
 @shown_as()
 @wide
 def trend(folder: str, metric: str | None, count: int, experiment_name: str | None, form: str, wide: bool) -> None:
-    """Show a metric over the latest runs in DIR, one row a run, the latest last.
+    """Show a metric over the latest runs in DIR, one row per run, the latest last.
 
-    Only runs of one experiment on the same dataset are shown. A note says where the judge of a metric changed.
+    Only runs of one experiment on the same dataset are shown. A note appears where the judge of a metric changed.
 
     \b
     Example:

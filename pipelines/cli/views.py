@@ -10,7 +10,7 @@ _DAYS_HELP = "Let BigQuery delete runs after so many days; 0: never."
 
 
 @warehouse.command()
-@click.option("--dataset", "name", required=True, metavar="PROJECT.DATASET", help="The dataset that holds the tables.")
+@click.option("--dataset", "name", required=True, metavar="PROJECT.DATASET", help="The dataset with the tables.")
 @click.option("--dry-run", is_flag=True, help="Print the statements instead of running them.")
 @click.option("--partition-days", type=click.IntRange(min=0), metavar="DAYS", help=_DAYS_HELP)
 @click.option("--yes", is_flag=True, help="With --partition-days: do not ask.")

@@ -13,8 +13,8 @@ def warehouse() -> None:
 
 @warehouse.command()
 @click.argument("folder", metavar="DIR")
-@click.option("--dataset", "name", required=True, metavar="PROJECT.DATASET", help="Where to load the run.")
-@click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
+@click.option("--dataset", "name", required=True, metavar="PROJECT.DATASET", help="Dataset to load the run into.")
+@click.option("--run-id", metavar="ID", help="Id of the run; by default the run that started last.")
 @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
 def load(folder: str, name: str, run_id: str | None, experiment_name: str | None) -> None:
     """Load a finished run in DIR, the output folder of `rankbeam evaluate`, into BigQuery.

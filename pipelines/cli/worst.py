@@ -5,7 +5,7 @@ import click
 from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as
 from rankbeam.pipelines.local.messages import messages
 
-_METRIC_HELP = "By this metric; by default the run's first judged metric, otherwise its first one."
+_METRIC_HELP = "Metric to sort by; by default the run's first judged metric, or else its first metric."
 
 
 @main.command()
@@ -13,8 +13,8 @@ _METRIC_HELP = "By this metric; by default the run's first judged metric, otherw
 @click.option("-m", "--metric", metavar="METRIC", help=_METRIC_HELP)
 @click.option("-n", "--number", "count", type=click.IntRange(min=1), default=5, show_default=True, metavar="N",
               help="Number of queries.")  # fmt: skip
-@click.option("--configuration", metavar="NAME", help="Whose answers; by default those of the best configuration.")
-@click.option("--run-id", metavar="ID", help="Which run; by default the one that started last.")
+@click.option("--configuration", metavar="NAME", help="Configuration to show; by default the best one.")
+@click.option("--run-id", metavar="ID", help="Id of the run; by default the run that started last.")
 @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
 @shown_as()
 def worst(

@@ -38,17 +38,17 @@ class CriterionModel(Section):
     """One criterion under `judge: criteria:`, whose name is a metric.
 
     Attributes:
-        question: question to the judge, or a text file that holds it. With several lines it can say when each verdict
-            is right.
+        question: question to the judge, or a text file that contains it. It can have several lines, to explain when
+            each verdict is right.
         about: texts that the judge is shown: query, answer, reference, contexts (all of them), or context (each alone,
             and the value is the mean over contexts).
-        scale: verdicts to choose from: a range of grades such as `0..3`, whose value is the share of the way to the
-            highest, or a mapping of each verdict to its value from 0 to 1.
-        examples: JSON lines with right verdicts that the judge is shown: the texts of `about`, `verdict` and `reason`.
-        rubrics: statements of each query that are judged one by one, `{attribute: NAME}`; the value is the share that
-            holds.
-        pairs: compares each answer, in both orders, with that of the baseline (`baseline`) or of every configuration
-            (`all`).
+        scale: verdicts to choose from: a range of grades such as `0..3`, where the value of a grade is its share of the
+            way to the highest, or a mapping of each verdict to its value from 0 to 1.
+        examples: JSON lines with correct verdicts to show the judge: the texts of `about`, `verdict` and `reason`.
+        rubrics: statements of each query that are judged one by one, `{attribute: NAME}`; the value is the share of
+            statements that are true.
+        pairs: compare each answer, in both orders, with the baseline's answer (`baseline`) or with the answers of all
+            configurations (`all`).
     """
 
     question: Word | None = None

@@ -21,7 +21,7 @@ class ReferencesModel(Section):
     """`dataset.answers`: the name of an attribute, or a mapping with one of these keys.
 
     Attributes:
-        attribute: query attribute that holds the reference answer.
+        attribute: query attribute that contains the reference answer.
         path: file of JSON lines {query_id, answer, answerable?, nuggets?: [{text, vital}]}.
     """
 
@@ -45,8 +45,8 @@ class HolesModel(Section):
 
     Attributes:
         depth: number of first documents of each configuration that the judge grades.
-        grades: worth of the judge's grades 0 to 3 on the scale of people, such as [0, 0, 1, 2]. By default, 2 is the
-            judge's lowest relevant grade, and people's highest grade (1, 2 or 3) decides.
+        grades: human grades that correspond to the judge's grades 0 to 3, such as [0, 0, 1, 2]. By default, 2 is the
+            judge's lowest relevant grade, and the highest human grade (1, 2 or 3) determines the scale.
         audit: maximum number of documents that people and judge both graded and that audit the judge, about equally
             many of each of its grades. They are drawn at random, always the same ones.
     """
@@ -80,10 +80,10 @@ class DatasetModel(Section):
         queries: queries as JSON lines, TREC topics or Parquet; required unless all configurations are existing runs.
         corpus: documents as JSON lines, tab-separated text or Parquet, or a folder of text, Markdown, HTML, DOCX and
             PDF files, local or, as {folder, glob}, in a bucket; required by retrievers that index them, and by models
-            that read documents of which a run holds only the ids.
+            that read the documents of a run that contains only their ids.
         answers: reference answers.
         qrels_holes: let the judge grade documents that people did not judge, and compute metrics with these holes
-            filled (`nDCG(holes=llm)@10`) beside those by people.
+            filled (`nDCG(holes=llm)@10`) beside the metrics by people alone.
         evidence: judgements for `unit: span`, as JSON lines or Parquet with query_id, doc_id, start, end, quote and
             optionally group and grade. [start, end) counts code points of the document's text. Every quote is checked
             against the corpus.
@@ -98,8 +98,8 @@ class DatasetModel(Section):
             they are refused.
         conversations: if true, queries are turns of conversations: they have the attribute `conversation` and, after
             the first turn, `history`, a list of messages with `role` and `text`. Intervals and tests count
-            conversations, unless `statistics.cluster` names another attribute, and requests to applications must hold
-            the history.
+            conversations, unless `statistics.cluster` names another attribute, and requests to applications must
+            contain the history.
         traces: traces of production instead of files: a path, or a mapping with the keys below. Its queries are the
             questions of users, and a configuration with `answers: {type: traces}` has the answers.
         goldens: folder of a benchmark made by `rankbeam goldens`, instead of the files above.
@@ -142,13 +142,13 @@ class ConfigurationModel(Section):
     Attributes:
         name: unique name that tables and reports show.
         retriever: a `type` and that type's parameters.
-        rewrite: the model that writes what the retriever is asked instead of the query. Reranker, generator and judge
-            see the query itself.
+        rewrite: the model that rewrites the query for the retriever. Reranker, generator and judge see the original
+            query.
         rerank: the service that reorders the retriever's first `depth` results: a `type` and that type's parameters, or
             {service: NAME} for a model under `services:` that rates each of them. `top_k` results remain.
-        answers: instead of a retriever, answers that exist already, {type: replay, path}, or a deployed application
-            that is asked, {type: http}, {type: openai_chat} or {type: adk}. Without path, the answers in the dataset's
-            `file`. {type: traces} has the answers in traces of production.
+        answers: instead of a retriever, answers that exist already, {type: replay, path}, or a deployed application to
+            call, {type: http}, {type: openai_chat} or {type: adk}. Without path, the answers in the dataset's `file`
+            are used. {type: traces} uses the answers in traces of production.
         generate: the model that answers from the top results.
         top_k: number of results per query.
         vector_distance_threshold: maximum distance of a result, for retrievers whose scores are distances. It may also
@@ -276,7 +276,7 @@ class ExperimentModel(Section):
         configurations: the systems under test.
         grid: parameters to sweep, each with a list of values. Every configuration is repeated for each combination. A
             mapping of labels to values (`corpus: {small: projects/…}`) keeps long values out of names. `top_k` and
-            `vector_distance_threshold` cost no further calls.
+            `vector_distance_threshold` cost no additional calls.
         services: models that answer, judge or embed. Each has a name, a `type` and that type's parameters.
         corpora: chunked copies of the documents. Each has a name, a `type` and that type's parameters. A retriever with
             `corpus: NAME` searches that corpus; a local one without `corpus` searches whole documents.
@@ -296,9 +296,9 @@ class ExperimentModel(Section):
         dialects: tools whose scoring rules are applied side by side to every configuration.
         race: rules for dropping configurations that can no longer be the best. By
             default none is dropped.
-        fresh: "daily" makes the date (UTC) part of the identity of retrieval calls and answers, so that each day makes
-            them anew and sees changes of the services. Verdicts on equal texts are still bought once. By default
-            answers in the ledger never expire.
+        fresh: "daily" makes the date (UTC) part of the identity of retrieval calls and answers, so that each day
+            repeats the calls and sees changes in the services. Verdicts on equal texts are still bought once. By
+            default answers in the ledger never expire.
         monitor: baseline run of `rankbeam monitor` and of gates on the value `monitor`.
         baseline: name of the configuration that the others are compared with; by default the first one.
         decide_by: metric of the decision that the report begins with; by default the first one.

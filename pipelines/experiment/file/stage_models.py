@@ -66,9 +66,9 @@ class ModelRerankParameters(Parameters):
 
     Attributes:
         service: name of the model under `services:`.
-        depth: number of results that the retriever is asked for, and that are rated.
-        max_output_tokens: maximum tokens in one reply; a cross-encoder has none.
-        thinking: thinking-token budget; by default the model decides. A cross-encoder has none.
+        depth: number of results to request from the retriever and to rate.
+        max_output_tokens: maximum tokens in one reply; not for cross-encoders.
+        thinking: thinking-token budget; by default the model decides. Not for cross-encoders.
     """
 
     model_config = ConfigDict(strict=True)  # as all other keys of an experiment

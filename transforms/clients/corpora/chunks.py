@@ -19,8 +19,8 @@ class Chunks(CorpusParameters):
     Attributes:
         by: unit of size and overlap: "words", "tokens" (four characters each) or "characters". With "sentences",
             "paragraphs" or "headings" (Markdown sections), whole units are packed into chunks of up to `chunk_size`
-            words; a longer unit becomes a chunk of its own. With "recursive", sizes are tokens, and a chunk ends at the
-            highest boundary that fits: of a paragraph, a line, a sentence, a word or a character.
+            words; a longer unit becomes a chunk of its own. With "recursive", sizes are tokens, and a chunk ends with
+            the largest unit that fits: paragraph, line, sentence, word or character.
         longer: "split" cuts sentences, paragraphs and headings with more than `chunk_size` words, at the boundaries of
             smaller units; no effect on other values of `by`.
         intact: if true, no chunk cuts a table or a block of code of Markdown that fits into a chunk; of those that do

@@ -26,15 +26,15 @@ class Batch(Parameters):
     """Settings of batch jobs.
 
     Attributes:
-        min_calls: a step with fewer calls than this is not left to a job.
-        deadline: longest wait for a job, such as 90m, 26h or 2d; then the job is cancelled, and the answers that it has
-            are used.
-        otherwise: "online" to make the calls that a job did not answer one by one, at full price; "fail" to count them
-            as failed.
-        answers: also leave calls to jobs whose answers have no schema (answers of `generate`, embeddings). Nothing but
-            the service's own key says which request such an answer belongs to.
-        staging: folder in Cloud Storage for the files of jobs, such as gs://BUCKET/FOLDER; needed on Vertex AI, and for
-            it only.
+        min_calls: minimum number of calls of a step for a job; steps with fewer calls are made online.
+        deadline: longest wait for a job, such as 90m, 26h or 2d; after it the job is cancelled, and the answers that it
+            already has are used.
+        otherwise: treatment of calls that a job did not answer: "online" makes them one by one, at full price; "fail"
+            counts them as failed.
+        answers: if true, jobs also make calls whose answers have no schema (answers of `generate`, embeddings). Only
+            the service's own key then shows which request an answer belongs to.
+        staging: folder in Cloud Storage for the files of jobs, such as gs://BUCKET/FOLDER; only for Vertex AI, which
+            requires it.
     """
 
     min_calls: Annotated[int, Field(ge=1)] = 200

@@ -36,13 +36,13 @@ class Onnx(PrefixedModel):
 
     Attributes:
         model: name of the model: a folder in `RANKBEAM_MODELS` (by default `~/.cache/rankbeam/models`), or a model that
-            is in the cache of Hugging Face already.
+            is already in the cache of Hugging Face.
         folder: folder of the model and its `tokenizer.json`, instead of a name.
-        file: path of the model in its folder, if that has several, such as `onnx/model_quantized.onnx`.
-        pooling: vector of a text: the mean of those of its tokens, the first one (cls) or the last one. By default as
-            the model's own settings say, else the mean. A cross-encoder has none.
-        max_tokens: the model sees this many of the first tokens of a text, or of a query and a text together, of which
-            the longer one is cut; by default what its settings say, else 512.
+        file: path of the model in its folder, if the folder has several, such as `onnx/model_quantized.onnx`.
+        pooling: vector of a text: the mean of its tokens' vectors, the first one (cls) or the last one. By default the
+            model's own setting, else the mean. Not for cross-encoders.
+        max_tokens: maximum number of tokens that the model sees of a text, or of a query and a text together (the
+            longer one is cut); by default the model's own setting, else 512.
     """
 
     folder: Annotated[str, Field(min_length=1)] | None = None

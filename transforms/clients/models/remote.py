@@ -83,7 +83,7 @@ class RemoteModel(PrefixedModel):
         allow_http: if true, send the key unencrypted to an address outside private networks.
         temperature: sampling temperature that overrides `generate:` and the judge's prompts; some models accept only 1.
         texts_per_request: maximum number of texts in one embedding request; the default depends on the type of service.
-        batch: leave calls to the service's batch jobs, at half price and within a day.
+        batch: make calls in the service's batch jobs, at half price and within a day.
     """
 
     model_config = ConfigDict(hide_input_in_errors=True)  # what is refused may be a secret

@@ -57,8 +57,8 @@ class RetrieverParameters(Parameters):
     """The parameters of one type of retriever, as an experiment gives them under `retriever:`.
 
     Attributes:
-        query: text that the retriever is asked: "last" is the query, and "history" the messages before it, too, in
-            conversations.
+        query: text to search for: "last" is the query alone; "history" also includes the earlier messages of a
+            conversation.
         needs: the files of the dataset that it requires: "queries", "corpus".
         input_role: role of its own input files, if rankbeam knows the format: "run".
         default_top_k: default of `top_k`; None means all results.

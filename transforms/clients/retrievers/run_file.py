@@ -17,7 +17,7 @@ class RunFile(RetrieverParameters):
         path: TREC run (optionally gzipped), Parquet file, glob pattern of these, or folder of Parquet files; or a
             BigQuery table, `bigquery://project.dataset.table`, or query, as for the dataset.
         duplicates: treatment of a document that occurs twice in one ranking: "refuse" it, as trec_eval does, or
-            "collapse" it to its best rank, for runs of chunks that carry the ids of their documents.
+            "collapse" it to its best rank, for runs of chunks that have the ids of their documents.
     """
 
     path: Location

@@ -67,7 +67,7 @@ class RagEngineCorpus(CorpusParameters):
         chunk_overlap: overlap of a chunk with the previous one, in the same tokens.
         database: vector database of the corpus: "knn" is the service's own with exact search, "ann" with approximate
             search. `{type: ann, tree_depth: 2, leaf_count: 500}` sets its tree; `{type: vertex_vector_search, index: …,
-            index_endpoint: …}` and `{type: pinecone, index_name: …, api_key_secret_version: …}` name an index of yours.
+            index_endpoint: …}` and `{type: pinecone, index_name: …, api_key_secret_version: …}` name your own index.
         layout_parser: full name of a Document AI processor that parses documents.
         llm_parser: name of a model that parses documents.
         keep: lifetime of the corpus: "run" deletes it at the end of the run, "always" never expires, and a number of

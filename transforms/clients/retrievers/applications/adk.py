@@ -21,9 +21,9 @@ class AdkApplication(HttpApplication):
 
     Attributes:
         app: name of the agent's application.
-        user: the user whose sessions they are.
-        agent: name of the root agent, which the answers in a history are from; by default that of the application.
-        contexts: JMESPath to the list of contexts in the response of a tool; without it, contexts are not known.
+        user: user that the sessions belong to.
+        agent: name of the root agent, the author of the answers in a history; by default the name of the application.
+        contexts: JMESPath to the list of contexts in the response of a tool; without it, contexts are unknown.
     """
 
     app: str

@@ -23,8 +23,8 @@ class ChatApplication(HttpApplication):
     Attributes:
         model: name of the model or agent that the endpoint serves.
         contexts: JMESPath to the list of contexts in the reply, such as "choices[0].message.context.citations".
-        steps: JMESPath to the list of the agent's calls of tools; by default the message's `tool_calls`, and steps are
-            not known if there are none.
+        steps: JMESPath to the list of the agent's tool calls; by default the message's `tool_calls`; if there are none,
+            steps are unknown.
     """
 
     model: str | None = None

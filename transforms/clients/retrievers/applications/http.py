@@ -39,18 +39,18 @@ class HttpApplication(Http):
 
     Attributes:
         answer: JMESPath to the answer's text.
-        results: JMESPath to the list of contexts, best first; without it, contexts are not known.
+        results: JMESPath to the list of contexts, best first; without it, contexts are unknown.
         id: JMESPath to the document id in a context.
         text: JMESPath to the text in a context; contexts may also be texts themselves.
         citations: "numbers" for the numbers of contexts in the answer's text, such as [2]; or JMESPath to the list of
             the contexts that the answer cites, by id, or by number, from 1, where no context has an id.
         usage: JMESPaths to the tokens of `input`, `output` and `cached`.
-        steps: JMESPath to the list of the agent's calls of tools, each {tool, args, status?, doc_ids?} or as OpenAI,
-            LangChain and ADK write them; without it, steps are not known.
+        steps: JMESPath to the list of the agent's tool calls, each {tool, args, status?, doc_ids?} or as OpenAI,
+            LangChain and ADK write them; without it, steps are unknown.
         stream: if true, the reply is a stream of server-sent events, each of them JSON. The texts at `answer` are
             joined; other paths take the last event that has a value. The time to the first text is measured.
         end: with `stream`, JMESPath that has a value in the last event only, such as "done"; a stream without such an
-            event, and without "[DONE]", ended in the middle, and is asked again.
+            event and without "[DONE]" is incomplete, and the call is repeated.
         version: version of the deployed application. Answers of another version are not reused.
     """
 

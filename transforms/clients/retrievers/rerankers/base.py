@@ -20,7 +20,7 @@ class Reranker(RemoteRetriever):
     """The parameters that all remote rerankers have; a subclass adds its own.
 
     Attributes:
-        depth: number of results that the retriever is asked for, and that are scored.
+        depth: number of results to request from the retriever and to score.
         most_texts: the most texts of one call; None where no limit is known.
     """
 

@@ -26,7 +26,7 @@ class HttpReranker(Http, Reranker):
         score: JMESPath to the score; higher is better.
         pointwise: if true, the score of a text does not depend on the other texts of the request. Then a smaller
             `depth` costs no call.
-        depth: number of results that the retriever is asked for, and that are scored.
+        depth: number of results to request from the retriever and to score.
     """
 
     results: _Path = "results"
