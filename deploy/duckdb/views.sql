@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
--- sha256 66384b2f2a00e144a3019cc44371428eaaa9b94d0ca754c359185b2eaa232ad8
+-- sha256 9e738dfc6ea3b2fcb3cce235ab15bc0d20e4d28b882a3a994577623441ca56db
 
 CREATE VIEW run_history AS
 SELECT
@@ -67,6 +67,47 @@ LEFT JOIN query_metrics AS q
   AND q.started_at = a.started_at
   AND q.config_id = a.config_id
   AND q.query_id = a.query_id;
+
+CREATE VIEW configuration_costs AS
+SELECT
+  r.run_id,
+  r.experiment,
+  r.started_at,
+  r.is_latest,
+  c.position,
+  c.name AS configuration,
+  COALESCE(u.calls, 0) AS calls,
+  COALESCE(u.shared_calls, 0) AS shared_calls,
+  COALESCE(u.input_tokens, 0) AS input_tokens,
+  COALESCE(u.output_tokens, 0) AS output_tokens,
+  CASE
+    WHEN u.config_id IS NULL
+    THEN 0.0
+    WHEN u.without_price > 0
+    THEN NULL
+    ELSE u.cost
+  END AS cost,
+  c.config_id
+FROM run_history AS r
+JOIN configurations AS c
+  ON c.run_id = r.run_id
+LEFT JOIN (
+  SELECT
+    s.run_id,
+    used.config_id,
+    SUM(used.calls) AS calls,
+    SUM(used.shared_calls) AS shared_calls,
+    SUM(used.input_tokens) AS input_tokens,
+    SUM(used.output_tokens) AS output_tokens,
+    SUM(CASE WHEN used.calls > 0 AND used.cost IS NULL THEN 1 ELSE 0 END) AS without_price,
+    SUM(COALESCE(used.cost, 0.0)) AS cost
+  FROM usage AS s
+  CROSS JOIN UNNEST(s.configurations) AS _t0(used)
+  GROUP BY
+    s.run_id,
+    used.config_id
+) AS u
+  ON u.run_id = c.run_id AND u.config_id = c.config_id;
 
 CREATE VIEW configuration_history AS
 SELECT
@@ -658,9 +699,29 @@ SELECT
   d.wins,
   d.ties,
   d.losses,
+  CASE
+    WHEN d.queries <> 0
+    THEN (
+      one.calls - other.calls
+    ) / d.queries
+    ELSE NULL
+  END AS further_calls,
+  CASE
+    WHEN d.queries <> 0
+    THEN (
+      (
+        one.cost - other.cost
+      ) * 1000
+    ) / d.queries
+    ELSE NULL
+  END AS further_cost,
   d.config_id,
   d.baseline_id
 FROM differences AS d
+JOIN configuration_costs AS one
+  ON one.run_id = d.run_id AND one.config_id = d.config_id
+JOIN configuration_costs AS other
+  ON other.run_id = d.run_id AND other.config_id = d.baseline_id
 WHERE
   NOT d.stage IS NULL;
 
@@ -670,6 +731,39 @@ SELECT
 FROM leaderboard
 WHERE
   is_latest;
+
+CREATE VIEW trade_off AS
+SELECT
+  l.run_id,
+  l.experiment,
+  l.started_at,
+  l.is_latest,
+  l.metric,
+  l.dialect,
+  l.configuration,
+  CASE WHEN l.queries <> 0 THEN (
+    k.cost * 1000
+  ) / l.queries ELSE NULL END AS cost_of_1000_queries,
+  k.calls,
+  l.mean,
+  l.ci_low,
+  l.ci_high,
+  l.mean = MAX(l.mean) OVER cheaper AND k.cost = MIN(k.cost) OVER alike AS is_front,
+  l.queries,
+  l.position,
+  l.config_id
+FROM leaderboard AS l
+JOIN configuration_costs AS k
+  ON k.run_id = l.run_id AND k.config_id = l.config_id
+JOIN (
+  SELECT DISTINCT
+    run_id
+  FROM usage
+) AS called
+  ON called.run_id = l.run_id
+WHERE
+  NOT l.mean IS NULL AND NOT k.cost IS NULL
+WINDOW cheaper AS (PARTITION BY l.run_id, l.dialect, l.metric ORDER BY k.cost NULLS FIRST), alike AS (PARTITION BY l.run_id, l.dialect, l.metric, l.mean);
 
 CREATE VIEW latest_per_query AS
 SELECT

@@ -4,8 +4,8 @@ locals {
   # A view reads only tables, and views of lower levels, which must exist when it is created.
   view_levels = [
     ["run_history"],
-    ["answers_of_configuration", "configuration_history", "contexts_of_answer", "cost", "differences", "leaderboard", "monitoring", "per_query", "run_choices", "slice_leaderboard", "trend", "unanswered", "verdicts_of_configuration"],
-    ["failure_kinds", "latest_answers_of_configuration", "latest_differences", "latest_leaderboard", "latest_per_query", "latest_slice_leaderboard", "latest_verdicts_of_configuration", "query_changes", "side_by_side", "stages"],
+    ["answers_of_configuration", "configuration_costs", "configuration_history", "contexts_of_answer", "cost", "differences", "leaderboard", "monitoring", "per_query", "run_choices", "slice_leaderboard", "trend", "unanswered", "verdicts_of_configuration"],
+    ["failure_kinds", "latest_answers_of_configuration", "latest_differences", "latest_leaderboard", "latest_per_query", "latest_slice_leaderboard", "latest_verdicts_of_configuration", "query_changes", "side_by_side", "stages", "trade_off"],
     ["coverage", "latest_side_by_side", "regressions"],
   ]
 

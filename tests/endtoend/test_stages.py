@@ -6,6 +6,7 @@ from statistics import fmean
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 from support import inputs, stage_world
 from support.cli import rankbeam
@@ -15,6 +16,7 @@ from support.stage_world import evaluated, experiment
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.stages import stage_gains
 from rankbeam.pipelines.show.terminal import as_text
+from rankbeam.transforms.kernels.statistics.pareto import pareto_front
 
 SERVICES = {"demo": {"type": "lexical"}, "writer": {"type": "extractive"}}
 GRID: dict[str, Any] = {
@@ -71,10 +73,21 @@ def test_calls_and_costs_are_those_of_the_stage(run: Results) -> None:
 def test_the_view_has_the_same_gains(run: Results) -> None:
     with duckdb.connect(str(Path(run.output) / "results.duckdb"), read_only=True) as connection:
         rows = connection.execute(
-            "SELECT stage, configuration, without_stage, gain FROM stages WHERE slice = 'all' AND metric = 'nDCG@5'"
+            "SELECT stage, configuration, without_stage, gain, further_calls, round(further_cost, 9) FROM stages "
+            "WHERE slice = 'all' AND metric = 'nDCG@5'"
+        ).fetchall()
+        points = connection.execute(
+            "SELECT configuration, cost_of_1000_queries, mean, is_front FROM trade_off WHERE metric = 'nDCG@5'"
         ).fetchall()
     gains = stage_gains(run, "nDCG@5")
-    assert sorted(rows) == sorted((gain.stage, gain.name, gain.without, gain.row.difference) for gain in gains)
+    assert sorted(rows) == sorted(
+        (gain.stage, gain.name, gain.without, gain.row.difference, gain.calls, round(gain.cost or 0.0, 9))
+        for gain in gains
+    )
+    assert {name for name, *_ in points} == {row["name"] for row in run.configurations}
+    front = pareto_front(np.array([cost for _, cost, *_ in points]), np.array([mean for _, _, mean, _ in points]))
+    assert [is_front for *_, is_front in points] == front.tolist()
+    assert 0 < front.sum() < len(points)
 
 
 def test_terminal_and_report_show_them(run: Results) -> None:

@@ -74,7 +74,8 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
             {"name": "fused", "retriever": {"type": "fusion", "parts": [*parts]}, "top_k": 20}
         )
         run_experiment(folder, {"name": "another", **swept}, "apart")
-        run_experiment(folder, {"name": "answered", **answered(folder)}, "judged")
+        prices = {"reader": {"requests_per_minute": 600_000, "price_per_1000": 2.0}}
+        run_experiment(folder, {"name": "answered", **answered(folder), "quotas": prices}, "judged")
         assert rankbeam("monitor", folder / "out", "--experiment-name", "nightly").exit_code in (0, 3)
     return folder / "out"
 

@@ -1,0 +1,19 @@
+-- What did each configuration call to retrieve and to answer, and what did that cost? A call that several configurations
+-- share counts for each of them; the cost is null if a price is unknown. Runs of earlier versions have no calls here.
+SELECT
+  r.run_id, r.experiment, r.started_at, r.is_latest, c.position, c.name AS configuration,
+  COALESCE(u.calls, 0) AS calls, COALESCE(u.shared_calls, 0) AS shared_calls,
+  COALESCE(u.input_tokens, 0) AS input_tokens, COALESCE(u.output_tokens, 0) AS output_tokens,
+  CASE WHEN u.config_id IS NULL THEN 0.0 WHEN u.without_price > 0 THEN NULL ELSE u.cost END AS cost, c.config_id
+FROM run_history AS r
+JOIN configurations AS c ON c.run_id = r.run_id
+LEFT JOIN (
+  SELECT
+    s.run_id, used.config_id, SUM(used.calls) AS calls, SUM(used.shared_calls) AS shared_calls,
+    SUM(used.input_tokens) AS input_tokens, SUM(used.output_tokens) AS output_tokens,
+    SUM(CASE WHEN used.calls > 0 AND used.cost IS NULL THEN 1 ELSE 0 END) AS without_price,
+    SUM(COALESCE(used.cost, 0.0)) AS cost
+  FROM usage AS s
+  CROSS JOIN UNNEST(s.configurations) AS used
+  GROUP BY s.run_id, used.config_id
+) AS u ON u.run_id = c.run_id AND u.config_id = c.config_id
