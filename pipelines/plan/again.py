@@ -86,20 +86,23 @@ def earlier_works(experiment: Experiment) -> tuple[EarlierWork, ...]:
 
 
 def reworded(experiment: Experiment) -> bool:
-    """Return whether the last run of an experiment that pays its judge had other prompts, or judged in other parts."""
+    """Return whether the last judged run had other prompts, or judged in other parts, and the judge is paid.
+
+    That is the last one of the experiment, or of another one in its folder if it is new there.
+    """
     work, judging = work_of(experiment), experiment.judging
     if judging is None or all(judge.model.parameters.offline is not None for judge in work.judges):
         return False
     try:
-        runs = [run for run in finished_runs(experiment.output) if run.experiment == experiment.name]
+        judged = [run for run in finished_runs(experiment.output) if run.judge_quality]
     except InputError:  # the first run
         return False
-    judged = [run for run in runs if run.judge_quality]
     if not judged:
         return False
+    last = [run for run in judged if run.experiment == experiment.name] or judged
     hashes = {step: template.hash for step, template in work.templates.items()}
-    before = {row["step"]: row["prompt_hash"] for row in judged[-1].judge_quality if row["prompt_hash"]}
-    settings = judged[-1].judge_settings
+    before = {row["step"]: row["prompt_hash"] for row in last[-1].judge_quality if row["prompt_hash"]}
+    settings = last[-1].judge_settings
     limits = (settings.get("prompts") != VERSION_1, settings.get("max_context_tokens"))
     is_worded = all(hashes.get(step, known) == known for step, known in before.items())
     return not is_worded or limits != (judging.in_windows, judging.max_context_tokens)

@@ -94,6 +94,8 @@ def test_what_is_bought_again_for_other_prompts_or_parts_is_counted_before_it_is
     path = str(tmp_path / "experiment.yaml")
     assert json.loads(rankbeam("plan", path, "--format", "json").stdout)["again"] == []
     assert "again" not in rankbeam("evaluate", path, "--run-id", "r1").stderr
+    if not then:
+        more["name"] = "renamed"  # another experiment in the folder, with the same ledger
     write_experiment(tmp_path, model(server, "openai"), {}, judge={"service": "m", "repeat_share": 0, **then}, **more)
     plan = json.loads(rankbeam("plan", path, "--format", "json").stdout)
     verdicts = Results(str(tmp_path / "out"), "r1").table("verdicts").to_pylist()
