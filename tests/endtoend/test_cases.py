@@ -173,7 +173,17 @@ def _otel(q: str, a: str | None, c: list[str]) -> list[dict[str, Any]]:
     return [otlp(span(name, 0, 0, known), span(name, 1, 0, documents))]
 
 
-@pytest.mark.parametrize("rows_of", [_langfuse, _phoenix, _otel])
+def _agent_events(q: str, a: str | None, c: list[str]) -> list[dict[str, Any]]:
+    shared = {"timestamp": "2026-11-20 10:00:00 UTC", "invocation_id": hashed_id(q), "session_id": "s", "agent": "bot"}
+    result = {"tool": "search", "result": {"results": [{"text": text} for text in c]}}
+    events = [("USER_MESSAGE_RECEIVED", {"text_summary": q}), ("TOOL_STARTING", {"tool": "search", "args": {}})]
+    events += [("TOOL_COMPLETED", result), *([] if a is None else [("AGENT_RESPONSE", {"response": a})])]
+    return [
+        {**shared, "span_id": kind[:4], "event_type": kind, "content": json.dumps(content)} for kind, content in events
+    ]
+
+
+@pytest.mark.parametrize("rows_of", [_langfuse, _phoenix, _otel, _agent_events])
 def test_values_of_traces_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_of: Any, expected: Values
 ) -> None:
@@ -181,8 +191,9 @@ def test_values_of_traces_are_the_same(
     lines = [row for q, a, c, _ in DATA for row in rows_of(q, a, c)]
     write(tmp_path / "spans.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
     metrics = ["Faithfulness", "AnswerRelevance"]
+    traces = {"path": "spans.jsonl", "documents": "results"}
     known = {key: value for key, value in expected.items() if key[1].partition("(")[0] in metrics}
-    assert evaluated(tmp_path, {"traces": "spans.jsonl"}, {"type": "traces"}, metrics) == known
+    assert evaluated(tmp_path, {"traces": traces}, {"type": "traces"}, metrics) == known
 
 
 def test_a_file_is_judged_without_yaml_and_copied_with_its_values(
