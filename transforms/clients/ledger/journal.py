@@ -98,10 +98,15 @@ class Journal:
             path = store.new_journal(self._folder)
             whole.make_folder(path.parent)
             file = whole.opened_new(path, "xb", buffering=0)
-            self._file = path, file
-            fcntl.flock(file, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            except OSError:  # without a lock, others would take it for that of a killed process
+                path.unlink()
+                file.close()
+                raise
             _store_count(file, self._in_flight)
             file.seek(_DIGITS)
+            self._file = path, file
         return self._file[1]
 
 
