@@ -1,9 +1,8 @@
 """Jobs behind Beam's Job API (Flink, Prism, Spark) on the command line."""
 
-import time
-from collections import Counter
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -16,10 +15,10 @@ if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
     from rankbeam.pipelines.experiment.experiment import Experiment
+    from rankbeam.pipelines.manage.outlook import Watch
     from rankbeam.pipelines.manage.run_record import RunRecord
     from rankbeam.pipelines.portable.launch import Submitted
     from rankbeam.pipelines.results.run import Results
-    from rankbeam.transforms.records.counters import Counts
     from rankbeam.transforms.records.run import Run
 
 _SUBMITTING = "the job is being submitted, and cancelled right afterwards; press Ctrl-C again to stop at once"
@@ -72,10 +71,11 @@ def on_engine(
 
 def _follow(submitted: "Submitted", experiment: "Experiment") -> None:
     from rankbeam.pipelines.local import progress
+    from rankbeam.pipelines.manage.outlook import Watch
     from rankbeam.pipelines.portable import launch
     from rankbeam.pipelines.portable.job import LOOPBACK
 
-    shown = _Shown(submitted, experiment)
+    shown = _Shown(submitted, Watch(submitted.job.run, submitted.job.run_id))
     if submitted.job.workers == LOOPBACK:  # then this process counts, and knows the pools apart
         work = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
         showing: AbstractContextManager[None] = progress.shown(work)
@@ -90,31 +90,26 @@ class _Shown:
     """Lines about a job whose workers are elsewhere."""
 
     submitted: "Submitted"
-    experiment: "Experiment"
+    _watch: "Watch"
     _page: str | None = None
-    _state: str = "submitted"
-    _counts: "Counts" = field(default_factory=Counter)
-    _began: float = field(default_factory=time.monotonic)
+    _line: str = "submitted"
 
     def look(self) -> None:
         """Ask the engine."""
+        from rankbeam.pipelines.manage.snapshots import JobSnapshot
         from rankbeam.pipelines.portable.service import JobServerError
         from rankbeam.transforms.records.errors import InputError
 
         with suppress(JobServerError, InputError):  # the next look may succeed; Beam reports the end of the job
-            state, calls = self.submitted.state(), self.submitted.calls_made()
-            self._state = f"{state}, {calls:,} calls made" if calls else state
-            self._counts = self.submitted.counts()
+            snapshot = JobSnapshot(self.submitted.state(), self.submitted.counts())
+            self._line = self._watch.line(snapshot, datetime.now(UTC))
             if self._page is None and (page := self.submitted.page()) is not None:
                 self._page = page
                 click.echo(f"rankbeam: the job runs at {page}", err=True)
 
     def line(self) -> str:
-        """The state and the counters, in one line."""
-        from rankbeam.pipelines.local.progress import status_line
-
-        sources, configurations = len(self.experiment.local), len(self.experiment.evaluation.configurations)
-        return status_line(self._state, self._counts, sources, configurations, time.monotonic() - self._began)
+        """The state and the progress, in one line."""
+        return self._line
 
 
 def _cancelled(submitted: "Submitted", experiment: "Experiment") -> Interrupted:

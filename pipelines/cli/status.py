@@ -90,17 +90,20 @@ def on_dataflow(
         click.echo(show.submitted(job), err=wait)
     if not wait:
         return None
-    _follow(job, experiment, options)
+    _follow(job, options)
     release_corpora(experiment, execution)
     return Results(experiment.output, execution.run_id)
 
 
-def _follow(job: "DataflowJob", experiment: "Experiment", options: "PipelineOptions") -> None:
-    from rankbeam.pipelines.dataflow import launch, show
+def _follow(job: "DataflowJob", options: "PipelineOptions") -> None:
+    from datetime import UTC, datetime
 
-    status_line = show.DataflowStatusLine(len(experiment.local), len(experiment.evaluation.configurations))
+    from rankbeam.pipelines.dataflow import launch, show
+    from rankbeam.pipelines.manage.outlook import Watch
+
+    watch = Watch(job.run, job.run_id)
     try:
-        launch.follow(job, options, lambda snapshot: click.echo(status_line.line(snapshot), err=True))
+        launch.follow(job, options, lambda snapshot: click.echo(watch.line(snapshot, datetime.now(UTC)), err=True))
     except KeyboardInterrupt:
         raise Interrupted([], f"the job goes on; `{show.command(job)}` shows it, `{job.cancel}` cancels it") from None
 

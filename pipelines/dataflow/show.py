@@ -2,30 +2,16 @@
 
 import json
 import shlex
-import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 from rankbeam.pipelines.dataflow.record import DataflowJob
 from rankbeam.pipelines.dataflow.remedies import remedies_of
 from rankbeam.pipelines.dataflow.service import DONE
-from rankbeam.pipelines.local.progress import counter_lines, status_line
+from rankbeam.pipelines.local.progress import counter_lines
 from rankbeam.pipelines.manage.outlook import Outlook, as_document, outlook_lines
 from rankbeam.pipelines.manage.snapshots import JobSnapshot, gist
 from rankbeam.transforms.records.counters import Counter
-
-
-@dataclass
-class DataflowStatusLine:
-    """Status line of a job that the user waits for: sources are the retrievers that run in process."""
-
-    sources: int
-    configurations: int
-    _began: float = field(default_factory=time.monotonic)
-
-    def line(self, snapshot: JobSnapshot) -> str:
-        seconds = time.monotonic() - self._began
-        return status_line(snapshot.state, snapshot.counts, self.sources, self.configurations, seconds)
 
 
 def submitted(job: DataflowJob) -> str:

@@ -122,21 +122,6 @@ def overview(counts: Counts, sources: int, configurations: int, seconds: float) 
     return " · ".join([*parts, f"{failures:,} failures", f"{seconds:.0f} s"])
 
 
-def status_line(state: str, counts: Counts, sources: int, configurations: int, seconds: float) -> str:
-    """The state and the counters of a job elsewhere, in one line; its counters do not tell pools apart.
-
-    >>> status_line("running", Counts({(Counter.JUDGED_QUERIES, ""): 10}), 0, 1, 70.0)
-    'running · scored 0/10 · 0 failures · 70 s'
-    """
-    if not counts[Counter.JUDGED_QUERIES, ""]:
-        return f"{state} · {clock(seconds)}"
-    parts = [state]
-    if planned := counts[Counter.CALLS_PLANNED, ""]:
-        needed = planned - counts[Counter.LEDGER_HITS, ""]
-        parts.append(f"{counts[Counter.CALLS_DONE, '']:,}/{needed:,} calls")
-    return " · ".join([*parts, overview(counts, sources, configurations, seconds)])
-
-
 def counter_lines(counts: Counts) -> list[str]:
     """The counters of a job elsewhere that are not 0, one a line after a blank one.
 

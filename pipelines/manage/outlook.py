@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -12,6 +13,7 @@ from rankbeam.pipelines.manage.snapshots import JobSnapshot
 from rankbeam.transforms.clients.ledger import LedgerUse
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.counters import Counter, Counts
+from rankbeam.transforms.records.errors import InputError
 
 _RATE_OVER_S = 300.0
 Point = tuple[float, int]
@@ -137,6 +139,7 @@ class Watch:
     run: RunRecord | None
     run_id: str
     _seen: deque[Point] = field(default_factory=deque)
+    _uses: list[LedgerUse] = field(default_factory=list)
 
     def line(self, snapshot: JobSnapshot, now: datetime) -> str:
         """State and progress in one line."""
@@ -149,13 +152,15 @@ class Watch:
         """The progress of the job; None where its record has no run."""
         if self.run is None:
             return None
-        uses, seconds = self.run.uses(self.run_id), self.run.seconds(now)
-        _, done, _ = progress(self.run, uses, snapshot.counts)
+        with suppress(InputError):  # the ledger may be readable again at the next look
+            self._uses = self.run.uses(self.run_id)
+        seconds = self.run.seconds(now)
+        _, done, _ = progress(self.run, self._uses, snapshot.counts)
         while len(self._seen) > 1 and self._seen[0][0] < seconds - _RATE_OVER_S:
             self._seen.popleft()
         began = self._seen[0] if self._seen else (0.0, 0)
         self._seen.append((seconds, done))
-        return outlook_of(self.run, uses, snapshot, began, seconds)
+        return outlook_of(self.run, self._uses, snapshot, began, seconds)
 
 
 def outlook_lines(outlook: Outlook | None) -> list[str]:

@@ -55,11 +55,6 @@ class Submitted:
         flink = engine.Flink(self.job.flink)
         return "starting" if (job := flink.job(self.job.job_name)) is None else flink.state_and_tasks(job)
 
-    def calls_made(self) -> int:
-        """Calls so far, as recorded in the ledger: engines report counters of finished tasks only."""
-        ledger = self.job.calls
-        return 0 if ledger is None else sum(use.calls for use in ledger.uses())
-
     def counts(self) -> Counts:
         if self.job.flink is not None:
             flink = engine.Flink(self.job.flink)

@@ -5,8 +5,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from apache_beam.io.filesystem import BeamIOError
 from hypothesis import given
 from hypothesis import strategies as st
+from support.memory_filesystem import MemoryFileSystem
 
 from rankbeam.pipelines.manage import run_record
 from rankbeam.pipelines.manage.outlook import Watch, as_document, outlook_of, progress
@@ -115,3 +117,20 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert run_record.read({}, "out") is None
     with pytest.raises(InputError, match="out: holds a record of a job that cannot be read"):
         run_record.read({"run": {"started": 1}}, "out")
+
+
+def test_a_ledger_that_cannot_be_read_for_a_moment_keeps_its_last_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bucket refuses the second look."""
+    folder = "mem://bucket/ledger"
+    Ledger(folder, Owner("r1", START.isoformat())).record("paid", 0, lambda: LaneCounts(0, 30, 30, (), 40)).write()
+    watch = Watch(RunRecord(START.isoformat(), folder), "r1")
+    first = watch.look(running(), START + timedelta(seconds=10))
+
+    def refuse(*_: object) -> None:
+        raise BeamIOError("503 Service Unavailable")
+
+    monkeypatch.setattr(MemoryFileSystem, "_list", refuse)
+    second = watch.look(running(), START + timedelta(seconds=20))
+    assert first is not None
+    assert second is not None
+    assert (first.done, first.needed) == (second.done, second.needed) == (30, 40)
