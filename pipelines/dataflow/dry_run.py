@@ -79,8 +79,6 @@ class DryRun:
     def as_text(self, screen: Screen = WHOLE) -> str:
         files = [(file.name, f"{file.bytes:,}") for file in self.staged]
         total = sum(file.bytes for file in self.staged)
-        most, time = f"{self.workers[1]:,}", clock(self.seconds)
-        cost = f"{self.worker_cost:,.2f} dollars at {_PRICE} an hour of one CPU"
         tables = [
             Table(["step", "steps of Beam"], [(name, str(number)) for name, number in self.steps.items()], 1),
             Table(["option", "value"], [(name, _value(value)) for name, value in self.options.items()], 2),
@@ -90,10 +88,16 @@ class DryRun:
             f"run      {self.run_id}",
             f"job      {self.job_name}, in {self.region} of {self.project}; nothing was sent",
             f"image    {self.image}",
-            f"workers  {self.workers[0]:,} to {most}, for at least {time} by the quotas of calls: {cost}",
+            f"workers  {self.workers[0]:,} to {self.workers[1]:,}{self._cost()}",
         ]
         parts = [*map(screen.table, tables), self.plan.as_text(screen)]
         return "\n\n".join(["\n".join(lines), *parts])
+
+    def _cost(self) -> str:
+        if not self.seconds:
+            return "; no calls to wait for, and the time of their own work is not estimated"
+        cost = f"{self.worker_cost:,.2f} dollars at {_PRICE} an hour of one CPU"
+        return f", for at least {clock(self.seconds)} by the quotas of calls: {cost}, without their own work"
 
     def as_json(self) -> str:
         document = {**asdict(self), "plan": self.plan.as_document(), "worker_cost": self.worker_cost}
