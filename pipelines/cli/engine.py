@@ -101,8 +101,10 @@ class _Shown:
         from rankbeam.transforms.records.errors import InputError
 
         with suppress(JobServerError, InputError):  # the next look may succeed; Beam reports the end of the job
-            snapshot = JobSnapshot(self.submitted.state(), self.submitted.counts())
-            self._line = self._watch.line(snapshot, datetime.now(UTC))
+            described = self.submitted.state()
+            state = described.partition(",")[0]  # the finished tasks follow
+            line = self._watch.line(JobSnapshot(state, self.submitted.counts()), datetime.now(UTC))
+            self._line = f"{described}{line.removeprefix(state)}"
             if self._page is None and (page := self.submitted.page()) is not None:
                 self._page = page
                 click.echo(f"rankbeam: the job runs at {page}", err=True)

@@ -100,30 +100,30 @@ def finish_ended(output: str, run_id: str | None) -> list[str]:
 
     records = [record for record in jobs.every(output) if run_id in (None, record.get("run_id"))]
     unfinished: list[str] = []
-    last = None
+    end = _End()
     with messages.shown():
         for record in records:
-            name, is_last = str(record.get("run_id")), record is records[-1]
+            name, is_last, end = str(record.get("run_id")), record is records[-1], _End()
             if record.get("finished_at") or not (is_last or record.get("run")):
                 continue
             has_rows = jobs.has_rows(output, name)
             if not (has_rows or is_last):
                 continue
-            last = _end(record, output, has_rows=has_rows)
-            if last.obstacle:
+            end = _end(record, output, has_rows=has_rows)
+            if end.obstacle:
                 continue
             try:
-                notes = finish.finish(output, name, is_loaded=last.is_loaded).notes
+                notes = finish.finish(output, name, is_loaded=end.is_loaded).notes
             except (RankbeamError, OSError) as error:
                 problem = (isinstance(error, OSError) and error.strerror) or error
                 unfinished.append(f"run {name} is not finished: {problem}")
                 continue
             for note in notes:
                 messages.say(f"rankbeam: run {name}: {note}")
-    if last is not None and last.obstacle:
+    if end.obstacle:
         if run_id is not None or not _has_result(output):
-            leave(last.obstacle, last.status)
-        warn(f"{last.obstacle}; the report is of an earlier run")
+            leave(end.obstacle, end.status)
+        warn(f"{end.obstacle}; the report is of an earlier run")
     return unfinished
 
 

@@ -6,6 +6,7 @@ Every step may be repeated: a process that is killed in the middle leaves the re
 again. Of several processes at once, one works, and the others wait for it.
 """
 
+import logging
 from collections.abc import Callable
 from concurrent.futures import wait
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.records.errors import InputError, RankbeamError
 
 _LOOK_S, _MOST_S = 1.0, 3600.0
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,12 @@ def mark(output: str, run_id: str) -> None:
 
 
 def _claim(lease: Lease, run_id: str, output: str, clock: Clock) -> None:
-    deadline, condition = clock.monotonic() + _MOST_S, clock.condition()
+    deadline, condition, waits = clock.monotonic() + _MOST_S, clock.condition(), False
     with condition, clock.at_work():
         while (holder := lease.claim()) is not None:
+            if not waits:
+                _logger.info("run %s is being finished by another process: %s", run_id, holder)
+            waits = True
             if clock.monotonic() > deadline:
                 raise InputError(f"{holder} has been finishing run {run_id} for an hour", path=output)
             condition.wait(_LOOK_S)

@@ -5,6 +5,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from support.runs import run_experiment
 
 from rankbeam.pipelines.manage import finish, jobs
 from rankbeam.pipelines.manage.run_record import RunRecord
+from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 
 STARTED = "2026-01-02T03:04:05+00:00"
@@ -88,6 +90,13 @@ def test_of_two_people_one_finishes_the_run_and_the_other_waits(
     assert list((output / "jobs" / "leases").glob("lease-*.json")) == []
 
 
+def test_a_process_that_was_killed_in_the_middle_is_passed_over(output: Path, done: str) -> None:
+    job(output, done, RUN).save()
+    dead = replace(Holder.here("r1", STARTED), pid_started="of a process that has ended")
+    assert Lease(place_of(jobs.folder(str(output))), "finish r1", dead).claim() is None
+    assert report(output).stderr == f"rankbeam: run r1: wrote {output}/results.duckdb\n"
+
+
 def test_what_fails_is_finished_by_the_next_report(output: Path, done: str) -> None:
     job(output, done, RUN).save()
     (output / "results.duckdb").mkdir()
@@ -133,6 +142,15 @@ def test_a_run_whose_engine_is_gone_is_finished_by_its_rows(output: Path) -> Non
     job(output, "http://127.0.0.1:1", RUN).save()
     outcome = report(output)
     assert (outcome.status, outcome.stderr) == (0, f"rankbeam: run r1: wrote {output}/results.duckdb\n")
+
+
+def test_an_older_job_that_still_loads_does_not_stand_in_for_the_latest_one(output: Path) -> None:
+    with serving(flink("RUNNING")) as address:
+        job(output, address, RunRecord(STARTED, bigquery="p.d")).save()
+        latest = jobs.find(str(output), "r1") | {"run_id": "r2", "submitted_at": "2026-01-03T03:04:06.000+00:00"}
+        jobs.save(str(output), "r2", latest | {"finished_at": "2026-01-03T03:05:00.000+00:00"})
+        outcome = report(output)
+    assert (outcome.status, outcome.stderr) == (0, "")
 
 
 def test_rows_of_a_job_that_still_loads_are_not_touched(output: Path) -> None:
