@@ -121,7 +121,7 @@ def _few_labels(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str
         if row.mean is None:
             advice = f"a random sample of at least {LEAST_LABELS} is needed: rankbeam label OUT --more N"
             if row.queries >= LEAST_LABELS:
-                advice = "too many others lack a label, so these are no random sample: decide all of their items"
+                advice = "too many others lack a label, so these are not a random sample: decide all of their items"
             yield f"{configuration.name}: {name} has {row.queries:,} queries labelled whole; {advice}"
         elif row.queries < FEW_LABELS:
             yield f"{configuration.name}: {name} has {row.queries:,} labelled queries; {FEW_LABELS} or more are better"
@@ -159,5 +159,5 @@ def _empty(estimates: RunEstimates, evaluation: Evaluation) -> Iterator[str]:
             continue
         if position in estimates.resultless - estimates.with_results:
             is_read = evaluation.sources[configuration.source].path is not None
-            advice = "; are its query ids those of the judgements?" if is_read else ""
+            advice = "; does it use the same query ids as the judgements?" if is_read else ""
             yield f"{configuration.name}: no result for any judged query{advice}"

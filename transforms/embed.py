@@ -48,4 +48,4 @@ def warning_of(failed: list[FailedTask]) -> Iterator[str]:
     if failed:
         reason = min(failed_task.failure.message for failed_task in failed)
         texts = "1 text" if len(failed) == 1 else f"{len(failed):,} texts"
-        yield f"{texts} could not be embedded, such as: {reason}; the next run asks again"
+        yield f"{texts} could not be embedded (first error: {reason}); retried on the next run"

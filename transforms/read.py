@@ -190,7 +190,7 @@ def of_a_judge(qrels: str) -> Iterator[str]:
     """A warning about judgements of a judge in the file."""
     count = sum(map(judge_lines.count, sources.expand(qrels)))
     if count:
-        yield f"{count:,} lines of {shown(qrels)} are grades of a judge (source llm), not of people"
+        yield f"{count:,} lines of {shown(qrels)} are grades from a judge (source llm), not from people"
 
 
 def compared(summary: DatasetSummary, qrels: str, others: tuple[tuple[str, str], ...]) -> DatasetSummary:

@@ -267,9 +267,9 @@ def _counted(partition: ScoredPartition) -> ScoredPartition:
 
 def _repeated(retrieved: Retrieved, first: int, queries: pa.RecordBatch, path: str | None) -> InputError:
     query_id, doc_id = queries["query_id"][int(retrieved.query[first])].as_py(), retrieved.doc_id[first].as_py()
-    problem = f"document {doc_id!r} stands more than once in the ranking of query {query_id!r}"
+    problem = f"document {doc_id!r} occurs more than once in the ranking of query {query_id!r}"
     if path is None:
-        advice = "a chunk must not; with dataset.unit: document, its best rank stands for it"
+        advice = "a chunk must not; with dataset.unit: document, its best rank counts"
         return InputError(f"a retriever's answer cannot be scored: {problem}; {advice}")
-    advice = "remove one, or set duplicates: collapse (--duplicates collapse) to let its best rank stand for it"
+    advice = "remove one, or set duplicates: collapse (--duplicates collapse) to keep its best rank"
     return repeated_at(problem, list(run_file.locate(path, query_id, doc_id)), advice)

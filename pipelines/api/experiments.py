@@ -90,7 +90,7 @@ def _text(value: Mapping[str, Any]) -> str:
     except yaml.representer.RepresenterError as error:
         what = error.args[-1]
         problem = (
-            f"{what!r} is {type(what).__name__}; an experiment holds dicts, lists, texts, numbers and truth values"
+            f"{what!r} is {type(what).__name__}; an experiment contains dicts, lists, strings, numbers and Booleans"
         )
         raise InputError(problem, path=_DICT) from error
     except RecursionError as error:

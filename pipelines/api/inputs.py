@@ -44,7 +44,7 @@ class Inputs:
         else:
             raise InputError(f"runs are {type(sources).__name__}; give paths, or {{name: path, dict or table}}")
         if not paths:
-            raise InputError("runs: there is none; give at least one")
+            raise InputError("runs: none given; give at least one")
         return paths, names
 
     @contextmanager

@@ -73,7 +73,7 @@ def judge(
     """
     limits = PlanLimits(max_calls, max_tokens, confirm)
     if max_cost is not None and prices is None:
-        raise InputError("max_cost needs prices={'input': …, 'output': …}, the prices of a million tokens")
+        raise InputError("max_cost needs prices={'input': …, 'output': …}, the prices per million tokens")
     inputs = Inputs(files.absolute(os.fspath(output)))
     services = {
         cases.JUDGE: _service(service),
@@ -155,7 +155,7 @@ def _path_of(rows: Any, inputs: Inputs) -> str:
         raise InputError(f"rows are {type(rows).__name__}; give a path, a DataFrame, an Arrow table or {_SHAPE}")
     lines = [_line(number, row) for number, row in enumerate(values, start=1)]
     if not lines:
-        raise InputError("rows: there is none; give at least one")
+        raise InputError("rows: none given; give at least one")
     content = "".join(lines).encode()
     path = files.join(inputs.folder, "rows", hashlib.sha256(content).hexdigest()[:16], "answers.jsonl")
     files.make_folder(files.parent(path))

@@ -77,7 +77,9 @@ def evaluate(
         loaded = experiments.read(experiment, overrides, folder).with_disjoint(allow_disjoint)
         loaded = replace(loaded, output=folder or files.absolute(loaded.output), wait_for_lease_s=wait_for_lease_s)
         if temporary is not None and loaded.makes_calls and loaded.ledger_path is None:
-            raise InputError("output is missing; name a folder, whose ledger keeps the answers that are paid for")
+            raise InputError(
+                "output is missing; name a folder for the ledger, which keeps the answers that are paid for"
+            )
         stack.enter_context(prepared_folders(loaded))
         for warning in refuse_above_budget(loaded, experiments.name_of(experiment)):
             warnings.warn(warning, stacklevel=2)

@@ -41,7 +41,7 @@ def _on_engine(record: dict[str, object], place: str) -> str:
     if not job.is_at_work():
         raise InputError(f"the job {job.job_name} has ended ({job.state()}); there is nothing to cancel", path=place)
     if not job.cancel(_CANCELLING_S):
-        raise JobServerError(f"the job {job.job_name} was asked to end, and has not within {_CANCELLING_S:.0f} s")
+        raise JobServerError(f"the job {job.job_name} was asked to end, but has not ended within {_CANCELLING_S:.0f} s")
     delete_rows(job.output, job.run_id)
     return f"cancelled {job.job_name}; {recovery_hint(job)}"
 

@@ -11,8 +11,8 @@ from rankbeam.pipelines.local.messages import messages, warn
 _GRADES_HELP = "Lowest share of clicks for the grades 1, 2, …, ascending, such as 0.05,0.15,0.3."
 _LEAST_HELP = "Leave out pairs of query and document with fewer impressions."
 _POSITION_BIAS = (
-    "users click what ranks first, relevant or not: these grades favour the system that was online, so compare other "
-    "systems with it by judgements of people or of a judge, too"
+    "users click on the first results, relevant or not, so these grades favour the system that was online; before "
+    "you compare other systems with it, also use judgements from people or from a judge"
 )
 
 

@@ -155,7 +155,7 @@ def score(
         if per_query and form in _PASTED:
             raise click.UsageError(f"--format {form} does not show queries; use --per-query with another format")
         if output is None and sys.stdout is None:
-            raise click.UsageError("stdout is closed, and without --output nothing would be kept")
+            raise click.UsageError("stdout is closed, so without --output the results would be lost")
         paths, beam_options = _split(runs)
         with contextlib.ExitStack() as stack:
             qrels, *others = stack.enter_context(standard_input.read((qrels, *paths)))

@@ -251,7 +251,7 @@ def apply(folder: str, tables: tuple[str, ...]) -> None:
         from rankbeam.pipelines.show.screen import Screen
 
         if len(tables) > 2:
-            raise click.UsageError("give the table of one reviewer, or of two")
+            raise click.UsageError("give one table, or the tables of two reviewers")
         click.echo(Screen.of().prose(apply_tables(GoldensFolder(folder), tables).as_text()))
 
 

@@ -91,7 +91,7 @@ def _example(folder: str, name: str) -> Iterator[str]:
 
     contents = {Path(folder) / inside: content for inside, content in example(name).items()}
     with written(contents):
-        about = "; its README.md says what they are" if name == _HELPDESK else ""
+        about = "; its README.md describes them" if name == _HELPDESK else ""
         yield f"wrote {folder}: {len(contents)} files{about}"
     yield from (f"next: {command.format(folder)}" for command in EXAMPLES[name].commands)
 
@@ -119,8 +119,8 @@ def _experiment(
     with written({**first.sample, **beside, path: first.text.encode()}):
         refuse_disjoint(load_experiment(str(path)))
     for sample in first.sample:
-        yield f"wrote {sample}: of the helpdesk example; put your own in its place"
-    yield from (f"wrote {each}: by which editors complete and check the experiment" for each in beside)
+        yield f"wrote {sample}: from the helpdesk example; replace it with your own"
+    yield from (f"wrote {each}: with it, editors complete and check the experiment" for each in beside)
     yield f"wrote {path}"
     yield f"next: {_PREPARATIONS.get(template or '', '').format(path)}rankbeam evaluate {path}"
 
@@ -160,13 +160,13 @@ def _refuse_mixed(
     arguments: Sequence[str], template: str | None, files: dict[str, str], columns: Sequence[str], *, example: bool
 ) -> None:
     if example and (arguments or template or files):
-        raise click.UsageError("--example has files of its own; leave the other options out")
+        raise click.UsageError("--example writes its own files; leave out the other options")
     if "answers" in files and template not in _ANSWERING:
         raise click.UsageError(f"--answers is for the templates {', '.join(_ANSWERING)}")
     if columns and len(arguments) != 1:
         raise click.UsageError(f"--column is for {_FROM} FILE, one file of answers")
     if arguments and (template or files.keys() - {"queries"}):
-        raise click.UsageError(f"{_FROM} names the judgements itself; beside it there may be --queries only")
+        raise click.UsageError(f"{_FROM} already names the judgements; only --queries can be used with it")
 
 
 def _refuse_elsewhere(path: str | None) -> None:

@@ -91,6 +91,6 @@ def label(
         try:
             tasks = with_histories(run, tasks)
         except InputError as error:
-            warn(f"{error}; tasks do not show earlier turns of conversations")
+            warn(f"{error}; tasks will not show the earlier turns of conversations")
         paths = write_tasks(folder, tasks, drawing)
         click.echo(described(tasks, drawing, paths))

@@ -65,7 +65,7 @@ def runs(
     if not prune and (keep is not None or older_than is not None or indexes or dry_run or yes):
         raise click.UsageError("--keep, --older-than, --indexes, --dry-run and --yes are for --prune")
     if indexes and keep is not None:
-        raise click.UsageError("--keep counts runs; with --indexes, say --older-than")
+        raise click.UsageError("--keep counts runs; with --indexes, use --older-than")
     if indexes:
         _prune_indexes(folder, older_than, form, wide=wide, dry_run=dry_run, yes=yes)
         return

@@ -16,7 +16,7 @@ def read(paths: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield paths
         return
     if paths.count(STDIN) > 1:
-        raise click.UsageError("standard input, -, can be one file only")
+        raise click.UsageError("standard input (-) can replace only one file")
     import shutil
     from pathlib import Path
     from tempfile import TemporaryDirectory

@@ -83,7 +83,7 @@ def on_dataflow(
     except KeyboardInterrupt:
         name = job_name(execution)
         listing = f"`gcloud dataflow jobs list --filter name={name}`"
-        raise Interrupted([], f"a job that was already submitted goes on; {listing} shows it") from None
+        raise Interrupted([], f"a job that was already submitted continues; {listing} shows it") from None
     if form == "json" and not wait:
         click.echo(show.as_json(job))
     else:

@@ -153,8 +153,8 @@ def _check_dataset(run: Results, other: Results, question: ComparisonQuestion) -
         for side in (run, other)
     ]
     raise InputError(
-        f"the runs are of different datasets: {'; '.join(datasets)}; "
-        "to compare the queries that both have anyway, add --other-dataset"
+        f"the runs have different datasets: {'; '.join(datasets)}; "
+        "to compare only the queries that both have, add --other-dataset"
     )
 
 
@@ -183,7 +183,7 @@ def _strata(run: Results, other: Results | None, metrics: Sequence[AnyMetric]) -
     for metric in (plain for panel in panels_of(metrics) for plain in judged_alone(panel)):
         for side in filter(None, (run, other)):
             if str(metric) not in side.metrics:
-                problem = f"has no metric {metric}, on whose values of all queries the one with labels rests; add it"
+                problem = f"has no metric {metric}, whose values for all queries the metric with labels needs; add it"
                 raise InputError(f"{problem} to the experiment, or name other metrics with -m", path=side.output)
             names[side.run_id] = read_labels(side.judge_settings["labels"]).strata
     return next(filter(None, names.values()), None)
@@ -221,7 +221,7 @@ def _members(
             raise InputError(problem, path=run.output)
         return ours, position, ()
     if question.all_pairs:
-        raise InputError("--all-pairs compares the configurations of one run; leave the second one out")
+        raise InputError("--all-pairs compares the configurations of one run; leave out the second folder")
     theirs = [Member(other, row["config_id"], row["name"]) for row in other.configurations]
     if question.baseline is not None:
         return [*ours, theirs[_position(question.baseline, theirs, other)]], len(ours), ()

@@ -26,7 +26,7 @@ def refuse_local(experiment: Experiment, options: PipelineOptions) -> None:
     if not read and not written:
         return
     bucket = _bucket(options)
-    lines = ["the workers of this job cannot reach files of this machine:"]
+    lines = ["the workers of this job cannot reach files on this machine:"]
     lines += [f"  {place}: {path}" for place, path in (read | written).items()]
     folder = f"{bucket}/{_name(experiment)}"
     if read:

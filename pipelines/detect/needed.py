@@ -103,8 +103,8 @@ def detection_of(experiment: Experiment, question: DetectionQuestion, plan: Plan
     unknown = [str(metric) for metric in experiment.evaluation.metrics if metric not in known]
     if not known:
         raise InputError(
-            f"nothing is known of the spread of {', '.join(unknown)}: {experiment.output} has no run of this "
-            "experiment with two configurations that differ; run a few queries first, or give --sd",
+            f"the spread is unknown for {', '.join(unknown)}: {experiment.output} has no run of this "
+            "experiment with two configurations that differ; run a few queries first, or use --sd",
             path=path,
         )
     queries = number_of_queries(experiment) if plan.queries is None else plan.queries
@@ -171,7 +171,7 @@ def _warnings(
     experiment: Experiment, run: Results | None, known: dict[AnyMetric, DifferenceSpread], unknown: list[str]
 ) -> Iterator[str]:
     if unknown:
-        yield f"nothing is known of the spread of {', '.join(unknown)}: no earlier run has it"
+        yield f"the spread is unknown for {', '.join(unknown)}: no earlier run has this metric"
     counts = [metric for metric in known if isinstance(metric, Metric) and metric.definition.highest is None]
     if counts:
         yield f"{', '.join(map(str, counts[:_MOST_SHOWN]))}: without an upper bound, the spread may be far larger"
@@ -186,7 +186,7 @@ def _warnings(
     )
     yield (
         f"no earlier run has clusters by {cluster}, so the numbers are those of independent queries; clusters need "
-        f"more by a factor of {effects}"
+        f"{effects} times as many"
     )
 
 

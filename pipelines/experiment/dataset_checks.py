@@ -134,9 +134,9 @@ def missing_inputs(located: Located, model: ExperimentModel, sources: Sequence[P
         if not isinstance(section, dict) or section.get(need) is None:
             yield located.error(("dataset", need), f"is missing; a configuration's retriever needs the {need}")
     if any(map(attributes_of, model.slices)) and isinstance(section, dict) and section.get("queries") is None:
-        yield located.error(("slices",), "are by attributes of queries, and dataset.queries is missing")
+        yield located.error(("slices",), "need attributes of queries, but dataset.queries is missing")
     if model.statistics.cluster is not None and isinstance(section, dict) and section.get("queries") is None:
-        problem = "is an attribute of queries, and dataset.queries is missing"
+        problem = "is an attribute of queries, but dataset.queries is missing"
         yield located.error(("statistics", "cluster"), problem)
 
 
@@ -152,7 +152,7 @@ def unknown_systems(located: Located, sources: Sequence[PlannedSource], folder: 
             yield error
             continue
         if replay.config not in known:
-            hint = did_you_mean(replay.config, known) if known else "no line has a config"
+            hint = did_you_mean(replay.config, known) if known else "no line has the key config"
             problem = f"no answer in {replay.path} has the config {replay.config!r}; {hint}"
             yield located.error((*retriever.place, "config"), problem)
 
@@ -182,8 +182,8 @@ def requests_without_history(
         parameters = retriever.parameters
         if isinstance(parameters, HttpApplication) and not parameters.takes_history and HISTORY in (known or ()):
             problem = (
-                "queries have a history, and the request does not hold {history}; an application that keeps "
-                "the history itself cannot be asked for later turns"
+                "queries have a history, but the request does not contain {history}; later turns cannot be sent to "
+                "an application that keeps the history itself"
             )
             yield located.error(retriever.place, problem)
 
@@ -196,9 +196,11 @@ def rewrites_without_history(located: Located, cells: Sequence[Cell], queries: s
     known = attributes_in(queries, {HISTORY}) if standalone or joining else None
     if known is not None and HISTORY not in known:
         for retriever in joining:
-            yield located.error((*retriever.place, "query"), "history needs queries with one, and none has one")
+            yield located.error(
+                (*retriever.place, "query"), "history needs queries with a history, but no query has one"
+            )
         for entry in standalone:
-            yield located.error(entry.place, "kind: standalone needs queries with a history, and none has one")
+            yield located.error(entry.place, "kind: standalone needs queries with a history, but no query has one")
 
 
 def conversation_notes(templates: Iterable[TemplateFile], queries: str | None) -> Iterator[str]:
@@ -214,8 +216,8 @@ def conversation_notes(templates: Iterable[TemplateFile], queries: str | None) -
                 turns[entry.attributes[CONVERSATION]].add(entry.attributes[TURN])
     for template in templates if has_history else ():
         if HISTORY not in template.attributes:
-            name = "the template that ships" if template.path is None else template.path
-            yield f"{name} lacks {{history}}: the model answers later turns without the messages before them"
+            name = "rankbeam's own template" if template.path is None else template.path
+            yield f"{name} lacks {{history}}: the model answers later turns without the earlier messages"
     gaps = {name: gap for name, numbers in sorted(turns.items()) if (gap := _first_gap(numbers)) is not None}
     if gaps:
         name, gap = next(iter(gaps.items()))

@@ -46,7 +46,7 @@ def with_holes(
             for variant in (plain, replace(plain, judged_only=True), replace(plain, holes=True)):
                 added.setdefault(variant, place)
     if not any(isinstance(metric, Metric) and metric.holes for metric in added):
-        problem = f"fills the first {holes.depth} documents, and no metric is about these only; add one such as"
+        problem = f"fills the first {holes.depth} documents, but no metric is limited to them; add a metric such as"
         problems.append(located.error(("dataset", "qrels_holes"), f"{problem} nDCG@{holes.depth}"))
     place = max(added.values(), default=0)
     graded = parse_judged(f"{GRADED}@{holes.depth}")

@@ -81,7 +81,7 @@ def with_criterion(metric: AnyMetric, criteria: Mapping[str, Criterion]) -> AnyM
         raise InputError(f"{metric} is not one of judge.criteria; {did_you_mean(name, criteria)}")
     bound = replace(metric, criterion=criteria[name])
     if metric.cutoff is not None and not bound.definition.takes_cutoff:
-        problem = "has a cutoff, and its criterion is not about contexts alone"
+        problem = "has a cutoff, but its criterion is not about single contexts"
         raise InputError(f"{metric} {problem}; write {replace(metric, cutoff=None)}")
     return bound
 
@@ -95,7 +95,7 @@ def _no_panel(names: Sequence[str], services: Services) -> Iterator[str]:
             yield f"{name!r} cannot be a part of the names of metrics and judges; rename the service"
     known = [services.valid[name].decisive() for name in names if name in services.valid]
     if any(known.count(one) > 1 for one in known):
-        yield "names one model twice, whose votes would be equal; keep one, or change its parameters"
+        yield "names one model twice, so its votes would be equal; keep one, or change its parameters"
 
 
 def by_judges(
@@ -151,13 +151,14 @@ def beyond_scores(
     for configuration in configurations:
         if configuration.generation is not None and configuration.generation.service in names:
             problem = (
-                f"{configuration.generation.service!r} scores criteria, and cannot answer for {configuration.name}"
+                f"{configuration.generation.service!r} scores criteria and cannot generate answers for "
+                f"{configuration.name}"
             )
             yield located.error(("services", configuration.generation.service), problem)
     if judging is None:
         return
     if judging.embeddings in names:
-        yield located.error(("judge", "embeddings"), f"{judging.embeddings!r} scores criteria, and makes no embeddings")
+        yield located.error(("judge", "embeddings"), f"{judging.embeddings!r} scores criteria and makes no embeddings")
     for metric, position in metrics.items() if judging.service in names else ():
         if isinstance(metric, JudgedMetric) and metric.definition.steps and (problem := _beyond(metric)):
             yield located.error(("metrics", position), f"{metric} {problem}")
@@ -166,10 +167,10 @@ def beyond_scores(
 def _beyond(metric: JudgedMetric) -> str:
     """The reason why a metric cannot be judged by scores; "" if it can."""
     if metric.criterion is None:
-        return "is judged by claims, and the judge only scores criteria; name a judge that is a language model"
+        return "is judged by claims, but the judge only scores criteria; name a judge that is a language model"
     words = [word for word, _ in metric.criterion.levels]
     if metric.criterion.pairs is not None or not all(map(_is_number, words)):
-        return "has verdicts that are not numbers, and the judge gives scores; write its scale as 1..5"
+        return "has verdicts that are not numbers, but the judge gives scores; write its scale as 1..5"
     return ""
 
 
@@ -233,7 +234,7 @@ def race_of(
         problems.append(located.error(("race", "metric"), problem))
         return None
     if not model.statistics.replicates:
-        problems.append(located.error(("race",), "compares by the bootstrap, and statistics.replicates is 0"))
+        problems.append(located.error(("race",), "compares by the bootstrap, but statistics.replicates is 0"))
     return Race(known[0], model.race.alpha, tuple(model.race.looks))
 
 

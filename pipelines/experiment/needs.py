@@ -101,11 +101,11 @@ def _of_pairs(model: ExperimentModel, pairs: str, cells: Sequence[Cell]) -> Iter
     answered = [cell.name for cell in cells if cell.generator is not None or cell.retriever.role == ANSWERS]
     baseline = model.baseline or next((cell.name for cell in cells), None)
     if len(answered) < 2:
-        yield "compares answers of several configurations, and there are not two that have answers"
+        yield "compares answers of several configurations, but fewer than two have answers"
     elif pairs != ALL and baseline not in answered:
-        yield f"compares with the baseline, and {baseline!r} has no answers; name another under baseline:"
+        yield f"compares with the baseline, but {baseline!r} has no answers; name another one under baseline:"
     if model.race is not None:
-        yield "compares configurations with each other, and a race drops some; take one of them out"
+        yield "compares configurations with each other, but a race drops some; remove one of the two"
 
 
 def _of_rankings(located: Located, dataset: Mapping[str, object], metrics: Sequence[Metric]) -> Iterator[InputError]:
@@ -126,11 +126,11 @@ def _of_judged(model: ExperimentModel, metric: JudgedMetric, answering: bool) ->
     if metric.labels:
         yield from _of_labels(model, metric)
     if Need.ANSWER in needs and not answering:
-        yield "judges answers, and no configuration has any; give one generate: or answers:"
+        yield "judges answers, but no configuration has any; add generate: or answers: to one"
     elif Need.CONTEXTS in needs and not answering and metric.cutoff is None:
-        yield f"judges contexts; say how many of the first results, such as {metric}@5"
+        yield f"judges contexts; set the number of first results, such as {metric}@5"
     if Need.REFERENCE in needs and answers is None:
-        yield "needs reference answers; say where they stand: dataset: {answers: ATTRIBUTE} or {answers: {path: FILE}}"
+        yield "needs reference answers; say where they are: dataset: {answers: ATTRIBUTE} or {answers: {path: FILE}}"
     elif Need.EXPECTED_STEPS in needs and answers is None:
         yield "needs expected steps, which reference answers have: dataset: {answers: {path: FILE}}"
     elif {Need.NUGGETS, Need.ANSWERABLE} & needs and (answers is None or answers.path is None):
@@ -154,7 +154,7 @@ def _without_texts(located: Located, dataset: Mapping[str, object], cells: Seque
     """Refuse runs without a corpus, since they hold only ids of documents; services return texts."""
     named = [cell.item_name for cell in cells if cell.retriever.route is Route.READ]
     if dataset.get("corpus") is None and named:
-        problem = f"is missing; the run of {named[0]!r} names documents, and their texts stand there"
+        problem = f"is missing; the run of {named[0]!r} names documents, whose texts are read from there"
         yield located.error(("dataset", "corpus"), problem)
 
 
@@ -173,12 +173,12 @@ def wrong_unit(
     yield from _unknown_ties(located, model, retrieval)
     if not with_spans:
         if dataset.evidence is not None:
-            yield located.error(("dataset", "evidence"), "judges spans; write unit: span, or take the evidence out")
+            yield located.error(("dataset", "evidence"), "judges spans; write unit: span, or remove the evidence")
         return
     if dataset.evidence is None and retrieval:
         yield located.error(("dataset", "evidence"), "is missing; unit: span judges by evidence spans")
     if dataset.qrels is not None:
-        problem = "would not be used: unit: span takes its grades from dataset.evidence; take one of both out"
+        problem = "would not be used: unit: span takes its grades from dataset.evidence; remove one of the two"
         yield located.error(("dataset", "qrels"), problem)
     if model.ties:
         yield located.error(("ties",), "bounds over orders of ties are not known with unit: span; take it out")

@@ -59,4 +59,4 @@ def _untested(quota: Quota) -> str:
         price = f"a million tokens cost {quota.prices.input:g} (input) and {quota.prices.output:g} (output)"
     else:
         price = "quotas: names no price"
-    return f"not tested, as it has no free request; the first call of a run tests it ({price})"
+    return f"not tested, because it has no free request; the first call of a run tests it ({price})"

@@ -97,7 +97,7 @@ def wrong_batches(located: Located, pools: Pools, services: Services, *, is_race
             yield located.error(place, problem)
         if is_raced:
             yield located.error(
-                place, "a race asks further queries after each look, and a job takes hours; take one out"
+                place, "a race adds queries after each look, but a job takes hours; remove one of the two"
             )
         if pools.quotas[pool].prices is None:
             price = "price_per_million: {input: …, output: …}"
@@ -252,7 +252,7 @@ def unpriced_imports(located: Located, sources: Iterable[PlannedSource], quotas:
     is_served = any(corpus is not None and corpus.parameters.service_corpus("") for corpus in corpora)
     if is_served and quotas.imports.price_per_million is None:
         price = f"quotas: {{{IMPORT}: {{price_per_million: …}}}}"
-        yield located.error(("max_cost",), f"needs the price of every call, of embeddings too; give {price}")
+        yield located.error(("max_cost",), f"needs the price of every call, including embeddings; give {price}")
 
 
 def _checked(

@@ -157,13 +157,13 @@ def _measured(gate: Gate, configuration: str, name: str, run: Results, differenc
 def _known_items(run: Results) -> Measured:
     """The share of known items that the judge got right, in the step where it is lowest."""
     accuracy = run.sentinel_accuracy
-    return accuracy, "" if accuracy is not None else "the judge was not asked known items"
+    return accuracy, "" if accuracy is not None else "the judge received no known items"
 
 
 def _nothing(gate: Gate, names: Sequence[str], run: Results) -> str:
     """Return the reason why a gate applies to no configuration or slice of the run."""
     if not names:
-        return "there is no such configuration besides the baseline"
+        return "no such configuration exists besides the baseline"
     return f"no query is in this slice; {did_you_mean(gate.slice, run.slices)}"
 
 

@@ -163,7 +163,7 @@ def located_gates(located: Located, known: KnownNames) -> tuple[Gate, ...]:
 def _refuse_none(located: Located) -> None:
     if not isinstance(located.value, dict) or not located.value.get("gates"):
         raise InputErrors(
-            [located.error(("gates",), "there are none; list them here, or in a file that --experiment names")]
+            [located.error(("gates",), "there are no gates; list them here, or in a file that --experiment names")]
         )
 
 
@@ -171,7 +171,7 @@ def _wrong(gate: Gate, known: KnownNames) -> Iterator[tuple[str, str]]:
     """The problems of a gate: a key, and the message."""
     if gate.metric and gate.metric not in known.metrics:
         hint = did_you_mean(gate.metric, known.metrics)
-        yield "metric", f"{gate.metric} is none of the metrics that are computed; {hint}"
+        yield "metric", f"{gate.metric} is not one of the computed metrics; {hint}"
     yield from _wrong_configuration(gate, known)
     if gate.value == MONITOR and gate.slice != ALL:
         yield "slice", "monitor is about all queries; remove the slice"
@@ -200,7 +200,10 @@ def _wrong_configuration(gate: Gate, known: KnownNames) -> Iterator[tuple[str, s
         yield "configuration", f"no configuration is named {gate.configuration!r}; {hint}"
     elif not gate.configurations(known.configurations, known.baseline):
         advice = "keep gates against another run in a file of their own: rankbeam gate --experiment FILE --baseline DIR"
-        yield "value", f"there is nothing but the baseline {known.baseline!r} to differ from it; {advice}"
+        yield (
+            "value",
+            f"the baseline {known.baseline!r} is the only configuration, so there is no difference to check; {advice}",
+        )
 
 
 def _grouping(name: str) -> str:

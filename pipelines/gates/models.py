@@ -51,10 +51,10 @@ class GateModel(BaseModel):
         if (self.at_least is None) == (self.at_most is None):
             raise ValueError("has one limit, at_least or at_most")
         if "if_missing" in self.model_fields_set and self.value not in DIFFERENCES:
-            raise ValueError("has if_missing, which is for differences from another run")
+            raise ValueError("has if_missing, which only applies to differences from another run")
         if self.judge is not None:
             if self.model_fields_set - {"judge", "at_least", "at_most"}:
-                raise ValueError("is about the judge; it has a limit and nothing else")
+                raise ValueError("is a gate on the judge, which takes a limit and no other key")
         elif self.value != FAILURE_RATE and self.metric is None:
             raise ValueError(f"needs a metric, as its value is {self.value}")
         return self

@@ -32,7 +32,7 @@ def noise_warnings(run: Results, gates: Sequence[Gate], confidence: float) -> It
             noise = z * deviation * math.sqrt(2.0 / (row.queries * samples))
             if row.detectable < noise:
                 detects = f"the gate on {metric} can detect a difference of {row.detectable:.4f}"
-                yield f"{detects}, and the judge, asked again, may make one of {noise:.4f}; raise judge.samples"
+                yield f"{detects}, but repeating the judge's verdicts may cause one of {noise:.4f}; raise judge.samples"
                 break
 
 

@@ -37,7 +37,7 @@ class AppliedReview:
             lines.append(f"two reviewers decided {self.both:,} items: Cohen's kappa {kappa}")
         if self.differing:
             some = ", ".join(self.differing[:5])
-            lines.append(f"decided differently, and left as they were: {len(self.differing):,}, such as {some}")
+            lines.append(f"decided differently, and therefore unchanged: {len(self.differing):,}, such as {some}")
         return "\n".join(lines)
 
 
@@ -72,7 +72,7 @@ def _decisions(
             review = _review(row, items, texts)
             name = row["item_id"]
             if name in seen:
-                raise InputError(f"item {name!r} is given twice, first in line {seen[name]}; keep one")
+                raise InputError(f"item {name!r} occurs twice, first in line {seen[name]}; keep one")
         except InputError as error:
             problems.append(InputError(error.problem, path=path, line=line))
             continue
@@ -97,7 +97,7 @@ def _rows(path: str, problems: list[InputError]) -> Iterator[tuple[int, dict[str
                 header = [cell.strip() for cell in cells]
                 missing = [name for name in _NEEDED if name not in header]
                 if missing:
-                    problem = f"has no column {missing[0]}; it is not what `rankbeam goldens review` wrote"
+                    problem = f"has no column {missing[0]}; it was not written by `rankbeam goldens review`"
                     problems.append(InputError(problem, path=path, line=1))
                     return
             elif cells and len(cells) != len(header):
@@ -125,10 +125,10 @@ def _review(row: Mapping[str, str], items: Mapping[str, Golden], texts: Mapping[
     reviewer, note = row.get("reviewer", ""), row.get("note", "")
     if kind is ReviewDecision.EDIT:
         if not row["question"].strip() or not row["answer"].strip():
-            raise InputError("an edited question and its answer may not be empty; say reject to take the item out")
+            raise InputError("an edited question and its answer must not be empty; write reject to remove the item")
         return Review(name, kind, reviewer, question, answer, evidence, note)
     if kind is ReviewDecision.ACCEPT and (question, answer, evidence) != (None, None, None):
-        raise InputError("says accept, and its wording was changed; say edit")
+        raise InputError("has the decision accept, but its wording was changed; write edit")
     return Review(name, kind, reviewer, note=note)
 
 
@@ -143,7 +143,7 @@ def _evidence(cell: str, item: Golden, texts: Mapping[str, str]) -> tuple[Golden
     if quotes == quotes_of(item):
         return None
     if not quotes and item.made.evidence:
-        raise InputError("has no quotes any more; an answer rests on at least one")
+        raise InputError("has no quotes left; an answer needs at least one")
     return tuple(_located(quote, item, texts) for quote in quotes)
 
 

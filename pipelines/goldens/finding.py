@@ -58,8 +58,8 @@ class Finding:
             rankings = self._rankings([Sought(name, clue) for name, clue in clues.items()], number)
             failures += sum(ranking.missing is not None for ranking in rankings.values())
         if failures:
-            problem = f"{failures:,} calls for the context of spans failed; it was found without them"
-            self.warnings.append(f"{problem}: run the same command again for all of it")
+            problem = f"{failures:,} calls for the context of spans failed; the context was found without them"
+            self.warnings.append(f"{problem}: run the same command again to complete it")
         return [
             replace(source, context=self._context(source, clues[source.name], rankings.get(source.name)))
             for source in sources

@@ -72,9 +72,9 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
     for role, service in (("writer", writer), ("checker", checker)):
         if service.parameters.offline is not None:
             what = f"{service.kind}: {service.parameters.offline}"
-            yield f"{role} {service.name} is no language model ({what}): {_OFFLINE[role]}"
+            yield f"{role} {service.name} is not a language model ({what}): {_OFFLINE[role]}"
     if writer.parameters.family == checker.parameters.family and writer.parameters.offline is None:
-        yield f"writer and checker are of one family ({writer.parameters.family}), which favours what it wrote itself"
+        yield f"writer and checker are of one family ({writer.parameters.family}), which favours its own texts"
     yield from _too_kind(goldens, progress.made)
     if plan.library.too_short:
         some = ", ".join(plan.library.too_short[:3])
@@ -94,7 +94,7 @@ def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> It
 
 _OFFLINE = {
     "writer": "its questions are sentences with a gap (cloze), and test the pipeline, not a system",
-    "checker": "it counts common words, and judges nothing",
+    "checker": "it counts common words and does not judge anything",
 }
 
 

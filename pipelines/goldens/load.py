@@ -184,5 +184,5 @@ def _wrong_offline(located: Located, model: GoldensModel, services: Services) ->
         service = services.valid.get(getattr(model, role) or "")
         if service is not None and service.kind in kinds:
             right = "extractive" if role == "writer" else "lexical"
-            problem = f"the {service.kind} model knows no step of a {role}; the offline one is {{type: {right}}}"
+            problem = f"the {service.kind} model cannot be a {role}; use {{type: {right}}} offline"
             yield located.error((role,), problem)

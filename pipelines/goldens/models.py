@@ -126,7 +126,7 @@ class DocumentsModel(_Model):
             keys = "path, folder, chunks, rag_engine or vertex_search"
             raise ValueError(f"is a path, or a mapping with {keys}; give one of them")
         if self.sample is not None and self.path is None and self.folder is None:
-            raise ValueError("sample is known for path and folder; take it out, or name the documents by one of these")
+            raise ValueError("sample works only with path and folder; remove it, or name the documents by one of these")
         return self
 
     def origin(self, folder: str, seed: int) -> Origin:

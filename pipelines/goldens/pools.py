@@ -51,7 +51,7 @@ def _retrieving(
         problems.append(located.error(place, error.problem))
         return None
     if model.route not in (Route.OPENED, Route.CALLED) or not {*model.needs} <= _NEEDS:
-        problem = f"{kind} has no ranking of questions that are yet to be written; name one that searches"
+        problem = f"{kind} has no ranking for new questions; name a retriever that searches"
         problems.append(located.error(place, problem))
         return None
     defaults = words_of(language) if issubclass(model, LexicalParameters) else {}

@@ -49,7 +49,7 @@ class FilledJudgements:
         """Reasons for caution with the means."""
         warnings = list(self.audit.warnings)
         if self.without_text:
-            warnings.append(f"{self.without_text:,} graded texts belong to no document of the corpus or the rankings")
+            warnings.append(f"{self.without_text:,} graded texts belong to no document in the corpus or the rankings")
         pairs = list(reversed_pairs(self.effects))
         for metric, better, worse in pairs[:_MOST_NAMED]:
             warnings.append(f"{metric}: {better} is better than {worse} by people, and worse with the judge's grades")

@@ -122,8 +122,10 @@ def scale_of(grades: Mapping[Pair, float], written: str | None) -> tuple[int, ..
         words = [word.strip() for word in written.split(",")]
         numbers = tuple(int(word) for word in words if word.isdecimal())
         if len(numbers) != HIGHEST_GRADE + 1 or len(words) != len(numbers) or list(numbers) != sorted(numbers):
-            raise InputError(f"--grades {written!r}: write four whole numbers that do not fall, such as 0,0,1,2")
+            raise InputError(f"--grades {written!r}: write four whole numbers in ascending order, such as 0,0,1,2")
         return numbers
     if any(not grade.is_integer() for grade in grades.values()):
-        raise InputError("people gave grades that are not whole; say with --grades what the judge's 0 to 3 are worth")
+        raise InputError(
+            "people gave grades that are not whole numbers; set the grades for the judge's 0 to 3 with --grades"
+        )
     return Holes().scale(max(grades.values(), default=0.0), "--grades")

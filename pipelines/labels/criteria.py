@@ -36,11 +36,11 @@ def with_criterion_of(run: Results, metric: JudgedMetric) -> JudgedMetric:
     model = CriterionModel.model_validate({**_stated(run, metric), "examples": None})
     criteria = criteria_of(run.given, {name: model}, ".", problems)
     if problems:
-        hint = "a file with its question is looked for in this folder: run the command where the experiment is"
+        hint = "the file with its question is looked up in this folder; run the command in the experiment's folder"
         raise InputErrors([*problems, InputError(f"{metric} cannot be labelled; {hint}")])
     question = text_hash(criteria[name].question)
     if not list(rows_of(run, "texts", ("text_hash",), [question], "text_hash")):
-        problem = f"{metric} was judged by another question, whose file has changed; restore it or evaluate again"
+        problem = f"{metric} was judged by another question: its file has changed; restore the file or evaluate again"
         raise InputError(problem, path=run.output)
     return replace(metric, criterion=criteria[name])
 

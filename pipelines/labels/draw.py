@@ -114,7 +114,9 @@ def pick(run: Results, drawing: Drawing, queries: Sequence[str]) -> list[LabelTa
     """
     (metric,) = parse_all([drawing.metric])
     if not isinstance(metric, JudgedMetric):
-        problem = f"--queries is for judged metrics: judgements for {metric} make means, which need a random sample"
+        problem = (
+            f"--queries is for judged metrics: judgements for {metric} are used in means, which need a random sample"
+        )
         raise InputError(f"{problem}; use --sample N")
     ids = _ids(run, drawing)
     frame = _frame(run, drawing.metric, ids)
@@ -177,7 +179,9 @@ def _metric(run: Results, name: str | None) -> str:
     requested = None if name is None else parse_all([spelled(name, criteria_in(run.metrics))])[0]
     if isinstance(requested, Metric):
         if requested.cutoff is None:
-            raise InputError(f"{requested} needs whole rankings; people grade the first k documents: write a cutoff @k")
+            raise InputError(
+                f"{requested} needs whole rankings, but people grade only the first k documents; write a cutoff @k"
+            )
         return str(requested)
     judged = {str(metric): metric for metric in parse_all(run.metrics) if isinstance(metric, JudgedMetric)}
     labelled = [

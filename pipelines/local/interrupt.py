@@ -20,7 +20,7 @@ GRACE_S = 10.0
 _WRITING_S = 5.0  # the time, beyond the grace of its calls, that a worker process has to write answers to the ledger
 _AGAIN_S = 0.05
 _GO_ON = "the same command continues from there without paying again"
-_NOTHING = "nothing of this run was kept, other runs are unchanged"
+_NOTHING = "nothing of this run was kept; other runs are unchanged"
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
@@ -64,7 +64,7 @@ def finish_calls(ledger: str) -> str:
 
     if not fanout.at_work() and not worker_processes.at_work():
         return kept()
-    wait = f"calls in flight have {GRACE_S:.0f} s to end, press Ctrl-C again to stop at once"
+    wait = f"calls in flight have {GRACE_S:.0f} s to end; press Ctrl-C again to stop at once"
     click.echo(f"rankbeam: stopping; {wait}", err=True)
     silence_threads()
     try:

@@ -64,7 +64,7 @@ DAYS = 30.0
 def unused(output: str, days: float, now: datetime | None = None) -> list[index_folder.KeptIndex]:
     """The indexes beside an output that no run has used for some days."""
     if is_table(output):
-        raise InputError("is not a folder with results; indexes are kept beside these", path=output)
+        raise InputError("is not a folder with results, beside which indexes are kept", path=output)
     before = (now or datetime.now(UTC)) - timedelta(days=days)
     try:
         return [index for index in index_folder.kept_indexes(files.join(output, FOLDER)) if index.used < before]
@@ -84,7 +84,7 @@ def delete_indexes(indexes: Sequence[index_folder.KeptIndex]) -> None:
 def as_text(indexes: Sequence[index_folder.KeptIndex], screen: Screen = WHOLE) -> str:
     """Indexes as a table."""
     if not indexes:
-        return "every index there was used since; nothing to delete"
+        return "every index was used since then; nothing to delete"
     rows = [[index.folder, f"{index.used:%Y-%m-%d %H:%M:%S}", f"{index.size / 1e6:,.1f}"] for index in indexes]
     return screen.table(Table(["index", "used (UTC)", "MB"], rows, 2))
 

@@ -80,7 +80,7 @@ class CollectedNuggets:
         parts = [f"{self.path}: {self.nuggets:,} nuggets of {self.queries:,} queries"]
         parts += [f"{self.finished:,} queries had nuggets already or are unanswerable"] if self.finished else []
         parts += [f"{self.without:,} have no relevant context, and so no nuggets"] if self.without else []
-        parts += [f"for {self.empty:,} the contexts gave no nugget"] if self.empty else []
+        parts += [f"for {self.empty:,} the contexts contain no nugget"] if self.empty else []
         parts += [f"{self.dropped:,} nuggets were left out of full or newer lists"] if self.dropped else []
         return "; ".join([*parts, f"{self.calls:,} calls, {self.hits:,} more from the ledger"])
 
@@ -90,7 +90,7 @@ def collection_of(experiment: Experiment, run_id: str | None, depth: int) -> Poo
     if experiment.judging is None:
         raise InputError("names no judge; nuggets are collected by the model of `judge: {service: …}`")
     if experiment.queries is None:
-        raise InputError("names no dataset.queries, so that nobody knows what the contexts should answer")
+        raise InputError("names no dataset.queries, so it is unknown which question the contexts answer")
     if is_table(experiment.output):
         raise InputError("nuggets are collected from runs in folders only", path=experiment.output)
     run = find_run(experiment.output, run_id, experiment.name)

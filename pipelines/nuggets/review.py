@@ -168,7 +168,7 @@ def _checked(path: str, rows: Mapping[str, Row], ids: Mapping[str, str]) -> list
 
 def _review(cells: Mapping[str, str], rows: Mapping[str, Row], ids: Mapping[str, str]) -> ReviewedNugget:
     if missing := [name for name in _NEEDED if name not in cells]:
-        raise InputError(f"has no column {missing[0]}; it is not what `rankbeam nuggets --review` wrote")
+        raise InputError(f"has no column {missing[0]}; it was not written by `rankbeam nuggets --review`")
     item_id, query_id, text = (cells[name].strip() for name in ("id", "query_id", "nugget"))
     if item_id and item_id not in ids:
         raise InputError(f"there is no nugget {shortened(item_id)!r}; leave the id of a new nugget empty")

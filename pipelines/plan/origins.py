@@ -32,8 +32,8 @@ def proposals(experiment: Experiment, queries: int) -> tuple[str, ...]:
     configurations = experiment.evaluation.configurations
     known = {configuration.parameters for configuration in configurations}
     return tuple(
-        f"{configuration.name}: no configuration lacks its {stage}: alone; to see what it adds, evaluate "
-        f"`{stage}: null` as well ({_further_calls(configuration, stage, experiment, queries)})"
+        f"{configuration.name}: no configuration differs only in lacking its {stage}:; to see its gain, also "
+        f"evaluate `{stage}: null` ({_further_calls(configuration, stage, experiment, queries)})"
         for configuration in configurations
         for stage, without in lacking(configuration.parameters)
         if without not in known

@@ -182,7 +182,7 @@ def follow(submitted: Submitted, look: Callable[[], None]) -> None:
 def recovery_hint(job: EngineJob) -> str:
     """Say which parts of an unfinished run are stored, and how to continue it."""
     if job.ledger is None:
-        return "nothing of this run was kept, other runs are unchanged"
+        return "nothing of this run was kept; other runs are unchanged"
     return f"all answers so far are in {job.ledger}, and the same command continues from there"
 
 

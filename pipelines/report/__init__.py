@@ -28,7 +28,9 @@ def refuse_foreign(output: str) -> None:
     """Make sure that the report of an output folder will replace nothing, or an earlier one."""
     place = files.join(output, FILE_NAME)
     if files.exists(place) and _MARK not in files.read_head(place, _HEAD_BYTES):
-        raise InputError("was not made by rankbeam and would be replaced; move it, or choose another place", path=place)
+        raise InputError(
+            "was not made by rankbeam and would be overwritten; move it, or choose another place", path=place
+        )
 
 
 def write(results: Results, path: str | None = None, against: "Against | None" = None) -> str:

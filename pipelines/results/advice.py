@@ -49,20 +49,20 @@ class Rule:
 RULES = (
     Rule(
         "rank_higher",
-        "what is needed is retrieved, but ranks too low: rerank, or raise top_k and the number of contexts",
+        "the relevant contexts are retrieved, but rank too low: rerank, or raise top_k and the number of contexts",
         ("R", "Rcap", "SpanRecall", "ContextRecall"),
         ("R", "Rcap", "SpanRecall", "ContextRecall"),
         deeper=True,
     ),
     Rule(
         "narrow",
-        "most of what is retrieved is of no use: set a distance threshold, rerank, or use fewer contexts",
+        "most of the retrieved contexts are not relevant: set a distance threshold, rerank, or use fewer contexts",
         ("P", "SpanPrecision", "ContextPrecision(claims)"),
         ("R", "SpanRecall", "ContextRecall"),
     ),
     Rule(
         "answer_better",
-        "the contexts contain what the answers lack: change the prompt or the model that answers",
+        "the contexts contain facts that the answers lack: change the prompt or the model that answers",
         ("ClaimRecall",),
         ("ContextRecall",),
     ),

@@ -43,7 +43,10 @@ class JudgeDecisions:
         if not self.agreement.opposite:
             return ""
         pairs = f"{self.agreement.opposite} of {self.agreement.pairs} pairs of configurations"
-        return f"{self.metric}: in {pairs} the judge finds a significant difference, and people find the opposite one"
+        return (
+            f"{self.metric}: in {pairs}, the judge finds a significant difference, and people find a significant "
+            "difference in the opposite direction"
+        )
 
 
 def judge_decisions(results: Results) -> list[JudgeDecisions]:

@@ -242,7 +242,7 @@ class Results:
     def unmet(self) -> str:
         """A warning about a service of whose results none is judged, for people; "" if there is no such service."""
         names = [warning.partition(": no document")[0] for warning in self.run["warnings"] if warning.endswith(UNMET)]
-        return f"nothing that was retrieved is judged: {', '.join(names)}" if names else ""
+        return f"none of the retrieved documents is judged: {', '.join(names)}" if names else ""
 
     def over_budget(self) -> str:
         """That calls were not made because of what they cost, for people; "" where that is not so."""

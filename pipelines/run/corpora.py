@@ -122,8 +122,8 @@ def refuse_unwatched(experiment: Experiment) -> None:
     for corpus in experiment.served:
         if isinstance(corpus.parameters, RagEngineCorpus) and corpus.parameters.keep == RUN:
             raise InputError(
-                f"corpora.{corpus.name}.keep: run deletes the corpus when the run has ended, and nothing here waits "
-                "for that; follow the job with --wait, or keep the corpus for some days, such as 1d"
+                f"corpora.{corpus.name}.keep: run deletes the corpus when the run has ended, but this process does "
+                "not wait for that; follow the job with --wait, or keep the corpus for some days, such as 1d"
             )
 
 

@@ -129,9 +129,8 @@ def refuse_taken(output: str, execution: Run) -> None:
     except InputError:  # there is no such run
         return
     if existing != execution.experiment:
-        problem = (
-            f"run {execution.run_id!r} is of the experiment {existing!r}, and {execution.experiment!r} would replace it"
-        )
+        owner = f"run {execution.run_id!r} belongs to the experiment {existing!r}"
+        problem = f"{owner}, and {execution.experiment!r} would replace it"
         raise InputError(f"{problem}; choose another --run-id, or another --output", path=output)
 
 
@@ -167,7 +166,7 @@ def run_here(
     except KeyboardInterrupt:
         notes = [finish_calls(experiment.ledger)] if experiment.makes_calls else []
         if experiment.batched:
-            notes = [f"{'; '.join(notes)}; batch jobs go on, and the next run collects them"]
+            notes = [f"{'; '.join(notes)}; batch jobs continue, and the next run collects their answers"]
         delete_rows(experiment.output, execution.run_id)
         folders = run_folders(experiment.output, execution.run_id)
         spilled = [] if (folder := spill.folder()) is None else [folder]

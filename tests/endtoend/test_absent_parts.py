@@ -71,7 +71,7 @@ def test_a_system_that_always_refuses_is_right_only_where_there_is_no_answer(
         planned = rankbeam("plan", path)
         done = rankbeam("evaluate", path, "--run-id", "r")
     assert (planned.status, done.status) == (0, 0), planned.stderr + done.stderr
-    assert "reference answers that refuse or make no claim, without a word whether an answer exists: 1;" in done.stderr
+    assert "reference answers that refuse or make no claim, without `answerable`: 1;" in done.stderr
     results = Results(str(tmp_path / "out"), "r")
     names = {row["config_id"]: row["name"] for row in results.configurations}
     values = {

@@ -208,7 +208,7 @@ def refusal(path: str, change: dict[str, Any]) -> str:
 def test_what_cannot_be_left_to_jobs_is_refused_with_its_line(tmp_path: Path) -> None:
     with serve("openai_batches") as server:
         path = batches.experiment(tmp_path, server, MIN)
-        assert "services.m.batch: a race asks" in refusal(path, {"race": {"metric": "nDCG@5"}})
+        assert "services.m.batch: a race adds" in refusal(path, {"race": {"metric": "nDCG@5"}})
         path = batches.experiment(tmp_path, server, MIN)
         assert "services.m.batch: needs the price of tokens" in refusal(path, {"quotas": {}})
         for wrong, words in (

@@ -181,7 +181,7 @@ def test_a_run_of_another_experiment_with_the_same_id_is_left_alone(bigquery: St
     refused = evaluate(path)
     assert refused.status == 1
     assert "the run id is in use there by the experiment ads" in refused.stderr
-    assert "this run is of the experiment search; run it again with another --run-id" in refused.stderr
+    assert "this run belongs to the experiment search; run it again with another --run-id" in refused.stderr
     assert "load them with" not in refused.stderr
     for name in tables.TABLES:
         assert exact(bigquery.rows(name)) == in_files(tmp_path / "a" / "out", name)
@@ -189,7 +189,8 @@ def test_a_run_of_another_experiment_with_the_same_id_is_left_alone(bigquery: St
     refused = evaluate(path, "--output", str(tmp_path / "a" / "out"))
     assert refused.status == 2
     assert (
-        "run 'r1' is of the experiment 'ads', and 'search' would replace it; choose another --run-id" in refused.stderr
+        "run 'r1' belongs to the experiment 'ads', and 'search' would replace it; choose another --run-id"
+        in refused.stderr
     )
     assert in_files(tmp_path / "a" / "out", "runs") == before
 
@@ -202,7 +203,7 @@ def test_a_run_of_another_experiment_with_the_same_id_is_left_alone(bigquery: St
     [
         (Fault("load", "invalid", text="rankings"), "refused: loading rankings: as the script says"),
         *in_campaigns(
-            (Fault("script", "quotaExceeded"), "a quota is used up: as the script says"),
+            (Fault("script", "quotaExceeded"), "a quota is exhausted: as the script says"),
             (Fault("script", "invalidQuery"), "refused: as the script says"),
         ),
     ],

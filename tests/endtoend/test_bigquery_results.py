@@ -253,7 +253,7 @@ def test_rows_of_others(tables: Tables) -> None:
 @pytest.mark.usefixtures("cloud")  # for the credentials
 @pytest.mark.parametrize(
     ("fault", "expected"),
-    [("accessDenied", "permission denied: as the script says; needed are roles/"), ("drop", "is there a network?")],
+    [("accessDenied", "permission denied: as the script says; it needs roles/"), ("drop", "is there a network?")],
 )
 def test_what_may_not_or_cannot_be_seen(runs: Path, monkeypatch: pytest.MonkeyPatch, fault: str, expected: str) -> None:
     with serve() as server:

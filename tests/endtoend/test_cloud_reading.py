@@ -279,7 +279,7 @@ def test_a_document_twice_in_a_run_in_bigquery_is_refused(tables: Tables, tmp_pa
     path = tables.add("again", columns([*a_run(), (query, doc, score)], "score"))
     done = rankbeam("evaluate", experiment(tmp_path, in_bigquery(tables), path))
     assert done.exit_code == 2
-    assert f"{path}:{len(a_run()) + 1}: document {doc!r} stands more than once" in done.stderr
+    assert f"{path}:{len(a_run()) + 1}: document {doc!r} occurs more than once" in done.stderr
 
 
 def test_a_missing_object_on_cloud_storage_is_refused(cloud: Cloud, tmp_path: Path) -> None:

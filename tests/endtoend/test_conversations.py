@@ -173,7 +173,7 @@ def test_prompts_without_history_and_missing_first_turns_are_warnings(tmp_path: 
     outcome = rankbeam("evaluate", write(tmp_path / "e.yaml", yaml.safe_dump(settings)))
     assert outcome.status == 0, outcome.stderr
     messages = " ".join(outcome.stderr.split())
-    assert "the template that ships lacks {history}" in messages
+    assert "rankbeam's own template lacks {history}" in messages
     assert "1 conversations lack a turn, such as turn 1 of 'b'" in messages
     verdicts = pq.read_table(tmp_path / "out" / "verdicts").to_pylist()
     assert {row["query_id"] for row in verdicts if row["step"] == "answer_kind"} == {"a1", "a2", "b2", "c1", "c2"}

@@ -288,7 +288,8 @@ def test_the_cost_of_embeddings_is_planned_and_limited(tmp_path: Path, server: S
     assert (dear.status, unknown.status) == (2, 2)
     assert "the calls are planned to cost" in dear.stderr
     assert (
-        "max_cost: needs the price of every call, of embeddings too; give quotas: {rag_engine_import" in unknown.stderr
+        "max_cost: needs the price of every call, including embeddings; give quotas: {rag_engine_import"
+        in unknown.stderr
     )
     assert there(server) == []
 

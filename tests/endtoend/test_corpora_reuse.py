@@ -126,7 +126,9 @@ def test_what_is_kept_for_the_run_is_deleted_by_the_process_that_follows_its_job
     assert (server.stats().extra["corpora"], objects(server)) == ([], [])
     left = rankbeam("evaluate", path, "--runner", "DataflowRunner", "--project", "p", "--region", "r")
     assert left.status == 2
-    assert "corpora.kb.keep: run deletes the corpus when the run has ended, and nothing here waits" in left.stderr
+    assert (
+        "corpora.kb.keep: run deletes the corpus when the run has ended, but this process does not wait" in left.stderr
+    )
     assert server.stats().extra["created"] == 1
 
 
@@ -163,7 +165,7 @@ def test_a_corpus_that_others_delete_during_its_import_is_built_anew_by_the_next
         ended, again = run.result(), rankbeam("evaluate", path)
         (there,) = server.stats().extra["corpora"]
     assert ended.status == 1, ended.stderr
-    assert f"corpus kb: {name} was deleted by others meanwhile; run again to build it anew" in ended.stderr
+    assert f"corpus kb: {name} was deleted in the meantime; run again to rebuild it" in ended.stderr
     assert again.status == 0, again.stderr
     assert (there["name"] != name, there["files"]) == (True, DOCUMENTS)
 

@@ -176,19 +176,29 @@ def test_a_score_that_is_no_number_ends_the_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "configuration", "more", "problem"),
     [
-        ("vectors", {"rerank": {"service": "pairs"}}, {}, "rerank.service: 'pairs' embeds texts, and scores none"),
+        (
+            "vectors",
+            {"rerank": {"service": "pairs"}},
+            {},
+            "rerank.service: 'pairs' embeds texts, but does not score them",
+        ),
         (
             "pairs",
             {"retriever": {"type": "dense", "embedding_model": "pairs"}, "top_k": 3},
             {},
-            "retriever.embedding_model: 'pairs' is a cross-encoder, and embeds no texts",
+            "retriever.embedding_model: 'pairs' is a cross-encoder, which does not embed texts",
         ),
         ("pairs", {}, {"judge": {"service": "words", "embeddings": "pairs"}}, "judge.embeddings: 'pairs' is a cross"),
-        ("pairs", {"generate": {"service": "pairs"}, "top_k": 3}, {}, "'pairs' scores texts, and writes none"),
+        ("pairs", {"generate": {"service": "pairs"}, "top_k": 3}, {}, "'pairs' scores texts and does not generate any"),
         ("pairs", {"rerank": {"service": "pairs", "thinking": 3}}, {}, "rerank.thinking: has no use"),
         ("pooled", {"rerank": {"service": "pairs"}}, {}, "scores pairs of texts, so pooling: cls has no use"),
         ("three", {"rerank": {"service": "pairs"}}, {}, "gives logits [1, 3] for a text"),
-        ("hashed", {"rerank": {"service": "pairs"}}, {}, "rerank.service: 'pairs' embeds texts, and scores none"),
+        (
+            "hashed",
+            {"rerank": {"service": "pairs"}},
+            {},
+            "rerank.service: 'pairs' embeds texts, but does not score them",
+        ),
     ],
 )
 def test_a_model_in_another_role_is_refused_with_its_line(
@@ -214,12 +224,12 @@ def test_goldens_refuse_a_cross_encoder_as_embedder(tmp_path: Path) -> None:
     pool = {"documents": 6, "retrievers": [{"type": "dense", "embedding_model": "pairs"}]}
     outcome = rankbeam("goldens", goldens_file(tmp_path, services=services, reviews={"pool": pool}))
     assert outcome.status == 2
-    assert "'pairs' is a cross-encoder, and embeds no texts" in " ".join(outcome.stderr.split())
+    assert "'pairs' is a cross-encoder, which does not embed texts" in " ".join(outcome.stderr.split())
 
 
 def test_a_judge_cannot_embed_by_a_cross_encoder_directly(tmp_path: Path) -> None:
     model = Onnx(folder=str(write_cross_encoder(tmp_path / "pairs")))
-    with pytest.raises(InputError, match="is a cross-encoder, and embeds no texts"):
+    with pytest.raises(InputError, match="is a cross-encoder, which does not embed texts"):
         _ = model.session
     (scored,) = model.scored("apple", ["sky"])
     assert scored.score == pytest.approx(by_hand("apple", "sky"), abs=1e-6)

@@ -180,8 +180,8 @@ def test_vectors_may_stand_in_parquet(tmp_path: Path) -> None:
 
 
 WRONG_VECTORS = {
-    "the vector has not 8 components, as others have": [1.0, 2.0],
-    "the vector holds what is no finite number": [float("nan")] * 8,
+    "the vector has not 8 components, as the others do": [1.0, 2.0],
+    "the vector contains a value that is not a finite number": [float("nan")] * 8,
 }
 
 

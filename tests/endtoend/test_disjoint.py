@@ -165,7 +165,7 @@ def test_what_was_paid_for_is_shown_and_does_not_end_well(tmp_path: Path) -> Non
         assert outcome.status == 3
         assert "remote" in outcome.stdout
         assert "it has ids such as 'doc-0-v2', the judgements such as 'doc-0'" in outcome.stderr
-        assert outcome.stderr.endswith("rankbeam: nothing that was retrieved is judged: remote\n")
+        assert outcome.stderr.endswith("rankbeam: none of the retrieved documents is judged: remote\n")
         allowed = rankbeam("evaluate", path, ALLOWED)
         assert (allowed.status, server.stats().calls) == (0, QUERIES)
         assert "no document that it retrieved is judged" in allowed.stderr

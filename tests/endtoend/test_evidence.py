@@ -174,7 +174,7 @@ def test_what_contradicts_spans_is_refused_with_its_line(tmp_path: Path) -> None
     stderr = rankbeam("validate", path).stderr
     for problem in (
         "Bpref is not defined with unit: span; defined are R, SetR, nDCG",
-        "AP(judged_only=True) has judged_only, and evidence judges every chunk",
+        "AP(judged_only=True) has judged_only, but evidence judges every chunk",
         "dataset.evidence: is missing; unit: span judges by evidence spans",
         "dataset.qrels: would not be used",
         "ties: bounds over orders of ties are not known with unit: span",

@@ -105,7 +105,7 @@ def test_questions_of_like_embeddings_are_duplicates(tmp_path: Path) -> None:
     ("reviews", "problem"),
     [
         ({"pool": {"retrievers": ["bm52"]}}, "reviews.pool.retrievers[0]: unknown retriever type 'bm52'"),
-        ({"pool": {"retrievers": [{"type": "run_file", "path": "a.run"}]}}, "has no ranking of questions that are yet"),
+        ({"pool": {"retrievers": [{"type": "run_file", "path": "a.run"}]}}, "has no ranking for new questions"),
         ({"pool": {"retrievers": [{"type": "lsa", "dimensions": 3}]}}, "did you mean 'dimension'?"),
         ({"pool": {"retrievers": [{"type": "dense", "embedding_model": "vektors"}]}}, "services: has no 'vektors'"),
         ({"duplicates": "vektors"}, "reviews.duplicates: services: has no 'vektors'"),

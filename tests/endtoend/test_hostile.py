@@ -201,7 +201,7 @@ def test_a_document_twice_far_apart_is_refused(tmp_path: Path, form: str, first:
     query, doc, _ = rows[first]
     message = refused(qrels, run)
     assert message.startswith(
-        f"rankbeam: {run}:{second + 1}: document {doc!r} stands more than once in the ranking of query {query!r} "
+        f"rankbeam: {run}:{second + 1}: document {doc!r} occurs more than once in the ranking of query {query!r} "
         f"(also at line {first + 1}); "
     )
     assert "--duplicates collapse" in message
@@ -215,7 +215,7 @@ def test_a_document_twice_in_two_files_of_a_run_is_refused(tmp_path: Path, form:
     qrels = put_qrels(tmp_path / "a", [("q0", "d0", 1.0)])
     message = refused(qrels, str(tmp_path / "part*"))
     assert message.startswith(
-        f"rankbeam: {two}:5001: document 'd4' stands more than once in the ranking of query 'q0' "
+        f"rankbeam: {two}:5001: document 'd4' occurs more than once in the ranking of query 'q0' "
     )
     assert f"(also at {one}:5)" in message
 

@@ -191,7 +191,7 @@ def test_labels_belong_to_question_verdicts_and_texts(
         (["-m", "Better"], "Is it polite?", "Criterion(Better) cannot be labelled: it compares two answers"),
         (["-m", "Ton"], "Is it polite?", "did you mean"),
         (["-m", "Tone"], "Is it rude?", "was judged by another question"),
-        (["-m", "Tone"], None, "run the command where the experiment is"),
+        (["-m", "Tone"], None, "run the command in the experiment's folder"),
     ],
 )
 def test_what_cannot_be_labelled_is_refused(

@@ -24,7 +24,7 @@ def test_a_quota_of_the_day_stops_the_pool_whatever_else_is_answered_and_the_nex
         resumed = rankbeam("evaluate", path, "--run-id", "r2")
         both = server.stats()
     assert stopped.status == 3, stopped.stderr
-    assert "its quota is used up for now" in stopped.stderr
+    assert "its quota is exhausted for now" in stopped.stderr
     assert first.calls <= 10 + 4  # those in flight were answered, and none was begun after them
     rows = failure_rows(tmp_path / "out", "r1")
     kinds = {(row["kind"], row["message"].startswith("not asked: its quota")) for row in rows}

@@ -187,7 +187,7 @@ def test_a_model_that_only_embeds_cannot_write(kind: dict[str, str], tmp_path: P
     run = rankbeam("validate", write_experiment(tmp_path, {}, **more))
     assert run.status == 2
     for place in ("configurations[0].generate.service", "judge.service"):
-        assert f"{place}: 'small' embeds texts, and writes none" in run.stderr
+        assert f"{place}: 'small' embeds texts and does not generate any" in run.stderr
 
 
 def test_workers_elsewhere_need_the_folder_in_a_bucket(tmp_path: Path) -> None:

@@ -108,10 +108,10 @@ def test_what_is_bought_again_for_other_prompts_or_parts_is_counted_before_it_is
     before = server.stats().calls
     done = rankbeam("evaluate", path, "--run-id", "r2")
     assert done.status == 0, done.stderr
-    assert ("are in the ledger and paid again, only because" in done.stderr) == bool(counts)
+    assert ("are in the ledger but paid for again, only because" in done.stderr) == bool(counts)
     assert (server.stats().calls > before) == (first != then)
     assert json.loads(rankbeam("plan", path, "--format", "json").stdout)["again"] == []
-    assert "paid again" not in rankbeam("evaluate", path, "--run-id", "r3").stderr
+    assert "paid for again" not in rankbeam("evaluate", path, "--run-id", "r3").stderr
 
 
 def test_another_version_of_the_model_is_marked(tmp_path: Path, server: Standin) -> None:

@@ -151,7 +151,7 @@ def test_what_a_killed_race_left_is_deleted_by_the_next_one_and_by_a_prune(tmp_p
     ("race", "problem"),
     [
         ({"metric": "P@5"}, "race.metric: P@5 is not one of the metrics"),
-        ({"metric": "RR", "looks": [50, 50]}, "must rise from one look to the next"),
+        ({"metric": "RR", "looks": [50, 50]}, "must increase from one look to the next"),
         ({"metric": "RR", "alpha": 0.7}, "race.alpha: must be less than 0.5, found 0.7"),
         ({"metric": "RR", "statistics": {"replicates": 0}}, "compares by the bootstrap"),
     ],

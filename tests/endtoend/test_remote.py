@@ -144,7 +144,7 @@ def test_one_answer_that_cannot_be_scored_fails_one_query(tmp_path: Path) -> Non
         evaluate(experiment(tmp_path, rag(server), dataset=data))
     (row,) = failure_rows(tmp_path / "out", "r1")
     assert (row["query_id"], row["kind"]) == ("q5", "malformed")
-    assert "stands twice in the answer" in row["message"]
+    assert "occurs twice in the answer" in row["message"]
     assert query_values(Results(str(tmp_path / "out"), "r1"))["remote"]["q5"] == {}
 
 

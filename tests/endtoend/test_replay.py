@@ -121,7 +121,7 @@ def test_an_answer_that_does_not_say_its_contexts_is_judged_without_them(
     own: Path, several: tuple[Path, Outcome]
 ) -> None:
     folder, done = several
-    assert "4 answers do not say their contexts" in done.stderr
+    assert "4 answers do not list their contexts" in done.stderr
     assert "no result for any judged query" not in done.stderr
     actual, before = values(folder), values(own)
     for query in QUERIES:
@@ -172,7 +172,7 @@ def test_answers_that_nothing_judges_are_kept_as_they_are(own: Path, tmp_path: P
 WRONG = [
     ('{"query_id": "q1"}', "answers.jsonl:2: answer: is missing"),
     ('{"query_id": "q1", "answer": " "}',
-     "answers.jsonl:2: answer: is empty; leave out the line of a query without an answer, which then counts as failed"),
+     "answers.jsonl:2: answer: is empty; if a query has no answer, leave out its line; the query then counts as"),
     ('{"query_id": "q1", "answer": 3}', "answers.jsonl:2: answer: must be a text"),
     ('{"answer": "a"}', "answers.jsonl:2: query_id: is missing"),
     ('{"query_id": ["q1"], "answer": "a"}', 'answers.jsonl:2: the id is ["q1"]; an id is a text or a number'),

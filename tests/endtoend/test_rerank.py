@@ -226,4 +226,4 @@ def test_existing_answers_cannot_be_reranked(tmp_path: Path) -> None:
     one = {"name": "one", "answers": {"type": "replay", "path": "a.jsonl"}, "rerank": {"service": "demo"}}
     outcome = rankbeam("evaluate", experiment(tmp_path, configurations=[one]))
     assert outcome.status == 2
-    assert "has answers that exist already" in outcome.stderr
+    assert "has existing answers" in outcome.stderr

@@ -138,7 +138,7 @@ def test_an_empty_or_refused_text_is_replaced_by_the_query_and_counted(tmp_path:
             outcomes.append(" ".join(evaluated(path).stderr.split()))
             ranked = rankings(path)
         assert ranked["hyde"] == ranked["bm25"]
-    assert all("hyde: 8 rewritten texts are empty; the query itself was asked instead" in text for text in outcomes)
+    assert all("hyde: 8 rewritten texts are empty; the query itself was used instead" in text for text in outcomes)
 
 
 def test_a_call_that_fails_is_a_failed_query_of_this_configuration_alone(tmp_path: Path) -> None:
@@ -229,17 +229,23 @@ def test_the_default_is_no_part_of_an_identity(tmp_path: Path) -> None:
         (bm25(rewrite={"service": "writer", "kind": "standalone"}), "needs queries with a history"),
         (bm25(rewrite={"service": "writer", "kind": "standalone", "n": 2}), "leave out n"),
         (bm25(rewrite=hyde(template="nowhere.txt")), "nowhere.txt"),
-        (bm25(retriever={"type": "bm25", "query": "history"}), "history needs queries with one, and none has one"),
+        (
+            bm25(retriever={"type": "bm25", "query": "history"}),
+            "history needs queries with a history, but no query has one",
+        ),
         (bm25(retriever={"type": "bm25", "query": "all"}), "retriever.query"),
-        (bm25(retriever={"type": "bm25", "query": "history"}, rewrite=hyde()), "the model of rewrite: writes what"),
+        (
+            bm25(retriever={"type": "bm25", "query": "history"}, rewrite=hyde()),
+            "the model of rewrite: writes the queries",
+        ),
         (
             {"name": "run", "retriever": {"type": "run_file", "path": "r.trec", "query": "history"}},
-            "retriever is not asked queries; leave it out",
+            "retriever receives no queries; leave it out",
         ),
         (bm25(rewrite=hyde(template="own.txt")), "unknown variable {langauge}"),
         (
             {"name": "run", "retriever": {"type": "run_file", "path": "r.trec"}, "rewrite": hyde()},
-            "is not asked queries",
+            "receives no queries",
         ),
     ],
 )

@@ -88,7 +88,7 @@ def test_repeated_chunks_are_refused_where_each_is_judged(tmp_path: Path) -> Non
     for unit in ([], ["--unit", "chunk"]):
         refused = rankbeam("score", qrels, run, *unit)
         assert refused.status == 2
-        assert "document 'a' stands more than once in the ranking of query 'q0'" in refused.stderr
+        assert "document 'a' occurs more than once in the ranking of query 'q0'" in refused.stderr
     refused = rankbeam("score", qrels, run, "--unit", "chunk", "--duplicates", "collapse")
     assert "--unit chunk judges every chunk, and --duplicates collapse drops some" in refused.stderr
     with pytest.raises((InputError, InputErrors), match="unit"):

@@ -39,7 +39,7 @@ def test_judged_metrics_need_no_judgements_of_documents(experiment: dict[str, An
     outcome = evaluated(experiment, tmp_path)
     assert outcome.status == 0, outcome.stderr
     assert "without judgements" not in outcome.stderr
-    assert "faithfulness is Faithfulness here: a claim counts where one context supports it" in outcome.stderr
+    assert "faithfulness is Faithfulness here: a claim counts if one context supports it" in outcome.stderr
     assert means(tmp_path) == {
         ("first", "ClaimRecall(judge=lexical)"): 1.0,
         ("first", "ContextRecall(judge=lexical)"): 1.0,

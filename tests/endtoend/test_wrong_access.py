@@ -85,5 +85,5 @@ def test_a_service_without_a_list(tmp_path: Path) -> None:
         priced = QUOTA | {"price_per_million": {"input": 2.0, "cached": 1.0, "output": 8.0}}
         outcome = rankbeam("validate", write_experiment(tmp_path, model(server, "openai"), priced), "--online")
     assert outcome.status == 0, outcome.stderr
-    assert "m: not tested, as it has no free request; the first call of a run tests it" in outcome.stdout
+    assert "m: not tested, because it has no free request; the first call of a run tests it" in outcome.stdout
     assert "a million tokens cost 2 (input) and 8 (output)" in outcome.stdout

@@ -62,8 +62,8 @@ def test_models_and_templates_that_resemble_the_judge_are_named_where_it_fills_h
     }
     judge = Judge(model(PRO), {"grade": template})
     family, quote = circularity(judge, answering, ["a", "b", "c"])
-    assert family == "holes=llm: the judge's grades may favour what models of its family (gemini) choose: a"
-    assert "the template of b has 13 words in a row of the judge's prompt" in quote
+    assert family == "holes=llm: the judge's grades may favour texts of models of its family (gemini) choose: a"
+    assert "the template of b has 13 consecutive words of the judge's prompt" in quote
     assert not list(circularity(Judge(model(Lexical()), {"grade": template}), {2: answering[2]}, ["a", "b", "c"]))
 
 
@@ -80,9 +80,8 @@ def test_a_gate_whose_metric_detects_less_than_the_judges_noise_is_warned_of() -
     gates = [Gate("Faithfulness", "difference_low", -0.01, at_least=True), Gate("AP", "mean", 0.1, at_least=True)]
     # 1.96 · 0.15 · sqrt(2 / 50) = 0.0588
     (warning,) = noise_warnings(run(0.05, 0.15), gates, 0.95)
-    expected = (
-        "the gate on Faithfulness can detect a difference of 0.0500, and the judge, asked again, may make one of 0.0588"
-    )
+    difference = "the gate on Faithfulness can detect a difference of 0.0500"
+    expected = f"{difference}, but repeating the judge's verdicts may cause one of 0.0588"
     assert warning.startswith(expected)
     assert not list(noise_warnings(run(0.06, 0.15), gates, 0.95))
     assert not list(noise_warnings(run(0.05, 0.15, samples=2), gates, 0.95))

@@ -243,7 +243,7 @@ def launch(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
         (["--experiment=examples/helpdesk/experiment.yaml", "--num_workers=few"], "num_workers"),
         (
             ["--experiment=examples/helpdesk/experiment.yaml", "--runner=DataflowRunner"],
-            "the workers of this job cannot reach files of this machine",
+            "the workers of this job cannot reach files on this machine",
         ),
     ],
 )

@@ -125,7 +125,7 @@ def test_the_table_of_a_notebook_is_escaped() -> None:
         ({"q1": {"a": True}}, RUNS, {}, "the grade True is bool"),
         ({"q1": ["a"]}, RUNS, {}, "qrels: query 'q1' has list; give {query: {document: grade}}"),
         (QRELS, RUNS["first"], {}, "a name is missing"),
-        (QRELS, {}, {}, "runs: there is none"),
+        (QRELS, {}, {}, "runs: none given"),
         (QRELS, 7, {}, "runs are int"),
         (QRELS, {"a": 7}, {}, "run 'a': is int; give a path"),
         (QRELS, {"a": {"q1": {"a": math.nan}}}, {}, "run 'a':1: "),
@@ -180,7 +180,7 @@ def test_an_experiment_is_a_dict_or_a_file_whose_keys_can_be_replaced(
         ({"metrics": ["nDGC@10"]}, "experiment: metrics[0]: "),
         ({"metrik": []}, "experiment: metrik"),
         ({"metrics": {1, 2}}, "experiment: "),
-        ({"name": object()}, "is object; an experiment holds dicts"),
+        ({"name": object()}, "is object; an experiment contains dicts"),
         ({"output": "out"}, "experiment: output: "),
         ({"beam_options": ["--runner=FlinkRunner"]}, "use `rankbeam evaluate` for other runners"),
     ],
@@ -203,7 +203,7 @@ def test_an_experiment_that_calls_services_needs_a_folder_for_its_ledger(tmp_pat
         key: str(judged / path) if isinstance(path, str) and "." in path else path
         for key, path in value["dataset"].items()
     }
-    with pytest.raises(rankbeam.InputError, match="output is missing; name a folder, whose ledger"):
+    with pytest.raises(rankbeam.InputError, match="output is missing; name a folder for the ledger"):
         rankbeam.evaluate(value)
     result = rankbeam.evaluate(value, output=tmp_path)
     assert (result.answers().num_rows, result.verdicts()["step"][0].as_py()) == (192, "support")

@@ -110,7 +110,7 @@ LIMITS: list[tuple[dict[str, Any], str]] = [
     ({"service": "opnai:m"}, "no provider is called 'opnai'; did you mean 'openai'?"),
     ({"metrics": ["Faithfulnes"]}, "did you mean 'Faithfulness'?"),
     ({"columns": {"answr": "a"}}, "columns: "),
-    ({"rows": []}, "rows: there is none"),
+    ({"rows": []}, "rows: none given"),
     ({"rows": ["text"]}, "rows: row 1 is str"),
     ({"rows": 3}, "rows are int"),
     ({"rows": [{"question": "q", "answer": {1, 2}}]}, "rows: row 1 cannot be written as JSON"),

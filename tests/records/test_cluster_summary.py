@@ -56,7 +56,9 @@ def test_one_cluster_is_refused() -> None:
     summary = DatasetSummary(
         queries=3, judged=3, attributes=("doc",), clusters=ClusterSummary.of(queries("a", "a"), "doc")
     )
-    with pytest.raises(InputError, match=r"all queries have the doc 'a', and one cluster has no interval; remove stat"):
+    with pytest.raises(
+        InputError, match=r"all queries have the doc 'a', and a single cluster has no interval; remove stat"
+    ):
         summary.check("q.jsonl", None, ("doc",), cluster="doc")
     summary.check("q.jsonl", None, ("doc",))
 

@@ -32,5 +32,5 @@ def test_a_batch_holds_the_rows_that_were_given(
 
 def test_a_ranking_that_lacks_a_score_is_refused_and_shifts_no_other() -> None:
     rankings = [("q1", Ranking(("a", "b"), (1.0,))), ("q2", Ranking(("c",), (1.0, 2.0)))]
-    with pytest.raises(ValueError, match="'q1' has not as many scores"):
+    with pytest.raises(ValueError, match="'q1' does not have one score"):
         batch_of(rankings, None)

@@ -62,7 +62,7 @@ def joined(parts: Sequence[tuple[int, Judged]]) -> Judged:
 # --- What is joined and counted ----------------------------------------------------------------------------------
 
 
-IRRELEVANT = "1 judged query without a relevant document, where no ranking finds one: 'q3'"
+IRRELEVANT = "1 judged query without a relevant document, so no ranking can find one: 'q3'"
 
 
 def test_queries_meet_their_judgements(tmp_path: Path) -> None:

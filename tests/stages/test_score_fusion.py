@@ -148,7 +148,7 @@ def test_parts_may_come_later_be_fusions_and_have_no_configuration() -> None:
 
 def test_a_part_that_refuses_repeats_refuses_them_without_a_configuration() -> None:
     sources = [replace(CALLED, refuse_repeats=True), CALLED, fusion_of(RRF)]
-    with pytest.raises(InputError, match="document 'a' stands more than once in the ranking of query 'q1'"):
+    with pytest.raises(InputError, match="document 'a' occurs more than once in the ranking of query 'q1'"):
         scored(sources, {0: {"q1": untold("a", "a")}}, configurations=[configuration(2)])
 
 
@@ -304,7 +304,7 @@ def test_answers_without_scores_keep_their_order(dialect: Any) -> None:
 
 
 def test_repeats_are_found_without_scores() -> None:
-    with pytest.raises(InputError, match="document 'a' stands more than once"):
+    with pytest.raises(InputError, match="document 'a' occurs more than once"):
         scored([replace(CALLED, refuse_repeats=True)], {0: {"q1": untold("a", "b", "a")}})
 
 

@@ -64,7 +64,7 @@ class Asking:
         prompt = Prompt.parse(call.payload)
         completion = self.model(prompt.step).read(reply.answer)
         if isinstance(completion, Embedding):
-            raise CallError(FailureKind.INVALID, f"{call.service} embeds texts, and writes none")
+            raise CallError(FailureKind.INVALID, f"{call.service} embeds texts and does not generate any")
         judged = step_named(prompt.step) if prompt.step in JUDGED else None
         read = partial(forms.read, prompt.step) if judged is None else judged.read
         value = read(prompt.values, completion.text)

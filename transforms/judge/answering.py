@@ -95,7 +95,7 @@ class Answering:
         """The model's reply."""
         given = self.model.read(reply.answer)
         if not isinstance(given, Completion):
-            raise CallError(FailureKind.INVALID, f"{self.model.name} embeds texts, and answers no query")
+            raise CallError(FailureKind.INVALID, f"{self.model.name} embeds texts and cannot answer queries")
         return AnswerText(given.text, given.model_version, reply.tokens)
 
 

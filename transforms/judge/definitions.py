@@ -161,7 +161,7 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
         "Faithfulness": _Definition(
             kernels.faithfulness,
             _NO_CLAIMS,
-            note="a claim counts where one context supports it; ragas shows all contexts together: Faithfulness(ragas)",
+            note="a claim counts if one context supports it; ragas shows all contexts together: Faithfulness(ragas)",
         ),
         "Faithfulness(ragas)": _Definition(ragas.faithfulness, (_U.NO_STATEMENTS,)),
         "Hallucination": _Definition(kernels.hallucination, _NO_ANSWER_CLAIMS),
@@ -181,8 +181,8 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
         "ContextAP": _Definition(
             kernels.context_ap,
             _NO_REFERENCE,
-            note="the formula is that of ragas, and a context is useful where it supports a claim of the reference "
-            "answer; the context precision of RAGChecker is ContextPrecision(claims)",
+            note="the formula is ragas's, and a context is useful if it supports a claim of the reference answer; "
+            "RAGChecker's context precision is ContextPrecision(claims)",
         ),
         "ContextAP(grade)": _Definition(kernels.context_ap_of_grades),
         "ContextAP(answer)": _Definition(kernels.context_ap_of_answer, _NO_CLAIMS),
@@ -190,7 +190,8 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
         "ContextUtilization": _Definition(
             kernels.context_utilization,
             (*_NO_REFERENCE, _U.REFERENCE_NOT_IN_CONTEXTS),
-            note="it is that of RAGChecker; ragas calls context precision without a reference so: ContextAP(answer)",
+            note="it is RAGChecker's; ragas's metric of this name is context precision without a reference: "
+            "ContextAP(answer)",
         ),
         "ContextRelevance": _Definition(
             kernels.context_relevance,
@@ -200,8 +201,8 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
         "ContextRelevance(ragas)": _Definition(ragas.context_relevance),
         "AnswerRelevance": _Definition(
             kernels.answer_relevance,
-            note="it is the judge's grade of the answer; the likeness of questions made from the answer to the query, "
-            "as in ragas, is AnswerRelevance(ragas)",
+            note="it is the judge's grade of the answer; ragas's similarity of the query to questions generated from "
+            "the answer is AnswerRelevance(ragas)",
         ),
         "AnswerRelevance(ragas)": _Definition(ragas.answer_relevance, (_U.NO_DIRECTION,), lowest=-1.0),
         "AnswerCorrectness(ragas)": _Definition(ragas.answer_correctness, (*_F1, _U.NO_DIRECTION), lowest=-0.25),

@@ -26,12 +26,12 @@ def warnings_of(quality: pa.Table, confidence: float, *, strict: bool) -> Iterat
         yield mixture
     for row in rows:
         if problem := near_chance(row):
-            yield f"{problem}: its verdicts say little; use another model, or other prompts (judge.prompts)"
+            yield f"{problem}: its verdicts are not reliable; use another model, or other prompts (judge.prompts)"
         p_value = row["drift_p_value"]
         if p_value is not None and p_value < 1.0 - confidence:
             right = f"{row['sentinels_right']} of {row['sentinels']} known items of {row['step']} right"
             since = f"the judge {row['judge']} has changed since {row['drift_since']}"
-            advice = "compare with runs before it only where both were judged anew"
+            advice = "compare with earlier runs only if both were judged again"
             yield f"{since}: {right} (p = {p_value:.2g}); {advice}"
 
 
@@ -54,21 +54,21 @@ def notes_of(quality: Quality, judges: Mapping[str, str] = MappingProxyType({}))
 
     >>> from rankbeam.transforms.judge.quality import JudgeOfStep
     >>> list(notes_of(Quality({JudgeOfStep("claims"): StepQuality(claims=90, unplaced=2)})))
-    ['2 of 90 claims quote words that are not in their text; they count, and have no place in it']
+    ['2 of 90 claims quote words that are not in their text; they count, but have no position in it']
     """
     if count := quality.doubtful_references:
-        what = f"reference answers that refuse or make no claim, without a word whether an answer exists: {count:,}"
+        what = f"reference answers that refuse or make no claim, without `answerable`: {count:,}"
         yield f"{what}; ClaimF1 and AnswerCorrectness are undefined there: add answerable: true or false to each"
     claims = StepQuality()
     for key, counted in quality.steps.items():
         claims = claims.merge(counted) if key.step == ClaimsStep.name else claims
     if claims.unplaced:
         what = f"{claims.unplaced:,} of {claims.claims:,} claims quote words that are not in their text"
-        yield f"{what}; they count, and have no place in it"
+        yield f"{what}; they count, but have no position in it"
     for key, counted in sorted(quality.steps.items()):
         if counted.failed and len(judges) > 1:
             what = f"{judges[key.judge]} failed in {counted.failed:,} of {counted.items:,} judgements of {key.step}"
-            yield f"{what}; the majority stands there only if the other judges decide it, else it has failed, too"
+            yield f"{what}; the majority has a value there only if the other judges decide it, else it has failed, too"
         if counted.changed:
             what = f"{key.step}: the verdict changed with the order of the answers in {counted.changed:,} of"
             yield f"{what} {counted.pairs:,} pairs; these count as ties"
@@ -125,13 +125,15 @@ def circularity(judge: Judge, answering: Mapping[int, Answering], names: Sequenc
     """
     of_family = [names[place] for place, answerer in answering.items() if is_of_one_family(judge.model, answerer.model)]
     if of_family:
-        what = f"holes=llm: the judge's grades may favour what models of its family ({judge.model.parameters.family})"
+        what = (
+            f"holes=llm: the judge's grades may favour texts of models of its family ({judge.model.parameters.family})"
+        )
         yield f"{what} choose: {', '.join(of_family)}"
     prompt = words(judge.templates[GradeStep.name].text)
     for place, answerer in answering.items():
         common = longest_common_run(words(answerer.generation.template), prompt)
         if common >= LONGEST_QUOTE:
-            what = f"holes=llm: the template of {names[place]} has {common} words in a row of the judge's prompt"
+            what = f"holes=llm: the template of {names[place]} has {common} consecutive words of the judge's prompt"
             yield f"{what}, so that it may be tuned to the judge"
 
 

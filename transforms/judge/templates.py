@@ -70,7 +70,7 @@ def _own(folder: str, known: Mapping[str, Template]) -> Mapping[str, Template]:
         if step not in known:
             raise InputError(f"no step of the judge is called {step!r}; {did_you_mean(step, known)}", path=str(path))
         if step in own:
-            raise InputError(f"a second template of {step}, besides {own[step].name}; keep one", path=str(path))
+            raise InputError(f"a second template of {step}, in addition to {own[step].name}; keep one", path=str(path))
         own[step] = _checked(Template(step, path.read_text(encoding="utf-8"), path.name, _schema), str(path))
     if not own:
         problem = "holds no template; name them after steps, such as support.txt, or write a version"

@@ -104,7 +104,7 @@ class DatasetSummary:
                 problem = f"has grades that are not whole numbers: {self.fractional:,}; dataset.qrels_holes compares"
                 raise InputError(f"{problem} grades with a judge's, which are whole; round them", path=qrels_path)
         if cluster is not None and self.clusters.is_one:
-            problem = f"all queries have the {cluster} {self.clusters.example!r}, and one cluster has no interval"
+            problem = f"all queries have the {cluster} {self.clusters.example!r}, and a single cluster has no interval"
             raise InputError(f"{problem}; remove statistics.cluster, or name another attribute", path=queries_path)
 
     def _no_reference(self, references: "References", queries_path: str | None) -> InputError:
@@ -120,11 +120,12 @@ class DatasetSummary:
         if self.judged == 0:
             qrels, queries = _quoted(self.unknown_ids), _quoted(self.unjudged_ids)
             problem = (
-                f"judges none of the queries in {queries_path}: it has ids such as {qrels}, they such as {queries}"
+                f"judges none of the queries in {queries_path}: it has ids such as {qrels}, and they have ids such "
+                f"as {queries}"
             )
             raise InputError(problem, path=qrels_path)
         if self.subtopics == 1:
-            problem = "names one subtopic for each query, so metrics of subtopics say nothing; leave them out"
+            problem = "names one subtopic for each query, so metrics of subtopics are meaningless; leave them out"
             raise InputError(problem, path=qrels_path)
 
     def warnings(self) -> Iterator[str]:
@@ -143,7 +144,7 @@ class DatasetSummary:
             yield f"{_count(self.without_text, 'judged query', 'judged queries')} without text"
         if self.irrelevant:
             what = _count(self.irrelevant, "judged query", "judged queries")
-            yield f"{what} without a relevant document, where no ranking finds one: {_quoted(self.irrelevant_ids)}"
+            yield f"{what} without a relevant document, so no ranking can find one: {_quoted(self.irrelevant_ids)}"
         if self.referenced and self.without_reference:
             what = _count(self.without_reference, "query", "queries")
             yield f"{what} without a reference answer: {_quoted(self.without_reference_ids)}"

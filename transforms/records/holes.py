@@ -54,6 +54,6 @@ class Holes:
         if self.grades is not None:
             return self.grades
         if highest not in _DEFAULT_SCALES:
-            problem = f"the highest grade of people is {highest:g}, and the judge grades from 0 to 3"
-            raise InputError(f"{problem}; say with {option} what these four are worth, such as 0,0,2,4")
+            problem = f"the highest human grade is {highest:g}, but the judge grades from 0 to 3"
+            raise InputError(f"{problem}; set with {option} which grades these four correspond to, such as 0,0,2,4")
         return tuple(_DEFAULT_SCALES[highest])

@@ -217,7 +217,7 @@ def batch_of(rankings: Sequence[tuple[str, Ranking]], top_k: int | None) -> pa.R
     """Rankings as a batch of `columns.RETRIEVED`; a score that is not a number is null."""
     for query_id, ranking in rankings:
         if not is_even(ranking, top_k):
-            raise ValueError(f"the ranking of query {query_id!r} has not as many scores or texts as documents")
+            raise ValueError(f"the ranking of query {query_id!r} does not have one score or text per document")
     documents = documents_of([ranking for _, ranking in rankings], top_k)
     query_ids = pa.array([query_id for query_id, _ in rankings], pa.string())
     return pa.RecordBatch.from_arrays([query_ids, documents], schema=columns.RETRIEVED)

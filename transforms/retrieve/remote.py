@@ -214,7 +214,7 @@ def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | Non
     doc_ids = ranking.doc_ids[: source_evaluation.top_k]
     if source_evaluation.refuse_repeats and len(set(doc_ids)) < len(doc_ids):
         again = next(name for place, name in enumerate(doc_ids) if name in doc_ids[:place])
-        return f"{again!r} stands twice in the answer; with dataset.unit: document, the best rank of a document counts"
+        return f"{again!r} occurs twice in the answer; with dataset.unit: document, the best rank of a document counts"
     return None
 
 

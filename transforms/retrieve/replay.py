@@ -69,8 +69,8 @@ class ReplayTally:
             yield f"{replay.shown}: {self.sampled:,} queries have several answers; {of_first}"
         if self.without_contexts:
             missing = ", and metrics of rankings are missing" if is_ranked else ""
-            problem = f"what needs contexts is undefined there{missing}"
-            yield f"{replay.shown}: {self.without_contexts:,} answers do not say their contexts; {problem}"
+            problem = f"metrics that need contexts are undefined there{missing}"
+            yield f"{replay.shown}: {self.without_contexts:,} answers do not list their contexts; {problem}"
         if self.without_ids and is_ranked:
             problem = "metrics of rankings are missing there; give every context a doc_id"
             yield f"{replay.shown}: {self.without_ids:,} answers have contexts without doc_id; {problem}"

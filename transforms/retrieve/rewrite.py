@@ -203,4 +203,4 @@ def warning_of(empty: tuple[int, int], evaluation: Evaluation) -> str:
     """The warning about texts that were not written."""
     owner, number = empty
     texts = "1 rewritten text is" if number == 1 else f"{number:,} rewritten texts are"
-    return f"{evaluation.configurations[owner].name}: {texts} empty; the query itself was asked instead"
+    return f"{evaluation.configurations[owner].name}: {texts} empty; the query itself was used instead"

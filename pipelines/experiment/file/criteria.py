@@ -78,7 +78,7 @@ def criteria_of(
         if not name.isidentifier() or not name[0].isupper():
             problems.append(located.error(place, "is not a name; begin with a capital letter, such as Tone"))
         elif name.lower() in {known.lower() for known in criteria}:
-            problems.append(located.error(place, "differs from another criterion in its case alone; rename one"))
+            problems.append(located.error(place, "differs from another criterion only in case; rename one"))
         elif is_judged(name) or name.lower() in {known.lower() for known in metric_names()}:
             problems.append(located.error(place, f"is the name of another metric; choose one that is not {name}"))
         elif contradictions := list(_contradictions(model, stated)):
@@ -150,11 +150,11 @@ def _contradictions(model: CriterionModel, stated: Mapping[str, Any]) -> Iterato
     if "pairs" not in stated:
         return
     if "rubrics" in stated:
-        yield "pairs", "compares answers, and rubrics judge each alone; take one of them out"
+        yield "pairs", "compares answers, but rubrics judge each answer alone; remove one of the two"
     if "scale" in stated:
         yield "scale", f"would not be used: the verdicts of pairs are {', '.join(word for word, _ in PREFERENCES)}"
     if "answer" not in about or about & {"context", "contexts"}:
-        yield "about", "names other texts than pairs are judged by: query, answer, reference"
+        yield "about", "names texts that pairs cannot use; pairs use query, answer and reference"
 
 
 def _examples(named: str | None, folder: str, criterion: Criterion) -> str:

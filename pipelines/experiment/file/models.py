@@ -65,7 +65,7 @@ class HolesModel(Section):
     @model_validator(mode="after")
     def _rising(self) -> "HolesModel":
         if self.grades is not None and self.grades != sorted(self.grades):
-            raise ValueError("grades fall; write four whole numbers that do not fall, such as [0, 0, 1, 2]")
+            raise ValueError("grades decrease; write four whole numbers in ascending order, such as [0, 0, 1, 2]")
         return self
 
 
@@ -130,9 +130,9 @@ class DatasetModel(Section):
     @model_validator(mode="after")
     def _split_of_goldens(self) -> "DatasetModel":
         if self.split is not None and self.goldens is None:
-            raise ValueError("has a split and neither goldens nor beir; a split is one of a benchmark's")
+            raise ValueError("has a split, but neither goldens nor beir; only a benchmark has splits")
         if self.file is None and (self.columns or self.groups is not None):
-            raise ValueError("has columns or groups and no file, whose rows they are about")
+            raise ValueError("has columns or groups, which describe the rows of file, but no file")
         return self
 
 
@@ -167,10 +167,10 @@ class ConfigurationModel(Section):
     @model_validator(mode="after")
     def _one_origin(self) -> "ConfigurationModel":
         if self.retriever is None and self.answers is None:
-            raise ValueError("has no retriever, and no answers that exist already; give one of them")
+            raise ValueError("has neither a retriever nor existing answers; add one of them")
         others = (self.retriever, self.rewrite, self.rerank, self.generate)
         if self.answers is not None and any(component is not None for component in others):
-            raise ValueError("has answers that exist already, and what would make others; keep one")
+            raise ValueError("has existing answers, and keys that would generate others; keep one")
         return self
 
 
@@ -217,7 +217,7 @@ class RaceModel(Section):
     @classmethod
     def _ascending(cls, value: list[int]) -> list[int]:
         if any(b <= a for a, b in itertools.pairwise(value)):
-            raise ValueError("must rise from one look to the next")
+            raise ValueError("must increase from one look to the next")
         return value
 
 

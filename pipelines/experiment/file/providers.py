@@ -81,7 +81,7 @@ def with_providers(located: Located, problems: list[InputError]) -> Located:
         return located
     for name in section:
         if isinstance(name, str) and ":" in name:
-            problem = "has a colon, as PROVIDER:MODEL has, which needs no entry here; choose another name"
+            problem = "has a colon, like PROVIDER:MODEL, which needs no entry here; choose another name"
             problems.append(located.error(("services", name), problem))
     sections = {name: value for name, value in located.value.items() if name not in _WITHOUT_SERVICES}
     mentions = {text: place for place, text in _texts((), sections) if ":" in text}

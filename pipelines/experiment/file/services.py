@@ -74,7 +74,9 @@ class Services:
         """Report a service that cannot embed texts, at a place where vectors are compared."""
         yield from self.unknown(located, place, name)
         if self._is_cross_encoder(name):
-            problem = f"{name!r} is a cross-encoder, and embeds no texts; name a model that does, or use it in rerank:"
+            problem = (
+                f"{name!r} is a cross-encoder, which does not embed texts; name a model that does, or use it in rerank:"
+            )
             yield located.error(place, problem)
 
     def not_reranking(self, located: Located, place: Place, name: str) -> Iterator[InputError]:
@@ -82,7 +84,8 @@ class Services:
         yield from self.unknown(located, place, name)
         if name in self.valid and self.valid[name].parameters.embeds_only and not self._is_cross_encoder(name):
             problem = (
-                f"{name!r} embeds texts, and scores none for a query; name a cross-encoder, or a model that writes"
+                f"{name!r} embeds texts, but does not score them for a query; name a cross-encoder, or a model that "
+                "generates text"
             )
             yield located.error(place, problem)
 

@@ -38,9 +38,9 @@ class TemplateFile:
             return
         names = variables_of(self.text)
         if QUERY not in names:
-            yield InputError("has no {query}: the model would be asked nothing", path=self.path)
+            yield InputError("has no {query}: the model would not see the question", path=self.path)
         if CONTEXTS in self.own - names and not without_contexts:
-            problem = "has no {contexts}; add them, or say without_contexts: true under generate:"
+            problem = "has no {contexts}; add them, or set without_contexts: true under generate:"
             yield InputError(problem, path=self.path)
 
 

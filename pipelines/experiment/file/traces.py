@@ -78,7 +78,7 @@ class TracesModel(Section):
         if self.path is None and self.model_fields_set:
             raise ValueError("path is missing; write these keys under dataset.traces, or add the path")
         if self.per_day and self.sample is None:
-            raise ValueError("has per_day and no sample, whose days it counts")
+            raise ValueError("has per_day, which applies to sample, but no sample")
         return self
 
     def collected(self, folder: str) -> tuple[str, "Collected"]:

@@ -231,7 +231,7 @@ def beyond_most(
 ) -> Iterator[InputError]:
     """Refuse more results than one call to a service can return."""
     if model.most_results is not None and top_k > model.most_results:
-        yield located.error(at, f"a {kind} retriever returns at most {model.most_results} results, found {top_k}")
+        yield located.error(at, f"a {kind} retriever returns at most {model.most_results} results; found {top_k}")
 
 
 def wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iterator[InputError]:
@@ -249,7 +249,7 @@ def wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iter
     if cell.reranker is not None:
         pass  # the depth counts
     elif cell.top_k is None:
-        yield located.error(at, f"is missing; a {kind} retriever must be given how many results to ask for")
+        yield located.error(at, f"is missing; a {kind} retriever needs the number of results to request")
     else:
         yield from beyond_most(located, at, kind, type(parameters), cell.top_k)
     if cell.distance is not None and getattr(parameters, SIMILARITY, None) is not None:
@@ -262,7 +262,7 @@ def _wrong_rewrite(located: Located, cell: Cell, rewriter: RewritingQueries) -> 
     route, own = cell.retriever.route, cell.retriever.parameters.inputs()
     if route not in (Route.OPENED, Route.CALLED):
         others = "rewrite the queries of its parts" if route is Route.FUSED else "leave it out"
-        problem = f"a {cell.retriever.kind} retriever is not asked queries; {others}"
+        problem = f"a {cell.retriever.kind} retriever receives no queries; {others}"
         yield located.error(rewriter.place, problem)
     elif "query_vectors" in own:
         yield located.error(rewriter.place, "the vectors of queries come from a file; remove query_vectors")
@@ -272,13 +272,15 @@ def _wrong_history(located: Located, cell: Cell) -> Iterator[InputError]:
     """Refuse to join the history where no text is asked, or another one."""
     own, place = cell.retriever, (*cell.retriever.place, "query")
     if own.role == ANSWERS:
-        yield located.error(place, "answers have no query to join; applications take {history} in their request")
+        yield located.error(
+            place, "existing answers have no query to join; applications take {history} in their request"
+        )
     elif own.route not in (Route.OPENED, Route.CALLED):
-        yield located.error(place, f"a {own.kind} retriever is not asked queries; leave it out")
+        yield located.error(place, f"a {own.kind} retriever receives no queries; leave it out")
     elif "query_vectors" in own.parameters.inputs():
         yield located.error(place, "the vectors of queries come from a file; remove query_vectors")
     elif cell.rewriter is not None:
-        yield located.error(place, "the model of rewrite: writes what is asked; leave it out")
+        yield located.error(place, "the model of rewrite: writes the queries; leave it out")
 
 
 def _wrong_depth(located: Located, cell: Cell, chosen: Mapping[str, Any], reranker: Reranking) -> Iterator[InputError]:

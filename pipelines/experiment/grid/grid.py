@@ -206,7 +206,9 @@ def _reranking(
     reranking = Reranking(draft.place, service.kind, parameters, service)
     for name in sorted({"max_output_tokens", "thinking"} & parameters.model_fields_set):
         if not reranking.is_called:
-            problem = f"has no use: {service.name!r} scores texts in this process, and writes none; leave it out"
+            problem = (
+                f"has no use: {service.name!r} scores texts in this process and does not generate any; leave it out"
+            )
             problems.append(context.located.error((*draft.place, name), problem))
     return reranking
 
@@ -297,7 +299,10 @@ def _wrong_in_grid(context: GridContext, drafts: Sequence[Drafts], grid: Grid) -
     for name, values in grid.items():
         several = next((owner[name] for owner in owners if len(owner[name]) > 1), None)
         if name.rpartition(".")[2] == CORPUS and any(map(context.corpora.is_named, values)):
-            problem = "names an entry of corpora:; name it in the retriever, and sweep what it is made by: chunk_size …"
+            problem = (
+                "names an entry of corpora:; name it in the retriever, and sweep the corpus's own parameters, such "
+                "as chunk_size"
+            )
             yield located.error(("grid", name), problem)
         elif name not in known:
             hint = did_you_mean(name, [cell for cell in known if ("." in cell) == ("." in name)])

@@ -67,7 +67,7 @@ def variants(
 def can_have(role: str, item: ConfigurationModel) -> bool:
     """Return whether the grid can give a configuration this stage.
 
-    Answers that exist already have no stages, and only a retriever that is asked the query itself can be asked another.
+    Answers that exist already have no stages, and only a retriever that receives the query itself can be asked another.
     """
     values = item.retriever
     if values is None or role != REWRITE:
@@ -84,7 +84,7 @@ def wrong_stages(located: Located, items: Sequence[ConfigurationModel], grid: Gr
         if role in grid and not grid[role]:
             yield located.error(("grid", role), "lists no value")
         elif role in grid and items and not any(can_have(role, item) for item in items):
-            needed = "a retriever that is asked the query" if role == REWRITE else "a retriever"
+            needed = "a retriever that receives the query" if role == REWRITE else "a retriever"
             yield located.error(("grid", role), f"no configuration can have it: none has {needed}")
         for value in grid.get(role, ()):
             if value is not None and not isinstance(value, dict):

@@ -159,8 +159,8 @@ def test_answers_of_attempts_in_flight_do_not_close_a_breaker_that_was_stopped()
     assert breaker.is_open
     breaker.answered()
     assert (breaker.is_open, breaker.is_given_up(5.0), breaker.wait_until(5.0)) == (True, True, None)
-    assert str(breaker.refusal()) == "not asked: its quota is used up for now: per day"
-    assert breaker.report() == "its quota is used up for now: per day; no further call is made"
+    assert str(breaker.refusal()) == "not asked: its quota is exhausted for now: per day"
+    assert breaker.report() == "its quota is exhausted for now: per day; no further call is made"
 
 
 def of_steps(*steps: str) -> tuple[Breaker, list[Breaker]]:

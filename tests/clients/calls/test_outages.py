@@ -124,7 +124,7 @@ def test_a_quota_that_is_used_up_ends_the_calls_of_every_service_of_its_pool(tmp
     assert [len(service.begun) for service in services.values()] == [3, 2]
     assert Tally((failure.kind, failure.attempts, failure.message) for failure in failures(outcomes)) == {
         (FailureKind.QUOTA, 1, "per day"): 1,
-        (FailureKind.QUOTA, 0, "not asked: its quota is used up for now: per day"): 40 - 4 - 1,
+        (FailureKind.QUOTA, 0, "not asked: its quota is exhausted for now: per day"): 40 - 4 - 1,
     }
 
 

@@ -40,4 +40,4 @@ def test_tokens_that_no_call_can_use_count_as_the_most_that_it_may(name: str, tm
     assert not any(isinstance(outcome, FailedTask) for outcome in outcomes)
     (usage,) = fan_out.usage()
     assert usage.tokens == Tokens(14, 0, 6)
-    assert any("echo reports numbers of tokens that no call can use" in warning for warning in fan_out.warnings())
+    assert any("echo reports impossible numbers of tokens" in warning for warning in fan_out.warnings())

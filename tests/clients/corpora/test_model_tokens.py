@@ -101,7 +101,7 @@ def test_other_files_and_other_units_are_refused(tmp_path: Path) -> None:
     (tmp_path / "wrong.json").write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match=r"wrong\.json: is not a tokenizer\.json of Hugging Face"):
         ModelTokens(str(tmp_path / "wrong.json"), 8, 0).spans("a")
-    with pytest.raises(ValueError, match="tokenizer counts tokens, and by is words; write by: tokens"):
+    with pytest.raises(ValueError, match="tokenizer counts tokens, but by is words; write by: tokens"):
         Chunks(tokenizer="a.json")
     with pytest.raises(ValueError, match="intact is not known for a tokenizer"):
         Chunks(by="tokens", intact=True, tokenizer="a.json")

@@ -138,7 +138,7 @@ def test_ids_of_contexts_and_relevant_documents(tmp_path: Path) -> None:
 
 def test_alternatives_among_relevant_documents_are_refused_or_flattened_and_counted(tmp_path: Path) -> None:
     row = {"qid": "q", "query": Q, "retrieval_gt": [["a", "b"], ["c"]], "generation_gt": [R, "Owner."]}
-    with pytest.raises(InputError, match=r"f\.jsonl:1: relevant: of some documents one is enough.*groups: flatten"):
+    with pytest.raises(InputError, match=r"f\.jsonl:1: relevant: one of several documents is enough.*groups: flatten"):
         cases(tmp_path, [row])
     (case,) = cases(tmp_path, [row], flatten=True)
     assert (case.relevant, case.reference) == (("a", "b", "c"), R)
@@ -202,7 +202,7 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("f.jsonl", '{"question": "a", "contexts": [null]}', {}, "contexts.0: expected a text or an object, found None"),
     ("f.jsonl", '{"question": "a", "contexts": ["b"], "context_ids": []}', {}, "has 1 contexts and 0 ids of contexts"),
     ("f.jsonl", '{"question": "a", "answr": "b"}', {"columns": {"answer": "anwer"}},
-     "columns: no row has 'anwer', which is to be the answer; did you mean 'answr'?"),
+     "columns: no row has 'anwer'for the answer; did you mean 'answr'?"),
     ("f.csv", 'question,contexts\na,"[\'b\' \'c\']"\n', {}, "f.csv:2: holds the printed form of a NumPy array"),
     ("f.csv", 'question,answer\n"a\nb",c\nd\n', {}, "f.csv:4: has 1 cells, and the header 2"),
     ("f.csv", 'question,answer\na,"b\n', {}, "f.csv:2: is not valid CSV"),

@@ -66,7 +66,7 @@ def test_the_command_writes_judgements_that_are_read_back(tmp_path: Path) -> Non
         f"{out}: 2 judgements", "  grade 0 (from 0 of impressions): 1", "  grade 1 (from 0.05 of impressions): 0",
         "  grade 2 (from 0.3 of impressions): 1", "  left out, with fewer than 20 impressions: 1",
     ]  # fmt: skip
-    assert "users click what ranks first" in done.stderr
+    assert "users click on the first results" in done.stderr
     (batch,) = read_qrels(out)
     assert [(row["query_id"], row["doc_id"], row["grade"]) for row in batch.to_pylist()] == [
         ("q1", "d 1", 2.0), ("q1", "d2", 0.0),

@@ -82,7 +82,7 @@ def test_a_column_that_is_not_read_may_stand_twice(tmp_path: Path) -> None:
     [
         (pa.array([1.0, float("nan")]), "is not a finite number"),
         (pa.array([1.0, float("inf")], pa.float32()), "is not a finite number"),
-        (pa.array([True, False]), "is a truth value"),
+        (pa.array([True, False]), "is a Boolean"),
     ],
 )
 def test_an_id_is_a_text_or_a_number(tmp_path: Path, reader: Reader, column: pa.Array, problem: str) -> None:

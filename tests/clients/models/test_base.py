@@ -23,7 +23,7 @@ class Plain(ModelParameters):
 
 @pytest.mark.parametrize("name", ["x-latest", "latest", "llama3:latest", "models/X-Latest", "ranker@latest"])
 def test_a_name_that_may_mean_another_model_tomorrow_is_refused_unless_allowed(name: str) -> None:
-    with pytest.raises(ValueError, match="may mean another model tomorrow"):
+    with pytest.raises(ValueError, match="may refer to another model tomorrow"):
         Plain(model=name)
     assert Plain(model=name, allow_alias=True).model == name
     assert Plain(model="latestnews-001").model == "latestnews-001"

@@ -223,7 +223,7 @@ def test_tokens_that_a_service_does_not_count_are_estimated_and_said(gemini: Sta
         text = json.loads(answered[0].answer)["text"]
         spent = Tokens(estimated_tokens("Be brief.fault=no_usage"), 0, estimated_tokens(text))
         assert [reply.tokens for reply in answered] == [spent, spent]
-        assert warning.startswith(f"{model.scope()} does not say how many tokens its calls take")
+        assert warning.startswith(f"{model.scope()} does not report how many tokens its calls use")
     embedded, (warning,) = asyncio.run(ask(developer, Prompt(EMBED, {"text": "some words"})))
     assert [reply.tokens for reply in embedded] == [Tokens(3), Tokens(3)]  # the Developer API never counts these
     assert "estimated" in warning
@@ -232,7 +232,7 @@ def test_tokens_that_a_service_does_not_count_are_estimated_and_said(gemini: Sta
 @pytest.mark.parametrize(
     ("parameters", "problem"),
     [
-        ({"model": "gemini-x-latest", "project": "p", "location": "l"}, "may mean another model tomorrow"),
+        ({"model": "gemini-x-latest", "project": "p", "location": "l"}, "may refer to another model tomorrow"),
         ({"model": "m-001"}, "give project and location for Vertex AI, or api_key"),
         ({"model": "m-001", "project": "p"}, "give project and location"),
         ({"model": "m-001", "project": "p", "location": "l", "api_key": "${env:K}"}, "give project and location"),

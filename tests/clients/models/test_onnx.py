@@ -214,7 +214,7 @@ def test_layers_that_the_model_lacks_are_refused(tmp_path: Path) -> None:
     assert "lacks the layers that modules.json adds (Dense)" in problem(folder)
 
 
-@pytest.mark.parametrize(("value", "what"), [(np.nan, "no finite numbers"), (np.inf, "no finite"), (0.0, "of zeros")])
+@pytest.mark.parametrize(("value", "what"), [(np.nan, "not finite numbers"), (np.inf, "not finite"), (0.0, "of zeros")])
 def test_vectors_without_a_direction_end_the_run(value: float, what: str, tmp_path: Path) -> None:
     table = TABLE.copy()
     table[[1, 2, 8]] = value if value == 0 else table[[1, 2, 8]]

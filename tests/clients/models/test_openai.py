@@ -213,7 +213,7 @@ def test_tokens_that_a_service_does_not_count_are_estimated_and_said(openai: Sta
         return connection
 
     (warning,) = asyncio.run(ask()).warnings
-    assert "estimated, at 4 characters a token" in warning
+    assert "estimated, at 4 characters per token" in warning
 
 
 def test_an_embedding_of_what_is_no_number_is_malformed(openai: Standin) -> None:
@@ -244,7 +244,7 @@ def test_a_key_is_in_no_message_and_must_have_a_value(openai: Standin, monkeypat
     [
         ({"base_url": "localhost:8000/v1", "model": "m"}, "write http:// or https://"),
         ({"base_url": "http://h/v1?x=1", "model": "m"}, "write http:// or https://"),
-        ({"base_url": "http://h/v1", "model": "llama3:latest"}, "may mean another model tomorrow"),
+        ({"base_url": "http://h/v1", "model": "llama3:latest"}, "may refer to another model tomorrow"),
         ({"base_url": "http://h/v1", "model": "m", "api_key": "sk-written-out"}, "must come from the environment"),
     ],
 )

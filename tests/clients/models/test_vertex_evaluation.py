@@ -138,11 +138,11 @@ def query_text(query_id: str) -> str:
         ({"metrics": "[Faithfulness]"}, "Faithfulness is judged by claims, and the judge only scores criteria"),
         (
             {"judge": '{service: vertex, criteria: {Fluent: {question: "Is it fluent?"}}}'},
-            "has verdicts that are not numbers, and the judge gives scores; write its scale as 1..5",
+            "has verdicts that are not numbers, but the judge gives scores; write its scale as 1..5",
         ),
         (
             {"configurations": "[{name: a, retriever: {type: bm25}, generate: {service: vertex, contexts: 3}}]"},
-            "'vertex' scores criteria, and cannot answer for a",
+            "'vertex' scores criteria and cannot generate answers for a",
         ),
     ],
 )

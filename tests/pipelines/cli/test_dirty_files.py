@@ -64,7 +64,7 @@ def test_a_corpus_whose_lines_end_with_returns(folder: Path) -> None:
 
 def test_judgements_joined_with_a_byte_order_mark(folder: Path) -> None:
     qrels = write(folder / "joined", trec_qrels(ROWS) + "\ufeffq3 0 d1 1\n")
-    assert refused(scored(folder, qrels="joined")).startswith(f"{qrels}:4: holds a byte order mark inside")
+    assert refused(scored(folder, qrels="joined")).startswith(f"{qrels}:4: contains a byte order mark")
 
 
 def test_a_tag_that_is_not_utf8(folder: Path) -> None:

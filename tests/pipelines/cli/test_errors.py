@@ -219,7 +219,7 @@ def test_a_bad_line_of_a_run(folder: Path, line: str, words: str) -> None:
 def test_a_document_twice_in_a_ranking(folder: Path) -> None:
     path = write(folder / "twice.run", trec_run([*ROWS, ("q1", "d1", 0.5), ("q2", "d2", 0.5)]))
     error = message(scored(folder, run="twice.run"))
-    assert error.startswith(f"{path}:4: document 'd1' stands more than once in the ranking of query 'q1'")
+    assert error.startswith(f"{path}:4: document 'd1' occurs more than once in the ranking of query 'q1'")
     assert "line 1" in error
     assert "--duplicates collapse" in error
     outcome = scored(folder, "--duplicates", "collapse", "-m", "RR", "--format", "csv", run="twice.run")

@@ -75,7 +75,7 @@ def test_standard_input_is_a_file(files: list[str], content: str) -> None:
 
 def test_standard_input_is_one_file_only() -> None:
     refused = rankbeam("score", "-", "-")
-    assert (refused.exit_code, "can be one file only" in refused.stderr) == (2, True)
+    assert (refused.exit_code, "can replace only one file" in refused.stderr) == (2, True)
 
 
 def test_answers_that_share_no_query_are_refused_before_the_run(folder: Path) -> None:

@@ -12,7 +12,7 @@ from support.cli import rankbeam
 from support.inputs import trec_qrels, trec_run, write
 
 FAILED, REFUSED, MISSED = 1, 2, 3
-FOREIGN = "was not made by rankbeam and would be replaced"
+FOREIGN = "was not made by rankbeam and would be overwritten"
 
 
 @contextmanager

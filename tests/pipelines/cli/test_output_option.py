@@ -60,4 +60,4 @@ def test_a_result_that_would_be_neither_shown_nor_kept_is_refused() -> None:
     closing = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-c", COMMAND, "score", "qrels.txt", "a.run"]
     done = subprocess.run(closing, check=False, stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.returncode == REFUSED
-    assert "stdout is closed, and without --output nothing would be kept" in done.stderr
+    assert "stdout is closed, so without --output the results would be lost" in done.stderr

@@ -54,7 +54,7 @@ def test_what_no_run_has_used_for_some_days_is_deleted(tmp_path: Path) -> None:
     assert pruned(output, "--dry-run", "--older-than", "50") == []
     assert pruned(output, "--yes") == ["chunks", "postings", "tokens"]
     again = rankbeam("runs", output, "--prune", "--indexes")
-    assert again.stdout == "every index there was used since; nothing to delete\n"
+    assert again.stdout == "every index was used since then; nothing to delete\n"
     index(tmp_path, output, 2)
     assert len(list((tmp_path / "out").rglob("postings-*/manifest.json"))) == 2
 

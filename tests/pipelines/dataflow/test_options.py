@@ -186,7 +186,7 @@ def test_files_of_this_machine_are_refused_all_at_once(experiment: str, tmp_path
     outcome = rankbeam("evaluate", experiment, *options)
     assert (outcome.exit_code, outcome.stdout) == (2, "")
     assert outcome.stderr.splitlines() == [
-        "rankbeam: the workers of this job cannot reach files of this machine:",
+        "rankbeam: the workers of this job cannot reach files on this machine:",
         f"  dataset.qrels: {tmp_path}/qrels/test",
         f"  dataset.queries: {tmp_path}/queries.jsonl",
         f"  dataset.corpus: {tmp_path}/corpus.jsonl",

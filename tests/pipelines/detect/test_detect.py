@@ -113,10 +113,10 @@ def test_what_has_no_spread_is_refused(tmp_path: Path) -> None:
     path = experiment(tmp_path / "x", metrics=["NumRelRet", "SetF"])
     outcome = rankbeam("plan", path, "--detect", "0.02")
     assert outcome.exit_code == 2
-    assert "nothing is known of the spread of NumRelRet, SetF" in outcome.stderr
-    assert "run a few queries first, or give --sd" in outcome.stderr
+    assert "the spread is unknown for NumRelRet, SetF" in outcome.stderr
+    assert "run a few queries first, or use --sd" in outcome.stderr
     some = rankbeam("plan", experiment(tmp_path / "x", metrics=["SetF", "AP"]), "--detect", "0.02")
-    assert "nothing is known of the spread of SetF: no earlier run has it" in some.stderr
+    assert "the spread is unknown for SetF: no earlier run has this metric" in some.stderr
     assert some.exit_code == 0
 
 

@@ -132,16 +132,20 @@ def test_pairs_have_verdicts_and_examples_of_their_own(folder: Path) -> None:
         (
             "pairs: baseline",
             "pairs: all, about: [query]",
-            "10: judge.criteria.Tone.about: names other texts than pairs",
+            "10: judge.criteria.Tone.about: names texts that pairs cannot use",
         ),
-        ("pairs: baseline", "pairs: all, about: [answer, context]", "10: judge.criteria.Tone.about: names other texts"),
+        (
+            "pairs: baseline",
+            "pairs: all, about: [answer, context]",
+            "10: judge.criteria.Tone.about: names texts that pairs cannot use",
+        ),
         ("pairs: baseline", "pairs: all, rubrics: {attribute: a}", "10: judge.criteria.Tone.pairs: compares answers"),
-        ("gates:", "race: {metric: Tone}\ngates:", "and a race drops some; take one of them out"),
+        ("gates:", "race: {metric: Tone}\ngates:", "but a race drops some; remove one of the two"),
         ("top_k: 1, generate: {service: reader}", "top_k: 1", "there are not two that have answers"),
         (
             "configurations:",
             "configurations:\n  - {name: found, retriever: {type: bm25}, top_k: 9}",
-            "compares with the baseline, and 'found' has no answers; name another under baseline:",
+            "compares with the baseline, and 'found' has no answers; name another one under baseline:",
         ),
     ],
 )
@@ -204,7 +208,7 @@ def test_an_invalid_criterion_is_reported_once(folder: Path) -> None:
         ("current.txt", "empty.txt", "is empty; write the question"),
         ("question: current.txt, ", "", "10: judge.criteria.Current.question"),
         ("metrics: [Tone", "metrics: [Tune", "criteria of judge: Tone, Current"),
-        ("    Current:", "    TONE:", "10: judge.criteria.TONE: differs from another criterion in its case alone"),
+        ("    Current:", "    TONE:", "10: judge.criteria.TONE: differs from another criterion only in case"),
         ("metrics: [Tone", "metrics: [Criterion(Tune)", "metrics[0]: Criterion(Tune) is not one of judge.criteria"),
         ("metrics: [Tone", "metrics: [Tone@3", "11: metrics[0]: Criterion(Tone)@3 has a cutoff"),
     ],

@@ -60,13 +60,13 @@ MISTAKES = [
     ("[Faithfulness, context_recall]", "[AP, Faithfulness]", "2: dataset.qrels: is missing; AP needs judgements"),
     ("metrics: [Faithfulness, context_recall]\n", "",
      "2: dataset.qrels: is missing; nDCG@10, R@100, RR@10, AP need judgements"),
-    (", answers: answer", "", "7: metrics[1]: ContextRecall needs reference answers; say where they stand: "),
+    (", answers: answer", "", "7: metrics[1]: ContextRecall needs reference answers; say where they are: "),
     ("judge: {service: m}\nmetrics: [Faithfulness, context_recall]", "metrics: [Faithfulness]",
      "6: metrics[0]: Faithfulness is judged; name the model that judges: judge: {service: NAME}"),
     ("context_recall", "AnswerSimilarity", "7: metrics[1]: AnswerSimilarity compares embeddings; name the model"),
     ("context_recall", "NuggetAll", "7: metrics[1]: NuggetAll needs nuggets, which a file of reference answers has"),
     ("context_recall", "Consistency", "7: metrics[1]: Consistency compares several answers of one model; ask "),
-    (", generate: {service: m}", "", "7: metrics[0]: Faithfulness judges answers, and no configuration has any"),
+    (", generate: {service: m}", "", "7: metrics[0]: Faithfulness judges answers, but no configuration has any"),
     ("context_recall", "ContextRecal", "7: metrics[1]: unknown metric 'ContextRecal'; did you mean 'ContextRecall'?"),
     ("answers: answer", "answers: answr",
      "2: dataset.answers: no query has the attribute 'answr'; did you mean 'answer'?"),
@@ -92,9 +92,7 @@ def test_a_mistake(folder: Path, old: str, new: str, expected: str) -> None:
 
 def test_contexts_are_judged_without_answers_where_their_number_is_given(folder: Path) -> None:
     text = TEXT.replace(", generate: {service: m}", "").replace("Faithfulness, context_recall", "context_recall")
-    with pytest.raises(
-        InputError, match=r"judges contexts; say how many of the first results, such as ContextRecall@5"
-    ):
+    with pytest.raises(InputError, match=r"judges contexts; set the number of first results, such as ContextRecall@5"):
         parsed(folder, text)
     experiment = parsed(folder, text.replace("context_recall", "context_recall@5"))
     assert [str(metric) for metric in experiment.judged] == ["ContextRecall@5"]
@@ -103,6 +101,6 @@ def test_contexts_are_judged_without_answers_where_their_number_is_given(folder:
 def test_texts_of_documents_that_a_run_names_stand_in_the_corpus(folder: Path) -> None:
     text = TEXT.replace("{type: near}", "{type: run_file, path: old.run}")
     assert parsed(folder, text)
-    problem = r"2: dataset\.corpus: is missing; the run of 'rag' names documents, and their texts stand there"
+    problem = r"2: dataset\.corpus: is missing; the run of 'rag' names documents, whose texts are read from there"
     with pytest.raises(InputError, match=problem):
         parsed(folder, text.replace("corpus: corpus.jsonl, ", ""))

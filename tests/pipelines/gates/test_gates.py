@@ -263,7 +263,7 @@ MISTAKES: list[tuple[object, str]] = [
     ({"metric": "RR", "at_least": 0.5, "slice": "leve=easy"}, "gates[0].slice: results are not sliced by 'leve'; "),
     (
         {"metric": "RR", "value": "difference", "at_least": 0, "configuration": "base"},
-        "gates[0].value: there is nothing but the baseline 'base' to differ from it; keep gates against another run",
+        "gates[0].value: the baseline 'base' is the only configuration, so there is no difference to check; keep",
     ),
     ("RR > 0.5", "gates[0]: must be a mapping of keys to values, found 'RR > 0.5'"),
 ]

@@ -19,7 +19,7 @@ QUERIES = 34
 
 @pytest.mark.parametrize("more", [{"metric": "AP"}, {"slice": "all"}, {"value": "mean"}, {"configuration": "a"}])
 def test_a_gate_on_the_judge_is_about_nothing_else(more: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="is about the judge; it has a limit and nothing else"):
+    with pytest.raises(ValueError, match="is a gate on the judge, which takes a limit and no other key"):
         GateModel.model_validate({"judge": "sentinels", "at_least": 0.9, **more})
 
 
@@ -63,7 +63,7 @@ def test_a_judge_near_chance_is_warned_of_and_gates_on_its_metrics_say_so(
     outcome = rankbeam("evaluate", path, "--run-id", "r")
     assert outcome.exit_code == 0, outcome.stderr
     doubt = "the judge oracle got 12 of 24 known items of grade right, which is near chance"
-    assert f"{doubt}: its verdicts say little" in " ".join(outcome.stderr.split())
+    assert f"{doubt}: its verdicts are not reliable" in " ".join(outcome.stderr.split())
     rows = json.loads(rankbeam("gate", tmp_path / "out", "--format", "json").stdout)["checks"]
     assert {check["metric"]: (check["met"], check["reason"]) for check in rows} == {
         "ContextRelevance@3": (True, doubt),

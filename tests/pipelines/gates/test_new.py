@@ -99,7 +99,7 @@ def test_junit_counts_what_is_new_as_skipped(pull_request: Results, main: Result
 def test_if_missing_is_for_differences(pull_request: Results, main: Results, tmp_path: Path) -> None:
     refused = gate(pull_request, main, tmp_path, [{"metric": "RR", "at_least": 0.5, "if_missing": "skip"}])
     assert refused.status == REFUSED
-    assert "gates[0]: has if_missing, which is for differences from another run" in refused.stderr
+    assert "gates[0]: has if_missing, which only applies to differences from another run" in refused.stderr
 
 
 def test_a_baseline_of_another_dataset_is_refused_unless_it_is_asked_for(pull_request: Results, main: Results) -> None:

@@ -87,7 +87,7 @@ def test_each_mistake_is_refused_with_its_line_and_nothing_is_taken_over(out: Pa
     starts = {row["item_id"]: number for row, number in zip(rows, _first_lines(rows), strict=True)}
     assert outcome.status == 2
     for row, problem in zip(
-        with_quotes, ("did you mean 'accept'?", "is not in", "say edit", "there is no item"), strict=False
+        with_quotes, ("did you mean 'accept'?", "is not in", "write edit", "there is no item"), strict=False
     ):
         (message,) = [line for line in outcome.stderr.splitlines() if f"{path}:{starts[row['item_id']]}:" in line]
         assert problem in message
@@ -110,7 +110,7 @@ def test_two_reviewers_have_a_kappa_and_what_they_decide_differently_stays(out: 
     )
     assert "7 of 8 items are reviewed" in outcome.stdout
     assert "decided 8 items: Cohen's kappa 0.750" in outcome.stdout  # (7/8 - 1/2) / (1 - 1/2)
-    assert f"left as they were: 1, such as {first[4]['item_id']}" in outcome.stdout
+    assert f"therefore unchanged: 1, such as {first[4]['item_id']}" in outcome.stdout
 
 
 def test_an_edit_is_no_acceptance_in_the_kappa(out: Path, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_an_edit_is_no_acceptance_in_the_kappa(out: Path, tmp_path: Path) -> Non
     outcome = rankbeam("goldens", "apply", str(out), *files)
     # (7/8 - (4/8 * 3/8 + 4/8 * 4/8)) / (1 - (4/8 * 3/8 + 4/8 * 4/8))
     assert "decided 8 items: Cohen's kappa 0.778" in outcome.stdout
-    assert f"left as they were: 1, such as {first[3]['item_id']}" in outcome.stdout
+    assert f"therefore unchanged: 1, such as {first[3]['item_id']}" in outcome.stdout
 
 
 def test_exports_hold_the_same_questions(out: Path, tmp_path: Path) -> None:

@@ -74,4 +74,4 @@ def test_a_benchmark_is_made_of_a_sample(tmp_path: Path) -> None:
     assert written == set(shuffled([row["_id"] for row in rows], 3, "sample")[:20])
     refused = rankbeam("goldens", goldens_file(tmp_path, documents={"chunks": corpus, "sample": 20}))
     assert refused.status == 2
-    assert "sample is known for path and folder" in refused.stderr
+    assert "sample works only with path and folder" in refused.stderr

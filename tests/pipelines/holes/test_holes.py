@@ -94,7 +94,7 @@ def test_grades_count_as_the_option_says(run: Results) -> None:
 def test_a_wrong_scale_is_refused(run: Results, written: str) -> None:
     outcome = rankbeam("holes", run.output, "--grades", written)
     assert outcome.status == 2
-    assert "write four whole numbers that do not fall" in outcome.stderr
+    assert "write four whole numbers in ascending order" in outcome.stderr
 
 
 def test_a_run_without_grades_of_a_judge_is_refused(tmp_path: Path) -> None:
@@ -131,5 +131,5 @@ def test_other_scales_of_people_need_the_option(tmp_path: Path) -> None:
     run = evaluated(tmp_path / "seven", write(tmp_path / "qrels.tsv", text), "nDCG@5", "ContextRelevance@5")
     outcome = rankbeam("holes", run.output)
     assert outcome.status == 2
-    assert "the highest grade of people is 7" in outcome.stderr
+    assert "the highest human grade is 7" in outcome.stderr
     assert rankbeam("holes", run.output, "--grades", "0,0,2,7").status == 0

@@ -74,6 +74,6 @@ def test_decisions_of_tables_with_and_without_the_column_are_read(out: Path) -> 
 def test_a_warning_says_that_turns_are_missing_where_the_queries_cannot_be_read(out: Path) -> None:
     (out.parent / "queries.jsonl").unlink()
     outcome = sample(out, "Faithfulness")
-    assert "tasks do not show earlier turns of conversations" in outcome.stderr
+    assert "tasks will not show the earlier turns of conversations" in outcome.stderr
     assert "queries.jsonl" in outcome.stderr
     assert {row["history"] for row in tasks(out)} == {""}

@@ -41,7 +41,7 @@ def test_an_interrupt_while_beam_is_imported_comes_when_it_is(tmp_path: Path) ->
 
 def test_a_ledger_is_named_only_where_there_is_one(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
-    assert finish_calls(str(ledger)) == "nothing of this run was kept, other runs are unchanged"
+    assert finish_calls(str(ledger)) == "nothing of this run was kept; other runs are unchanged"
     ledger.mkdir()
     assert finish_calls(str(ledger)).startswith(f"all answers are in {ledger}, and the same command continues")
     assert finish_calls("gs://bucket/ledger").startswith("all answers are in gs://bucket/ledger")

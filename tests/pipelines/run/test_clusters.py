@@ -159,11 +159,11 @@ def test_clusters_that_are_none_are_refused(tmp_path: Path) -> None:
     assert "statistics.cluster: no query has the attribute 'conversatoin'; did you mean 'conversation'?" in typo
     assert "e.yaml:20:" in typo
     one = refused(tmp_path / "b", [{"conversation": "c"}] * 30, statistics={"cluster": "conversation"})
-    assert "all queries have the conversation 'c', and one cluster has no interval" in one
+    assert "all queries have the conversation 'c', and a single cluster has no interval" in one
     without = refused(
         tmp_path / "c", conversations(), statistics={"cluster": "conversation"}, dataset={"qrels": "qrels"}
     )
-    assert "statistics.cluster: is an attribute of queries, and dataset.queries is missing" in without
+    assert "statistics.cluster: is an attribute of queries, but dataset.queries is missing" in without
 
 
 def test_clusters_of_one_query_each_are_warned_of(tmp_path: Path) -> None:

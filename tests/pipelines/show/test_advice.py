@@ -32,7 +32,7 @@ def test_advice_is_shown_everywhere(tmp_path: Path) -> None:
     command = ["score", qrels, *runs, *metrics]
     table = rankbeam(*command, "--output", str(tmp_path / "out")).stdout
     line = (
-        "- what is needed is retrieved, but ranks too low: rerank, or raise top_k and the number of contexts "
+        "- the relevant contexts are retrieved, but rank too low: rerank, or raise top_k and the number of contexts "
         "(R@10 is low, and R@50 is high: rank30 = rank31)\n"
     )
     assert f"\n\nwhat to try next\n{line}" in table

@@ -121,7 +121,7 @@ def _publish(session: Session, run: RunFiles, key: str) -> None:
     if _MIXED in error.message:
         raise BigQueryError(Trouble.CONFLICT, f"{_MIXED}; run the experiment again")
     if _TAKEN in error.message:
-        advice = f"this run is of the experiment {run.experiment}; run it again with another --run-id"
+        advice = f"this run belongs to the experiment {run.experiment}; run it again with another --run-id"
         raise BigQueryError(Trouble.CONFLICT, f"{error.message}; {advice}")
     raise error
 
@@ -161,7 +161,7 @@ def _ended(session: Session, job: Any) -> Any:
     try:
         return session.wait(job)
     except BigQueryError as error:
-        may = f"the job {job.job_id} may still be at work, and then shows all of the run"
+        may = f"the job {job.job_id} may still be running; once it succeeds, the whole run is visible"
         raise BigQueryError(error.trouble, f"{error.message}; {may}") from error
 
 

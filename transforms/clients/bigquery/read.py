@@ -119,7 +119,7 @@ def refusals(source: TableSource) -> Iterator[None]:
 def _advice(refusal: BigQueryError, source: TableSource) -> str:
     trouble = refusal.trouble
     if trouble is Trouble.PERMISSION:
-        return f"; needed are {_READ_ROLES if source.table else _QUERY_ROLES}"
+        return f"; it needs {_READ_ROLES if source.table else _QUERY_ROLES}"
     if trouble is Trouble.MISSING:
         return _near(source)
     return advice_of(refusal, source.project)

@@ -24,6 +24,6 @@ class FailureLimit:
         count = max(self._failed[place] for place in places)
         return (
             f"{count:,} of {self._queries:,} queries have failed for good, more than {self._most:.1%} "
-            "(max_failure_rate): the run goes on, and will end with status 3; the last failure: "
+            "(max_failure_rate): the run continues, and will end with status 3; the last failure: "
             f"{failed.failure.message}"
         )

@@ -180,7 +180,7 @@ class Breaker:
 
     def _reason(self) -> str:
         if self._stopped_by is not None:
-            return f"its quota is used up for now: {self._stopped_by.message}"
+            return f"its quota is exhausted for now: {self._stopped_by.message}"
         message = "" if self._last is None else self._last.message
         if self._rejected:
             return f"{len(self._rejected)} different calls in a row had empty or malformed answers, the last: {message}"

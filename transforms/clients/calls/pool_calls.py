@@ -94,7 +94,7 @@ class PoolCalls:
     def warnings(self) -> list[str]:
         """Warnings about the connections, each once."""
         by_connection = (getattr(connection, "warnings", ()) for connection in self._connections.values())
-        problem = "reports numbers of tokens that no call can use: the most that a call may use is counted instead"
+        problem = "reports impossible numbers of tokens: the maximum that a call may use is counted instead"
         impossible = [f"{service} {problem}" for service in self._misreporting]
         return [*dict.fromkeys(warning for of_one in by_connection for warning in of_one), *impossible]
 
@@ -327,7 +327,7 @@ def _report(name: str, breaker: Breaker) -> None:
     if breaker.is_open:
         _logger.warning("%s: %s", name, breaker.report())
     else:
-        _logger.warning("%s: the service answers again, and calls go on", name)
+        _logger.warning("%s: the service answers again, and calls continue", name)
 
 
 def _removed(flights: dict[Flight, None], flight: Flight) -> bool:

@@ -41,10 +41,10 @@ class Chunks(CorpusParameters):
     def _tokenizer_of_tokens(self) -> "Chunks":
         if self.tokenizer is not None:
             if self.by != "tokens":
-                raise ValueError(f"tokenizer counts tokens, and by is {self.by}; write by: tokens")
+                raise ValueError(f"tokenizer counts tokens, but by is {self.by}; write by: tokens")
             if self.intact:
                 raise ValueError(
-                    "intact is not known for a tokenizer, which keeps graphemes anyway; take one of both out"
+                    "intact cannot be combined with a tokenizer, which keeps graphemes anyway; remove one of the two"
                 )
             if (problem := missing("tokenizers", LOCAL, "tokenizers")) is not None:
                 raise ValueError(problem)

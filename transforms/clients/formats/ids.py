@@ -7,9 +7,9 @@ import pyarrow as pa
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.kernels.text import BLANKS, LONGEST_ID, edge_blanks, lengths
 
-_BLANKS = "begins or ends with a blank, so that it equals no id without; remove it"
+_BLANKS = "begins or ends with a blank, so it matches no id without the blank; remove it"
 LEAST_INEXACT = 2**53
-INEXACT = "is a floating-point number above 2^53, as which other ids are the same; write it as a text"
+INEXACT = "is a floating-point number above 2^53, where different ids become equal; write it as a text"
 _LONG = f"is longer than {LONGEST_ID:,} bytes"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from rankbeam.transforms.records.errors import InputError
 
 _BYTE_ORDER_MARK = "\ufeff"
-_MARKED = "holds a byte order mark inside, as files do that were joined from several; remove it"
+_MARKED = "contains a byte order mark, as files joined from several files do; remove it"
 _IN_ASCII = [
     (b"\v", "holds a vertical tab; end lines with LF"),
     (b"\f", "holds a form feed; end lines with LF"),

@@ -132,7 +132,7 @@ def _whole(column: pa.Array) -> pa.Array:
 def _faults(column: pa.Array, as_strings: pa.StringArray) -> Iterator[tuple[BoolArray, str]]:
     yield from ids.faults(as_strings)
     if pa.types.is_boolean(column.type):
-        yield np.ones(len(column), bool), "is a truth value; an id is a text or a number"
+        yield np.ones(len(column), bool), "is a Boolean; an id is a text or a number"
     if pa.types.is_floating(column.type):
         numbers = np.abs(column.to_numpy(zero_copy_only=False))
         yield ~np.isfinite(numbers), "is not a finite number"

@@ -68,7 +68,7 @@ class _Answer(BaseModel):
     @classmethod
     def _says_something(cls, answer: str) -> str:
         if not answer.strip():
-            raise ValueError("is empty; leave out the line of a query without an answer, which then counts as failed")
+            raise ValueError("is empty; if a query has no answer, leave out its line; the query then counts as failed")
         return answer
 
     @field_validator("steps")

@@ -39,7 +39,7 @@ _SOURCED_QRELS = _Kind("qrels", columns.QRELS, "grade", text.LineLayout((0, 1, 2
 _SUBTOPIC_LINES = text.LineLayout((0, 2, 3), at_least=4, at_most=4, subtopic=1)
 _SUBTOPIC_QRELS = _Kind("subtopic_qrels", columns.SUBTOPIC_QRELS, "grade", _SUBTOPIC_LINES)
 _MS_MARCO = _Kind("run", columns.RUN, "score", text.LineLayout((0, 1, 2), at_least=3, at_most=3, tabs=True))
-_SCORES = "a run of three columns has ranks, scores need TREC's six"
+_SCORES = "a run of three columns has ranks; scores need TREC's six"
 _WITH_SUBTOPICS = (Format.TREC_QRELS, Format.SEPARATED, Format.PARQUET, Format.BIGQUERY)
 _QRELS = {Format.BEIR_QRELS: _BEIR_QRELS, Format.SOURCED_QRELS: _SOURCED_QRELS}
 
@@ -131,7 +131,7 @@ def _ranked(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
         pairs = hashing.combine(hashing.hash_strings(batch["query_id"]), ranks.astype(np.uint64))
         repeated = np.ones(len(pairs), bool)
         repeated[np.unique(pairs, return_index=True)[1]] = False
-        _refuse(path, batch["line"], repeated, f"the rank was given to another document of its query; {_SCORES}")
+        _refuse(path, batch["line"], repeated, f"another document of its query has the same rank; {_SCORES}")
         yield batch.set_column(2, batch.schema.field("score"), pa.array(-ranks))
 
 

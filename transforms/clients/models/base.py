@@ -107,7 +107,7 @@ def read_answer(answer: str) -> Completion | Embedding:
     """
     stored = parsed(_STORED, answer)
     if stored.block is not None:
-        raise CallError(FailureKind.BLOCKED, f"the model would not answer: {stored.block}")
+        raise CallError(FailureKind.BLOCKED, f"the model refused to answer: {stored.block}")
     if stored.vector is not None:
         if not stored.vector:
             raise CallError(FailureKind.MALFORMED, "the embedding has no components")
@@ -116,7 +116,7 @@ def read_answer(answer: str) -> Completion | Embedding:
         cut = "before it began" if not stored.text else "in the middle"
         raise CallError(FailureKind.TRUNCATED, f"the answer reached its limit of tokens {cut}")
     if stored.finish != STOP:
-        raise CallError(FailureKind.MALFORMED, f"the answer ended for another reason than its end: {stored.finish}")
+        raise CallError(FailureKind.MALFORMED, f"the answer ended early: {stored.finish}")
     if stored.text is None or not stored.text.strip():
         raise CallError(FailureKind.MALFORMED, "the answer is empty")
     return Completion(stored.text, stored.model_version)
@@ -150,8 +150,8 @@ class ModelParameters(Parameters):
     def _no_alias(self) -> "ModelParameters":
         if not self.allow_alias and is_alias(self.model):
             raise ValueError(
-                f"model {self.model!r} may mean another model tomorrow, and answers would mix; name a version, "
-                "or say allow_alias: true"
+                f"model {self.model!r} may refer to another model tomorrow, and answers would mix; name a version, "
+                "or set allow_alias: true"
             )
         return self
 

@@ -31,7 +31,7 @@ class Hashed(LocalModel):
         (0.0, 0.0)
         """
         if prompt.step != EMBED:
-            raise CallError(FailureKind.INVALID, f"hashed embeds texts, and knows no step {prompt.step!r}")
+            raise CallError(FailureKind.INVALID, f"hashed only embeds texts, and cannot do the step {prompt.step!r}")
         vector = [0.0] * self.dimensions
         for stem in stems(embedded_text(prompt), self.language):
             digest = hashlib.blake2b(stem.encode(), digest_size=8).digest()

@@ -36,7 +36,7 @@ class Lexical(LocalModel):
         if reply is None and (step := step_of(prompt.step)) is not None:
             reply = step.offline(prompt.values, self._share)
         if reply is None:
-            raise CallError(FailureKind.INVALID, f"lexical is a judge, and knows no step {prompt.step!r}")
+            raise CallError(FailureKind.INVALID, f"lexical is a judge, and cannot do the step {prompt.step!r}")
         return Stored(json.dumps(reply, ensure_ascii=False), STOP, model_version=self.model)
 
     def _rating(self, prompt: Prompt) -> Mapping[str, int] | None:

@@ -169,7 +169,7 @@ class OnnxConnection:
         prompts = prompts_of(payload)
         other = next((prompt.step for prompt in prompts if prompt.step != EMBED), None)
         if other is not None:
-            raise CallError(FailureKind.INVALID, f"onnx embeds texts, and knows no step {other!r}")
+            raise CallError(FailureKind.INVALID, f"onnx only embeds texts, and cannot do the step {other!r}")
         texts: Sequence[str] = [embedded_text(prompt) for prompt in prompts]
         embedded = await asyncio.to_thread(self.session.embed_all, texts)
         vectors = [tuple(map(float, one.vector)) for one in embedded]

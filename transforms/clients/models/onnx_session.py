@@ -71,7 +71,7 @@ class OnnxSession:
             raise InputError(f"the model cannot embed {text[:_SHOWN]!r}: {_first_line(error)}") from error
         vector = output[0] if output.ndim == 2 else _pooled(output[0], self.pooling)
         if not np.isfinite(vector).all() or not vector.any():
-            what = "of zeros" if np.isfinite(vector).all() else "with components that are no finite numbers"
+            what = "of zeros" if np.isfinite(vector).all() else "with components that are not finite numbers"
             raise InputError(f"the model gives a vector {what} for the text {text[:_SHOWN]!r}; use another model")
         return EmbeddedText(vector.astype(np.float32), bool(encoding.overflowing))
 
@@ -204,7 +204,7 @@ def _output(model: ModelFiles, outputs: Mapping[str, Any], tokens: int, pooling:
         raise InputError(f"{problem}; name a model that embeds texts", path=str(model.model))
     if model.further_layers:
         layers = ", ".join(model.further_layers)
-        problem = f"lacks the layers that modules.json adds ({layers}), so its vectors would be others"
+        problem = f"lacks the layers that modules.json adds ({layers}), so its vectors would differ"
         raise InputError(f"{problem}; export them, too, with the output {_WHOLE}", path=str(model.model))
     return by_token[0]
 

@@ -47,7 +47,7 @@ class OpenAi(RemoteModel):
         dimensions: embedding dimensions; by default the model's own.
         reasoning_effort: reasoning effort in the service's own terms, such as "low".
         schema_in: place of a reply's JSON schema: the `request`, or the `prompt` for services that ignore it elsewhere.
-        key_header: header with the key; `Authorization` sends it as a bearer token, other headers as it is.
+        key_header: header with the key; `Authorization` sends it as a bearer token, other headers unchanged.
         extra_body: additional fields for every request, such as `{top_p: 0.9}`.
     """
 

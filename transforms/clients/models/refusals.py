@@ -49,16 +49,15 @@ _REFUSED: Mapping[RequestPart, re.Pattern[str]] = {
     RequestPart.JSON: _FORM,
 }
 _WARNINGS: Mapping[RequestPart, str] = {
-    RequestPart.LIMIT: "refuses the name of the limit of tokens: requests use the other one of max_tokens and "
+    RequestPart.LIMIT: "refuses the name of the token limit: requests use the other one of max_tokens and "
     "max_completion_tokens",
-    RequestPart.TEMPERATURE: "refuses temperature: it is left out of requests, and the model's own applies",
-    RequestPart.SEED: "refuses seed: it is left out of requests, so that answers may differ more",
+    RequestPart.TEMPERATURE: "refuses temperature: it is left out of requests, and the model's own value applies",
+    RequestPart.SEED: "refuses seed: it is left out of requests, so answers may vary more",
     RequestPart.BOUNDS: f"refuses {', '.join(BOUNDS)} in JSON schemas: they are left out of requests; answers are "
     "checked as before",
-    RequestPart.SCHEMA: "refuses JSON schemas: it is asked for a JSON object, with the schema in the prompt; "
+    RequestPart.SCHEMA: "refuses JSON schemas: requests ask for a JSON object, with the schema in the prompt; "
     "answers are checked as before",
-    RequestPart.JSON: "refuses to be asked for a JSON object: the prompt alone asks for it; answers are checked as "
-    "before",
+    RequestPart.JSON: "refuses requests for a JSON object: only the prompt asks for one; answers are checked as before",
 }
 
 

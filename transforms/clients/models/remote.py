@@ -143,7 +143,7 @@ class RemoteModel(PrefixedModel):
         if self._plain_network() is Network.PUBLIC:
             raise ValueError(
                 f"the key would go to {urlsplit(self.url).netloc} without encryption; write https://, or "
-                "allow_http: true where nobody else can read that network"
+                "allow_http: true if nobody else can read that network"
             )
         return self
 
@@ -162,7 +162,7 @@ class RemoteModel(PrefixedModel):
         if self._plain_network() is not Network.PRIVATE:
             return []
         place = urlsplit(self.url).netloc
-        advice = "write https://, or allow_http: true where nobody else can read that network"
+        advice = "write https://, or allow_http: true if nobody else can read that network"
         return [f"the key of {self.model} goes to {place} without encryption: {advice}"]
 
     def secret_places(self) -> dict[str, str]:

@@ -165,17 +165,16 @@ class Charges:
         estimate = Tokens(estimated_tokens(request), 0, estimated_tokens(answer) if limit is None else limit)
         tokens = usage.tokens()
         if tokens is None:
-            self._warn("reports numbers of tokens that no call can use")
+            self._warn("reports impossible numbers of tokens")
             return estimate
         if usage.is_empty or (estimate.output and not tokens.output):
-            self._warn("does not say how many tokens its calls take")
+            self._warn("does not report how many tokens its calls use")
             return estimate if usage.is_empty else replace(tokens, output=estimate.output)
         return tokens
 
     def _warn(self, problem: str) -> None:
         warning = (
-            f"{self.service} {problem}: they, and what they cost, are estimated, "
-            f"at {CHARACTERS_PER_TOKEN} characters a token"
+            f"{self.service} {problem}: tokens and cost are estimated, at {CHARACTERS_PER_TOKEN} characters per token"
         )
         if warning not in self.warnings:
             self.warnings.append(warning)

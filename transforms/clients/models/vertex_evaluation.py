@@ -92,7 +92,7 @@ class EvaluationConnection(ChannelConnection):
         prompt = prompt_of(payload)
         if prompt.step != _CRITERION:
             raise CallError(
-                FailureKind.INVALID, f"vertex_evaluation judges criteria, and knows no step {prompt.step!r}"
+                FailureKind.INVALID, f"vertex_evaluation judges criteria, and cannot do the step {prompt.step!r}"
             )
         message = requested(lambda: _request(self.place, prompt))
         answer = await self.channels.attempt(

@@ -53,7 +53,7 @@ class Dense(RetrieverParameters):
         if self.embedding_model is None and (self.vectors is None or self.query_vectors is None):
             raise ValueError("give embedding_model, the name of a service, or vectors and query_vectors")
         if self.embedding_model is not None and self.vectors is not None and self.query_vectors is not None:
-            raise ValueError("embedding_model embeds nothing, where vectors and query_vectors are given; remove it")
+            raise ValueError("embedding_model is not used if vectors and query_vectors are set; remove it")
         return self
 
     def inputs(self) -> dict[str, str]:

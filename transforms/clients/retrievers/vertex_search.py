@@ -174,7 +174,7 @@ class VertexSearch(RemoteRetriever):
         """The fields of the request, under the service's names."""
         if self.most_results is not None and top_k > self.most_results:
             raise CallError(
-                FailureKind.INVALID, f"top_k is {top_k}, but vertex_search gives {self.most_results} results at most"
+                FailureKind.INVALID, f"top_k is {top_k}, but vertex_search returns at most {self.most_results} results"
             )
         if distance is not None:
             raise CallError(FailureKind.INVALID, "vertex_search has no distances; remove vector_distance_threshold")

@@ -48,7 +48,7 @@ class IndexFolder:
         indexes = cls(of_source / content, None if shared is None else files.join(shared, digest(source), content))
         if of_source.is_dir() and not indexes.folder.exists():
             for earlier in of_source.iterdir():
-                _logger.info("%s has changed since it was indexed; it is indexed again", source)
+                _logger.info("%s has changed since it was indexed; it is being indexed again", source)
                 shutil.rmtree(earlier, ignore_errors=True)
         return indexes
 

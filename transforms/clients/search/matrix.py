@@ -62,7 +62,7 @@ class Writer:
             self._vectors = open_memmap(self._folder / _VECTORS, "w+", np.float32, shape)
         if vectors.shape[1] != self._vectors.shape[1]:
             widths = f"{self._vectors.shape[1]:,} and {vectors.shape[1]:,}"
-            raise InputError(f"embeddings have {widths} components; all need as many")
+            raise InputError(f"embeddings have {widths} components; all must have the same number")
         self._vectors[rows] = unit_length(vectors)
         self._is_there[rows] = True
 
@@ -82,7 +82,9 @@ def write_all(folder: Path, rows: int, vectors: Iterable[SingleArray | None]) ->
         places = [place for place, vector in enumerate(some) if vector is not None]
         widths = sorted({len(vector) for vector in some if vector is not None})
         if len(widths) > 1:
-            raise InputError(f"embeddings have {widths[0]:,} and {widths[-1]:,} components; all need as many")
+            raise InputError(
+                f"embeddings have {widths[0]:,} and {widths[-1]:,} components; all must have the same number"
+            )
         if places:
             rows_of_block = np.stack([vector for vector in some if vector is not None])
             writer.add(first + np.array(places, np.int64), rows_of_block)
@@ -129,11 +131,16 @@ def _rows_of(file: str, first: int, column: pa.Array, is_given: BoolArray) -> Si
     widths = pc.list_value_length(present).to_numpy(zero_copy_only=False)
     if not len(present):
         return np.zeros((0, 0), np.float32)
-    problem = f"the vector has not {widths[0]:,} components, as others have"
+    problem = f"the vector does not have {widths[0]:,} components, as the others do"
     _refuse(file, lines, np.not_equal(widths, widths[0]), problem)
     numbers = present.flatten().cast(pa.float32(), safe=False).to_numpy(zero_copy_only=False)
     vectors: SingleArray = numbers.reshape(len(present), int(widths[0]))
-    _refuse(file, lines, np.asarray(~np.isfinite(vectors).all(axis=1)), "the vector holds what is no finite number")
+    _refuse(
+        file,
+        lines,
+        np.asarray(~np.isfinite(vectors).all(axis=1)),
+        "the vector contains a value that is not a finite number",
+    )
     return vectors
 
 

@@ -52,7 +52,7 @@ def explained(error: BaseException, path: str) -> str:
     advice = {
         401: SIGN_IN,
         403: f"grant the requesting account the role Storage Object User on the bucket {bucket}",
-        404: f"is there a bucket {bucket}? make it, or name another one",
+        404: f"does the bucket {bucket} exist? create it, or name another one",
     }
     status = _status(error)
     message = HTTPStatus(status).phrase if status in advice else " ".join(str(error).split())

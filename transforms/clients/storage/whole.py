@@ -44,7 +44,7 @@ def put(path: str, content: bytes) -> StoredFile:
     except InputError:
         raise
     except FileNotFoundError as error:
-        raise InputError("cannot be written: its folder vanishes again and again", path=path) from error
+        raise InputError("cannot be written: its folder keeps disappearing", path=path) from error
     except Exception as error:  # storage clients raise errors of their own classes
         raise InputError(f"cannot be written: {error}", path=path) from error
     return StoredFile(path, len(content))

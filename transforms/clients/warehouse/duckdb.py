@@ -86,7 +86,7 @@ def refuse_foreign(output: str) -> None:
         kinds = {}
     if not kinds.keys() >= _ALWAYS:
         raise InputError(
-            "was not made by rankbeam and would be replaced; move it, or choose another --output", path=str(path)
+            "was not made by rankbeam and would be overwritten; move it, or choose another --output", path=str(path)
         )
     ours = dict.fromkeys(tables.TABLES, "BASE TABLE") | dict.fromkeys(views.sources(), "VIEW")
     if own := sorted(name for name, kind in kinds.items() if ours.get(name) != kind):

@@ -22,8 +22,8 @@ def over_budget(pools: Sequence[str], calls: int) -> str:
     'max_cost: 1,200 calls of gemini were not made, since they might have cost more than was left; nothing is lost, ...'
     """
     return (
-        f"{OVER_BUDGET}{calls:,} calls of {', '.join(pools)} were not made, since they might have cost more "
-        "than was left; nothing is lost, and the next run goes on from here"
+        f"{OVER_BUDGET}{calls:,} calls of {', '.join(pools)} were not made, because they might have cost more than "
+        "was left; nothing is lost, and the next run continues from here"
     )
 
 

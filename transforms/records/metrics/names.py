@@ -150,7 +150,7 @@ def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
         else:
             options[option] = _parse_option(text, name, option, value or "")
     if judged_only and holes:
-        raise InputError(f"metric {text!r}: with judged_only=True no document has a hole to fill; write one of both")
+        raise InputError(f"metric {text!r}: with judged_only=True there are no holes to fill; remove one of the two")
     if not written.in_tokens:
         return replace(_checked(name, options, written.cutoff, judged_only, text), holes=holes)
     if not definition_named(name).takes_budget:

@@ -46,7 +46,7 @@ def not_defined(metric: Metric, unit: str) -> str | None:
         advice = "compares spans of characters; give evidence spans: dataset: {evidence: FILE, unit: span}"
         return advice if needs_spans else None
     if metric.judged_only:
-        return "has judged_only, and evidence judges every chunk; remove it"
+        return "has judged_only, but evidence judges every chunk; remove it"
     return None if metric.name in VIEWS else f"is not defined with unit: span; defined are {', '.join(VIEWS)}"
 
 

@@ -192,9 +192,9 @@ MISTAKES = [
     (generating("{service: m}", "quotas: {near: {price_per_1000: 1}}\nmax_cost: 1\n"),
      "e.yaml:10: max_cost: needs the price of every call; give quotas: {m: {price_per_million: {input: "),
     (experiment({"a": f"{NEAR}, answers: {{type: replay, path: answers.jsonl}}"}),
-     "e.yaml:4: configurations[0]: has answers that exist already, and what would make others; keep one"),
+     "e.yaml:4: configurations[0]: has existing answers, and keys that would generate others; keep one"),
     (experiment({"a": "top_k: 5"}),
-     "e.yaml:4: configurations[0]: has no retriever, and no answers that exist already; give one of them"),
+     "e.yaml:4: configurations[0]: has neither a retriever nor existing answers; add one of them"),
     (experiment({"a": "answers: {type: reply, path: answers.jsonl}"}),
      "e.yaml:4: configurations[0].answers.type: unknown type 'reply'; did you mean 'replay'?"),
 ]  # fmt: skip
@@ -226,8 +226,8 @@ def test_a_name_that_two_components_have_is_written_with_its_component(folder: P
 TEMPLATES = [
     ("{query}\n{contexts}\n{languag}\n",
      "t.txt:3: unknown variable {languag}; did you mean 'language'?"),
-    ("{contexts}", "t.txt: has no {query}: the model would be asked nothing"),
-    ("{query}", "t.txt: has no {contexts}; add them, or say without_contexts: true under generate:"),
+    ("{contexts}", "t.txt: has no {query}: the model would not see the question"),
+    ("{query}", "t.txt: has no {contexts}; add them, or set without_contexts: true under generate:"),
     ("{query}\n{contexts} {", "t.txt:2: a brace does not begin a {variable}; write {{ for a literal brace"),
 ]  # fmt: skip
 

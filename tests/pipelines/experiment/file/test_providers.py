@@ -56,7 +56,7 @@ def test_a_name_with_a_colon_is_refused() -> None:
     problems: list[InputError] = []
     with_providers(load("services:\n  'openai:m': {type: lexical}", "e.yaml"), problems)
     (problem,) = problems
-    assert str(problem).startswith("e.yaml:2: services.openai:m: has a colon, as PROVIDER:MODEL has")
+    assert str(problem).startswith("e.yaml:2: services.openai:m: has a colon, like PROVIDER:MODEL")
 
 
 @pytest.mark.parametrize(

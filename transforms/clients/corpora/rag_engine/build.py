@@ -1,4 +1,4 @@
-"""Build the corpora of an experiment in one project and region: what exists is reused, what is missing is imported.
+"""Build the corpora of an experiment in one project and region: what exists is reused, the missing files are imported.
 
 documents ─► find ─┬─ complete ───────────────────────────────────────────────────► use
                    └─ incomplete, none ─► create ─► stage files ─► import, verify ───┘
@@ -72,7 +72,7 @@ def _refuse_shared(named: Mapping[str, Request]) -> None:
         index = resource_of(request.parameters.database)
         if index is not None and owners.setdefault(index, identity) != identity:
             problem = f"the index {index} can hold one corpus, and several would be built there"
-            raise InputError(f"corpora: {request.name}: {problem}; name an index for each, or take the grid out")
+            raise InputError(f"corpora: {request.name}: {problem}; name an index for each, or remove the grid")
 
 
 class Builder:
@@ -318,7 +318,7 @@ class Builder:
                 right[identity] = corpus
             else:
                 problem = f"lacks {len(files):,} of {staged.files:,} files, and says that it is complete"
-                self._report(f"corpora: {corpus.corpus.name} {problem}; what is missing is imported")
+                self._report(f"corpora: {corpus.corpus.name} {problem}; the missing files are imported")
         return right, lacked
 
     def _lacking(

@@ -106,7 +106,7 @@ class RegisterUse(DataWork[str]):
                 return item
             yield from updated(item, replace(there, users={**there.users, **user_of(self.me)}))
             yield [pause(_SETTLE_S)]  # another run may write at this moment, and then only one of both entries is left
-        raise CallError(FailureKind.UNAVAILABLE, "other runs change what the corpus says of itself all the time")
+        raise CallError(FailureKind.UNAVAILABLE, "other runs keep changing the description of the corpus")
 
 
 @dataclass(frozen=True)

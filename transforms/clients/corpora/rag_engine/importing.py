@@ -38,7 +38,7 @@ MOST_FILES = 10_000
 _MOST_IMPORTS = 3  # of one file by one run
 _MOST_LOST = 3
 _LOOK_AGAIN_S = (1.0, 2.0, 4.0, 8.0)
-NO_REASON = "it was not imported, and the service does not say why"
+NO_REASON = "it was not imported, and the service gives no reason"
 """Reason of a file's failure if nothing says more."""
 
 

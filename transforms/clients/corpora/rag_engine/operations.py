@@ -107,7 +107,7 @@ def awaited(
 def _stuck(operation: Operation, seconds: float) -> str:
     corpus = operation.name.partition("/operations/")[0]
     return (
-        f"{operation.name} stands at {operation.progress}% for {seconds / 3600:.1f} hours; run again later to wait "
+        f"{operation.name} has been at {operation.progress}% for {seconds / 3600:.1f} hours; run again later to wait "
         f"for it further (it imports only what is missing then), allow more time with quotas: {{rag_engine_import: "
         f"{{give_up_after_s: …}}}}, or begin anew after `rankbeam corpora delete PLACE {corpus}`"
     )

@@ -38,7 +38,7 @@ class Problem:
         """The problem behind an error of a request about a corpus that was there: others may have deleted it."""
         if error.kind is not FailureKind.NOT_FOUND:
             return cls.of(name, error)
-        return cls(name, f"{resource} was deleted by others meanwhile; run again to build it anew ({error.message})")
+        return cls(name, f"{resource} was deleted in the meantime; run again to rebuild it ({error.message})")
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ def layout_of(source: CaseSource, head: Sequence[Row]) -> Layout:
     ]
     for name, path in source.columns.items():
         if name not in known:
-            problem = f"columns: no row has {path!r}, which is to be the {name}; {did_you_mean(path, keys)}"
+            problem = f"columns: no row has {path!r} for the {name}; {did_you_mean(path, keys)}"
             raise InputError(problem, path=source.path)
     if "resourceSpans" in keys:
         problem = f"holds spans of traces; first run: rankbeam traces {source.path} --output DIR"
@@ -310,7 +310,7 @@ class _Reading:
         if any(len(group) > 1 for group in groups):
             if not self.source.flatten:
                 raise self.refuse(
-                    "relevant: of some documents one is enough, which judgements cannot say; with "
+                    "relevant: one of several documents is enough, which judgements cannot express; with "
                     "dataset: {groups: flatten}, each of them counts as relevant"
                 )
             self.notes.append("flattened")

@@ -160,7 +160,7 @@ class BatchJobs:
             ended=() if known is None else known.ended,
         )
         self._folder.save(record)
-        message = "batch: %s calls of %s (%s) are left to job %s"
+        message = "batch: %s calls of %s (%s) are made by job %s"
         _logger.info(message, f"{len(part):,}", service.name, first.step, record.name)
         return record
 
@@ -268,7 +268,7 @@ class BatchJobs:
         rest = "fail" if service.settings.otherwise == "fail" else "are called online"
         if matched.is_mixed_up:
             self.warnings.append(
-                f"batch job {record.name} of {service.name}: too many of its answers are of other requests, so that "
+                f"batch job {record.name} of {service.name}: too many of its answers belong to other requests, so "
                 f"none is used ({', '.join(matched.summary())}); its calls are made online"
             )
         elif matched.refused:

@@ -57,7 +57,7 @@ class Reranker(RemoteRetriever):
         for name, score in zip(ranking.doc_ids, ranking.scores, strict=True):
             place = int(name) if name.isascii() and name.isdecimal() else number
             if place >= number:
-                raise _malformed(f"scores text {name!r}, and texts 0 to {number - 1} were sent")
+                raise _malformed(f"scores text {name!r}, but texts 0 to {number - 1} were sent")
             if scores[place] is not None:
                 raise _malformed(f"scores text {place} twice")
             if not math.isfinite(score):

@@ -21,7 +21,7 @@ _HOST = "discoveryengine.googleapis.com"
 
 def _checked_model(value: str) -> str:
     if is_alias(value):
-        raise ValueError("may mean another model tomorrow, and scores would mix; name a version")
+        raise ValueError("may refer to another model tomorrow, and scores would mix; name a version")
     return value
 
 
