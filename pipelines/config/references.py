@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.secrets import FORMS, REFERENCE, is_secret, var
 from rankbeam.transforms.records.errors import InputError
 
 _WRONG = re.compile(r"\$\{[A-Za-z]")
-_HINT = "secrets belong in api_key of a service, or into url, headers, params or body of an http retriever"
+_HINT = "secrets belong in api_key of a service, or in url, headers, params or body of an http retriever"
 
 
 def resolved(located: Located, problems: list[InputError], literal: Collection[Place] = ()) -> Located:

@@ -26,7 +26,7 @@ from rankbeam.transforms.records.scores.resampled import SumLayout
 from rankbeam.transforms.records.scores.scored import Counts, ScoredPanel, ScoredPartition
 from rankbeam.transforms.records.slices import ALL, slice_values
 
-UNMET = "--allow-disjoint accepts this"
+UNMET = "--allow-disjoint takes this for good"
 """The end of a warning about paid results that share no document with the judgements."""
 
 Key = TypeVar("Key", str, tuple[int, int, str], tuple[int, int, int, str])
