@@ -78,8 +78,8 @@ def test_tables_are_equal_to_those_of_calls_and_judgements_cost_half(
 @pytest.mark.parametrize(
     ("faults", "answered", "words"),
     [
-        ({"swapped": 1, "answered": 1.0}, 0, "too many of its answers are of other requests"),
-        ({"foreign": 1}, 0, "too many of its answers are of other requests"),
+        ({"swapped": 1, "answered": 1.0}, 0, "too many of its answers belong to other requests"),
+        ({"foreign": 1}, 0, "too many of its answers belong to other requests"),
         ({"duplicated": 2}, CLAIMS + SUPPORTS - 4, "several answers to one request"),
         ({"answered": 0.5}, (CLAIMS + SUPPORTS) // 2, "no answer"),
         ({"failed": 1.0}, 0, "the request failed"),

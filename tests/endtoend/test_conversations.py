@@ -154,7 +154,7 @@ def test_a_conversation_with_a_gap_is_refused(tmp_path: Path, change: dict[str, 
 def test_an_application_that_takes_no_history_is_refused(tmp_path: Path) -> None:
     done = evaluate(tmp_path, {"type": "http", "url": "http://h/", "answer": "a"})
     assert done.status == 2
-    assert "queries have a history, and the request does not hold {history}" in done.stderr
+    assert "queries have a history, but the request does not contain {history}" in done.stderr
     plain = [{key: value for key, value in turn.items() if key != "conversation"} for turn in TURNS]
     done = evaluate(tmp_path, {"type": "openai_chat", "url": "http://h/"}, plain)
     assert done.status == 2

@@ -141,7 +141,7 @@ def test_a_run_that_lost_its_service_goes_on_where_it_ended(tmp_path: Path, monk
         stopped = rankbeam("evaluate", path, "--run-id", "r1")
         resumed = rankbeam("evaluate", path, "--run-id", "r2")
         both = server.stats()
-    assert "could not be embedded, such as: " in stopped.stderr
+    assert "could not be embedded (first error: " in stopped.stderr
     assert "have no embedding, and are not ranked" in stopped.stderr
     assert resumed.status == 0, resumed.stderr
     assert sum(both.queries.values()) == len(both.queries) + 1  # only the refused one was asked twice
@@ -180,7 +180,7 @@ def test_vectors_may_stand_in_parquet(tmp_path: Path) -> None:
 
 
 WRONG_VECTORS = {
-    "the vector has not 8 components, as the others do": [1.0, 2.0],
+    "the vector does not have 8 components, as the others do": [1.0, 2.0],
     "the vector contains a value that is not a finite number": [float("nan")] * 8,
 }
 

@@ -206,7 +206,7 @@ def test_events_of_another_version_of_adk_and_observations_of_langfuse(tmp_path:
         ({"traces": {"sample": 3}}, {"type": "traces"}, "path is missing"),
         ({"traces": "spans.jsonl", "queries": "q.jsonl"}, {"type": "traces"}, "dataset.queries: is given twice"),
         ({"queries": "q.jsonl"}, {"type": "traces"}, "the dataset names no traces; write dataset: {traces: PATH}"),
-        ({"traces": {"path": "spans.jsonl", "per_day": True}}, {"type": "traces"}, "per_day and no sample"),
+        ({"traces": {"path": "spans.jsonl", "per_day": True}}, {"type": "traces"}, "per_day, which applies to sample"),
         ({"traces": {"path": "spans.jsonl", "redact": ["("]}}, {"type": "traces"}, "is not a regular expression"),
         ({"traces": {"path": "spans.jsonl", "question": "a["}}, {"type": "traces"}, "is not valid JMESPath"),
         ({"traces": "e.yaml"}, {"type": "traces"}, "dataset.traces: "),

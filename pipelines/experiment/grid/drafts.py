@@ -231,7 +231,7 @@ def beyond_most(
 ) -> Iterator[InputError]:
     """Refuse more results than one call to a service can return."""
     if model.most_results is not None and top_k > model.most_results:
-        yield located.error(at, f"a {kind} retriever returns at most {model.most_results} results; found {top_k}")
+        yield located.error(at, f"a {kind} retriever returns at most {model.most_results} results, found {top_k}")
 
 
 def wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iterator[InputError]:

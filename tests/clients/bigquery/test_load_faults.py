@@ -67,7 +67,7 @@ def test_who_loses_sight_of_the_last_job_says_that_it_may_still_succeed(
     message = refused(folders)
     blind.join()
     (job,) = bigquery.began("publish")
-    assert f"the job {job.resource['jobReference']['jobId']} may still be at work" in message
+    assert f"the job {job.resource['jobReference']['jobId']} may still be running" in message
     bigquery.faults.clear()
     assert job.ended.wait(5)
     load(folders)

@@ -204,6 +204,6 @@ def test_an_import_without_progress_ends_with_what_to_do() -> None:
             waited.extend([float(call.payload)] if is_pause else [])
             answer = [None if is_pause else operation]
 
-    with pytest.raises(CallError, match=r"stands at 12% for 6\.0 hours; run again later .*`rankbeam corpora delete"):
+    with pytest.raises(CallError, match=r"has been at 12% for 6\.0 hours; run again later .*`rankbeam corpora delete"):
         driven()
     assert STUCK_S <= sum(waited) < STUCK_S + 120

@@ -103,7 +103,7 @@ def test_other_files_and_other_units_are_refused(tmp_path: Path) -> None:
         ModelTokens(str(tmp_path / "wrong.json"), 8, 0).spans("a")
     with pytest.raises(ValueError, match="tokenizer counts tokens, but by is words; write by: tokens"):
         Chunks(tokenizer="a.json")
-    with pytest.raises(ValueError, match="intact is not known for a tokenizer"):
+    with pytest.raises(ValueError, match="intact cannot be combined with a tokenizer"):
         Chunks(by="tokens", intact=True, tokenizer="a.json")
 
 

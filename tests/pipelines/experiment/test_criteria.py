@@ -141,11 +141,11 @@ def test_pairs_have_verdicts_and_examples_of_their_own(folder: Path) -> None:
         ),
         ("pairs: baseline", "pairs: all, rubrics: {attribute: a}", "10: judge.criteria.Tone.pairs: compares answers"),
         ("gates:", "race: {metric: Tone}\ngates:", "but a race drops some; remove one of the two"),
-        ("top_k: 1, generate: {service: reader}", "top_k: 1", "there are not two that have answers"),
+        ("top_k: 1, generate: {service: reader}", "top_k: 1", "fewer than two have answers"),
         (
             "configurations:",
             "configurations:\n  - {name: found, retriever: {type: bm25}, top_k: 9}",
-            "compares with the baseline, and 'found' has no answers; name another one under baseline:",
+            "compares with the baseline, but 'found' has no answers; name another one under baseline:",
         ),
     ],
 )

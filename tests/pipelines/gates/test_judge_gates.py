@@ -95,7 +95,7 @@ def test_a_gate_names_a_judged_metric_without_its_judge_where_there_is_one(
     located = load(yaml.safe_dump({"gates": [{"metric": name, "at_least": 0.5}]}), "gates.yaml")
     known = KnownNames(["bm25"], computed, [], None)
     if expected is None:
-        with pytest.raises(InputErrors, match="is none of the metrics that are computed"):
+        with pytest.raises(InputErrors, match="is not one of the computed metrics"):
             located_gates(located, known)
     else:
         assert [gate.metric for gate in located_gates(located, known)] == [expected]
