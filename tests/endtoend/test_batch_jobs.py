@@ -79,16 +79,20 @@ def test_tables_are_equal_to_those_of_calls_and_judgements_cost_half(
     ("faults", "answered", "words"),
     [
         ({"swapped": 1, "answered": 1.0}, 0, "too many of its answers belong to other requests"),
-        ({"foreign": 1}, 0, "too many of its answers belong to other requests"),
-        ({"duplicated": 2}, CLAIMS + SUPPORTS - 4, "several answers to one request"),
-        ({"answered": 0.5}, (CLAIMS + SUPPORTS) // 2, "no answer"),
-        ({"failed": 1.0}, 0, "the request failed"),
-        ({"state": "failed"}, 0, "no answer"),
+        pytest.param({"foreign": 1}, 0, "too many of its answers belong to other requests", marks=pytest.mark.campaign),
+        pytest.param(
+            {"duplicated": 2}, CLAIMS + SUPPORTS - 4, "several answers to one request", marks=pytest.mark.campaign
+        ),
+        pytest.param({"answered": 0.5}, (CLAIMS + SUPPORTS) // 2, "no answer", marks=pytest.mark.campaign),
+        pytest.param({"failed": 1.0}, 0, "the request failed", marks=pytest.mark.campaign),
+        pytest.param({"state": "failed"}, 0, "no answer", marks=pytest.mark.campaign),
         ({"state": "expired", "answered": 0.25}, (CLAIMS + SUPPORTS) // 4, "no answer"),
         ({"half_line": True}, CLAIMS + SUPPORTS - 2, "a row that cannot be read"),
-        ({"wrong_shape": 3}, CLAIMS + SUPPORTS - 6, "the answer cannot be used"),
+        pytest.param(
+            {"wrong_shape": 3}, CLAIMS + SUPPORTS - 6, "the answer cannot be used", marks=pytest.mark.campaign
+        ),
         ({"create": ["quota", "lost"]}, CLAIMS + SUPPORTS, ""),
-        ({"create": ["unavailable"]}, CLAIMS + SUPPORTS, ""),
+        pytest.param({"create": ["unavailable"]}, CLAIMS + SUPPORTS, "", marks=pytest.mark.campaign),
     ],
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else "",
 )
