@@ -42,8 +42,8 @@ class AppliedNuggetReview:
     def as_text(self) -> str:
         """For people."""
         parts = [f"{self.path}: {self.edited:,} nuggets edited, {self.dropped:,} dropped, {self.added:,} added"]
-        parts += [f"{self.unchanged:,} stay as they were"]
-        parts += [f"{self.missing:,} have no row in the table, and stay, too"] if self.missing else []
+        parts += [f"{self.unchanged:,} are unchanged"]
+        parts += [f"{self.missing:,} have no row in the table, and are kept"] if self.missing else []
         parts += [f"{self.emptied:,} queries have none any more"] if self.emptied else []
         return "; ".join(parts)
 

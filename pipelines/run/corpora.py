@@ -253,7 +253,7 @@ def untitled(documents: StagedDocuments, needed: NeededCorpora) -> Iterator[str]
         names = ", ".join(dict.fromkeys(corpus.name for corpus in needed.requests))
         yield (
             f"{documents.with_title:,} documents have titles, which are not imported into corpora: {names}; with "
-            "`fields: [title, text]` they are, into a corpus that is built anew"
+            "`fields: [title, text]` they are imported, into a newly built corpus"
         )
 
 

@@ -254,7 +254,7 @@ MISTAKES: list[tuple[object, str]] = [
     ({"metric": "RR", "at_last": 0.5}, "gates[0].at_last: unknown key; did you mean 'at_least'?"),
     ({"metric": "RR", "value": "median", "at_least": 0.5}, "gates[0].value: must be 'mean', 'low', 'high', "),
     ({"metric": "RRR", "at_least": 0.5}, "gates[0].metric: unknown metric 'RRR'; did you mean"),
-    ({"metric": "P@2", "at_least": 0.5}, "gates[0].metric: P@2 is none of the metrics that are computed; did you mean"),
+    ({"metric": "P@2", "at_least": 0.5}, "gates[0].metric: P@2 is not one of the computed metrics; did you mean"),
     (
         {"metric": "RR", "at_least": 0.5, "configuration": "bass"},
         "gates[0].configuration: no configuration is named 'bass'; did you mean 'base'?",
@@ -366,8 +366,8 @@ def test_files_without_gates(run: Results, earlier: Results, tmp_path: Path) -> 
     for text in ("gates: []\n", "name: x\n", "- a\n", ""):
         outcome = rankbeam("gate", run.output, "--experiment", write(tmp_path / "none.yaml", text))
         assert (outcome.status, outcome.stdout) == (REFUSED, "")
-        assert f"{tmp_path}/none.yaml:1: gates: there are none" in outcome.stderr
-    assert "gates: there are none" in rankbeam("gate", earlier.output).stderr
+        assert f"{tmp_path}/none.yaml:1: gates: there are no gates" in outcome.stderr
+    assert "gates: there are no gates" in rankbeam("gate", earlier.output).stderr
     outcome = rankbeam("gate", run.output, "--experiment", write(tmp_path / "bad.yaml", b"gates: caf\xe9\n"))
     assert "bad.yaml:1: is not UTF-8" in outcome.stderr
     outcome = rankbeam("gate", run.output, "--baseline", "bigquery://search")

@@ -69,7 +69,7 @@ def test_the_table_has_a_row_for_each_nugget_and_no_formula(path: str) -> None:
 
 def test_a_table_without_changes_changes_nothing(path: str) -> None:
     outcome = run(path, "--apply", saved(path, table(path)))
-    assert "0 nuggets edited, 0 dropped, 0 added; 4 stay as they were" in outcome.stdout
+    assert "0 nuggets edited, 0 dropped, 0 added; 4 are unchanged" in outcome.stdout
     first, second = answers(path)
     assert first == {**FIRST, "nuggets": [*FIRST["nuggets"][:2], {"text": "third", "vital": True}]}
     assert second == SECOND
@@ -80,7 +80,7 @@ def test_edits_are_written_to_the_file(path: str) -> None:
     rows[0]["nugget"], rows[1]["vital"], rows[3]["decision"] = "a better fact", "Yes", "drop"
     rows[2] = {**rows[2], "id": "", "nugget": "new", "vital": "no"}
     outcome = run(path, "--apply", saved(path, rows))
-    assert "2 nuggets edited, 1 dropped, 1 added; 0 stay as they were; 1 have no row" in outcome.stdout
+    assert "2 nuggets edited, 1 dropped, 1 added; 0 are unchanged; 1 have no row" in outcome.stdout
     assert "1 queries have none any more" in outcome.stdout
     (first,) = answers(path)
     assert first["nuggets"] == [

@@ -192,7 +192,7 @@ class Session:
         # A new job may take a moment to become visible.
         job = self.patience.repeated(lambda: self.job(job_id), retry_if_result(lambda job: job is None))
         if job is None:
-            raise BigQueryError(Trouble.PASSING, f"job {job_id} exists, and cannot be found")
+            raise BigQueryError(Trouble.PASSING, f"job {job_id} exists, but cannot be found")
         return job
 
     def _unless_missing(self, ask: Callable[[], T]) -> T | None:

@@ -198,7 +198,7 @@ class _Rows:
             utf8.refuse_wrong(self._path, self._line, column)
         query, doc, words, *further = fields.columns
         for column in further if self._kind.layout.rank is not None else ():
-            self._numbers(column, "rank", "; an id in a TREC run holds no blanks (in Parquet it may)")
+            self._numbers(column, "rank", "; an id in a TREC run must not contain blanks (in Parquet it may)")
         values = self._numbers(words, self._kind.number)
         for name, array in (("query id", query), ("document id", doc)):
             for bad, fault in ids.faults(array):
