@@ -86,7 +86,7 @@ def message(outcome: Outcome) -> str:
 def test_an_output_in_a_bucket_that_is_not_there(experiment: Path) -> None:
     refusal = message(rankbeam("evaluate", str(experiment), "--output", "gs://not-there/out"))
     assert refusal.startswith("gs://not-there/out")
-    assert refusal.endswith("cannot be written: Not Found; is there a bucket not-there? make it, or name another one")
+    assert refusal.endswith("cannot be written: Not Found; does the bucket not-there exist? create it, or name another one")
 
 
 def test_an_output_in_a_bucket_that_is_closed(experiment: Path, closed: str) -> None:
@@ -98,7 +98,7 @@ def test_an_output_in_a_bucket_that_is_closed(experiment: Path, closed: str) -> 
 @pytest.mark.usefixtures("cloud")
 def test_an_input_in_a_bucket_that_is_not_there(experiment: Path) -> None:
     refusal = message(rankbeam("score", "gs://not-there/qrels", str(experiment.parent / "data" / "runs" / "test")))
-    assert "gs://not-there/qrels: cannot be looked up: Not Found; is there a bucket not-there?" in refusal
+    assert "gs://not-there/qrels: cannot be looked up: Not Found; does the bucket not-there exist?" in refusal
 
 
 def test_an_input_in_a_bucket_that_is_closed(closed: str) -> None:
@@ -110,7 +110,7 @@ def test_an_input_in_a_bucket_that_is_closed(closed: str) -> None:
 def test_a_temp_location_is_tried_before_the_job_is_made(experiment: Path) -> None:
     loaded = load_experiment(str(experiment))
     options = pipeline_options([*ON_DATAFLOW, "--temp_location=gs://not-there/temp"])
-    with pytest.raises(InputError, match=r"^--temp_location: gs://not-there/temp.*is there a bucket not-there\?"):
+    with pytest.raises(InputError, match=r"^--temp_location: gs://not-there/temp.*does the bucket not-there exist\?"):
         submit(loaded, new_run(loaded), options, waits=True)
 
 

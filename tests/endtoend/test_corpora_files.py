@@ -174,7 +174,7 @@ REFUSED: Mapping[str, tuple[dict[str, Any], str]] = {
     "glob alone": ({"corpus": {"folder": None, "glob": "*"}}, "glob needs folder, whose files it names"),
     "no match": ({"corpus": {"glob": "*.docx"}}, "no file in the folder matches '*.docx'"),
     "no folder": ({"corpus": {"folder": "gs://bucket/nothing"}}, "no file in the folder is of a type that is imported"),
-    "no bucket": ({"corpus": {"folder": "gs://no-such-bucket/x"}}, "cannot be listed: Not Found; is there a bucket"),
+    "no bucket": ({"corpus": {"folder": "gs://no-such-bucket/x"}}, "cannot be listed: Not Found; does the bucket"),
     "no place here": ({"corpus": {"folder": "nowhere"}}, "nowhere: cannot be looked up: No such file"),
 }
 

@@ -135,7 +135,7 @@ def query_text(query_id: str) -> str:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"metrics": "[Faithfulness]"}, "Faithfulness is judged by claims, and the judge only scores criteria"),
+        ({"metrics": "[Faithfulness]"}, "Faithfulness is judged by claims, but the judge only scores criteria"),
         (
             {"judge": '{service: vertex, criteria: {Fluent: {question: "Is it fluent?"}}}'},
             "has verdicts that are not numbers, but the judge gives scores; write its scale as 1..5",
