@@ -86,7 +86,7 @@ def message(outcome: Outcome) -> str:
 def test_an_output_in_a_bucket_that_is_not_there(experiment: Path) -> None:
     refusal = message(rankbeam("evaluate", str(experiment), "--output", "gs://not-there/out"))
     assert refusal.startswith("gs://not-there/out")
-    assert refusal.endswith("cannot be written: Not Found; does the bucket not-there exist? create it, or name another one")
+    assert refusal.endswith("Not Found; does the bucket not-there exist? create it, or name another one")
 
 
 def test_an_output_in_a_bucket_that_is_closed(experiment: Path, closed: str) -> None:
