@@ -1,17 +1,25 @@
 """Statements for BigQuery run on an independent emulator that parses GoogleSQL: loading runs, and all views."""
 
+import re
 import signal
 import subprocess
 import time
+import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import pytest
+from google.api_core.exceptions import GoogleAPICallError
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import bigquery
 from support.cli import rankbeam
+from support.data import REPOSITORY
 from support.emulators import googlesql
+from support.looker import Project
+from support.nights import ALERTS, SETTINGS, at, template
 from support.processes import COMMAND, Process
 from support.strict_bigquery.runs import finished
 
@@ -75,3 +83,26 @@ def test_all_views_can_be_made_and_read(emulator: bigquery.Client) -> None:
     assert sorted(outcome.stdout.split()) == sorted(f"{DATASET}.{name}" for name in views.sources())
     for name in views.sources():
         assert query_rows(emulator, f"SELECT * FROM `{DATASET}.{name}`") == []
+
+
+def analysed(client: bigquery.Client, query: str) -> None:
+    """Make a view of a query: this parses and analyses it."""
+    view = f"{DATASET}.analysed_{uuid.uuid4().hex}"
+    statement = f"CREATE VIEW `{view}` AS {at(query, datetime(2026, 3, 1, 6, tzinfo=UTC))}"
+    client.query_and_wait(statement, retry=None, job_retry=None)
+
+
+@pytest.mark.campaign
+def test_queries_of_alerts_and_dashboards_are_googlesql(emulator: bigquery.Client) -> None:
+    """They are analysed only: this emulator takes minutes to run some of them, and DuckDB runs them elsewhere."""
+    assert rankbeam("warehouse", "apply", "--dataset", DATASET).status == 0
+    with pytest.raises(GoogleAPICallError, match="Unrecognized name: absent"):
+        analysed(emulator, f"SELECT absent FROM `{DATASET}.runs`")
+    for name in ALERTS:
+        settings = SETTINGS | {"project": googlesql.PROJECT, "dataset": "warehouse"}
+        analysed(emulator, Template(template(name)).substitute(settings))
+    project = Project(REPOSITORY / "deploy" / "looker")
+    for element in (element for board in project.dashboards.values() for element in board["elements"]):
+        filters = {"Started": "90 days", "Days back": "30"}
+        query = project.of_element(element, {name: filters.get(name, "x") for name in element["listen"]})
+        analysed(emulator, re.sub(r"\bmain\.(\w+)|(?<=FROM )(run_history|cost)(?= AS)", rf"`{DATASET}.\1\2`", query))
