@@ -35,7 +35,8 @@ def monitor(
     sequences combine the nights, so that false alarms are rare, no matter how many nights you look at. The rows are
     also written to the table `monitor`.
 
-    Exit status: 0 nothing fell, 3 a whole interval is below the tolerated fall, 2 the input was refused.
+    Exit status: 0 nothing fell; 3 a whole interval is below the tolerated fall, or the run has no value of a metric;
+    2 the input was refused.
 
     \b
     Examples:

@@ -120,13 +120,15 @@ def _verdict(change: Change, tolerances: Tolerances) -> dict[str, Any]:
 
 
 def summary(result: Monitored, tolerances: Tolerances) -> str:
-    """The alarms, in words; "" if there is none."""
+    """The alarms and the metrics without a value tonight, in words; "" if there are none."""
+    missing = [f"{change.metric} of {change.configuration}" for change in result.changes if not change.queries]
     alarms = [
         f"{change.metric} of {change.configuration} {tolerances.state(change)}"
         for change in result.changes
         if tolerances.is_alarming(change)
     ]
-    return f"{', '.join(alarms)} since {result.baseline.named}" if alarms else ""
+    problems = [f"{', '.join(alarms)} since {result.baseline.named}"] if alarms else []
+    return "; ".join([*problems, *([f"{result.run.named} has no value of {', '.join(missing)}"] if missing else [])])
 
 
 def _method(result: Monitored) -> str:

@@ -177,7 +177,7 @@ def test_seven_mornings(week: Week) -> None:
     week.service.state = "down"
     week.night(2)
     seen = week.morning(2)
-    assert seen["alerts"].keys() == {"fresh_run"}
+    assert (seen["status"], seen["alerts"].keys()) == (3, {"fresh_run"})  # no value at all
     assert [row["verdict"] for row in seen["view"]] == ["nothing to compare"]
 
     week.service.state = "good"

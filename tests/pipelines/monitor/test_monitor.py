@@ -170,6 +170,16 @@ def test_a_rise_alarms_where_the_gate_limits_it(tmp_path: Path) -> None:
     assert "RR of base rose" in problems
 
 
+def test_a_night_without_any_value_is_no_quiet_night(tmp_path: Path) -> None:
+    finished(tmp_path, {"base": ranks(1, 3)}, "first")
+    finished(tmp_path, {"base": ranks(-2)}, "later")  # every call fails
+    status, document, problems = monitored(tmp_path)
+    assert {change["state"] for change in document["changes"]} == {"unknown"}
+    assert status == 3
+    assert "run later" in problems
+    assert "has no value of RR of base, nDCG@10 of base, P@1 of base" in problems
+
+
 def test_wrong_gates_and_keys_are_refused(tmp_path: Path) -> None:
     def problem(**changes: Any) -> str:
         outcome = rankbeam("validate", night(tmp_path, 0, worst=2, **changes))
