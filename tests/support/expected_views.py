@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from support.expected_answers import ExpectedAnswers
+from support.expected_costs import ExpectedCosts, ratio
 
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.slices import grouping_of, value_of
@@ -26,17 +27,12 @@ STAGE_COLUMNS = (
 PREVIOUS = ("previous_run_id", "previous_started_at", "previous_config_id")
 
 
-def ratio(part: float, whole: float) -> float | None:
-    """A share; None of nothing."""
-    return part / whole if whole else None
-
-
 def minus(left: float | None, right: float | None) -> float | None:
     """A difference; None where a side is."""
     return None if left is None or right is None else left - right
 
 
-class Expected(ExpectedAnswers):
+class Expected(ExpectedAnswers, ExpectedCosts):
     """The views of some tables."""
 
     def __init__(self, tables: Mapping[str, list[Row]]) -> None:
@@ -184,55 +180,13 @@ class Expected(ExpectedAnswers):
         for row in self.differences():
             if row["stage"] is not None:
                 own = {name: row[name] for name in (*self.run(row["run_id"]), *STAGE_COLUMNS)}
-                one, other = (self._used(row["run_id"], row[key]) for key in ("config_id", "baseline_id"))
+                one, other = (self.used(row["run_id"], row[key]) for key in ("config_id", "baseline_id"))
                 further = minus(one["cost"], other["cost"])
                 yield own | {
                     "without_stage": row["baseline"], "gain": row["difference"],
                     "further_calls": ratio(one["calls"] - other["calls"], row["queries"]),
                     "further_cost": None if further is None else ratio(further * 1000, row["queries"]),
                 }  # fmt: skip
-
-    def configuration_costs(self) -> Iterator[Row]:
-        for (run_id, config_id), configuration in self.configurations.items():
-            own = {"position": configuration["position"], "configuration": configuration["name"]}
-            yield self.run(run_id) | own | {"config_id": config_id} | self._used(run_id, config_id)
-
-    def trade_off(self) -> Iterator[Row]:
-        called = {row["run_id"] for row in self.tables["usage"]}
-        priced = []
-        for row in self.leaderboard():
-            used = self._used(row["run_id"], row["config_id"])
-            if row["run_id"] in called and row["mean"] is not None and used["cost"] is not None:
-                priced.append((row, used))
-        for row, used in priced:
-            rivals = [
-                (other["cost"], theirs["mean"])
-                for theirs, other in priced
-                if all(theirs[name] == row[name] for name in ("run_id", "dialect", "metric"))
-            ]
-            point = (used["cost"], row["mean"])
-            columns = (*self.run(row["run_id"]), "metric", "dialect", "configuration", "mean", "ci_low", "ci_high")
-            yield {name: row[name] for name in (*columns, "queries", "position", "config_id")} | {
-                "cost_of_1000_queries": ratio(used["cost"] * 1000, row["queries"]), "calls": used["calls"],
-                "is_front": not any(
-                    cost <= point[0] and mean >= point[1] and (cost, mean) != point for cost, mean in rivals
-                ),
-            }  # fmt: skip
-
-    def _used(self, run_id: str, config_id: str) -> Row:
-        """The calls of one configuration, added up over stages, pools and models."""
-        used = [
-            item
-            for row in self.tables["usage"]
-            if row["run_id"] == run_id
-            for item in row["configurations"] or ()
-            if item["config_id"] == config_id
-        ]
-        names = ("calls", "shared_calls", "input_tokens", "output_tokens")
-        costs = [item["cost"] for item in used if item["calls"]]
-        return {name: sum(item[name] for item in used) for name in names} | {
-            "cost": None if None in costs else float(sum(costs))
-        }
 
     def per_query(self) -> Iterator[Row]:
         for row in self.shown("query_metrics"):
