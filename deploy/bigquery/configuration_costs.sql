@@ -6,14 +6,14 @@ SELECT
   COALESCE(u.input_tokens, 0) AS input_tokens, COALESCE(u.output_tokens, 0) AS output_tokens,
   CASE WHEN u.config_id IS NULL THEN 0.0 WHEN u.without_price > 0 THEN NULL ELSE u.cost END AS cost, c.config_id
 FROM run_history AS r
-JOIN configurations AS c ON c.run_id = r.run_id
+JOIN configurations AS c ON c.run_id = r.run_id AND c.started_at = r.started_at
 LEFT JOIN (
   SELECT
-    s.run_id, used.config_id, SUM(used.calls) AS calls, SUM(used.shared_calls) AS shared_calls,
+    s.run_id, s.started_at, used.config_id, SUM(used.calls) AS calls, SUM(used.shared_calls) AS shared_calls,
     SUM(used.input_tokens) AS input_tokens, SUM(used.output_tokens) AS output_tokens,
     SUM(CASE WHEN used.calls > 0 AND used.cost IS NULL THEN 1 ELSE 0 END) AS without_price,
     SUM(COALESCE(used.cost, 0.0)) AS cost
   FROM usage AS s
   CROSS JOIN UNNEST(s.configurations) AS used
-  GROUP BY s.run_id, used.config_id
-) AS u ON u.run_id = c.run_id AND u.config_id = c.config_id
+  GROUP BY s.run_id, s.started_at, used.config_id
+) AS u ON u.run_id = c.run_id AND u.started_at = c.started_at AND u.config_id = c.config_id

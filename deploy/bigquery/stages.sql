@@ -8,6 +8,6 @@ SELECT
   SAFE_DIVIDE((one.cost - other.cost) * 1000, d.queries) AS further_cost,
   d.config_id, d.baseline_id
 FROM differences AS d
-JOIN configuration_costs AS one ON one.run_id = d.run_id AND one.config_id = d.config_id
-JOIN configuration_costs AS other ON other.run_id = d.run_id AND other.config_id = d.baseline_id
+JOIN configuration_costs AS one ON one.run_id = d.run_id AND one.started_at = d.started_at AND one.config_id = d.config_id
+JOIN configuration_costs AS other ON other.run_id = d.run_id AND other.started_at = d.started_at AND other.config_id = d.baseline_id
 WHERE d.stage IS NOT NULL

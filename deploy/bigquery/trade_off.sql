@@ -6,8 +6,9 @@ SELECT
   l.mean = MAX(l.mean) OVER cheaper AND k.cost = MIN(k.cost) OVER alike AS is_front,
   l.queries, l.position, l.config_id
 FROM leaderboard AS l
-JOIN configuration_costs AS k ON k.run_id = l.run_id AND k.config_id = l.config_id
-JOIN (SELECT DISTINCT run_id FROM usage) AS called ON called.run_id = l.run_id
+JOIN configuration_costs AS k ON k.run_id = l.run_id AND k.started_at = l.started_at AND k.config_id = l.config_id
+JOIN (SELECT DISTINCT run_id, started_at FROM usage) AS called
+  ON called.run_id = l.run_id AND called.started_at = l.started_at
 WHERE l.mean IS NOT NULL AND k.cost IS NOT NULL
 WINDOW
   cheaper AS (PARTITION BY l.run_id, l.dialect, l.metric ORDER BY k.cost),

@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
--- sha256 9e738dfc6ea3b2fcb3cce235ab15bc0d20e4d28b882a3a994577623441ca56db
+-- sha256 8d8ba6c17f80f85ad582beacd5d50a9bf94f200945d0910ea52f16eeb86466a9
 
 CREATE VIEW run_history AS
 SELECT
@@ -90,10 +90,11 @@ SELECT
   c.config_id
 FROM run_history AS r
 JOIN configurations AS c
-  ON c.run_id = r.run_id
+  ON c.run_id = r.run_id AND c.started_at = r.started_at
 LEFT JOIN (
   SELECT
     s.run_id,
+    s.started_at,
     used.config_id,
     SUM(used.calls) AS calls,
     SUM(used.shared_calls) AS shared_calls,
@@ -105,9 +106,10 @@ LEFT JOIN (
   CROSS JOIN UNNEST(s.configurations) AS _t0(used)
   GROUP BY
     s.run_id,
+    s.started_at,
     used.config_id
 ) AS u
-  ON u.run_id = c.run_id AND u.config_id = c.config_id;
+  ON u.run_id = c.run_id AND u.started_at = c.started_at AND u.config_id = c.config_id;
 
 CREATE VIEW configuration_history AS
 SELECT
@@ -719,9 +721,13 @@ SELECT
   d.baseline_id
 FROM differences AS d
 JOIN configuration_costs AS one
-  ON one.run_id = d.run_id AND one.config_id = d.config_id
+  ON one.run_id = d.run_id
+  AND one.started_at = d.started_at
+  AND one.config_id = d.config_id
 JOIN configuration_costs AS other
-  ON other.run_id = d.run_id AND other.config_id = d.baseline_id
+  ON other.run_id = d.run_id
+  AND other.started_at = d.started_at
+  AND other.config_id = d.baseline_id
 WHERE
   NOT d.stage IS NULL;
 
@@ -754,13 +760,14 @@ SELECT
   l.config_id
 FROM leaderboard AS l
 JOIN configuration_costs AS k
-  ON k.run_id = l.run_id AND k.config_id = l.config_id
+  ON k.run_id = l.run_id AND k.started_at = l.started_at AND k.config_id = l.config_id
 JOIN (
   SELECT DISTINCT
-    run_id
+    run_id,
+    started_at
   FROM usage
 ) AS called
-  ON called.run_id = l.run_id
+  ON called.run_id = l.run_id AND called.started_at = l.started_at
 WHERE
   NOT l.mean IS NULL AND NOT k.cost IS NULL
 WINDOW cheaper AS (PARTITION BY l.run_id, l.dialect, l.metric ORDER BY k.cost NULLS FIRST), alike AS (PARTITION BY l.run_id, l.dialect, l.metric, l.mean);

@@ -124,7 +124,7 @@ def test_version_1_asks_long_questions_whole_and_keeps_their_keys() -> None:
     facts = tuple(f"Fact {number} holds." for number in range(130))
     questions = [claims_question(" ".join(facts)), JudgeQuestion("support", ("text",), facts)]
     questions.append(JudgeQuestion("nugget_assign", ("text",), facts[:11]))
-    first = replace(judge(), in_windows=False)
+    first = replace(Judge(Model("judge", "lexical", LEXICAL), shipped(1)), in_windows=False)
     assert {one.step: key_of(first.calls(one, "?", 0)) for one in questions} == WHOLE_KEYS
     assert {one.step: len(judge().calls(one, "?", 0)) for one in questions} == {
         "claims": 3,

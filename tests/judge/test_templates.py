@@ -69,5 +69,5 @@ def test_two_templates_of_a_step_and_a_folder_without_any_are_refused(tmp_path: 
         templates(str(tmp_path))
     for name in ("grade.v1.txt", "grade.v2.txt"):
         (tmp_path / name).write_text("{context}", encoding="utf-8")
-    with pytest.raises(InputError, match=r"a second template of grade, besides grade\.v1\.txt"):
+    with pytest.raises(InputError, match=r"a second template of grade, in addition to grade\.v1\.txt"):
         templates(str(tmp_path))

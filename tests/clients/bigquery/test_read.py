@@ -363,9 +363,9 @@ def test_a_query_that_cannot_be_read_is_refused_and_not_run(dataset: Tables, tex
     [
         (
             TableSource(table="my-project.a.b"),
-            "needed are roles/bigquery.dataViewer on the data and roles/bigquery.readSe",
+            "it needs roles/bigquery.dataViewer on the data and roles/bigquery.readSe",
         ),
-        (TableSource(project="my-project", query="SELECT 1"), "needed are roles/bigquery.jobUser on the project, and "),
+        (TableSource(project="my-project", query="SELECT 1"), "it needs roles/bigquery.jobUser on the project, and "),
     ],
 )
 def test_without_permission_it_names_the_roles(scripted: Scripted, source: TableSource, role: str) -> None:

@@ -32,6 +32,6 @@ def test_failures_of_several_panels_and_sources_do_not_add_up() -> None:
         assert limit.add(failed(query, positions=(1,))) is None
         assert limit.add(failed(query, "Faithfulness")) is None
     assert limit.add(failed(2, positions=(1, 2))) == (
-        "3 of 4 queries have failed for good, more than 50.0% (max_failure_rate): the run goes on, and will end with "
+        "3 of 4 queries have failed for good, more than 50.0% (max_failure_rate): the run continues, and will end with "
         "status 3; the last failure: it is down"
     )
