@@ -202,7 +202,7 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("f.jsonl", '{"question": "a", "contexts": [null]}', {}, "contexts.0: expected a text or an object, found None"),
     ("f.jsonl", '{"question": "a", "contexts": ["b"], "context_ids": []}', {}, "has 1 contexts and 0 ids of contexts"),
     ("f.jsonl", '{"question": "a", "answr": "b"}', {"columns": {"answer": "anwer"}},
-     "columns: no row has 'anwer'for the answer; did you mean 'answr'?"),
+     "columns: no row has 'anwer' for the answer; did you mean 'answr'?"),
     ("f.csv", 'question,contexts\na,"[\'b\' \'c\']"\n', {}, "f.csv:2: holds the printed form of a NumPy array"),
     ("f.csv", 'question,answer\n"a\nb",c\nd\n', {}, "f.csv:4: has 1 cells, and the header 2"),
     ("f.csv", 'question,answer\na,"b\n', {}, "f.csv:2: is not valid CSV"),

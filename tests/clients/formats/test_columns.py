@@ -89,7 +89,7 @@ def test_an_id_is_a_text_or_a_number(tmp_path: Path, reader: Reader, column: pa.
     rest = {"doc_id": ["d1", "d2"], "score": [1.0, 2.0], "text": ["a", "b"]}
     error = refusal(reader, write_table(tmp_path / "file", {"query_id": column, **rest}))
     assert problem in str(error)
-    assert error.line == (1 if "truth" in problem else 2)
+    assert error.line == (1 if "Boolean" in problem else 2)
 
 
 def test_an_attribute_that_python_does_not_have_is_refused(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_every_template_is_valid_in_an_empty_folder() -> None:
     for template in TEMPLATES:
         outcome = rankbeam("init", f"{template}/first.yaml", "--template", template)
         assert outcome.exit_code == 0, outcome.stderr
-        assert "queries.jsonl: of the helpdesk example" in outcome.stdout
+        assert "queries.jsonl: from the helpdesk example" in outcome.stdout
         checked = rankbeam("validate", f"{template}/first.yaml")
         assert "first.yaml: valid." in checked.stdout, checked.stderr
         assert "warning" not in checked.stderr

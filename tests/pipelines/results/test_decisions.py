@@ -50,4 +50,4 @@ def test_opposite_decisions_are_a_warning(opposite: int, is_warned: bool) -> Non
     decisions = JudgeDecisions("Faithfulness", DecisionAgreement(3, 2, opposite))
     assert bool(decisions.warning) == is_warned
     if is_warned:
-        assert decisions.warning.startswith("Faithfulness: in 1 of 3 pairs of configurations the judge finds")
+        assert decisions.warning.startswith("Faithfulness: in 1 of 3 pairs of configurations, the judge finds")
