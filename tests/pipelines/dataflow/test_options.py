@@ -243,7 +243,7 @@ def test_workers_of_this_machine_may_read_its_files(options: list[str]) -> None:
             [*NEEDED, "--template_location=gs://b/t"],
             "--template_location writes a template instead of submitting a job",
         ),
-        ([*NEEDED, "--dry_run=yes"], "--dry_run submits no job"),
+        ([*NEEDED, "--dry_run=yes"], "--dry_run is Beam's; --dry-run describes the job"),
     ],
 )
 @pytest.mark.usefixtures("memory")
