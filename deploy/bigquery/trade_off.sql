@@ -12,4 +12,5 @@ JOIN (SELECT DISTINCT run_id, started_at FROM usage) AS called
 WHERE l.mean IS NOT NULL AND k.cost IS NOT NULL
 WINDOW
   cheaper AS (PARTITION BY l.run_id, l.dialect, l.metric ORDER BY k.cost),
-  alike AS (PARTITION BY l.run_id, l.dialect, l.metric, l.mean)
+  alike AS (
+    PARTITION BY l.run_id, l.dialect, l.metric ORDER BY l.mean RANGE BETWEEN CURRENT ROW AND CURRENT ROW)

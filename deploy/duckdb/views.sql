@@ -1,5 +1,5 @@
 -- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
--- sha256 8d8ba6c17f80f85ad582beacd5d50a9bf94f200945d0910ea52f16eeb86466a9
+-- sha256 a389e9df98ebf83a617021c903f3d22c9fc6c89c965956a0f9f1dfee6e3feb2a
 
 CREATE VIEW run_history AS
 SELECT
@@ -770,7 +770,11 @@ JOIN (
   ON called.run_id = l.run_id AND called.started_at = l.started_at
 WHERE
   NOT l.mean IS NULL AND NOT k.cost IS NULL
-WINDOW cheaper AS (PARTITION BY l.run_id, l.dialect, l.metric ORDER BY k.cost NULLS FIRST), alike AS (PARTITION BY l.run_id, l.dialect, l.metric, l.mean);
+WINDOW cheaper AS (PARTITION BY l.run_id, l.dialect, l.metric ORDER BY k.cost NULLS FIRST), alike AS (
+  PARTITION BY l.run_id, l.dialect, l.metric
+  ORDER BY l.mean NULLS FIRST
+  RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+);
 
 CREATE VIEW latest_per_query AS
 SELECT
