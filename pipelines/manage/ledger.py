@@ -5,15 +5,12 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from apache_beam.io.filesystem import BeamIOError
-from apache_beam.io.filesystems import FileSystems
-
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.clients.ledger import Cleared, Compacted, LedgerSurvey, clear, store, survey
 from rankbeam.transforms.clients.ledger import compact as merge_parts
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.records.errors import InputError
 
 _NAME = "ledger"
@@ -124,9 +121,9 @@ def _exists(place: str) -> bool:
     if files.is_local(place):
         return Path(place).is_dir()
     try:  # an object store has no folders, only names that begin alike
-        return bool(FileSystems.match([files.join(place, "**")], limits=[1])[0].metadata_list)
-    except (BeamIOError, OSError) as error:
-        raise InputError(f"cannot be looked up: {error}", path=place) from error
+        return bool(files.beam().match([files.join(place, "**")], limits=[1])[0].metadata_list)
+    except files.errors(place) as error:
+        raise InputError(f"cannot be looked up: {gcs.explained(error, place)}", path=place) from error
 
 
 def _runs(survey: LedgerSurvey, now: datetime, screen: Screen) -> list[str]:

@@ -1,5 +1,6 @@
 """First mistakes of newcomers on the command line: each is refused in one message that says what to do."""
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -114,3 +115,17 @@ def test_a_file_of_gates_is_no_experiment() -> None:
     write(Path("gates.yaml"), "gates: [{metric: RR, at_least: 0.5}]\n")
     refused = rankbeam("evaluate", "gates.yaml")
     assert (refused.exit_code, "name: is missing" in refused.stderr) == (2, True), refused.stderr
+
+
+@pytest.mark.parametrize("command", ["runs", "gate", "compare", "trend", "worst", "report", "status", "ledger"])
+def test_a_bucket_out_of_reach_is_not_an_empty_one(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def offline(*_: object, **__: object) -> list[object]:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", offline)
+    for name in ("STORAGE_EMULATOR_HOST", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    refused = rankbeam(command, "gs://bucket/out")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "storage.googleapis.com cannot be found" in refused.stderr
+    assert "is there a network?" in refused.stderr

@@ -12,6 +12,7 @@ import pytest
 from support.cli import Outcome, rankbeam
 from support.finished import LEVELS, METRICS, QUERIES, finished, ranks
 from support.finished import ranked as ranked
+from support.inputs import write
 from support.runs import query_values
 
 from rankbeam.pipelines.compare import scores as compare_scores
@@ -222,7 +223,9 @@ def test_what_cannot_be_compared(today: Results, tmp_path: Path) -> None:
     message = refused(today.output, two.output)
     assert "no configuration of the same name: base, better, flaky in one, single in the other" in message
     assert "--all-pairs compares the configurations of one run" in refused(today.output, two.output, "--all-pairs")
-    assert "holds no finished run" in refused(tmp_path / "none")
+    assert "none: holds no finished run; there is no such folder" in refused(tmp_path / "none")
+    file = write(tmp_path / "a.run", "")
+    assert "a.run: holds no finished run; it is a file, not the output folder of a run" in refused(file)
     assert "'bigquery://search' is not a BigQuery dataset" in refused(today.output, "bigquery://search")
 
 

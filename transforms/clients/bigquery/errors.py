@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 from rankbeam.transforms.clients.bigquery.names import DatasetName
-from rankbeam.transforms.clients.storage.remedies import SIGN_IN, enable, wait_for_quota
+from rankbeam.transforms.clients.storage.remedies import SIGN_IN, enable, reason, wait_for_quota
 from rankbeam.transforms.records.errors import RankbeamError
 
 _CONCURRENT = re.compile(r"due to concurrent update")
@@ -103,7 +103,7 @@ def translated(error: Exception) -> BigQueryError:
         return BigQueryError(_unless_concurrent(trouble, message), message)
     if isinstance(error, GoogleAuthError):
         kind = Trouble.PASSING if isinstance(error, TransportError) else Trouble.CREDENTIALS
-        return BigQueryError(kind, str(error))
+        return BigQueryError(kind, reason(error))
     if isinstance(error, SSLError):
         return BigQueryError(Trouble.REFUSED, str(error))
     if isinstance(error, RequestException | ConnectionError | TimeoutError):

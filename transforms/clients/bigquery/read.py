@@ -19,6 +19,7 @@ from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble, 
 from rankbeam.transforms.clients.bigquery.names import TableName
 from rankbeam.transforms.clients.bigquery.read_source import Scalar, TableSource
 from rankbeam.transforms.clients.bigquery.session import IMPATIENT, PATIENCE, Patience
+from rankbeam.transforms.clients.storage.remedies import reason
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -223,7 +224,7 @@ def _sign_in_once(_file: str | None) -> tuple[Any, str | None] | str:
     try:
         credentials: tuple[Any, str | None] = google.auth.default(["https://www.googleapis.com/auth/cloud-platform"])
     except GoogleAuthError as error:
-        return str(error)
+        return reason(error)
     return credentials
 
 

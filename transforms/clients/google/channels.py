@@ -12,6 +12,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.google.addresses import Address, address_of
 from rankbeam.transforms.clients.google.errors import T, shortened, translated
+from rankbeam.transforms.clients.storage.remedies import reason
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -163,7 +164,7 @@ def default_credentials(scopes: tuple[str, ...]) -> Any:
     try:
         credentials = google.auth.default(default_scopes=scopes)[0]
     except (DefaultCredentialsError, OSError) as error:
-        raise InputError(f"no credentials for Google Cloud: {shortened(str(error))}; {_SIGN_IN}") from error
+        raise InputError(f"no credentials for Google Cloud: {shortened(reason(error))}; {_SIGN_IN}") from error
     if not hasattr(credentials, "with_always_use_jwt_access"):  # credentials that have it need no token server
         with suppress(GoogleAuthError):  # the calls will fail with the reason
             credentials.refresh(Request())

@@ -192,6 +192,7 @@ def read_all(path: str) -> bytes:
 
 def write(path: str, content: bytes) -> None:
     """Write a whole file."""
+    gcs.prepare(path)
     try:
         with beam().create(path, compression_type=_AS_STORED) as handle:
             handle.write(content)

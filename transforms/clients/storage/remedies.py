@@ -38,6 +38,15 @@ def remedy(error: BaseException, service: str, project: str | None = None) -> st
     return SIGN_IN if classes & {*_CREDENTIALS} and not is_passing else ""
 
 
+def reason(error: BaseException) -> str:
+    """The message of an error of credentials, without Google's advice, because `SIGN_IN` is shorter.
+
+    >>> reason(ValueError("Not found. To set up Application Default Credentials, see https://cloud.google.com/docs."))
+    'Not found'
+    """
+    return str(error).partition(" To set up Application Default Credentials")[0].rstrip(".")
+
+
 def enable(text: str, service: str, project: str | None = None) -> str:
     """The command that enables an API that is disabled according to a text; "" for other texts.
 

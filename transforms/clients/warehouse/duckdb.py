@@ -96,11 +96,16 @@ def refuse_foreign(output: str) -> None:
 
 def finished_runs(output: str) -> list[str]:
     """The ids of the runs that are complete, oldest id first."""
-    try:
-        paths = matching.expand(files.join(output, "runs", "*", "part-*.parquet"))
-    except InputError as error:
-        raise InputError("holds no finished run", path=output) from error
+    paths = matching.matches(files.join(matching.escaped(output), "runs", "*", "part-*.parquet"))
+    if not paths:
+        raise InputError(f"holds no finished run{_reason(output)}", path=output)
     return sorted(path.replace("\\", "/").split("/")[-2] for path in paths)
+
+
+def _reason(output: str) -> str:
+    if not files.is_local(output) or Path(output).is_dir():
+        return ""
+    return "; it is a file, not the output folder of a run" if Path(output).exists() else "; there is no such folder"
 
 
 def _parts(output: str, name: str, run_id: str) -> list[str]:
