@@ -17,6 +17,7 @@ from support.inputs import json_texts, run_table, trec_qrels, trec_run, write, w
 
 from rankbeam.pipelines.dataflow.launch import submit
 from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.manage.run_record import RunRecord
 from rankbeam.pipelines.run.evaluate import new_run
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.transforms.records.errors import InputError
@@ -109,9 +110,10 @@ def test_an_input_in_a_bucket_that_is_closed(closed: str) -> None:
 @pytest.mark.usefixtures("cloud")
 def test_a_temp_location_is_tried_before_the_job_is_made(experiment: Path) -> None:
     loaded = load_experiment(str(experiment))
+    execution = new_run(loaded)
     options = pipeline_options([*ON_DATAFLOW, "--temp_location=gs://not-there/temp"])
     with pytest.raises(InputError, match=r"^--temp_location: gs://not-there/temp.*does the bucket not-there exist\?"):
-        submit(loaded, new_run(loaded), options, waits=True)
+        submit(loaded, execution, options, RunRecord.of(loaded, execution), waits=True)
 
 
 def gcloud(words: list[str], root: Path) -> None:
