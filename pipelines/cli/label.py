@@ -93,4 +93,4 @@ def label(
         except InputError as error:
             warn(f"{error}; tasks will not show the earlier turns of conversations")
         paths = write_tasks(folder, tasks, drawing)
-        click.echo(described(tasks, drawing, paths))
+        click.echo(described(folder, tasks, drawing, paths))

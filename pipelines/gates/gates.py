@@ -163,7 +163,11 @@ def located_gates(located: Located, known: KnownNames) -> tuple[Gate, ...]:
 def _refuse_none(located: Located) -> None:
     if not isinstance(located.value, dict) or not located.value.get("gates"):
         raise InputErrors(
-            [located.error(("gates",), "there are no gates; list them here, or in a file that --experiment names")]
+            [
+                located.error(
+                    ("gates",), "there are no gates; list them in the experiment, or in a file that --experiment names"
+                )
+            ]
         )
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files as package_files
 from typing import Any
@@ -172,12 +173,12 @@ def last_drawing(output: str) -> Drawing:
     raise InputError("holds no random tasks yet; draw the first ones with --sample N", path=output)
 
 
-def described(tasks: Sequence[LabelTask], drawing: Drawing, paths: Sequence[str]) -> str:
+def described(output: str, tasks: Sequence[LabelTask], drawing: Drawing, paths: Sequence[str]) -> str:
     """A summary of the files, and of the work that they are."""
     queries, items = len({task.query_id for task in tasks}), distinct(tasks)
     work = f"{queries:,} queries, {len(items):,} decisions ({len(items) / queries:.1f} a query), "
-    work += f"about {minutes(tasks):,.0f} minutes"
+    work += "about a minute" if (length := round(minutes(tasks))) <= 1 else f"about {length:,} minutes"
     strata = f", drawn by {drawing.by}" if drawing.by else ""
     of = f"{drawing.metric}{strata} of {', '.join(drawing.configurations)}"
-    advice = "Label in the page or in a table, then read it: rankbeam label OUT --apply FILE"
+    advice = f"Label in the page or in a table, then read it: rankbeam label {shlex.quote(output)} --apply FILE"
     return "\n".join([f"{of}: {work}", *paths, advice])

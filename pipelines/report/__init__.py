@@ -47,7 +47,7 @@ def write(results: Results, path: str | None = None, against: "Against | None" =
         return place
     beside = f"{place}.{uuid.uuid4().hex}.part"
     try:
-        files.write(beside, content)
+        Path(beside).write_bytes(content)
         os.replace(beside, place)  # noqa: PTH105  both are text here
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", path=place) from error

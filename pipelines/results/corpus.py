@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterator
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats import sources, texts
+from rankbeam.transforms.clients.formats.cases.source import CaseSource
+from rankbeam.transforms.clients.formats.cases.tools import checked_columns
 from rankbeam.transforms.records.conversations import as_dialogue, history_of
 
 
@@ -17,8 +19,17 @@ def corpus_texts(run: Results) -> Iterator[tuple[str, str]]:
 
 def histories(run: Results, query_ids: Collection[str]) -> Iterator[tuple[str, str]]:
     """Queries with earlier turns, each with these as a text."""
-    queries = run.run["versions"].get("dataset.queries")
+    queries = _queries(run)
     for part in [] if queries is None else sources.expand(queries):
         for entry in texts.read_entries(part, "queries"):
             if entry.id in query_ids and (history := history_of(entry.attributes)):
                 yield entry.id, as_dialogue(history)
+
+
+def _queries(run: Results) -> str | None:
+    """The path of the queries, or the source that a file of questions and answers is for the experiment."""
+    path: str | None = run.run["versions"].get("dataset.queries")
+    dataset = run.given.value.get("dataset") or {}
+    if path is None or "file" not in dataset:
+        return path
+    return CaseSource(path, checked_columns(dataset.get("columns") or {}), dataset.get("groups") == "flatten").text

@@ -46,6 +46,8 @@ class Screen:
 
         >>> Screen(20).prose("the best with 95% confidence")
         'the best with 95%\\nconfidence'
+        >>> Screen(20).prose("answer   In Frankfurt, so far", indent=" " * 9)
+        'answer   In\\n         Frankfurt,\\n         so far'
         """
         if self.width is None:
             return text
@@ -59,15 +61,13 @@ WHOLE = Screen()
 def _wrapped(line: str, width: int, indent: str) -> str:
     if len(line) <= width:
         return line
-    start = re.match(r" *", line)
-    words = line.split()
-    lines, current = [], start[0] if start else ""
-    for word in words:
-        if current.strip() and len(current) + 1 + len(word) > width:
+    lines, current = list[str](), ""
+    for blanks, word in re.findall(r"(\s*)(\S+)", line):
+        if current.strip() and len(current) + len(blanks) + len(word) > width:
             lines.append(current)
             current = indent + word
         else:
-            current += word if not current.strip() else f" {word}"
+            current += blanks + word
     return "\n".join([*lines, current])
 
 

@@ -74,7 +74,7 @@ def as_text(worst: Worst, screen: Screen = WHOLE) -> str:
 
 def _paragraph(row: dict[str, Any], screen: Screen) -> str:
     parts = (("answer", row.get("answer") or row.get("message")), ("reference", row.get("reference")))
-    lines = [f"{row['value']:.4f}  {row['query_id']}: {_short(row['query'] or '')}"]
+    lines = [f"{row['value']:.4f}  {': '.join(filter(None, [row['query_id'], _short(row['query'] or '')]))}"]
     lines += [f"  {name:<9}  {_short(text)}" for name, text in parts if text]
     return "\n".join(screen.prose(line, indent=" " * 13) for line in lines)
 

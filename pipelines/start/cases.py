@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from rankbeam.pipelines.experiment.file.providers import hint_of, service_of_provider
+from rankbeam.transforms.clients.formats.cases.objects import rows_in
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.survey import Survey, survey_of
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
@@ -34,9 +35,11 @@ def surveyed(file: str, columns: Mapping[str, str]) -> Survey:
     survey = survey_of(CaseSource(file, columns))
     if not survey.answers:
         known = ", ".join(survey.layout.paths("answer")) or "none"
+        keys = ", ".join(map(str, next(rows_in(file))[1]))
         raise InputError(
-            f"has {survey.rows:,} questions and no answer (keys: {known}); name its key with --column answer=KEY, or "
-            "use the file as the dataset of an experiment that answers: dataset: {file: …}",
+            f"has {survey.rows:,} questions and no answer; it would have the key {known}, and the first row has: "
+            f"{keys}; name the key of the answers with --column answer=KEY, or use the file as the dataset of an "
+            "experiment that answers: dataset: {file: …}",
             path=file,
         )
     return survey

@@ -77,3 +77,21 @@ def test_a_warning_says_that_turns_are_missing_where_the_queries_cannot_be_read(
     assert "tasks will not show the earlier turns of conversations" in outcome.stderr
     assert "queries.jsonl" in outcome.stderr
     assert {row["history"] for row in tasks(out)} == {""}
+
+
+def test_turns_of_a_file_of_questions_and_answers_are_shown(tmp_path: Path) -> None:
+    turns = [{"type": "human", "content": "Who pays?"}, {"type": "ai", "content": "Owners pay."}]
+    row = {
+        "user_input": [*turns, {"type": "human", "content": "And when?"}],
+        "retrieved_contexts": ["Owners pay invoices in May."],
+        "reply": "Owners pay in May.",
+    }
+    answers = write(tmp_path / "answers.jsonl", json.dumps(row))
+    out = tmp_path / "my out"
+    options = ("--service", "lexical", "-m", "Faithfulness", "--column", "answer=reply", "--output", str(out))
+    assert rankbeam("judge", answers, *options).status == 0
+    outcome = rankbeam("label", str(out), "--sample", "1")
+    assert outcome.stderr == ""
+    assert "1 decisions (1.0 a query), about a minute\n" in outcome.stdout
+    assert outcome.stdout.endswith(f"read it: rankbeam label '{out}' --apply FILE\n")
+    assert {row["history"] for row in tasks(out)} == {"user: Who pays?\nassistant: Owners pay."}
