@@ -98,7 +98,7 @@ class Services:
         yield from self.unknown(located, place, name)
         if name in self.valid and self.valid[name].parameters.embeds_only:
             does = "scores" if self._is_cross_encoder(name) else "embeds"
-            yield located.error(place, f"{name!r} {does} texts, and writes none; name a model that does")
+            yield located.error(place, f"{name!r} {does} texts and does not generate any; name a model that does")
 
 
 def services_of(located: Located, section: Mapping[str, Any], folder: str, problems: list[InputError]) -> Services:
