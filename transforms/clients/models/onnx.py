@@ -83,7 +83,9 @@ class Onnx(PrefixedModel):
         from rankbeam.transforms.clients.models.onnx_session import OnnxSession
 
         if not isinstance(model := self._opened, OnnxSession):
-            raise InputError(f"{self.scope()!r} is a cross-encoder, which does not embed texts; use it as rerank: {{service}}")
+            raise InputError(
+                f"{self.scope()!r} is a cross-encoder, which does not embed texts; use it as rerank: {{service}}"
+            )
         return model
 
     @property

@@ -19,7 +19,7 @@ def over_budget(pools: Sequence[str], calls: int) -> str:
     """The warning of lanes that did not make some calls.
 
     >>> over_budget(["gemini"], 1200)  # doctest: +ELLIPSIS
-    'max_cost: 1,200 calls of gemini were not made, because they might have cost more than was left; nothing is lost, ...'
+    'max_cost: 1,200 calls of gemini were not made, because they might have cost more than was left; ...'
     """
     return (
         f"{OVER_BUDGET}{calls:,} calls of {', '.join(pools)} were not made, because they might have cost more than "
