@@ -65,7 +65,7 @@ MISTAKES = [
      "6: metrics[0]: Faithfulness is judged; name the model that judges: judge: {service: NAME}"),
     ("context_recall", "AnswerSimilarity", "7: metrics[1]: AnswerSimilarity compares embeddings; name the model"),
     ("context_recall", "NuggetAll", "7: metrics[1]: NuggetAll needs nuggets, which a file of reference answers has"),
-    ("context_recall", "Consistency", "7: metrics[1]: Consistency compares several answers of one model; ask for "),
+    ("context_recall", "Consistency", "7: metrics[1]: Consistency compares several answers of one model; ask for them"),
     (", generate: {service: m}", "", "7: metrics[0]: Faithfulness judges answers, but no configuration has any"),
     ("context_recall", "ContextRecal", "7: metrics[1]: unknown metric 'ContextRecal'; did you mean 'ContextRecall'?"),
     ("answers: answer", "answers: answr",
