@@ -35,6 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["-m", "nDCG@5,10"], "write each metric on its own: nDCG@5 and nDCG@10 (-m nDCG@5 -m nDCG@10)"),
         (["-m", "nDCG at 10!"], "write it as nDCG@10"),
         (["--output", "scores.json"], "scores.json: is the name of a file, and --output names a folder"),
+        (["qrel.txt"], "/qrel.txt: no such file; did you mean '"),
         (["--output", "a.run"], "a.run: is a file, and --output names a folder"),
     ],
 )

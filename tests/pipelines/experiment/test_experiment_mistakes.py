@@ -99,7 +99,7 @@ def test_missing_files_are_all_reported(folder: Path) -> None:
     text = GOOD.replace("qrels.tsv", "qrels.txt").replace("corpus.jsonl", "corpus.json")
     assert problems(folder, text) == [
         f"3: dataset.qrels: {folder}/data/qrels.txt: no such file",
-        f"5: dataset.corpus: {folder}/data/corpus.json: no such file",
+        f"5: dataset.corpus: {folder}/data/corpus.json: no such file; did you mean '{folder}/data/corpus.jsonl'?",
     ]
 
 

@@ -1,10 +1,14 @@
 """Files that a path or glob pattern names, on any of Beam's filesystems."""
 
+import difflib
 import glob
 from pathlib import Path
 
 from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.records.errors import InputError
+
+_ALIKE = 0.8
+"""The least likeness, from 0 to 1, of names that are proposed: as difflib counts it."""
 
 
 def expand(pattern: str) -> list[str]:
@@ -26,7 +30,7 @@ def expand(pattern: str) -> list[str]:
             f"is a folder without Parquet files; write {files.join(pattern, '*')} for all its files", path=pattern
         )
     if not paths:
-        raise InputError("no such file", path=pattern)
+        raise InputError(f"no such file{nearest(pattern)}", path=pattern)
     return sorted(paths)
 
 
@@ -71,6 +75,19 @@ def _parquet_patterns(folder: str) -> tuple[str, str]:
 
 def _is_hidden(name: str) -> bool:
     return name.startswith(("_", "."))
+
+
+def nearest(path: str) -> str:
+    """The end of a message about a missing path of this machine: the name beside it that is most alike; "" for none."""
+    folder = Path(path).parent
+    if not files.is_local(path) or not folder.is_dir():
+        return ""
+    try:
+        names = [entry.name for entry in folder.iterdir()]
+    except OSError:  # its names may not be read
+        return ""
+    alike = difflib.get_close_matches(Path(path).name, names, n=1, cutoff=_ALIKE)
+    return f"; did you mean {str(folder / alike[0])!r}?" if alike else ""
 
 
 def escaped(path: str) -> str:

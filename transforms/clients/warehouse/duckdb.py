@@ -105,7 +105,9 @@ def finished_runs(output: str) -> list[str]:
 def _reason(output: str) -> str:
     if not files.is_local(output) or Path(output).is_dir():
         return ""
-    return "; it is a file, not the output folder of a run" if Path(output).exists() else "; there is no such folder"
+    if Path(output).exists():
+        return "; it is a file, not the output folder of a run"
+    return f"; there is no such folder{matching.nearest(output)}"
 
 
 def _parts(output: str, name: str, run_id: str) -> list[str]:
