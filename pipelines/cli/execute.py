@@ -249,11 +249,14 @@ def _describe(
 ) -> None:
     """Show the job that would be submitted."""
     from rankbeam.pipelines.run.evaluate import new_run
-    from rankbeam.pipelines.run.options import is_dataflow
+    from rankbeam.pipelines.run.options import is_dataflow, runner_name
     from rankbeam.pipelines.show.screen import Screen
 
     if not is_dataflow(options):
-        raise click.UsageError("--dry-run describes a job on Dataflow; `rankbeam plan` shows what a run would cost")
+        raise click.UsageError(
+            "--dry-run describes a job on Dataflow; `rankbeam plan` shows what a run would cost\n"
+            f"the runner is {runner_name(options)} here; for Dataflow, add --runner DataflowRunner"
+        )
     from rankbeam.pipelines.dataflow import dry_run, uploads
 
     uploads.refuse_local(experiment, options)

@@ -118,6 +118,13 @@ def test_a_file_of_gates_is_no_experiment() -> None:
     assert (refused.exit_code, "name: is missing" in refused.stderr) == (2, True), refused.stderr
 
 
+def test_a_dry_run_names_the_runner_that_it_does_not_describe() -> None:
+    rankbeam("init", "--example", "helpdesk")
+    refused = rankbeam("evaluate", "helpdesk/experiment.yaml", "--runner", "DataflowRuner", "--dry-run")
+    assert refused.exit_code == 2
+    assert "the runner is DataflowRuner here; for Dataflow, add --runner DataflowRunner" in refused.stderr
+
+
 @pytest.mark.parametrize("command", ["runs", "gate", "compare", "trend", "worst", "report", "status", "ledger"])
 def test_a_bucket_out_of_reach_is_not_an_empty_one(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def offline(*_: object, **__: object) -> list[object]:
