@@ -175,7 +175,7 @@ def test_documents_that_cannot_be_imported_are_failures_and_too_many_end_the_run
 REFUSED = {
     "no bucket": (
         {"staging": "gs://no-such-bucket/x"},
-        "gs://no-such-bucket/x: cannot be written to: Not Found; is there",
+        "gs://no-such-bucket/x: cannot be written to: Not Found; does the bucket",
     ),
     "no model": (
         {"embedding_model": "unheard-of"},
