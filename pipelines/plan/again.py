@@ -51,7 +51,7 @@ class AgainPlan:
         """For people."""
         calls = "1 call" if self.calls == 1 else f"{self.calls:,} calls"
         verdicts = "1 verdict" if self.verdicts == 1 else f"{self.verdicts:,} verdicts"
-        line = f"{calls} to the judge ({verdicts}) are in the ledger and paid again, only because {self.reason}"
+        line = f"{calls} to the judge ({verdicts}) are in the ledger but paid for again, only because {self.reason}"
         return f"{line}{_KEEPS.get(self.reason, '')}"
 
 
