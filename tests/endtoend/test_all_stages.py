@@ -74,6 +74,7 @@ def calls(path: str, run_id: str) -> int:
     return sum(row["calls"] for row in results(path, run_id).table("usage").to_pylist())
 
 
+@pytest.mark.campaign
 def test_all_stages_work_together_and_a_second_run_calls_nothing(tmp_path: Path) -> None:
     path = whole(tmp_path)
     validated = rankbeam("validate", path)

@@ -112,6 +112,7 @@ def test_whatever_goes_wrong_no_value_is_wrong_and_nothing_is_paid_twice(
     assert ("batch job" in warnings) == bool(words)
 
 
+@pytest.mark.campaign
 def test_a_job_that_outlives_its_deadline_is_cancelled_and_its_calls_fail_if_so_configured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_job_that_outlives_its_deadline_is_cancelled_and_its_calls_fail_if_so_
     assert next(record.refused for record in jobs_of(tmp_path))["no answer"] > 0
 
 
+@pytest.mark.campaign
 def test_steps_with_few_calls_are_called_online(tmp_path: Path, online: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve("openai_batches", port=online[2]) as server:
         results = batches.evaluated(batches.experiment(tmp_path, server, {"min_calls": CLAIMS + 1}), "r", monkeypatch)
@@ -156,6 +158,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("step", [2, *(pytest.param(step, marks=pytest.mark.campaign) for step in range(1, 13))])
+@pytest.mark.campaign
 def test_killed_at_any_write_the_next_run_makes_no_second_job(
     step: int, tmp_path: Path, online: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +238,7 @@ def test_a_service_without_batch_jobs_ends_the_run_before_anything_is_paid(
     assert not Results(str(tmp_path / "out")).run if store.parts_in(str(tmp_path / "out/ledger")) else True
 
 
+@pytest.mark.campaign
 def test_the_ledger_names_the_transport_of_each_answer(tmp_path: Path) -> None:
     with serve("openai_batches") as server:
         path = batches.experiment(tmp_path, server, MIN)

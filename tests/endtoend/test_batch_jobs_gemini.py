@@ -111,6 +111,7 @@ def test_a_bucket_that_cannot_be_written_ends_the_run_before_anything_is_paid(
         assert server.stats().extra["jobs"] == 0
 
 
+@pytest.mark.campaign
 def test_samples_of_one_request_are_matched_by_what_the_rows_repeat(
     tmp_path: Path, online: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

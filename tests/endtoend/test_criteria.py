@@ -155,6 +155,7 @@ def test_rubrics_and_pairs_from_the_plan_to_wins_and_losses(tmp_path: Path, serv
     assert "the verdict changed with the order of the answers in" in done.stderr
 
 
+@pytest.mark.campaign
 def test_a_reworded_criterion_is_marked_wherever_runs_are_compared(tmp_path: Path, server: Standin) -> None:
     evaluated(tmp_path, server, "r1", CRITERIA, "Tone", "Current")
     evaluated(tmp_path, server, "r2", CRITERIA | {"Tone": {"question": "Is it rude?"}}, "Tone", "Current")

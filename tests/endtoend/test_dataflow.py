@@ -366,6 +366,7 @@ def test_calls_are_made_once_whatever_job_wants_them(bucket: str, service: Dataf
     assert ledger != []
 
 
+@pytest.mark.campaign
 def test_a_gate_that_a_job_misses(bucket: str, service: Dataflow, tmp_path: Path) -> None:
     experiment = small(bucket, tmp_path, "gates: [{metric: RR, at_least: 0.6}]\n")
     outcome = rankbeam("evaluate", experiment, "--wait", *on_dataflow(bucket, service))

@@ -53,6 +53,7 @@ def online(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, int, float]:
     return stable(folder / "out"), port, cost(outcome.stdout)
 
 
+@pytest.mark.campaign
 def test_jobs_write_the_same_benchmark_and_a_second_run_pays_nothing(
     tmp_path: Path, online: tuple[Any, int, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

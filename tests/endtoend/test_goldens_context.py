@@ -139,6 +139,7 @@ def test_a_clue_is_its_example_and_its_description_or_says_why_there_is_none() -
 
 
 @pytest.mark.parametrize("faults", [None, Faults(rate=0.1, kinds=("unavailable",))])
+@pytest.mark.campaign
 def test_services_of_the_pool_find_the_context(faults: Faults | None, tmp_path: Path) -> None:
     names = [row["_id"] for row in documents(24)]
     with serve("http", documents=names, faults=faults) as searched:

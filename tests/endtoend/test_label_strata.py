@@ -59,6 +59,7 @@ def difficulties(run: Results) -> dict[str, str]:
     return {row["query_id"]: one["value"] for row in rows for one in row["slices"] if one["name"] == "difficulty"}
 
 
+@pytest.mark.campaign
 def test_each_stratum_has_its_share_and_at_least_five_and_more_continues(out: Path) -> None:
     run, drawing = find_run(str(out)), last_drawing(str(out))
     assert drawing.by == "difficulty"

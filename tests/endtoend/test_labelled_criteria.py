@@ -168,6 +168,7 @@ def test_agreement_is_on_the_scale_of_the_criterion(folder: Path) -> None:
         ({"question": "Is it polite?", "scale": SCALE, "about": ["query", "answer", "reference"]}, False),
     ],
 )
+@pytest.mark.campaign
 def test_labels_belong_to_question_verdicts_and_texts(
     folder: Path, server: Standin, change: dict[str, Any], has_values: bool
 ) -> None:

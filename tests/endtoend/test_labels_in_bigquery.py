@@ -58,6 +58,7 @@ def applied(out: Path, *arguments: str) -> Any:
     return rankbeam("label", str(out), "--apply", *arguments)
 
 
+@pytest.mark.campaign
 def test_decisions_and_labels_in_tables_are_those_of_files(
     out: Path, experiment: str, tables: Tables, tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ def calls_of(folder: Path, server: Standin, run_id: str, **judge: Any) -> int:
     return server.stats().calls - before
 
 
+@pytest.mark.campaign
 def test_each_version_is_paid_once_and_runs_of_different_ones_are_marked(tmp_path: Path, server: Standin) -> None:
     write(tmp_path / "examples" / "grade.jsonl", json.dumps(EXAMPLE) + "\n")
     assert calls_of(tmp_path, server, "r1", prompts="v1") > 0

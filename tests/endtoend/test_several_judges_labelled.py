@@ -66,6 +66,7 @@ def decision(task: Task, place: int) -> str:
 
 @pytest.mark.parametrize("name", [None, *JUDGES])
 @pytest.mark.parametrize("base", ["Faithfulness", "Criterion(Tone)"])
+@pytest.mark.campaign
 def test_labels_correct_the_majority_and_each_judge(labelled: Path, base: str, name: str | None) -> None:
     results, known = Results(str(labelled / "out"), "r2"), values(labelled, "r2")
     judged = str(replace(parse_judged(base), judge=name))

@@ -102,15 +102,15 @@ def test_slow_jobs_are_waited_for(bigquery: StrictBigQuery, tmp_path: Path) -> N
     [
         (Fault("load", "invalid", text="comparisons"), "refused: loading comparisons: as the script says"),
         (Fault("tables.insert", "accessDenied", text="/tables"), "roles/bigquery.dataEditor"),
-        (Fault("jobs.insert", "quotaExceeded"), "a quota is exhausted: as the script says; wait until it is renewed"),
+        (Fault("jobs.insert", "quotaExceeded"), "a quota is used up: as the script says; wait until it is renewed"),
         (Fault("script", "accessDenied"), "permission denied"),
         *in_campaigns(
             (Fault("load", "accessDenied"), "permission denied: loading"),
-            (Fault("load", "quotaExceeded", text="rankings"), "a quota is exhausted: loading rankings"),
+            (Fault("load", "quotaExceeded", text="rankings"), "a quota is used up: loading rankings"),
             (Fault("tables.insert", "accessDenied", text="_rankbeam"), "roles/bigquery.dataEditor"),
             (Fault("jobs.insert", "accessDenied"), "roles/bigquery.jobUser"),
             (Fault("jobs.insert", "accessDenied", text="publish"), "permission denied"),
-            (Fault("script", "quotaExceeded"), "a quota is exhausted"),
+            (Fault("script", "quotaExceeded"), "a quota is used up"),
             (Fault("script", "invalidQuery"), "refused: as the script says"),
             (Fault("datasets.get", "notFound", message="Not found: Dataset a:b"), "bq --location=LOCATION mk"),
             (Fault("datasets.get", "accessDenied"), "permission denied"),

@@ -53,6 +53,7 @@ def test_calls_of_all_lanes_are_read_once_in_order(parts: list[list[PendingCall]
     assert read(batch) == []
 
 
+@pytest.mark.campaign
 def test_few_calls_are_in_memory(tmp_path: Path) -> None:
     batch = BatchRound(str(tmp_path))
     text = "x" * 20_000
