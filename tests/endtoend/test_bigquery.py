@@ -203,7 +203,7 @@ def test_a_run_of_another_experiment_with_the_same_id_is_left_alone(bigquery: St
     [
         (Fault("load", "invalid", text="rankings"), "refused: loading rankings: as the script says"),
         *in_campaigns(
-            (Fault("script", "quotaExceeded"), "a quota is exhausted: as the script says"),
+            (Fault("script", "quotaExceeded"), "a quota is used up: as the script says"),
             (Fault("script", "invalidQuery"), "refused: as the script says"),
         ),
     ],
