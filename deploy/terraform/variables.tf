@@ -192,7 +192,7 @@ variable "fresh_experiments" {
 }
 
 variable "fresh_hours" {
-  description = "An experiment of fresh_experiments without a run that began within so many hours raises an alert."
+  description = "An experiment of fresh_experiments without a run that began within this many hours raises an alert."
   type        = number
   default     = 36
 }

@@ -6,7 +6,7 @@ from rankbeam.pipelines.cli.group import agreed
 from rankbeam.pipelines.cli.warehouse import warehouse
 from rankbeam.pipelines.local.messages import messages
 
-_DAYS_HELP = "Let BigQuery delete runs after so many days; 0: never."
+_DAYS_HELP = "Let BigQuery delete runs once they are this many days old; 0: never."
 
 
 @warehouse.command()
@@ -19,8 +19,9 @@ def apply(name: str, dry_run: bool, partition_days: int | None, yes: bool) -> No
 
     Missing tables are created, so that the views can exist before the first run.
 
-    With --partition-days, BigQuery deletes rows of runs that began so many days ago, from all tables, now and from now
-    on, after a question. Without it, the dataset's setting stays. A baseline that runs are compared with expires, too.
+    With --partition-days, BigQuery deletes rows of runs that began this many days ago, from all tables, now and in
+    future, after a question. Without it, the dataset's setting stays. A baseline that runs are compared with expires,
+    too.
 
     \b
     Examples:

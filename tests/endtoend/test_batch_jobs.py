@@ -138,6 +138,7 @@ def test_steps_with_few_calls_are_called_online(tmp_path: Path, online: Any, mon
     assert batches.rows(results) == online[0]
 
 
+@pytest.mark.campaign
 def test_answers_without_a_schema_go_through_jobs_only_if_configured(
     tmp_path: Path, online: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +194,7 @@ def test_killed_at_any_write_the_next_run_makes_no_second_job(
     assert len(calls(server)) == QUERIES
 
 
+@pytest.mark.campaign
 def test_a_budget_reserves_half_the_price_and_leaves_the_rest_to_calls(
     tmp_path: Path, online: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,6 +118,7 @@ def human(name: str, answer: dict[str, Any], texts: dict[str, str]) -> float:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.campaign
 def test_human_values_and_means_are_those_of_plain_python(folder: Path, name: str) -> None:
     run = Results(str(folder / "out"), "r2")
     texts = {row["text_hash"]: row["text"] for row in run.table("texts").to_pylist()}
