@@ -58,6 +58,7 @@ def test_a_folder_of_documents_becomes_a_comparison_of_chunkings(folder: Path) -
         assert interval in row
 
 
+@pytest.mark.campaign
 def test_models_are_swept_beside_dimensions(folder: Path) -> None:
     planned = rankbeam("plan", str(folder / "dense.yaml"))
     assert (

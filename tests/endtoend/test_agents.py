@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from support.campaigns import in_campaigns
 from support.cli import Outcome, rankbeam
 from support.inputs import write
 
@@ -93,7 +94,7 @@ APPLICATIONS = {
 }
 
 
-@pytest.mark.parametrize("name", APPLICATIONS)
+@pytest.mark.parametrize("name", ["http", *in_campaigns("openai_chat", "adk")])
 def test_steps_of_an_application_are_compared_and_stored(tmp_path: Path, name: str) -> None:
     answers, retrievals = APPLICATIONS[name]
     with serving() as url:
@@ -127,6 +128,7 @@ def test_the_ranking_of_an_agent_is_what_all_steps_saw(tmp_path: Path) -> None:
     assert [document["doc_id"] for document in row["documents"]] == ["d3", "d1", "d7"]
 
 
+@pytest.mark.campaign
 def test_texts_of_what_an_agent_retrieved_come_from_the_corpus(tmp_path: Path) -> None:
     steps = [{"tool": "find", "doc_ids": ["d1"]}]
     write(tmp_path / "answers.jsonl", f"{json.dumps({'query_id': 'q', 'answer': ANSWER, 'steps': steps})}\n")

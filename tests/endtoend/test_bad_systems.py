@@ -123,6 +123,7 @@ def test_wrong_replies_fail_their_query_by_name_and_good_ones_are_paid_once(tmp_
     assert "1 query has no answer (unavailable): " in second.stderr
 
 
+@pytest.mark.campaign
 def test_streams_that_end_in_the_middle_are_asked_again_and_fail_by_name(tmp_path: Path) -> None:
     requests = Counter[str]()
     cut = {"cut", "null", "html"}  # within an event, between two, before the first

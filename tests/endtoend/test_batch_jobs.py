@@ -87,7 +87,9 @@ def test_tables_are_equal_to_those_of_calls_and_judgements_cost_half(
         pytest.param({"failed": 1.0}, 0, "the request failed", marks=pytest.mark.campaign),
         pytest.param({"state": "failed"}, 0, "no answer", marks=pytest.mark.campaign),
         ({"state": "expired", "answered": 0.25}, (CLAIMS + SUPPORTS) // 4, "no answer"),
-        ({"half_line": True}, CLAIMS + SUPPORTS - 2, "a row that cannot be read"),
+        pytest.param(
+            {"half_line": True}, CLAIMS + SUPPORTS - 2, "a row that cannot be read", marks=pytest.mark.campaign
+        ),
         pytest.param(
             {"wrong_shape": 3}, CLAIMS + SUPPORTS - 6, "the answer cannot be used", marks=pytest.mark.campaign
         ),
@@ -272,6 +274,7 @@ def test_the_plan_has_both_prices_and_the_steps_that_wait(tmp_path: Path) -> Non
     assert "with batch jobs in up to 2 steps, one after another" in text
 
 
+@pytest.mark.campaign
 def test_jobs_are_listed_collected_and_cancelled_by_the_command(
     tmp_path: Path, online: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

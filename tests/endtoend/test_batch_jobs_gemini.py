@@ -123,6 +123,7 @@ def test_samples_of_one_request_are_matched_by_what_the_rows_repeat(
     assert batches.rows(results) == online["vertex"]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", ["vertex", pytest.param("gemini", marks=pytest.mark.campaign)])
 def test_jobs_are_listed_cancelled_and_collected_by_the_command(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -74,6 +74,7 @@ def online(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[An
     return tables
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("kind", "step"), cases())
 def test_after_a_kill_the_next_run_pays_for_nothing_twice(
     kind: str, step: str, tmp_path: Path, online: Callable[[str], tuple[Any, int]], monkeypatch: pytest.MonkeyPatch

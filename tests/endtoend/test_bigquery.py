@@ -154,6 +154,7 @@ def test_a_table_that_does_not_fit_is_refused_before_anything_is_done(bigquery: 
     assert in_files(tmp_path / "out", "runs")
 
 
+@pytest.mark.campaign
 def test_a_bucket_elsewhere_than_the_dataset_is_refused(
     cloud: Cloud, bigquery: StrictBigQuery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

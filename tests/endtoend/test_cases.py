@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
 from support.traces import message, otlp, span
@@ -100,7 +101,7 @@ def written(folder: Path, name: str) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", [*list(FILES)[:2], *in_campaigns(*list(FILES)[2:])])
 def test_values_are_those_of_the_same_data_in_our_own_files(tmp_path: Path, name: str, expected: Values) -> None:
     written(tmp_path, name)
     answers = {"type": "replay", **({"config": "p"} if "promptfoo" in name else {})}
@@ -127,7 +128,7 @@ DATASETS: dict[str, Any] = {
 """Datasets without answers: both files of Auto RAG Eval, and an eval set of ADK."""
 
 
-@pytest.mark.parametrize("name", DATASETS)
+@pytest.mark.parametrize("name", [*list(DATASETS)[:1], *in_campaigns(*list(DATASETS)[1:])])
 def test_values_over_datasets_without_answers_are_the_same(tmp_path: Path, name: str, expected: Values) -> None:
     write(tmp_path / name, json.dumps(DATASETS[name], indent=1))
     answers = [{"query_id": hashed_id(q), "answer": a, "contexts": c} for q, a, c, _ in DATA if a is not None]
@@ -135,6 +136,7 @@ def test_values_over_datasets_without_answers_are_the_same(tmp_path: Path, name:
     assert evaluated(tmp_path, {"file": name}, {"type": "replay", "path": "answers.jsonl"}) == expected
 
 
+@pytest.mark.campaign
 def test_values_of_results_of_adk_are_the_same(tmp_path: Path, expected: Values) -> None:
     def invocation(question: str, answer: str | None) -> dict[str, Any]:
         return {"userContent": _part(question), **({} if answer is None else {"finalResponse": _part(answer)})}
@@ -183,7 +185,7 @@ def _agent_events(q: str, a: str | None, c: list[str]) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("rows_of", [_langfuse, _phoenix, _otel, _agent_events])
+@pytest.mark.parametrize("rows_of", [_otel, *in_campaigns(_langfuse, _phoenix, _agent_events)])
 def test_values_of_traces_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_of: Any, expected: Values
 ) -> None:

@@ -161,6 +161,7 @@ def test_an_application_that_takes_no_history_is_refused(tmp_path: Path) -> None
     assert "no query has the attribute 'conversation'" in done.stderr
 
 
+@pytest.mark.campaign
 def test_prompts_without_history_and_missing_first_turns_are_warnings(tmp_path: Path) -> None:
     write(tmp_path / "corpus.jsonl", '{"_id": "d", "text": "Who pays and when? Owners pay each month."}\n')
     settings = experiment(tmp_path, {"type": "http"}, [turn for turn in TURNS if turn["_id"] != "b1"])

@@ -101,6 +101,7 @@ def test_a_corpus_that_says_it_is_complete_and_is_empty_is_filled(tmp_path: Path
     assert [corpus["files"] for corpus in there(server)] == [DOCUMENTS]
 
 
+@pytest.mark.campaign
 def test_titles_are_imported_where_fields_name_them(tmp_path: Path, server: Standin) -> None:
     plain = evaluate(tmp_path, server)
     titled = evaluate(tmp_path, server, corpus={"fields": ["title", "text"]})
@@ -113,6 +114,7 @@ def test_titles_are_imported_where_fields_name_them(tmp_path: Path, server: Stan
     assert json.loads(with_titles["description"])["specification"]["fields"] == ["title", "text"]
 
 
+@pytest.mark.campaign
 def test_evidence_counts_from_the_text_where_titles_are_imported(tmp_path: Path, server: Standin) -> None:
     title = "A title that is much longer than the chunks of the corpus are, word after word after word " * 2
     text = "amber fees are due in May"
@@ -136,6 +138,7 @@ def test_evidence_counts_from_the_text_where_titles_are_imported(tmp_path: Path,
     assert {row["metric"]: row["mean"] for row in rows} == {"RR": 1.0, "SpanRecall@5": 1.0}
 
 
+@pytest.mark.campaign
 def test_answers_belong_to_the_corpus_and_not_to_its_resource(tmp_path: Path, server: Standin) -> None:
     path = rag.experiment(tmp_path, server, rag.dataset(tmp_path, DOCUMENTS))
     assert rankbeam("evaluate", path).status == 0
@@ -149,6 +152,7 @@ def test_answers_belong_to_the_corpus_and_not_to_its_resource(tmp_path: Path, se
     assert find_run(str(tmp_path / "out")).run["ledger_hits"] == 3
 
 
+@pytest.mark.campaign
 def test_documents_that_cannot_be_imported_are_failures_and_too_many_end_the_run(
     tmp_path: Path, server: Standin
 ) -> None:

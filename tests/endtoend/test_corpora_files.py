@@ -150,6 +150,7 @@ def test_a_changed_file_makes_another_corpus_and_an_unchanged_folder_none(tmp_pa
     assert len(server.stats().extra["corpora"]) == 2
 
 
+@pytest.mark.campaign
 def test_a_glob_alone_decides_where_there_is_one(tmp_path: Path, server: Standin) -> None:
     fill({**FILES, **LEFT_OUT})
     done = evaluate(tmp_path, server, corpus={"glob": "*.p*"})
@@ -190,6 +191,7 @@ def test_what_cannot_work_is_refused_and_leaves_nothing(case: str, tmp_path: Pat
     assert (server.stats().extra["corpora"], server.stats().extra["objects"]) == ([], before)
 
 
+@pytest.mark.campaign
 def test_spans_are_refused_where_the_service_extracts_texts_and_located_in_plain_files(
     tmp_path: Path, server: Standin
 ) -> None:

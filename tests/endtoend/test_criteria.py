@@ -81,6 +81,7 @@ def test_a_criterion_is_a_metric_and_only_what_is_asked_differently_is_paid_agai
     assert hashes[0]["criterion:Current"] == hashes[1]["criterion:Current"] != hashes[0]["criterion:Tone"]
 
 
+@pytest.mark.campaign
 def test_the_plan_counts_the_calls_of_each_criterion(tmp_path: Path, server: Standin) -> None:
     path = write_experiment(
         tmp_path, model(server, "openai"), {}, judge={"service": "m", "criteria": CRITERIA, "repeat_share": 0.0},
@@ -94,6 +95,7 @@ def test_the_plan_counts_the_calls_of_each_criterion(tmp_path: Path, server: Sta
     assert steps_planned(path, "ledger_hits") == steps_planned(path, "calls") == before
 
 
+@pytest.mark.campaign
 def test_rubrics_and_pairs_from_the_plan_to_wins_and_losses(tmp_path: Path, server: Standin) -> None:
     answered = {"service": "m", "contexts": 3}
     criteria = {

@@ -96,6 +96,7 @@ def test_results_are_ordered_by_the_models_scores(tmp_path: Path) -> None:
     assert rankings(path, "r2") == ranked
 
 
+@pytest.mark.campaign
 def test_identity_is_that_of_the_files(tmp_path: Path) -> None:
     def config_id(place: Path, **service: Any) -> str:
         path = written(place, existing("one", rerank={"service": "pairs"}), service=service)
@@ -139,6 +140,7 @@ def test_pairs_that_are_cut_are_counted(tmp_path: Path) -> None:
         assert own == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.campaign
 def test_several_retrievers_share_the_scores_of_a_query(tmp_path: Path) -> None:
     write_cross_encoder(tmp_path / "pairs")
     rerank = {"service": "pairs", "depth": 13}
@@ -147,6 +149,7 @@ def test_several_retrievers_share_the_scores_of_a_query(tmp_path: Path) -> None:
     assert "reranked 36 texts" in " ".join(outcome.stderr.split())
 
 
+@pytest.mark.campaign
 def test_a_plan_imagines_what_the_model_would_choose(tmp_path: Path) -> None:
     write_cross_encoder(tmp_path / "pairs")
     one = existing("one", rerank={"service": "pairs", "depth": 9}, generate={"service": "writer", "contexts": 2})

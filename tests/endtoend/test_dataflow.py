@@ -238,6 +238,7 @@ def test_a_job_that_nobody_waits_for(bucket: str, service: Dataflow, tmp_path: P
     assert "state    cancelled" in cancelled.stdout.splitlines()
 
 
+@pytest.mark.campaign
 def test_a_job_of_a_template_is_found_by_its_name_and_its_run(bucket: str, service: Dataflow, tmp_path: Path) -> None:
     """The launcher writes the job to a file, and Dataflow starts the job from it, every night under one name."""
     service.holds = True
@@ -313,7 +314,7 @@ def test_a_job_is_cancelled_by_its_folder(bucket: str, service: Dataflow, tmp_pa
             0,
         ),
         (REFUSAL, 2, "rankbeam: gs://b/qrels:3: the grade 'x' is no number\n", 0),
-        (NOT_LOADED, 1, "LoadFailed: run r1 was not loaded into p.d", 1),
+        *in_campaigns((NOT_LOADED, 1, "LoadFailed: run r1 was not loaded into p.d", 1)),
     ],
 )
 def test_a_job_that_fails(

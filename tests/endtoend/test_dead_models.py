@@ -50,6 +50,7 @@ def test_a_dead_answering_model_misses_the_limit_where_only_rankings_are_scored(
     assert results.run["state"] == "missed"
 
 
+@pytest.mark.campaign
 def test_a_share_of_failed_answers_below_the_limit_is_no_miss(tmp_path: Path) -> None:
     faults = Faults(first=4, kinds=("internal",))
     outcome, results = _evaluate(tmp_path, faults, max_failure_rate=0.5)
@@ -58,6 +59,7 @@ def test_a_share_of_failed_answers_below_the_limit_is_no_miss(tmp_path: Path) ->
     assert "4 queries have no answer (unavailable)" in outcome.stderr
 
 
+@pytest.mark.campaign
 def test_blocked_answers_count_as_well(tmp_path: Path) -> None:
     outcome, results = _evaluate(tmp_path, Faults(rate=1.0, kinds=("content_filter",)))
     assert outcome.status == 3, outcome.stderr
@@ -73,6 +75,7 @@ def test_a_judged_run_has_no_row_twice(tmp_path: Path) -> None:
     assert "12 judged values are missing (unavailable): " in outcome.stderr.splitlines()[-1]
 
 
+@pytest.mark.campaign
 def test_truncated_answers_have_their_tokens(tmp_path: Path) -> None:
     _, results = _evaluate(tmp_path, Faults(rate=1.0, kinds=("truncated",)))
     rows = results.table("answers").to_pylist()

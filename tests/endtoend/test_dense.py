@@ -161,6 +161,7 @@ def in_files(folder: Path) -> tuple[str, dict[str, Any]]:
     return path, columns
 
 
+@pytest.mark.campaign
 def test_vectors_may_stand_in_parquet(tmp_path: Path) -> None:
     path, columns = in_files(tmp_path)
     run = rankbeam("evaluate", path, "--run-id", "r1")

@@ -66,6 +66,7 @@ def test_parquet_judges_as_json_lines_do(tmp_path: Path) -> None:
     assert "SpanRecall" in str(find_run(str(tmp_path / "s")).run["experiment_yaml"])
 
 
+@pytest.mark.campaign
 def test_bigquery_judges_as_json_lines_do(tmp_path: Path, tables: Tables) -> None:
     path = tables.add("evidence", rows())
     assert judged(tmp_path / "table", path) == judged(tmp_path / "lines", str(HELPDESK / "evidence.jsonl"))

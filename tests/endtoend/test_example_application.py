@@ -43,20 +43,17 @@ def test_its_prompts_are_compared_and_its_worst_answers_shown(url: str) -> None:
 
 
 @pytest.mark.usefixtures("url")
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (("-m", "Faithfulnes"), "Faithfulness"),
-        (("-m", "nDCG@10"), "the run has no metric nDCG@10; did you mean 'nDCG@3'?"),
-        (("--configuration", "bref"), "no configuration has this name"),
-        (("-n", "0"), "0 is not in the range"),
-    ],
-)
-def test_wrong_options_of_worst_are_refused(options: tuple[str, str], problem: str) -> None:
+def test_wrong_options_of_worst_are_refused() -> None:
     assert rankbeam("evaluate", "examples/app/experiment.yaml", "--output", "out").status == 0
-    done = rankbeam("worst", "out", *options)
-    assert done.status == 2
-    assert problem in done.stderr
+    for options, problem in {
+        ("-m", "Faithfulnes"): "Faithfulness",
+        ("-m", "nDCG@10"): "the run has no metric nDCG@10; did you mean 'nDCG@3'?",
+        ("--configuration", "bref"): "no configuration has this name",
+        ("-n", "0"): "0 is not in the range",
+    }.items():
+        done = rankbeam("worst", "out", *options)
+        assert done.status == 2
+        assert problem in done.stderr
 
 
 def test_it_says_what_is_wrong_with_a_request(url: str) -> None:

@@ -25,6 +25,7 @@ def stored() -> Iterator[dict[str, bytes]]:
     files.clear()
 
 
+@pytest.mark.campaign
 def test_an_experiment_on_another_filesystem(stored: dict[str, bytes], tmp_path: Path) -> None:
     there = rankbeam("evaluate", "mem://bucket/helpdesk/experiment.yaml", "--run-id", "r")
     assert there.exit_code == 0, there.stderr

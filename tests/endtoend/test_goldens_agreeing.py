@@ -34,6 +34,7 @@ def generated(folder: Path, server: Standin, checker: str) -> Outcome:
     return outcome
 
 
+@pytest.mark.campaign
 def test_a_checker_that_accepts_everything_is_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY, "not a secret")
     with serve("openai") as server:

@@ -79,6 +79,7 @@ def test_jobs_write_the_same_benchmark_and_a_second_run_pays_nothing(
     assert not list((tmp_path / "out/ledger/batches").glob("round-*"))
 
 
+@pytest.mark.campaign
 def test_killed_when_a_job_is_made_the_next_run_collects_it(
     tmp_path: Path, online: tuple[Any, int, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from support.bigquery_tables import new_dataset
 from support.cli import rankbeam
 from support.emulators import Cloud
@@ -14,6 +15,7 @@ from rankbeam.transforms.clients.storage import files
 pytest_plugins = ["support.emulators.fixtures"]
 
 
+@pytest.mark.campaign
 def test_documents_of_bigquery_and_a_folder_on_cloud_storage(cloud: Cloud, tmp_path: Path) -> None:
     rows = documents(12)
     tables = new_dataset(cloud)

@@ -58,6 +58,7 @@ def lies_in(out: Path) -> dict[str, str]:
     return {name: text.partition("lie=")[2].partition(".")[0].split(" ")[0] for name, text in texts.items()}
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("lie", CAUGHT)
 def test_the_stage_for_a_lie_catches_it(lie: str, out: Path) -> None:
     lies = lies_in(out)

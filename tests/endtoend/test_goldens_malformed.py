@@ -9,6 +9,7 @@ from support.standin_models import KEY, service
 from support.standins import Faults, serve
 
 
+@pytest.mark.campaign
 def test_malformed_replies_are_final_and_not_paid_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(KEY, "not a secret")
     with serve("openai", faults=Faults(contents=0.06, content_kinds=("prose",))) as server:

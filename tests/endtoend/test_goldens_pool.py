@@ -23,6 +23,7 @@ def pooled(out: Path) -> dict[str, set[str]]:
     return {row["query_id"]: {one["doc_id"] for one in row["pool"]} for row in lines(out / "provenance.jsonl")}
 
 
+@pytest.mark.campaign
 def test_all_retrievers_of_a_pool_find_documents_in_turn(tmp_path: Path) -> None:
     for name, retrievers in {"both": ["bm25", "lsa"], "one": ["bm25"], "other": [{"type": "lsa"}]}.items():
         outcome = generated(tmp_path, name, reviews={"pool": {"documents": 6, "retrievers": retrievers}}, output=name)

@@ -56,6 +56,7 @@ def test_two_threads(tmp_path: Path, reference: Results) -> None:
     _same(run_experiment(tmp_path, _experiment(HELPDESK), beam_options=options), reference)
 
 
+@pytest.mark.campaign
 def test_shuffled_rows_in_other_files(tmp_path: Path, reference: Results) -> None:
     shuffled = random.Random(7)
     (tmp_path / "qrels").mkdir()
@@ -76,6 +77,7 @@ def test_any_number_of_buckets(
     _same(run_experiment(tmp_path, _experiment(HELPDESK)), reference)
 
 
+@pytest.mark.campaign
 def test_the_order_of_a_run_file_and_its_division_into_files(tmp_path: Path, reference: Results) -> None:
     rows = [
         f"{row['query_id']} Q0 {document['doc_id']} 0 {document['score']!r} tag\n"

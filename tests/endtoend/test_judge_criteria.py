@@ -67,6 +67,7 @@ def test_criteria_of_a_file_are_metrics(tmp_path: Path, criteria: str, server: S
     assert {*metrics(tmp_path)} == {"Criterion(Tone)", "Faithfulness"}
 
 
+@pytest.mark.campaign
 def test_python_has_the_same(tmp_path: Path, criteria: str, server: Standin) -> None:
     service = model(server, "openai")
     before = server.stats().calls

@@ -37,6 +37,7 @@ def sentinels(folder: Path, run_id: str) -> int:
     return sum(row["sentinels"] for row in Results(str(folder / "out"), run_id).table("judge_quality").to_pylist())
 
 
+@pytest.mark.campaign
 def test_known_items_are_planned_as_they_are_asked(tmp_path: Path) -> None:
     with serve("openai") as server:
         path = grading(tmp_path, server)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
 from support.labelled import by_words, decided, tasks
@@ -177,7 +178,9 @@ def test_compare_needs_the_labels_and_the_values_of_the_judge(out: Path, tmp_pat
         shutil.move(moved, out / "labels")
 
 
-@pytest.mark.parametrize(("column", "value"), [("query_id", "of another dataset"), ("right_hash", "0" * 64)])
+@pytest.mark.parametrize(
+    ("column", "value"), [("query_id", "of another dataset"), *in_campaigns(("right_hash", "0" * 64))]
+)
 def test_labels_of_other_datasets_and_texts_are_counted(
     out: Path, text: str, tmp_path: Path, column: str, value: str
 ) -> None:

@@ -119,6 +119,7 @@ def test_values_by_labels_are_those_of_plain_python(folder: Path) -> None:
         assert cells[f"nDCG@{K}"] == pytest.approx(discounted[0] / discounted[1] if discounted[1] else 0.0)
 
 
+@pytest.mark.campaign
 def test_queries_that_are_labelled_in_part_are_no_judgements(tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = rankbeam("evaluate", experiment(tmp_path, "e.yaml", "nDCG@10"), "--output", str(out))

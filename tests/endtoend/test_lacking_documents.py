@@ -64,6 +64,7 @@ def test_a_corpus_that_has_them_all_is_no_warning(tmp_path: Path) -> None:
     assert "judged relevant" not in done.stderr
 
 
+@pytest.mark.campaign
 def test_they_are_counted_when_a_service_builds_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with rag.rag_engine(tmp_path, monkeypatch) as server:
         files = rag.dataset(tmp_path, 5)

@@ -64,6 +64,7 @@ def test_a_run_stays_below_its_limit_and_the_next_one_goes_on(tmp_path: Path) ->
     assert cost(tmp_path, "r1") + cost(tmp_path, "r2") == pytest.approx(whole)
 
 
+@pytest.mark.campaign
 def test_what_retrieving_costs_is_limited_too(tmp_path: Path) -> None:
     queries = 40
     with serve("http", answers=answers(queries), faults=Faults(first=10, kinds=("unavailable",))) as server:

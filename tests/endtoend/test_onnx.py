@@ -126,6 +126,7 @@ def test_a_stopped_run_continues_where_it_was(tmp_path: Path, monkeypatch: pytes
     assert not list((tmp_path / "out" / "indexes").rglob("part-*/vectors.npy"))
 
 
+@pytest.mark.campaign
 def test_texts_that_a_model_sees_in_part_are_counted_in_every_run(tmp_path: Path) -> None:
     write_model(tmp_path / "small")
     path = write_experiment(tmp_path, {"folder": "small", "max_tokens": 4})
@@ -140,6 +141,7 @@ def test_texts_that_a_model_sees_in_part_are_counted_in_every_run(tmp_path: Path
     assert f"small: {cut} of {len(QUERIES)} queries have more than 4 tokens" in rankbeam("evaluate", path).stderr
 
 
+@pytest.mark.campaign
 def test_texts_in_the_place_of_queries_are_counted_apart(tmp_path: Path) -> None:
     write_model(tmp_path / "small")
     path = Path(write_experiment(tmp_path, {"folder": "small", "max_tokens": 4}))
@@ -197,6 +199,7 @@ def test_workers_elsewhere_need_the_folder_in_a_bucket(tmp_path: Path) -> None:
         refuse_local(load_experiment(write_experiment(tmp_path, {"folder": "small"})), options)
 
 
+@pytest.mark.campaign
 def test_a_judge_and_a_benchmark_may_use_it(tmp_path: Path) -> None:
     write_model(tmp_path / "small")
     more: dict[str, Any] = {

@@ -89,6 +89,7 @@ def test_a_row_of_parquet_is_named_by_its_number_in_the_file(tmp_path: Path, mon
     assert f"{tmp_path}/a.parquet:301: the score is not a finite number" in outcome.stderr
 
 
+@pytest.mark.campaign
 def test_what_score_reads_while_it_starts_is_not_read_again_in_pieces(
     text: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

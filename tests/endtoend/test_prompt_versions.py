@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.answering import model, write_experiment
+from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
 from support.standins import Standin, serve
@@ -75,15 +76,17 @@ def answers_of(folder: Path, sentences: int) -> dict[str, Any]:
     [
         # claims and support of the long answer: one call of each step under version 1, else three
         ({"prompts": "v1"}, {}, {"the prompts are no longer those of v1": (24, range(12))}),
-        ({}, {"prompts": "v1"}, {"the prompts are no longer those of v2": (28, range(12))}),
+        *in_campaigns(({}, {"prompts": "v1"}, {"the prompts are no longer those of v2": (28, range(12))})),
         # the claims are in the ledger, and their support is asked with another example
-        ({}, {"examples": "examples"}, {"the judge is shown examples of your own": (14, range(12))}),
-        (
-            {"prompts": "v1"},
-            {"prompts": "v1", "max_context_tokens": 300},
-            {"long texts are judged in other parts": (2, range(1))},
+        *in_campaigns(({}, {"examples": "examples"}, {"the judge is shown examples of your own": (14, range(12))})),
+        *in_campaigns(
+            (
+                {"prompts": "v1"},
+                {"prompts": "v1", "max_context_tokens": 300},
+                {"long texts are judged in other parts": (2, range(1))},
+            ),
+            ({}, {"prompts": "v2", "repeat_share": 0.5}, {}),
         ),
-        ({}, {"prompts": "v2", "repeat_share": 0.5}, {}),
     ],
 )
 def test_what_is_bought_again_for_other_prompts_or_parts_is_counted_before_it_is_paid(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from support.answering import model, write_experiment
+from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
 from support.standins import Faults, serve
@@ -152,6 +153,7 @@ def test_the_audit_is_that_of_the_command(run: Results) -> None:
     assert {f"holes=llm: {warning}" for warning in audit.warnings} <= set(run.run["warnings"])
 
 
+@pytest.mark.campaign
 def test_pairs_that_compare_otherwise_are_listed(run: Results) -> None:
     expected = set()
     names = {row["name"]: row["config_id"] for row in run.configurations}
@@ -197,7 +199,7 @@ def test_a_gate_on_filled_means_needs_a_judge_that_agrees_with_people(run: Resul
     assert all(row["met"] for row in agreeing.table("gates").to_pylist())
 
 
-@pytest.mark.parametrize("form", ["tsv", "trec"])
+@pytest.mark.parametrize("form", ["tsv", *in_campaigns("trec")])
 def test_lines_of_a_judge_are_refused_where_it_would_audit_itself_and_marked_elsewhere(
     form: str, tmp_path: Path
 ) -> None:
@@ -229,6 +231,7 @@ def test_grades_on_another_scale_are_refused_before_anything_is_asked(
     assert problem in refused(experiment(tmp_path, "scaled", qrels=path, qrels_holes=option))
 
 
+@pytest.mark.campaign
 def test_an_own_scale_is_used(tmp_path: Path) -> None:
     path = write(tmp_path / "q.tsv", "query-id\tcorpus-id\tscore\nh001\tbilling-download-invoices\t5\n")
     own = evaluated(experiment(tmp_path, "own", qrels=path, qrels_holes={"depth": 5, "grades": [0, 1, 4, 5]}))
@@ -267,6 +270,7 @@ def test_what_cannot_be_filled_is_refused(
     assert problem in refused(path)
 
 
+@pytest.mark.campaign
 def test_documents_whose_grade_failed_stay_holes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKBEAM_TEST_KEY", "k")
     configurations = [{"name": kind, "retriever": {"type": kind}, "top_k": 5} for kind in ("bm25", "tfidf")]

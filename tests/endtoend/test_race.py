@@ -70,6 +70,7 @@ def _ids(values: dict[str, Any]) -> Any:
     return pa.array(list(values), pa.string())
 
 
+@pytest.mark.campaign
 def test_parts_of_a_fusion_that_is_left_are_asked_on(tmp_path: Path) -> None:
     fused = {"name": "fused", "retriever": {"type": "fusion", "parts": ["best", "worst"], "method": "rrf"}, "top_k": 10}
     with systems("best", "worst") as servers:

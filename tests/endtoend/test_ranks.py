@@ -51,6 +51,7 @@ def queries_of(*names: str) -> Mapping[str, list[str]]:
     return groups
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("cluster", [None, *in_campaigns("level")])
 def test_a_slice_is_what_a_run_over_its_queries_alone_gives(tmp_path: Path, cluster: str | None) -> None:
     statistics = {"replicates": 200, "min_slice": 1} | ({} if cluster is None else {"cluster": cluster})

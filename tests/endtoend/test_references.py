@@ -48,6 +48,7 @@ def ledger_hits(path: str) -> tuple[int, int]:
     return pool["calls"], pool["ledger_hits"]
 
 
+@pytest.mark.campaign
 def test_another_value_is_another_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve("http", answers=two_indexes()) as server:
         path = experiment(tmp_path, server, body=ASKS_INDEX)

@@ -58,6 +58,7 @@ def test_a_remote_retriever_scores_as_its_answers_in_a_run_would(kind: str, tmp_
         assert server.stats().calls == QUERIES
 
 
+@pytest.mark.campaign
 def test_chunks_keep_their_text(tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(QUERIES)) as server:
         evaluate(experiment(tmp_path, rag(server)))
@@ -99,6 +100,7 @@ def test_a_sweep_over_top_k_and_threshold_makes_one_call_a_query(grid: dict[str,
     assert len(set(values.values())) > len(together) / 3  # the cells do differ
 
 
+@pytest.mark.campaign
 def test_tools_that_order_by_score_put_the_nearest_first(tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(QUERIES)) as server:
         evaluate(experiment(tmp_path, rag(server), dialects=["rankbeam", "trec_eval"]))
@@ -148,6 +150,7 @@ def test_one_answer_that_cannot_be_scored_fails_one_query(tmp_path: Path) -> Non
     assert query_values(Results(str(tmp_path / "out"), "r1"))["remote"]["q5"] == {}
 
 
+@pytest.mark.campaign
 def test_a_reranked_sweep_is_asked_cell_by_cell(tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(QUERIES)) as server:
         evaluate(experiment(tmp_path, rag(server, rank_service="ranker"), grid={"top_k": [5, 10]}))
@@ -247,6 +250,7 @@ def test_a_run_warns_when_nothing_that_was_retrieved_is_judged(tmp_path: Path) -
         assert server.stats().calls == QUERIES
 
 
+@pytest.mark.campaign
 def test_a_fusion_adds_no_call(tmp_path: Path) -> None:
     with serve("rag_engine", answers=answers(QUERIES)) as server:
         run = run_file(tmp_path, QUERIES)
@@ -292,6 +296,7 @@ def test_the_ledger_is_shown_and_cleared(tmp_path: Path) -> None:
     assert [(run["calls"], run["ledger_hits"]) for run in runs] == [(QUERIES, 0), (0, QUERIES), (QUERIES, 0)]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", ["http", *in_campaigns("rag_engine")])
 def test_torn_and_foreign_files_in_the_ledger_do_no_harm(kind: str, tmp_path: Path) -> None:
     with serve(kind, answers=answers(QUERIES)) as server:

@@ -154,6 +154,7 @@ def test_a_query_without_an_answer_has_failed_and_an_answer_without_a_query_is_c
     assert (row["status"], row["message"], row["answer"]) == ("failed", problem, None)
 
 
+@pytest.mark.campaign
 def test_answers_that_nothing_judges_are_kept_as_they_are(own: Path, tmp_path: Path) -> None:
     dataset(tmp_path)
     answers(tmp_path, written_out(own))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect, sync_playwright
 from support.answered import DOCUMENTS, QUESTIONS, answered
+from support.campaigns import in_campaigns
 from support.runs import run_experiment
 
 from rankbeam.pipelines import report
@@ -31,7 +32,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(report.write(run_experiment(folder, experiment)))
 
 
-@pytest.fixture(params=[1440, 400])
+@pytest.fixture(params=[1440, *in_campaigns(400)])
 def page(path: Path, request: pytest.FixtureRequest) -> Iterator[Page]:
     assert CHROMIUM is not None, "CI is set, and there is no Chromium"
     messages: list[str] = []
@@ -62,7 +63,7 @@ def test_a_claim_shows_what_supports_it_when_it_is_opened(page: Page) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == page.viewport_size["width"]  # type: ignore[index]
 
 
-@pytest.mark.parametrize("names", [("logged",), ("one", "twin")])
+@pytest.mark.parametrize("names", [("logged",), *in_campaigns((("one", "twin"),))])
 def test_contexts_without_ids_are_no_empty_ranking(tmp_path: Path, names: tuple[str, ...]) -> None:
     """Two configurations with equal values are one, and there is nothing to compare."""
     contexts = [{"text": "Keys expire."}, {"text": "Bills are sent."}, {"text": "Seats are not paid back."}]

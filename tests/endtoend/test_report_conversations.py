@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
+from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
 
@@ -53,7 +54,7 @@ output: {path: out}
     return folder / "out" / "report.html"
 
 
-@pytest.mark.parametrize("width", [1440, 400])
+@pytest.mark.parametrize("width", [1440, *in_campaigns(400)])
 def test_an_open_query_shows_its_conversation_and_links_to_the_neighbours(tmp_path: Path, width: int) -> None:
     messages: list[str] = []
     with sync_playwright() as playwright:

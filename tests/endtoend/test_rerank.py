@@ -62,6 +62,7 @@ def test_scores_are_those_of_the_reranker(tmp_path: Path) -> None:
             assert score == relevance(queries[query], known[name] if known[name].strip() else "snow")
 
 
+@pytest.mark.campaign
 def test_a_list_that_is_not_pointwise_is_asked_for_each_depth(tmp_path: Path) -> None:
     with serve("rerankers") as server:
         own = {"type": "http", "url": f"{server.url}/v2/rerank"}
@@ -71,6 +72,7 @@ def test_a_list_that_is_not_pointwise_is_asked_for_each_depth(tmp_path: Path) ->
         assert server.stats().calls == 2 * len(questions())
 
 
+@pytest.mark.campaign
 def test_more_than_200_texts_take_several_calls(tmp_path: Path) -> None:
     corpus = "".join(json.dumps({"_id": f"d{n}", "text": f"snow paper {n}"}) + "\n" for n in range(450))
     (tmp_path / "many.jsonl").write_text(corpus)
@@ -90,7 +92,7 @@ def test_more_than_200_texts_take_several_calls(tmp_path: Path) -> None:
 FAULTS = ("quota", "unavailable", "reset", "malformed", "partial", "no_number")
 
 
-@pytest.mark.parametrize("fault", ["quota_info", "twice", *in_campaigns(*FAULTS)])
+@pytest.mark.parametrize("fault", ["quota_info", *in_campaigns("twice", *FAULTS)])
 def test_faults_that_pass_change_nothing(fault: str, tmp_path: Path) -> None:
     ranked = []
     for faults in (Faults(), Faults(rate=0.3, kinds=(fault,), hint_s=0.01)):
@@ -172,6 +174,7 @@ def test_the_plan_counts_calls_and_cost_before_any_is_made(tmp_path: Path) -> No
     assert "first 9 results reranked by vertex_ranking" in planned
 
 
+@pytest.mark.campaign
 def test_a_race_reranks_only_for_configurations_that_are_left(tmp_path: Path) -> None:
     with serve("rerankers") as server:
         good = {"name": "good", "retriever": {"type": "bm25"}, "rerank": vertex(server, depth=20), "top_k": 10}
@@ -192,6 +195,7 @@ def test_answers_are_made_from_what_the_reranker_leaves(tmp_path: Path) -> None:
     assert all(name in known for hits in ranked.values() for name, _ in hits)
 
 
+@pytest.mark.campaign
 def test_a_plan_counts_answers_from_results_that_are_not_reranked_yet(tmp_path: Path) -> None:
     services = {"demo": {"type": "lexical"}, "writer": {"type": "extractive"}}
     one = bm25("one", 3, rerank={"service": "demo", "depth": 10}, generate={"service": "writer", "contexts": 3})

@@ -63,6 +63,7 @@ def fused(parts: list[dict[str, list[str]]], query: str) -> dict[str, float]:
     return votes
 
 
+@pytest.mark.campaign
 def test_words_search_with_query_and_passage_and_vectors_with_the_passage(tmp_path: Path) -> None:
     path = experiment(
         tmp_path / "a",
@@ -97,6 +98,7 @@ def test_further_queries_are_fused_with_the_query_by_reciprocal_ranks(tmp_path: 
     assert usage["rewrite"]["calls"] == len(queries)
 
 
+@pytest.mark.campaign
 def test_passages_share_their_first_call_and_the_plan_knows_all(tmp_path: Path) -> None:
     grid = {"rewrite": {"off": None, "one": hyde(), "two": hyde(n=2, temperature=0.0)}}
     path = experiment(tmp_path, services=SERVICES, configurations=[bm25()], grid=grid)
@@ -110,6 +112,7 @@ def test_passages_share_their_first_call_and_the_plan_knows_all(tmp_path: Path) 
     assert ids(ranked["bm25:rewrite=one"]) == ids(ranked["bm25:rewrite=two"])  # both passages are equal offline
 
 
+@pytest.mark.campaign
 def test_a_remote_retriever_is_asked_the_passage_and_a_reranker_the_query(tmp_path: Path) -> None:
     with serve("http") as search, serve("rerankers") as ranker:
         body = {"query": "{query}", "top_k": "{top_k}"}
@@ -197,6 +200,7 @@ def test_the_history_is_joined_with_the_query(tmp_path: Path) -> None:
     assert ranked["whole"]["q1"] != ranked["bm25"]["q1"]
 
 
+@pytest.mark.campaign
 def test_a_remote_retriever_is_asked_the_joined_history_and_the_plan_counts_its_calls(tmp_path: Path) -> None:
     with serve("http") as search:
         retriever = {

@@ -131,6 +131,7 @@ def test_every_judge_is_planned_and_paid(run: tuple[Path, dict[str, Any], int]) 
     assert {row["judge"] for row in rows} == {f"{name} (judge-{name})" for name in JUDGES}
 
 
+@pytest.mark.campaign
 def test_a_judge_alone_pays_nothing_for_what_it_said_with_others(run: tuple[Path, Any, int], server: Standin) -> None:
     folder = run[0]
     before = server.stats().calls
@@ -158,6 +159,7 @@ def test_results_name_the_judges_wherever_they_are_shown(run: tuple[Path, Any, i
     assert sampled.status == 0, sampled.stderr
 
 
+@pytest.mark.campaign
 def test_a_list_of_services_is_enough_and_metrics_of_one_judge_are_alone(tmp_path: Path, server: Standin) -> None:
     path = experiment(tmp_path, server, JUDGES[:2], metrics=["Faithfulness(judge=b)", "AnswerRelevance(ragas)"])
     text = Path(path).read_text("utf-8").replace("judge:\n- a\n- b", "judge: {service: [a, b], embeddings: m}")

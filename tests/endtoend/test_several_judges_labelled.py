@@ -89,6 +89,7 @@ def metric_of(base: str) -> str:
     return str(replace(parse_judged(base), labels=True))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("step", ["support", "criterion:Tone"])
 def test_people_are_compared_with_each_other_and_with_every_judge(labelled: Path, step: str) -> None:
     results = Results(str(labelled / "out"), "r2")

@@ -70,11 +70,9 @@ def experiment(kind: str, folder: Path) -> dict[str, Any]:
 
 
 KINDS = (
-    "documents",
     "evidence",
-    "evidence of a retriever",
     "replayed",
-    *in_campaigns("generated", "raced"),
+    *in_campaigns("documents", "evidence of a retriever", "generated", "raced"),
 )
 
 

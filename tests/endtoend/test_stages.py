@@ -110,6 +110,7 @@ def test_a_run_without_stages_has_no_such_pairs(tmp_path: Path) -> None:
     assert "What each stage adds" not in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.campaign
 def test_the_plan_proposes_what_is_missing_and_adds_nothing(tmp_path: Path) -> None:
     one = {**CONFIGURATIONS[0], "rerank": GRID["rerank"]["demo"]}
     path = experiment(tmp_path, services=SERVICES, configurations=[one])

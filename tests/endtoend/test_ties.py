@@ -315,6 +315,7 @@ def test_slices_have_bounds_of_their_own(tmp_path: Path) -> None:
 # --- What they do not depend on, and what they do ----------------------------------------------------------------
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("buckets", [64, *in_campaigns(1)])
 def test_neither_buckets_nor_row_order_matter(tmp_path: Path, buckets: int, monkeypatch: pytest.MonkeyPatch) -> None:
     qrels, rows = collection(7)
@@ -329,6 +330,7 @@ def test_neither_buckets_nor_row_order_matter(tmp_path: Path, buckets: int, monk
     assert means[0] == means[1]
 
 
+@pytest.mark.campaign
 def test_row_groups_do_not_matter(tmp_path: Path) -> None:
     qrels, rows = collection(8)
     reference = scored(tmp_path, qrels, rows)

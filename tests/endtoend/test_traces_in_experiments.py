@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from support.campaigns import in_campaigns
 from support.cli import Outcome, rankbeam
 from support.traces import attributes, message, otlp, span
 
@@ -59,8 +60,10 @@ def values(results: Results) -> tuple[list[Any], list[Any]]:
     ("dataset", "answers"),
     [
         ({"traces": "spans.jsonl"}, {"type": "traces"}),
-        ({"traces": {"path": "spans.jsonl"}}, {"type": "traces", "path": "spans.jsonl"}),
-        ({}, {"type": "traces", "path": "spans.jsonl"}),
+        *in_campaigns(
+            ({"traces": {"path": "spans.jsonl"}}, {"type": "traces", "path": "spans.jsonl"}),
+            ({}, {"type": "traces", "path": "spans.jsonl"}),
+        ),
     ],
 )
 def test_an_experiment_over_traces_has_the_tables_of_the_command(tmp_path: Path, dataset: Any, answers: Any) -> None:

@@ -52,6 +52,7 @@ def test_a_ledger_of_the_user_serves_all_outputs_and_reads_their_own_first(tmp_p
     assert modes(home / "ledger") == {(True, 0o700), (False, 0o600)}
 
 
+@pytest.mark.campaign
 def test_the_variable_names_the_ledger_of_experiments_that_name_none(
     tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,6 +74,7 @@ def test_the_variable_names_the_ledger_of_experiments_that_name_none(
         assert load_experiment(path).ledger == str(home / "ledger") == data_folder("ledger")
 
 
+@pytest.mark.campaign
 def test_leases_of_the_user_are_seen_by_runs_with_other_ledgers(tmp_path: Path, home: Path) -> None:
     with serve("http", answers=answers(QUERIES)) as server:
         path = experiment(tmp_path / "a", server, leases="user")

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.campaigns import in_campaigns
 from support.services import Echo, Script, make, task
 
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -49,7 +50,7 @@ def failures(outcomes: list[CallAnswer | FailedTask]) -> list[Failure]:
     return [outcome.failure for outcome in outcomes if isinstance(outcome, FailedTask)]
 
 
-@pytest.mark.parametrize("calls", [102, 1000])
+@pytest.mark.parametrize("calls", [102, *in_campaigns(1000)])
 @pytest.mark.parametrize("latency_s", [0.0, 3.0])
 def test_a_model_that_only_answers_rubbish_costs_sixty_attempts(calls: int, latency_s: float, tmp_path: Path) -> None:
     model = Model(_taking(latency_s), refusing(FailureKind.MALFORMED, lambda _: True))
@@ -130,6 +131,7 @@ def test_the_next_run_makes_only_the_calls_without_an_answer(tmp_path: Path) -> 
     assert set(last) == tried
 
 
+@pytest.mark.campaign
 def test_an_answer_that_the_connection_calls_malformed_counts_alike(tmp_path: Path) -> None:
     async def script(query: str, _: int) -> str | None:
         raise CallError(FailureKind.MALFORMED, f"no choice in {json.dumps(query)}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.campaigns import in_campaigns
 from support.data import REPOSITORY
 from support.runs import rankbeam
 
@@ -163,7 +164,7 @@ def test_an_unknown_example_is_refused() -> None:
     assert "'helpdsk' is not one of 'helpdesk'" in refused.stderr
 
 
-@pytest.mark.parametrize("provider", ["gemini", "openai"])
+@pytest.mark.parametrize("provider", ["gemini", *in_campaigns("openai")])
 def test_a_template_names_models_by_their_provider(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     variable = f"{provider.upper()}_API_KEY"
     monkeypatch.setenv(variable, "k")

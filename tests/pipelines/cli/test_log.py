@@ -66,6 +66,7 @@ def test_mlflow_has_each_configuration_once(out: str, tmp_path: Path) -> None:
         assert run.info.status == "FINISHED"
 
 
+@pytest.mark.campaign
 def test_what_an_interrupted_copy_left_is_replaced(out: str, tmp_path: Path) -> None:
     from mlflow.tracking import MlflowClient
 

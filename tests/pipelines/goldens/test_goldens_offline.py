@@ -69,6 +69,7 @@ def test_a_document_is_relevant_in_one_split_and_strata_and_types_have_their_quo
     assert json.loads((helpdesk / "out" / "coverage.json").read_text())["shortfalls"] == []
 
 
+@pytest.mark.campaign
 def test_a_second_run_makes_no_call_and_another_folder_the_same_bytes(helpdesk: Path, tmp_path: Path) -> None:
     before = stable(helpdesk / "out")
     again = rankbeam("goldens", str(helpdesk / "goldens.yaml"))

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
 
@@ -106,7 +107,7 @@ def test_a_run_without_grades_of_a_judge_is_refused(tmp_path: Path) -> None:
     assert not (Path(run.output) / "holes").exists()
 
 
-@pytest.mark.parametrize("form", ["tsv", "trec"])
+@pytest.mark.parametrize("form", ["tsv", *in_campaigns("trec")])
 def test_a_judge_does_not_audit_itself(run: Results, tmp_path: Path, form: str) -> None:
     rows = [line.split("\t") for line in Path(fill(run).path).read_text("utf-8").splitlines()]
     first = next(number for number, row in enumerate(rows) if row[3] == "llm")
@@ -126,6 +127,7 @@ def test_a_run_in_bigquery_is_refused_before_anything_is_read() -> None:
         fill(Results("bigquery://project.dataset", "run"))
 
 
+@pytest.mark.campaign
 def test_other_scales_of_people_need_the_option(tmp_path: Path) -> None:
     text = (HELPDESK / "qrels" / "test.tsv").read_text("utf-8").replace("\t3\n", "\t7\n")
     run = evaluated(tmp_path / "seven", write(tmp_path / "qrels.tsv", text), "nDCG@5", "ContextRelevance@5")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
 from support.labelled import tasks
@@ -49,7 +50,7 @@ def sample(out: Path, metric: str) -> Any:
     return outcome
 
 
-@pytest.mark.parametrize("metric", ["Faithfulness", "ContextRelevance@2", "P@2"])
+@pytest.mark.parametrize("metric", ["Faithfulness", *in_campaigns("ContextRelevance@2", "P@2")])
 def test_each_form_shows_the_earlier_turns_of_later_queries_alone(out: Path, metric: str) -> None:
     sample(out, metric)
     rows = tasks(out)

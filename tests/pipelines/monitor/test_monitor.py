@@ -58,6 +58,7 @@ def monitored(folder: Path, *options: object) -> tuple[int, dict[str, Any], str]
     return outcome.exit_code, json.loads(outcome.stdout), " ".join(outcome.stderr.split())
 
 
+@pytest.mark.campaign
 def test_fresh_queries_add_up_over_the_nights(tmp_path: Path) -> None:
     """Six steady nights, then six with worse ranks: the last sequences see it, and the numbers are the formula's."""
     for number in range(13):

@@ -88,6 +88,7 @@ def test_queries_without_relevant_contexts_have_no_nuggets_and_are_counted(colle
     assert "0 calls" in outcome.stdout
 
 
+@pytest.mark.campaign
 def test_pools_do_not_depend_on_the_order_of_configurations(collected: tuple[str, Path], tmp_path: Path) -> None:
     other = experiment(tmp_path, "other", "", "ContextRelevance@5", TFIDF, BM25)
     done("evaluate", other)
@@ -115,6 +116,7 @@ def test_grades_of_people_come_before_those_of_the_judge(tmp_path: Path) -> None
     assert any(pair not in people for pair in pooled)  # the judge's
 
 
+@pytest.mark.campaign
 def test_rows_that_people_edited_are_kept_and_missing_ones_are_added(tmp_path: Path) -> None:
     path = experiment(tmp_path, "out")
     done("evaluate", path)
@@ -212,6 +214,7 @@ def test_the_forecast_holds_and_nothing_is_paid_twice(tmp_path: Path) -> None:
     assert f"0 calls, {calls:,} more from the ledger" in again.stdout
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("key")
 def test_queries_whose_calls_fail_are_counted_and_tried_again(tmp_path: Path) -> None:
     with serve("openai") as server:

@@ -27,6 +27,7 @@ def arguments(folder: Path, *ranks: int) -> tuple[list[str], list[str]]:
     return [qrels, *runs], ["-m", "R@10", "-m", "R@50"]
 
 
+@pytest.mark.campaign
 def test_advice_is_shown_everywhere(tmp_path: Path) -> None:
     (qrels, *runs), metrics = arguments(tmp_path, 30, 31, 1)
     command = ["score", qrels, *runs, *metrics]
