@@ -138,6 +138,7 @@ def test_progress_is_kept_and_the_export_is_read_by_apply(page: Page, out: Path)
     page.locator("#comment").blur()
     for key in "31":
         page.keyboard.press(key)
+    expect(page.locator("#state")).to_have_text("Item 3 of 5, 2 decided")
     page.reload()
     expect(page.locator("#state")).to_have_text("Item 3 of 5, 2 decided")
     expect(page.locator("#annotator")).to_have_value("Ann")
