@@ -44,14 +44,7 @@ def steps_of(kind: str) -> dict[str, Step]:
     return {**named, "downloading": Step(_ROWS[kind], 5, "before"), "second": second, **STEPS}
 
 
-def cases() -> list[Any]:
-    """All steps of both services; without a campaign one that costs money."""
-    always = {("openai", "created")}
-    return [
-        pytest.param(kind, name, marks=() if (kind, name) in always else pytest.mark.campaign)
-        for kind in STANDINS
-        for name in steps_of(kind)
-    ]
+CASES = [(kind, step) for kind in STANDINS for step in steps_of(kind)]
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +68,7 @@ def online(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[An
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize(("kind", "step"), cases())
+@pytest.mark.parametrize(("kind", "step"), CASES)
 def test_after_a_kill_the_next_run_pays_for_nothing_twice(
     kind: str, step: str, tmp_path: Path, online: Callable[[str], tuple[Any, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
