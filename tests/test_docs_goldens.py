@@ -10,8 +10,8 @@ from support.cli import rankbeam
 from support.data import REPOSITORY
 
 from rankbeam.pipelines.goldens.export import FORMATS
+from rankbeam.transforms.goldens.asking import templates
 from rankbeam.transforms.goldens.records.types import TYPES
-from rankbeam.transforms.goldens.templates import templates
 
 GUIDE = (REPOSITORY / "docs" / "goldens.md").read_text(encoding="utf-8")
 

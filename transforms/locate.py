@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import SourceRows, Spilled, unspilled
 from rankbeam.transforms.contexts import Request, SieveFn, documents_of, requests_of, sent
 from rankbeam.transforms.kernels.locating import located_after
-from rankbeam.transforms.records.chunk_ids import chunk_id
+from rankbeam.transforms.records.chunking import chunk_id
 from rankbeam.transforms.records.rankings.spans import without_place
 
 _PLACES_KEPT = 1 << 16

@@ -13,7 +13,7 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.formats.places import repeated_at
+from rankbeam.transforms.clients.formats.lines import repeated_at
 from rankbeam.transforms.clients.retrievers import run_file
 from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import FAILURES, GRADES, JUDGED, RANKINGS, VALUES
@@ -29,10 +29,9 @@ from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.under_spans import span_values
 from rankbeam.transforms.records.metrics.values import metric_values, shows_unjudged, tie_bounds, unjudged_bounds
 from rankbeam.transforms.records.race import order_of
-from rankbeam.transforms.records.rankings.cuts import cuts_of
 from rankbeam.transforms.records.rankings.filled import SeenRankings, by_judgements, filled
 from rankbeam.transforms.records.rankings.fused import Answers, answers_of
-from rankbeam.transforms.records.rankings.ranked import RankedSource
+from rankbeam.transforms.records.rankings.ranked import RankedSource, cuts_of
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
 from rankbeam.transforms.records.rankings.spans import RankedSpans, SpanEvidence, without_place
 from rankbeam.transforms.records.scores.judged import JudgedValues, judged_values, with_judged

@@ -5,14 +5,17 @@ import os
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rankbeam.pipelines.api import experiments
 from rankbeam.pipelines.api.inputs import Inputs
-from rankbeam.pipelines.api.options import score_options
 from rankbeam.pipelines.api.result import Result
+from rankbeam.pipelines.config.problems import problems_of
+from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.notebook import is_notebook
 from rankbeam.pipelines.plan.plan import refuse_above_budget
@@ -21,15 +24,51 @@ from rankbeam.pipelines.run import evaluate as evaluation
 from rankbeam.pipelines.run.evaluate import run_here
 from rankbeam.pipelines.run.folders import prepared_folders
 from rankbeam.pipelines.run.options import is_dataflow, is_portable, pipeline_options
-from rankbeam.pipelines.run.score import scoring_experiment
+from rankbeam.pipelines.run.score import ScoreOptions, scoring_experiment
 from rankbeam.transforms.clients.retrievers.applications.callables import registered
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, InputErrors
 
 _PREFIX = "rankbeam-"
 _SYSTEM = "system"
 """Name of the configuration of a system without a name."""
+
+
+class _Options(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    metrics: tuple[str, ...] = ()
+    relevance_level: Annotated[float, Field(gt=0)] | None = None
+    max_documents: Annotated[int, Field(ge=1)] | None = None
+    judged_only: bool = False
+    duplicates: Literal["refuse", "collapse"] = "refuse"
+    ties: bool = False
+    dialects: tuple[str, ...] = ()
+    replicates: Annotated[int, Field(ge=0, le=100_000)] = 1000
+    confidence: Annotated[float, Field(ge=0.5, lt=1.0)] = 0.95
+    all_pairs: bool = False
+    corpus: str | None = None
+    unit: Literal["document", "chunk"] | None = None
+
+
+def score_options(output: str, arguments: Mapping[str, Any]) -> ScoreOptions:
+    """Options by name, checked."""
+    whole = {**arguments, **{name: _several(arguments[name]) for name in ("metrics", "dialects") if name in arguments}}
+    if isinstance(whole.get("corpus"), os.PathLike):
+        whole["corpus"] = os.fspath(whole["corpus"])
+    try:
+        valid = _Options.model_validate(whole).model_dump()
+    except ValidationError as error:
+        located = Located("score", whole, {}, ())
+        problems = problems_of(located, _Options, error)
+        raise InputErrors([InputError(problem.problem) for problem in problems]) from error
+    return ScoreOptions(output, **{**valid, "dialects": ",".join(valid["dialects"])})
+
+
+def _several(value: Any) -> Any:
+    """One name or several, as a tuple."""
+    return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
 
 
 def evaluate(

@@ -86,8 +86,7 @@ def init(
 def _example(folder: str, name: str) -> Iterator[str]:
     from pathlib import Path
 
-    from rankbeam.pipelines.start.example import EXAMPLES, example
-    from rankbeam.pipelines.start.write import written
+    from rankbeam.pipelines.start.example import EXAMPLES, example, written
 
     contents = {Path(folder) / inside: content for inside, content in example(name).items()}
     with written(contents):
@@ -105,8 +104,8 @@ def _experiment(
     from rankbeam.pipelines.experiment.file.schema import as_json
     from rankbeam.pipelines.experiment.load import load_experiment
     from rankbeam.pipelines.start.cases import columns_of
+    from rankbeam.pipelines.start.example import written
     from rankbeam.pipelines.start.first import SCHEMA, from_cases, from_runs, from_template
-    from rankbeam.pipelines.start.write import written
 
     path, schema = Path(name), Path(name).parent / SCHEMA
     if len(arguments) == 1:

@@ -46,7 +46,7 @@ def monitor(
     with messages():
         from rankbeam.pipelines.monitor import show
         from rankbeam.pipelines.monitor.changes import monitored
-        from rankbeam.pipelines.monitor.store import rebuild, store
+        from rankbeam.pipelines.monitor.show import rebuild, store
         from rankbeam.pipelines.results.find import find_run
         from rankbeam.pipelines.show.screen import Screen
         from rankbeam.transforms.clients.bigquery.read_source import is_table

@@ -12,7 +12,7 @@ from rankbeam.pipelines.show.parts import UNRELIABLE
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table, markdown_table, markdown_text, printable
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.scores.needed import DIFFERENCES, detectable, level_of, queries_for
+from rankbeam.transforms.records.scores.comparisons import DIFFERENCES, detectable, level_of, queries_for
 from rankbeam.transforms.records.scores.rows import Comparison, Verdict
 from rankbeam.transforms.records.slices import ALL
 

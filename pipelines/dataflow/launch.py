@@ -9,8 +9,8 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOpt
 
 from rankbeam.pipelines.dataflow import package, record, settings
 from rankbeam.pipelines.dataflow.record import DataflowJob
-from rankbeam.pipelines.dataflow.remedies import remedies_of
 from rankbeam.pipelines.dataflow.service import DONE, DataflowError, DataflowService, translated
+from rankbeam.pipelines.dataflow.show import remedies_of
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.runner import find_input_error
 from rankbeam.pipelines.manage import following

@@ -21,8 +21,7 @@ from rankbeam.pipelines.manage.jobs import LONGEST_NAME, plain
 from rankbeam.pipelines.manage.snapshots import JobSnapshot
 from rankbeam.transforms.clients.storage.remedies import remedy
 from rankbeam.transforms.records.counters import NAMESPACE, Counter, Counts
-from rankbeam.transforms.records.errors import InputError, RankbeamError
-from rankbeam.transforms.records.visible import visible
+from rankbeam.transforms.records.errors import InputError, RankbeamError, visible
 
 DONE = "done"
 RUN_LABEL = "rankbeam-run-id"

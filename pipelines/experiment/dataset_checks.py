@@ -25,8 +25,8 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.conversations import CONVERSATION, HISTORY, TURN, history_of
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.judging.criteria import Criterion, statements_of
-from rankbeam.transforms.records.rewriting import RewriteKind
 from rankbeam.transforms.records.slices import attributes_of
+from rankbeam.transforms.records.stages import RewriteKind
 from rankbeam.transforms.records.suggestions import did_you_mean
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS
 

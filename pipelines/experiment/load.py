@@ -30,7 +30,6 @@ from rankbeam.pipelines.experiment.file.traces import with_traces
 from rankbeam.pipelines.experiment.grid import configurations
 from rankbeam.pipelines.experiment.grid.components import ANSWERS, RERANK, REWRITE, Retrieving
 from rankbeam.pipelines.experiment.grid.grid import GridContext
-from rankbeam.pipelines.experiment.holes import holes_of, not_filled, with_holes
 from rankbeam.pipelines.experiment.judging import (
     beyond_scores,
     by_judges,
@@ -39,7 +38,7 @@ from rankbeam.pipelines.experiment.judging import (
     race_of,
     with_judged,
 )
-from rankbeam.pipelines.experiment.metrics import metrics_of
+from rankbeam.pipelines.experiment.metrics import holes_of, metrics_of, not_filled, with_holes
 from rankbeam.pipelines.experiment.needs import AnyMetric
 from rankbeam.pipelines.experiment.quotas import NAMES as CORPUS_POOLS
 from rankbeam.pipelines.experiment.quotas import (

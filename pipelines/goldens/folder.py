@@ -20,7 +20,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens import publishing, tabling
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.records.items import Golden, Made, Review
-from rankbeam.transforms.goldens.records.tables import TABLES
+from rankbeam.transforms.goldens.tabling import TABLES
 from rankbeam.transforms.records.errors import InputError
 
 ITEMS, REJECTED, REVIEWS, ABOUT, MANIFEST = (

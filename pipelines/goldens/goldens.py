@@ -16,12 +16,12 @@ from rankbeam.transforms.goldens.grading import GradePassages
 from rankbeam.transforms.goldens.lookups import SEARCH, EmbedTexts, SearchServices
 from rankbeam.transforms.goldens.origins import Origin
 from rankbeam.transforms.goldens.planning import PlannedBenchmark
-from rankbeam.transforms.goldens.pooling import PoolRetriever
+from rankbeam.transforms.goldens.searching import PoolRetriever
 from rankbeam.transforms.goldens.suggesting import SuggestProfiles
 from rankbeam.transforms.goldens.writing import Reviews, WriteItems
 from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.steps import Work
 
 

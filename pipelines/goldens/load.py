@@ -1,6 +1,7 @@
-"""Read a file of goldens: all its problems in one message, each with its line."""
+"""Read a file of goldens, with the retrievers of its pool: all problems in one message, each with its line."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -10,11 +11,10 @@ from rankbeam.pipelines.config.references import resolved, without_consequences
 from rankbeam.pipelines.config.yaml_lines import Located, Place, load
 from rankbeam.pipelines.experiment.file.providers import with_providers
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services, services_of
-from rankbeam.pipelines.experiment.grid.components import Retrieving
+from rankbeam.pipelines.experiment.grid.components import RETRIEVER, Retrieving
 from rankbeam.pipelines.experiment.quotas import Pools, pools_of, unpriced, wrong_batches
 from rankbeam.pipelines.goldens.goldens import Duplicates, Goldens, Pooling
-from rankbeam.pipelines.goldens.models import GoldensModel
-from rankbeam.pipelines.goldens.pools import embedders_of, retrieving_of
+from rankbeam.pipelines.goldens.models import GoldensModel, PoolModel
 from rankbeam.pipelines.goldens.profiles import PROFILES, read_profiles
 from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.documents.files import (
@@ -25,13 +25,74 @@ from rankbeam.transforms.clients.formats.documents.files import (
     refuse_unreadable,
 )
 from rankbeam.transforms.clients.models.embeddings import Embed
+from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route
+from rankbeam.transforms.clients.retrievers.lexical import LexicalParameters
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.goldens.documents import lacks_documents
 from rankbeam.transforms.goldens.planning import PlannedBenchmark
-from rankbeam.transforms.goldens.pooling import PoolRetriever
 from rankbeam.transforms.goldens.records.types import DIMENSIONS, Dimension
+from rankbeam.transforms.goldens.searching import PoolRetriever, words_of
 from rankbeam.transforms.goldens.writing import Reviews
 from rankbeam.transforms.records.errors import InputError, InputErrors
+
+_PLACE: Place = ("reviews", "pool", "retrievers")
+_NEEDS = {"queries", "corpus"}
+
+
+def retrieving_of(
+    located: Located, model: PoolModel, language: str, services: Services, problems: list[InputError]
+) -> list[Retrieving]:
+    """The retrievers of a pool."""
+    drafts = [
+        _retrieving(located, (*_PLACE, place), entry, language, problems)
+        for place, entry in enumerate(model.retrievers)
+    ]
+    retrievers = [draft for draft in drafts if draft is not None]
+    return [_with_embedder(located, retriever, services, problems) for retriever in retrievers]
+
+
+def embedders_of(retrievers: Sequence[Retrieving]) -> Iterator[str]:
+    """The names of the models that embed texts for retrievers."""
+    yield from (retriever.embedder.name for retriever in retrievers if retriever.embedder is not None)
+
+
+def _retrieving(
+    located: Located, place: Place, entry: str | dict[str, Any], language: str, problems: list[InputError]
+) -> Retrieving | None:
+    values = {"type": entry} if isinstance(entry, str) else dict(entry)
+    kind = values.pop("type", None)
+    if not isinstance(kind, str):
+        problems.append(located.error(place, "is a type, or a mapping with type and the parameters of that type"))
+        return None
+    try:
+        model = RETRIEVERS.load(kind)
+    except InputError as error:
+        problems.append(located.error(place, error.problem))
+        return None
+    if model.route not in (Route.OPENED, Route.CALLED) or not {*model.needs} <= _NEEDS:
+        problem = f"{kind} has no ranking for new questions; name a retriever that searches"
+        problems.append(located.error(place, problem))
+        return None
+    defaults = words_of(language) if issubclass(model, LexicalParameters) else {}
+    try:
+        parameters = model.model_validate({**defaults, **values})
+    except ValidationError as error:
+        problems += problems_of(located, model, error, at=place)
+        return None
+    problems += [located.error((*place, *inside), problem) for inside, problem in parameters.unset()]
+    return Retrieving(RETRIEVER, place, kind, parameters)
+
+
+def _with_embedder(
+    located: Located, retrieving: Retrieving, services: Services, problems: list[InputError]
+) -> Retrieving:
+    parameters: RetrieverParameters = retrieving.parameters
+    named = parameters.service
+    service = None if named is None else getattr(parameters, named)
+    if service is None:
+        return retrieving
+    problems += services.not_embedding(located, (*retrieving.place, str(named)), service)
+    return replace(retrieving, embedder=services.valid.get(service))
 
 
 def load_goldens(path: str, output: str | None = None, *, profiles: bool = True) -> Goldens:

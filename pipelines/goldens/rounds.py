@@ -23,7 +23,7 @@ from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.goldens.library import library_of
 from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan
 from rankbeam.transforms.goldens.records.items import Made, Pooled, State
-from rankbeam.transforms.goldens.records.sources import WritingTask
+from rankbeam.transforms.goldens.records.types import WritingTask
 from rankbeam.transforms.goldens.screening import Likeness, graded, screened
 from rankbeam.transforms.records.calls.outcomes import Usage
 

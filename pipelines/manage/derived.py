@@ -26,8 +26,7 @@ def build_duckdb(output: str, run_id: str, *, all_rows: bool) -> str:
 def monitor(results: Results) -> None:
     """Write the changes since the baseline run to the table `monitor`."""
     from rankbeam.pipelines.monitor.changes import monitored  # few experiments need it
-    from rankbeam.pipelines.monitor.show import Tolerances
-    from rankbeam.pipelines.monitor.store import store
+    from rankbeam.pipelines.monitor.show import Tolerances, store
 
     try:
         nights = monitored(results)

@@ -38,7 +38,7 @@ def delete(output: str, runs: Sequence[Results]) -> None:
     half run.
     """
     if is_table(output):
-        from rankbeam.transforms.clients.bigquery.delete import delete_runs  # few results are there
+        from rankbeam.transforms.clients.bigquery.results import delete_runs  # few results are there
 
         delete_runs(DatasetName.parse(output), [run.execution for run in runs])
         return

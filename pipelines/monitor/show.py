@@ -11,8 +11,12 @@ from rankbeam.pipelines.monitor.changes import FIXED, Change, Monitored
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records import check_tables, tables
+from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.write.tables import write_alone
 
 FELL, ROSE, STEADY, UNKNOWN = "fell", "rose", "no change", "unknown"
 
@@ -139,3 +143,17 @@ def _method(result: Monitored) -> str:
 
 def _signed(number: float | None) -> str:
     return "–" if number is None else f"{number:+.4f}"
+
+
+def store(result: Monitored, tolerances: Tolerances) -> None:
+    """Write the rows."""
+    run, output = result.run, result.run.output
+    execution = Run(run.run_id, run.experiment, run.execution[1], run.run["experiment_yaml"])
+    write_alone("monitor", output, execution, as_rows(result.changes, tolerances))
+
+
+def rebuild(output: str) -> None:
+    """Rebuild the DuckDB file where there is one."""
+    if files.exists(files.join(output, warehouse.FILE_NAME)):
+        warehouse.refuse_foreign(output)
+        warehouse.build(output)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.plan.simulation import MOST, Recall, simulated
 from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.run.answers import work_of
-from rankbeam.transforms.judge.rehearsal import MOST, Recall, rehearsed_together
 from rankbeam.transforms.judge.templates import VERSION_1, VERSIONS
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.call import Call
@@ -141,7 +141,7 @@ class _Left:
 
 
 def _calls(work: EvaluateAnswers, items: Sequence[Item], recall: Recall) -> dict[str, dict[str, Call]]:
-    return rehearsed_together({item.query_id: work.steps(item) for item in items}, MOST, recall)
+    return simulated({item.query_id: work.steps(item) for item in items}, MOST, recall)
 
 
 def _questions(calls: Iterable[Call]) -> Iterator[tuple[Call, str, str]]:

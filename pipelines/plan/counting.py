@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rankbeam.pipelines.plan.again import Again, EarlierWork, bought_again
+from rankbeam.pipelines.plan.simulation import LEAST, MOST, Assumption, Recall, imagined_text, items_of, simulated
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown
-from rankbeam.transforms.judge.rehearsal import LEAST, MOST, Guess, Recall, imagined_text, items_of, rehearsed_together
 from rankbeam.transforms.judge.steps.criterion import CriterionStep, instructions_of
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.call import Call
@@ -25,7 +25,7 @@ from rankbeam.transforms.records.judging.items import Item
 from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
-from rankbeam.transforms.records.reranking import STAGE as RERANK
+from rankbeam.transforms.records.stages import RERANK
 
 _LEAST_OUTPUT, _MOST_OUTPUT = (3, 10), (60, 60)  # tokens of a reply, and of each item: an id, a verdict, a reason
 _ITEMS_AT_ONCE = 256
@@ -154,11 +154,11 @@ def counted(
 def add_known(total: CallCounts, ask: AskKnown, lookup: Lookup) -> None:
     """Count the calls for known items, which the judge gets only if there are enough texts to judge."""
     calls = [ask.call(item) for item in ask.items()]
-    for texts, sizes, guess in zip(total.texts, (total.least, total.most), (LEAST, MOST), strict=True):
+    for texts, sizes, assumed in zip(total.texts, (total.least, total.most), (LEAST, MOST), strict=True):
         for call in calls if texts >= LEAST_TEXTS else ():
             key = call.key or ""
             is_known = lookup.place(key, call.reach) is not None
-            sizes[Step(call.service, KNOWN)][_number(key)] = measured(call, guess, is_known=is_known)[1]
+            sizes[Step(call.service, KNOWN)][_number(key)] = measured(call, assumed, is_known=is_known)[1]
     if total.texts[1] >= LEAST_TEXTS:
         total.apart[Step(calls[0].service, KNOWN)] = len(calls)
 
@@ -176,15 +176,15 @@ def _counted(
     for call in _distinct(work, [with_imagined(item, _ONE_CLAIM, unknown) for item in items], _ONE_CLAIM, known.recall):
         if call.key not in known.recall(()):
             counts.largest[call.service] = max(most_tokens(call), counts.largest.get(call.service, 0))
-    for guess, sizes in ((LEAST, counts.least), (MOST, counts.most)):
-        imagined = [with_imagined(item, guess, unknown) for item in items]
+    for assumed, sizes in ((LEAST, counts.least), (MOST, counts.most)):
+        imagined = [with_imagined(item, assumed, unknown) for item in items]
         texts.append(sum(len(item.passages) + len(item.systems) for item in imagined))
-        for call in _distinct(work, imagined, guess, known.recall):
-            step, size = measured(call, guess, criteria, is_known=call.key in known.recall(()))
+        for call in _distinct(work, imagined, assumed, known.recall):
+            step, size = measured(call, assumed, criteria, is_known=call.key in known.recall(()))
             sizes[step][_number(call.key or "0")] = size
-        if guess is MOST:
+        if assumed is MOST:
             for alone in _alone(work):
-                for call in _distinct(alone, imagined, guess, known.recall):
+                for call in _distinct(alone, imagined, assumed, known.recall):
                     counts.apart[_step(call, Prompt.parse(call.payload), criteria)] += 1
             counts.again = bought_again(work, earlier, imagined, KnownAnswers(lookup, work, criteria).recall)
     counts.texts = (min(texts), max(texts))
@@ -217,28 +217,28 @@ def counted_calls(calls: Iterable[Call], lookup: Lookup, most_tokens: Callable[[
 def counted_tasks(work: Work[Any], tasks: Callable[[], Mapping[str, Steps[Any]]], lookup: Lookup) -> CallCounts:
     """Count the calls of tasks that share none; `tasks` begins all of them, by name."""
     counts, known = CallCounts(), KnownAnswers(lookup, work)
-    for guess, sizes in ((LEAST, counts.least), (MOST, counts.most)):
-        for calls in rehearsed_together(tasks(), guess, known.recall).values():
+    for assumed, sizes in ((LEAST, counts.least), (MOST, counts.most)):
+        for calls in simulated(tasks(), assumed, known.recall).values():
             for key, call in calls.items():
-                step, size = measured(call, guess, is_known=key in known.recall(()))
+                step, size = measured(call, assumed, is_known=key in known.recall(()))
                 sizes[step][_number(key)] = size
     counts.apart.update({step: len(sizes) for step, sizes in counts.most.items()})
     counts.seen = known.seen
     return counts
 
 
-def _distinct(work: EvaluateAnswers, items: Sequence[Item], guess: Guess, recall: Recall) -> Iterator[Call]:
+def _distinct(work: EvaluateAnswers, items: Sequence[Item], assumed: Assumption, recall: Recall) -> Iterator[Call]:
     """The calls of items, those of each item once."""
-    rehearsed = rehearsed_together({item.query_id: work.steps(item) for item in items}, guess, recall)
+    calls_of = simulated({item.query_id: work.steps(item) for item in items}, assumed, recall)
     # Without a reference, a refusal takes one call more than an answer with claims where no answer exists.
     refusable = [item for item in items if item.gold.reference is None and item.gold.answerable is False]
-    otherwise = replace(guess, claims=0 if guess.claims else 1)
+    otherwise = replace(assumed, claims=0 if assumed.claims else 1)
     tasks = {item.query_id: work.steps(item) for item in refusable}
-    for query_id, calls in rehearsed_together(tasks, otherwise, recall).items():
-        mine = rehearsed[query_id]
-        is_least = guess is LEAST
-        rehearsed[query_id] = {key: mine[key] for key in mine if key in calls} if is_least else {**mine, **calls}
-    for calls in rehearsed.values():
+    for query_id, calls in simulated(tasks, otherwise, recall).items():
+        mine = calls_of[query_id]
+        is_least = assumed is LEAST
+        calls_of[query_id] = {key: mine[key] for key in mine if key in calls} if is_least else {**mine, **calls}
+    for calls in calls_of.values():
         yield from calls.values()
 
 
@@ -249,18 +249,20 @@ def _alone(work: EvaluateAnswers) -> Iterator[EvaluateAnswers]:
         yield replace(work, answering=answering, metrics={position: work.metrics.get(position, ())})
 
 
-def with_imagined(item: Item, guess: Guess, unknown: Unknown) -> Item:
+def with_imagined(item: Item, assumed: Assumption, unknown: Unknown) -> Item:
     """An item with imagined contexts where rankings are not known: the same for all sources, or others for each."""
     passages, systems = list(item.passages), []
     for system in item.systems:
         if system.failed and system.configuration in unknown:
             source, count = unknown[system.configuration]
-            names = [f"{'' if guess.alike else source} result {rank} of {item.query_id} " for rank in range(count)]
-            imagined = [Passage(name, name + imagined_text(guess.characters)) for name in names]
+            names = [f"{'' if assumed.alike else source} result {rank} of {item.query_id} " for rank in range(count)]
+            imagined = [Passage(name, name + imagined_text(assumed.characters)) for name in names]
             passages += [passage for passage in imagined if passage not in passages]
             system = replace(system, passages=tuple(map(passages.index, imagined)), failed=False)
             if system.problem is not None:  # an application that was not asked
-                text = f"answer {'' if guess.alike else source} to {item.query_id} {imagined_text(guess.characters)}"
+                text = (
+                    f"answer {'' if assumed.alike else source} to {item.query_id} {imagined_text(assumed.characters)}"
+                )
                 system = replace(system, problem=None, answer=text)
         systems.append(system)
     return replace(item, passages=tuple(passages), systems=tuple(systems))
@@ -285,7 +287,7 @@ def _step(call: Call, prompt: Prompt, criteria: Criteria) -> Step:
 
 
 def measured(
-    call: Call, guess: Guess, criteria: Criteria = MappingProxyType({}), *, is_known: bool
+    call: Call, assumed: Assumption, criteria: Criteria = MappingProxyType({}), *, is_known: bool
 ) -> tuple[Step, CallSize]:
     """The step of a call, that of a criterion by its name, and its size."""
     prompt = Prompt.parse(call.payload)
@@ -294,7 +296,7 @@ def measured(
     embeds = step is not None and step.embeds
     characters = len(prompt.values["text"]) if embeds else len(rendered.system) + len(rendered.user)
     prefixes = () if embeds else tuple(_prefixes(rendered.system + rendered.user))
-    return _step(call, prompt, criteria), CallSize(is_known, characters, _output(prompt, guess), prefixes)
+    return _step(call, prompt, criteria), CallSize(is_known, characters, _output(prompt, assumed), prefixes)
 
 
 def _prefixes(text: str) -> Iterator[int]:
@@ -303,17 +305,17 @@ def _prefixes(text: str) -> Iterator[int]:
             yield int.from_bytes(blake2b(text[:end].encode("utf-8", "replace"), digest_size=8).digest(), "big")
 
 
-def _output(prompt: Prompt, guess: Guess) -> float:
+def _output(prompt: Prompt, assumed: Assumption) -> float:
     """About how many tokens a reply has."""
-    fixed, per_part = _LEAST_OUTPUT if guess is LEAST else _MOST_OUTPUT
+    fixed, per_part = _LEAST_OUTPUT if assumed is LEAST else _MOST_OUTPUT
     step = step_of(prompt.step)
     if prompt.step == RERANK:
         return min(prompt.max_output_tokens, fixed)
     if step is None:
-        return min(prompt.max_output_tokens, guess.characters / CHARACTERS_PER_TOKEN + fixed)
+        return min(prompt.max_output_tokens, assumed.characters / CHARACTERS_PER_TOKEN + fixed)
     if step.embeds:
         return 0.0
-    return min(prompt.max_output_tokens, fixed + per_part * step.imagined_parts(items_of(prompt), guess.claims))
+    return min(prompt.max_output_tokens, fixed + per_part * step.imagined_parts(items_of(prompt), assumed.claims))
 
 
 def _read(work: Work[Any], call: Call, reply: Reply) -> Any:

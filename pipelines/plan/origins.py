@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.reply import NO_TOKENS
-from rankbeam.transforms.records.reranking import STAGE as RERANK
-from rankbeam.transforms.records.stages import lacking
+from rankbeam.transforms.records.stages import RERANK, lacking
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from rankbeam.pipelines.plan.counting import CallCounts
 from rankbeam.pipelines.plan.models import ModelPlan, Range, lines_of, model_plans, shown
 from rankbeam.pipelines.plan.origins import ConfigurationPlan, configuration_plans, proposals
 from rankbeam.pipelines.plan.stages import (
+    LedgerFn,
     count_models,
     count_reranking,
     count_rewriting,
@@ -43,7 +44,6 @@ from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import Group, groups_in
-from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputErrors
@@ -263,16 +263,12 @@ def number_of_queries(experiment: Experiment) -> int:
     return _counted(experiment)[2]
 
 
-class _CountFn(beam.DoFn):
+class _CountFn(LedgerFn):
     """Counts the calls of tasks to services that are not models, and how many of them the ledger answers."""
 
     def __init__(self, stage: Stage, ledger: str, models: Collection[str]) -> None:
-        self._stage, self._folder, self._models = stage, ledger, models
-
-    def setup(self) -> None:
-        """Read the index of the ledger."""
-        self._lookup = Ledger(self._folder).lookup()
-        self._lookup.refresh()
+        super().__init__(ledger)
+        self._stage, self._models = stage, models
 
     def process(self, element: pa.RecordBatch) -> Iterator[_Counted]:
         """Yield the counts of a batch of tasks, by pool."""

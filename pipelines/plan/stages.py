@@ -13,9 +13,10 @@ import apache_beam as beam
 import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.experiment.file.stage_models import MOST_TEXTS
+from rankbeam.pipelines.experiment.file.generate import MOST_TEXTS
 from rankbeam.pipelines.plan.again import EarlierWork, earlier_works
 from rankbeam.pipelines.plan.counting import CallCounts, Unknown, add_known, counted, counted_calls, with_imagined
+from rankbeam.pipelines.plan.simulation import MOST
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
@@ -30,7 +31,6 @@ from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
 from rankbeam.transforms.clients.storage.batches import JUDGED, RANKINGS, REPLAYED, Bucketed
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.judge.ask_known import AskKnown
-from rankbeam.transforms.judge.rehearsal import MOST
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.call import Call
@@ -111,7 +111,7 @@ def count_models(experiment: Experiment, dataset: Dataset, branches: Branches, f
         parts
         | "GatherContexts"
         >> GatherContexts(experiment.evaluation, depths, experiment.corpus, of_documents(experiment.corpus))
-        | "Rehearse" >> beam.ParDo(RehearseFn(work, experiment.ledger, unknown, earlier_works(experiment)))
+        | "Simulate" >> beam.ParDo(SimulateFn(work, experiment.ledger, unknown, earlier_works(experiment)))
         | "ModelCountsTogether" >> beam.combiners.ToList()
         | "JoinCounts" >> beam.Map(join_counts, known_of(experiment, work, datetime.now(UTC)), experiment.ledger, file)
     )
@@ -184,16 +184,24 @@ def _unknown(evaluation: Evaluation, depths: Mapping[int, int | None], experimen
     return unknown
 
 
-class RecallFn(beam.DoFn):
-    """Completes the tasks that the ledger answers, and calls nothing."""
+class LedgerFn(beam.DoFn):
+    """Base of functions that look calls up in a ledger."""
 
-    def __init__(self, stage: Stage, ledger: str) -> None:
-        self._stage, self._folder = stage, ledger
+    def __init__(self, ledger: str) -> None:
+        self._folder = ledger
 
     def setup(self) -> None:
         """Read the index of the ledger."""
         self._lookup = Ledger(self._folder).lookup()
         self._lookup.refresh()
+
+
+class RecallFn(LedgerFn):
+    """Completes the tasks that the ledger answers, and calls nothing."""
+
+    def __init__(self, stage: Stage, ledger: str) -> None:
+        super().__init__(ledger)
+        self._stage = stage
 
     def process(self, element: pa.RecordBatch) -> Iterator[object]:
         """Yield answers, and the tasks without one so far."""
@@ -227,18 +235,14 @@ class RecallFn(beam.DoFn):
         return None
 
 
-class RehearseFn(beam.DoFn):
+class SimulateFn(LedgerFn):
     """Counts the calls that the queries of a bucket take."""
 
     def __init__(
         self, work: EvaluateAnswers, ledger: str, unknown: Unknown, earlier: Sequence[EarlierWork] = ()
     ) -> None:
-        self._work, self._folder, self._unknown, self._earlier = work, ledger, unknown, earlier
-
-    def setup(self) -> None:
-        """Read the index of the ledger."""
-        self._lookup = Ledger(self._folder).lookup()
-        self._lookup.refresh()
+        super().__init__(ledger)
+        self._work, self._unknown, self._earlier = work, unknown, earlier
 
     def process(self, element: Bucketed) -> Iterator[CallCounts]:
         """Yield the counts of some queries."""
@@ -266,16 +270,12 @@ def count_texts(
     _count_calls(tasks, embed_stage(experiment), experiment, file)
 
 
-class CountTextsFn(beam.DoFn):
+class CountTextsFn(LedgerFn):
     """Counts texts that models embed or rate, and those whose answers the ledger has."""
 
     def __init__(self, stage: Stage, ledger: str, services: Collection[str]) -> None:
-        self._stage, self._folder, self._services = stage, ledger, services
-
-    def setup(self) -> None:
-        """Read the index of the ledger."""
-        self._lookup = Ledger(self._folder).lookup()
-        self._lookup.refresh()
+        super().__init__(ledger)
+        self._stage, self._services = stage, services
 
     def process(self, element: pa.RecordBatch) -> Iterator[CallCounts]:
         """Yield the counts of a batch of tasks."""

@@ -9,7 +9,7 @@ from rankbeam.pipelines.report import forest, words
 from rankbeam.pipelines.report.leaderboard import doubt
 from rankbeam.pipelines.report.scales import PlotScale
 from rankbeam.pipelines.report.study import LEADING, Study
-from rankbeam.transforms.records.scores.needed import DIFFERENCES, level_of, queries_for
+from rankbeam.transforms.records.scores.comparisons import DIFFERENCES, level_of, queries_for
 from rankbeam.transforms.records.scores.rows import Comparison
 
 

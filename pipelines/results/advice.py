@@ -17,7 +17,7 @@ from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.offline import offline_words
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.written import split_name
+from rankbeam.transforms.records.metrics.names import split_name
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 

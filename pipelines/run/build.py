@@ -226,8 +226,7 @@ def _needed_by(experiment: Experiment) -> row.Needed:
     """Configurations that need the calls of each stage."""
     from rankbeam.transforms.clients.retrievers.retrieve import STAGE as RETRIEVE
     from rankbeam.transforms.judge.work import STAGE as JUDGE
-    from rankbeam.transforms.records.reranking import STAGE as RERANK
-    from rankbeam.transforms.records.rewriting import STAGE as REWRITE
+    from rankbeam.transforms.records.stages import RERANK, REWRITE
 
     evaluation = experiment.evaluation
     every = range(len(evaluation.configurations))

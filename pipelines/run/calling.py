@@ -21,7 +21,7 @@ from rankbeam.transforms.clients.retrievers.applications.http import HttpApplica
 from rankbeam.transforms.clients.retrievers.retrieve import STAGE, Retrieve, reaching_alike
 from rankbeam.transforms.embed import Searching, tasks_of_documents, tasks_of_queries, tasks_of_rewritten, warning_of
 from rankbeam.transforms.read import Dataset
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.retrieve import remote

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters
+from rankbeam.pipelines.experiment.file.generate import ModelRerankParameters
 from rankbeam.pipelines.experiment.grid.components import Reranking as Component
 from rankbeam.pipelines.run.buckets import of_documents
 from rankbeam.pipelines.run.folders import owner_of
@@ -19,8 +19,8 @@ from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
 from rankbeam.transforms.clients.retrievers.rerankers.rerank import Rerank
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.read import Dataset
-from rankbeam.transforms.records.reranking import DEFAULT_DEPTH, STAGE
 from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.records.stages import DEFAULT_DEPTH, RERANK
 from rankbeam.transforms.retrieve import rerank
 from rankbeam.transforms.retrieve.rerank import Called as CalledReranking
 from rankbeam.transforms.retrieve.rerank import CollectReranked, Reranked, Reranking, ScoreInProcess
@@ -104,11 +104,11 @@ def rerank_stage(experiment: Experiment) -> Stage:
         for source, work in works.items()
     }
     return Stage(
-        STAGE,
-        {f"{STAGE} {source}": work for source, work in works.items()},
+        RERANK,
+        {f"{RERANK} {source}": work for source, work in works.items()},
         {work.service: work.parameters if isinstance(work, Rate) else work.reranker for work in works.values()},
         {service: pool or "" for service, pool in pools.items()},
         experiment.pools,
         experiment.accounts(),
-        budget=experiment.budget(STAGE),
+        budget=experiment.budget(RERANK),
     )

@@ -12,8 +12,8 @@ from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage.batches import JUDGED
 from rankbeam.transforms.read import Dataset
-from rankbeam.transforms.records.rewriting import STAGE
 from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.records.stages import REWRITE
 from rankbeam.transforms.retrieve import rewrite
 
 
@@ -59,5 +59,5 @@ def rewrite_stage(experiment: Experiment) -> Stage:
     services = {work.rewriting.service: work.parameters for work in works.values()}
     pools = {name: experiment.services[name].pool or "" for name in services}
     return Stage(
-        STAGE, works, services, pools, experiment.pools, experiment.accounts(), budget=experiment.budget(STAGE)
+        REWRITE, works, services, pools, experiment.pools, experiment.accounts(), budget=experiment.budget(REWRITE)
     )

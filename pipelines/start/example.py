@@ -1,10 +1,17 @@
-"""The examples that `rankbeam init --example` writes: folders of `examples/`, with the collection that they use."""
+"""The examples that `rankbeam init --example` writes: folders of `examples/`, with the collection that they use.
+
+New files are written all or not at all, and never over one that is there.
+"""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from types import MappingProxyType
+
+from rankbeam.transforms.records.errors import InputError, InputErrors
 
 _HELPDESK = "helpdesk"
 _ENDINGS = (".md", ".csv", ".jsonl", ".json", ".yaml", ".tsv", ".run", ".py", ".ipynb")
@@ -64,3 +71,23 @@ def _files(folder: Traversable) -> Iterator[tuple[str, bytes]]:
 
 def _folder(name: str) -> Traversable:
     return files("rankbeam") / "examples" / name
+
+
+@contextmanager
+def written(contents: Mapping[Path, bytes]) -> Iterator[None]:
+    """Write files, and delete them again where what follows refuses them."""
+    problem = "exists already, and is never overwritten; choose another path"
+    if wrong := [InputError(problem, path=str(path)) for path in contents if path.exists()]:
+        raise InputErrors(wrong)
+    paths: list[Path] = []
+    try:
+        for path, content in contents.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("xb") as file:
+                paths.append(path)
+                file.write(content)
+        yield
+    except (InputError, OSError):
+        for path in paths:
+            path.unlink()
+        raise

@@ -22,7 +22,7 @@ from support.standins import Standin, Stats, serve
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 
 RETRIEVERS = {"rag_engine": (rag, RagEngine), "http": (http, Http)}
 COLUMNS = (

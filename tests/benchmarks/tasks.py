@@ -56,10 +56,6 @@ class Long:
         """The number that was replied."""
         return json.loads(reply.answer)
 
-    def calls(self, item: int) -> range:  # noqa: ARG002  every item alike
-        """One."""
-        return range(1, 2)
-
 
 @dataclass(frozen=True)
 class Model:

@@ -21,7 +21,7 @@ from rankbeam.transforms.goldens.asking import Asking, Reading
 from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues, EnlargedClue
 from rankbeam.transforms.goldens.records import forms
 from rankbeam.transforms.goldens.records.items import Asked
-from rankbeam.transforms.goldens.records.sources import SourceSpan, WritingTask
+from rankbeam.transforms.goldens.records.types import SourceSpan, WritingTask
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind

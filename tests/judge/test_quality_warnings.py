@@ -17,7 +17,7 @@ from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.quality import JudgeOfStep, Quality, StepQuality
 from rankbeam.transforms.judge.quality_rows import QualityRows
 from rankbeam.transforms.judge.quality_warnings import circularity, self_preference, warnings_of
-from rankbeam.transforms.records.calls.template import Template
+from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.generation import Generation
 
 PRO = Gemini(model="gemini-x-pro", project="p", location="us-central1")

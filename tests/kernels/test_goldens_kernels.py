@@ -7,9 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.kernels.allotment import allotted, allotted_by_root, crossed
 from rankbeam.transforms.kernels.minhash import first_alike, jaccard, shingles
-from rankbeam.transforms.kernels.sampling import in_turn, shuffled
+from rankbeam.transforms.kernels.sampling import allotted, allotted_by_root, crossed, in_turn, shuffled
 from rankbeam.transforms.kernels.statistics.agreement import cohen_kappa
 from rankbeam.transforms.kernels.topics import profiles, topics
 from rankbeam.transforms.kernels.wording import longest_common_run

@@ -5,8 +5,7 @@ from collections import UserDict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.kernels.neighbours import Neighbours
-from rankbeam.transforms.kernels.topics import Profile, overlap, profiles
+from rankbeam.transforms.kernels.topics import Neighbours, Profile, overlap, profiles
 
 WORDS = st.lists(st.sets(st.sampled_from("abcdefghijkl"), max_size=6), min_size=1, max_size=14)
 

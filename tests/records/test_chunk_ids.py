@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.records.chunk_ids import chunk_id, parse_chunk_id
+from rankbeam.transforms.records.chunking import chunk_id, parse_chunk_id
 
 SPANS = st.tuples(st.integers(0, 10**9), st.integers(1, 10**9)).map(lambda span: (span[0], span[0] + span[1]))
 

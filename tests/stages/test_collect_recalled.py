@@ -14,7 +14,7 @@ from rankbeam.transforms.records.calls.outcomes import CallAnswer, Recalled
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.queries import Ranking
-from rankbeam.transforms.records.rankings.documents import documents_of
+from rankbeam.transforms.records.rankings.retrieved import documents_of
 from rankbeam.transforms.retrieve.remote import CollectRankingsFn, CollectRecalledFn
 
 SCORES = st.sampled_from([0.5, 1.5, math.nan])

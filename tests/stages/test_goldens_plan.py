@@ -11,8 +11,7 @@ from rankbeam.transforms.goldens.library import Library, library_of
 from rankbeam.transforms.goldens.origins import Gathered
 from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, PlannedBenchmark
 from rankbeam.transforms.goldens.records.items import Made, State
-from rankbeam.transforms.goldens.records.sources import Candidate, WritingTask
-from rankbeam.transforms.goldens.records.types import DIMENSIONS
+from rankbeam.transforms.goldens.records.types import DIMENSIONS, Candidate, WritingTask
 from rankbeam.transforms.goldens.screening import screened
 from rankbeam.transforms.kernels.sampling import draw
 

@@ -17,11 +17,11 @@ from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.failures import Failure, FailureKind
-from rankbeam.transforms.records.fusion import FusionMethod, FusionPart, FusionPlan, Normalisation
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.scores.scored import ScoredPartition, Status
+from rankbeam.transforms.records.stages import FusionMethod, FusionPart, FusionPlan, Normalisation
 from rankbeam.transforms.score import score
 
 Document = tuple[str, float | None, str | None]

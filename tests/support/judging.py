@@ -97,9 +97,6 @@ class Support:
             raise CallError(FailureKind.MALFORMED, "not each claim has one verdict")
         return value
 
-    def calls(self, item: Judged) -> range:
-        return range(1, 2 + len(item.contexts))
-
 
 def prompt(service: str, **variables: Any) -> Call:
     """A call to a model."""

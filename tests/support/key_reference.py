@@ -14,7 +14,12 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from rankbeam.pipelines.experiment.file.criteria import CriterionModel
-from rankbeam.pipelines.experiment.file.generate import GenerateParameters, JudgeModel
+from rankbeam.pipelines.experiment.file.generate import (
+    GenerateParameters,
+    JudgeModel,
+    ModelRerankParameters,
+    RewriteParameters,
+)
 from rankbeam.pipelines.experiment.file.models import (
     ConfigurationModel,
     DatasetModel,
@@ -28,7 +33,6 @@ from rankbeam.pipelines.experiment.file.models import (
 )
 from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, PricesModel, QuotaModel
 from rankbeam.pipelines.experiment.file.schema import meanings
-from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.corpora.base import CORPORA

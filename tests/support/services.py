@@ -16,10 +16,9 @@ from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct,
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.call import Call, Reach
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
@@ -105,9 +104,6 @@ class Ask:
 
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  the Protocol's
         return self.reader.read(reply.answer)
-
-    def calls(self, item: Call) -> range:  # noqa: ARG002  the Protocol's
-        return range(1, 2)
 
 
 def task(question: str, query_id: str = "", reach: Reach = NEAR, service: str = "echo") -> Task:

@@ -2,21 +2,27 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from rankbeam.transforms.clients.models.base import Embedding
 from rankbeam.transforms.goldens.records import forms
 from rankbeam.transforms.goldens.records.items import Asked
-from rankbeam.transforms.goldens.templates import templates
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.prompt import Prompt
+from rankbeam.transforms.records.calls.prompt import Prompt, Template, newest
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply
+
+
+@cache
+def templates() -> Mapping[str, Template]:
+    """By step, its newest template."""
+    return newest("rankbeam.transforms.goldens", forms.schema)
+
 
 WRITTEN = frozenset({"profiles", "facts", "enlarge", "distill", "question", "unanswerable", "closed_book"})
 """The steps of the writing model; all others are of the checking one."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from rankbeam.transforms.goldens.asking import FINAL, Asking, Reading
 from rankbeam.transforms.goldens.records.forms import Fact
 from rankbeam.transforms.goldens.records.items import Asked
-from rankbeam.transforms.goldens.records.sources import SourceSpan, WritingTask
+from rankbeam.transforms.goldens.records.types import SourceSpan, WritingTask
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
@@ -71,10 +71,6 @@ class EnlargeClues:
     def read(self, call: Call, reply: Reply) -> Reading:
         """The model's reply."""
         return self.asking.read(call, reply)
-
-    def calls(self, item: WritingTask) -> range:  # noqa: ARG002  every source alike
-        """One."""
-        return range(1, 2)
 
 
 def distilled(

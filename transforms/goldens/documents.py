@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.formats.documents.files import (
     holds_documents,
     listed,
 )
-from rankbeam.transforms.clients.formats.places import Place, repeated_at
+from rankbeam.transforms.clients.formats.lines import Place, repeated_at
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.kernels.sampling import draw
 from rankbeam.transforms.records.errors import InputError

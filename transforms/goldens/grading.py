@@ -6,7 +6,7 @@ from typing import Any
 
 from rankbeam.transforms.goldens.asking import FINAL, Asking, Reading
 from rankbeam.transforms.goldens.records.items import Pooled, PoolGrade
-from rankbeam.transforms.goldens.records.sources import SourceSpan
+from rankbeam.transforms.goldens.records.types import SourceSpan
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
@@ -53,10 +53,6 @@ class GradePassages:
     def read(self, call: Call, reply: Reply) -> Reading:
         """The model's reply."""
         return self.asking.read(call, reply)
-
-    def calls(self, item: GradingPool) -> range:
-        """Number of calls for a question."""
-        return range(len(item.passages), len(item.passages) + 1)
 
 
 def _grade(passage: SourceSpan, outcome: Any) -> PoolGrade:

@@ -54,10 +54,6 @@ class EmbedTexts:
         """The embedding."""
         return self.embed.read(call, reply)
 
-    def calls(self, item: str) -> range:
-        """One."""
-        return self.embed.calls(item)
-
 
 @dataclass(frozen=True)
 class Sought:
@@ -103,10 +99,6 @@ class SearchServices:
     def read(self, call: Call, reply: Reply) -> Any:
         """The ranking."""
         return self.retrieve[call.service].read(call, reply)
-
-    def calls(self, item: Sought) -> range:  # noqa: ARG002  every question alike
-        """One a retriever."""
-        return range(len(self.retrieve), len(self.retrieve) + 1)
 
 
 def text_name(text: str) -> str:

@@ -13,10 +13,16 @@ from itertools import islice, zip_longest
 
 from rankbeam.transforms.goldens.library import Library
 from rankbeam.transforms.goldens.records.items import Made
-from rankbeam.transforms.goldens.records.sources import Candidate, Profile, SourceSpan, WritingTask, item_id
-from rankbeam.transforms.goldens.records.types import TYPES, Dimension
-from rankbeam.transforms.kernels.allotment import allotted, allotted_by_root, crossed
-from rankbeam.transforms.kernels.sampling import in_turn, shuffled
+from rankbeam.transforms.goldens.records.types import (
+    TYPES,
+    Candidate,
+    Dimension,
+    Profile,
+    SourceSpan,
+    WritingTask,
+    item_id,
+)
+from rankbeam.transforms.kernels.sampling import allotted, allotted_by_root, crossed, in_turn, shuffled
 
 ROUNDS = 4
 """At most: a later round replaces what the ones before it lacked."""

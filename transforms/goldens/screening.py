@@ -9,7 +9,7 @@ from rankbeam.transforms.goldens.records.items import Made, Pooled, Reason, Stat
 from rankbeam.transforms.goldens.records.types import UNANSWERABLE
 from rankbeam.transforms.kernels.judged import USEFUL_GRADE
 from rankbeam.transforms.kernels.minhash import first_alike
-from rankbeam.transforms.kernels.search.near import Vectors, first_near
+from rankbeam.transforms.kernels.search.nearest import Vectors, first_near
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,87 @@
-"""A search through all passages: how hard a question's documents are to find, and what else may answer it."""
+"""A search through all passages: how hard a question's documents are to find, and what else may answer it.
 
-from collections.abc import Collection, Mapping, Sequence
+A pool holds the documents that several retrievers find for a question, best first, to be graded.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from rankbeam.transforms.clients.retrievers.base import Retriever
+from rankbeam.transforms.clients.models.embeddings import Embed
+from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
 from rankbeam.transforms.clients.retrievers.bm25 import Bm25
+from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.search.analysis import STOP_WORDS
 from rankbeam.transforms.goldens.grading import GradingPool
-from rankbeam.transforms.goldens.pooling import Ids, Opened, interleaved
 from rankbeam.transforms.goldens.records.items import Made
-from rankbeam.transforms.goldens.records.sources import SourceSpan
+from rankbeam.transforms.goldens.records.types import SourceSpan
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.queries import Query
 
+Opened = Mapping[str, Retriever]
+"""By name, retrievers that answer in process."""
 _PASSAGES = 1000  # of a ranking: enough for a hundred documents
+
+
+@dataclass(frozen=True)
+class PoolRetriever:
+    """A retriever that a pool is made with."""
+
+    name: str
+    kind: str
+    parameters: RetrieverParameters
+    embedder: Embed | None = None
+    pool: str | None = None
+
+    @property
+    def remote(self) -> RemoteRetriever | None:
+        """The parameters, where it is a service."""
+        return self.parameters if isinstance(self.parameters, RemoteRetriever) else None
+
+
+@dataclass(frozen=True)
+class Ids:
+    """Ids that retrievers give, as passages."""
+
+    passages: Mapping[str, SourceSpan]
+    first: Mapping[str, SourceSpan]
+
+    @classmethod
+    def of(cls, passages: Mapping[str, SourceSpan]) -> "Ids":
+        """The ids of these passages."""
+        first: dict[str, SourceSpan] = {}
+        for span in passages.values():
+            first.setdefault(span.doc_id, span)
+        return cls(passages, first)
+
+    def best(self, ids: Iterable[str], known: Iterable[SourceSpan] = ()) -> list[SourceSpan]:
+        """The best passage of every document, best first; ids of no document here are left out."""
+        chosen = {span.doc_id: span for span in known}
+        best: dict[str, SourceSpan] = {}
+        for name in ids:
+            span = self.passages.get(name) or chosen.get(name) or self.first.get(name)
+            if span is not None:
+                best.setdefault(span.doc_id, span)
+        return list(best.values())
+
+    def unknown(self, ids: Iterable[str]) -> list[str]:
+        """Ids that name nothing here."""
+        return [name for name in ids if name not in self.passages and name not in self.first]
+
+
+def interleaved(rankings: Sequence[Sequence[SourceSpan]], depth: int) -> list[SourceSpan]:
+    """The first documents of several rankings in turn: all first ones, then all second ones, and so on.
+
+    >>> a, b, c = (SourceSpan(name, 0, 1, "x") for name in "abc")
+    >>> [span.doc_id for span in interleaved([[a, b], [c, a]], 3)]
+    ['a', 'c', 'b']
+    """
+    chosen: dict[str, SourceSpan] = {}
+    for rank in range(max(map(len, rankings), default=0)):
+        for ranking in rankings:
+            if rank < len(ranking):
+                chosen.setdefault(ranking[rank].doc_id, ranking[rank])
+    return list(chosen.values())[:depth]
 
 
 def words_of(language: str) -> dict[str, str]:

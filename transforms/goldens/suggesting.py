@@ -6,8 +6,7 @@ from itertools import islice, zip_longest
 
 from rankbeam.transforms.goldens.asking import Asking, Reading
 from rankbeam.transforms.goldens.planning import GoldensPlan
-from rankbeam.transforms.goldens.records.sources import SourceSpan
-from rankbeam.transforms.goldens.records.types import Dimension
+from rankbeam.transforms.goldens.records.types import Dimension, SourceSpan
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
@@ -54,10 +53,6 @@ class SuggestProfiles:
     def read(self, call: Call, reply: Reply) -> Reading:
         """The model's reply."""
         return self.asking.read(call, reply)
-
-    def calls(self, item: Sequence[SourceSpan]) -> range:  # noqa: ARG002  every sample alike
-        """One."""
-        return range(1, 2)
 
 
 def sampled(plan: GoldensPlan, count: int) -> tuple[SourceSpan, ...]:

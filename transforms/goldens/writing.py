@@ -26,8 +26,15 @@ from rankbeam.transforms.goldens.records.forms import (
     YesNo,
 )
 from rankbeam.transforms.goldens.records.items import Asked, GoldenEvidence, Made, Reason, State, Vote
-from rankbeam.transforms.goldens.records.sources import Candidate, SourceSpan, WritingTask
-from rankbeam.transforms.goldens.records.types import DIMENSIONS, TYPES, UNANSWERABLE, Dimension
+from rankbeam.transforms.goldens.records.types import (
+    DIMENSIONS,
+    TYPES,
+    UNANSWERABLE,
+    Candidate,
+    Dimension,
+    SourceSpan,
+    WritingTask,
+)
 from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.kernels.judged import Assigned, claim_f1, nugget_score
 from rankbeam.transforms.kernels.wording import MOST_COMMON_WORDS, longest_common_run, words
@@ -99,11 +106,6 @@ class WriteItems:
     def read(self, call: Call, reply: Reply) -> Reading:
         """A model's reply."""
         return self.asking.read(call, reply)
-
-    def calls(self, item: WritingTask) -> range:
-        """Number of calls for a source: the least, and one more than the most."""
-        most = 7 + 2 * len(CRITICS) * self.reviews.critics
-        return range(1, 1 + len(item.context) + self.overall + len(item.candidates) * most + 1)
 
 
 @dataclass(eq=False)

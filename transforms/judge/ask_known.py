@@ -88,10 +88,6 @@ class AskKnown:
         """The judge's verdict."""
         return self.judge.read(call, reply)
 
-    def calls(self, item: KnownItem) -> range:  # noqa: ARG002  the Protocol's
-        """One."""
-        return range(1, 2)
-
     def call(self, item: KnownItem) -> Call:
         """The call that asks an item."""
         return self._in_week(self._always(item), 0)

@@ -10,8 +10,7 @@ from rankbeam.transforms.clients.models.base import Embedding, Role
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.prompt import Prompt
-from rankbeam.transforms.records.calls.template import Template
+from rankbeam.transforms.records.calls.prompt import Prompt, Template
 from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.steps import JudgeQuestion

@@ -22,9 +22,8 @@ from rankbeam.transforms.records.judging.criteria import CRITERION, Criterion, s
 from rankbeam.transforms.records.judging.registry import GROUP as JUDGED_GROUP
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.definitions import GROUP, metric_names
-from rankbeam.transforms.records.metrics.names import Metric
+from rankbeam.transforms.records.metrics.names import Metric, split_name
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
-from rankbeam.transforms.records.metrics.written import split_name
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 OTHER_TOOLS: Mapping[str, str] = MappingProxyType(

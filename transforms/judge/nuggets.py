@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.transforms.judge.judge import Judge, JudgeReply
-from rankbeam.transforms.judge.rehearsal import rehearsed
 from rankbeam.transforms.judge.steps.nuggets import DraftNugget, NuggetsStep, NuggetWeightStep, Weight
 from rankbeam.transforms.kernels.wording import words
 from rankbeam.transforms.records.calls.call import Call
@@ -92,11 +91,6 @@ class CollectNuggets:
     def read(self, call: Call, reply: Reply) -> JudgeReply:
         """The model's reply."""
         return self.judge.read(call, reply)
-
-    def calls(self, item: NuggetPool) -> range:
-        """The range of an item's calls: the minimum, and the maximum plus one."""
-        ends = sorted(rehearsed(self.steps(item), claims) for claims in (0, 1))
-        return range(ends[0], ends[1] + 2 + 1)  # thirty nuggets are weighed in three calls
 
     def _call(self, step: str, item: NuggetPool, **values: Mapping[str, str]) -> Call:
         template = self.judge.templates[step]

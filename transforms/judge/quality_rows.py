@@ -13,8 +13,8 @@ from rankbeam.transforms.judge.known_items import accuracies, drift_p_value, kno
 from rankbeam.transforms.judge.quality import JudgeOfStep, Quality, StepQuality
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.answer_tables import JUDGE_QUALITY
+from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.calls.quota import Prices
-from rankbeam.transforms.records.calls.template import Template
 
 Row = dict[str, Any]
 

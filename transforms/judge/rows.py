@@ -9,8 +9,8 @@ from rankbeam.transforms.judge.answering import Answerer
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import ClaimsStep
 from rankbeam.transforms.judge.work import STAGE
+from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.calls.steps import Subject
-from rankbeam.transforms.records.calls.template import Template
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.judging.evaluated import AnswerRow, Evaluated, Judgement

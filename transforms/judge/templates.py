@@ -12,8 +12,7 @@ from typing import Any
 from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.judge.steps import STEPS, step_named, steps
 from rankbeam.transforms.judge.steps.criterion import CriterionStep
-from rankbeam.transforms.records.calls.prompt import FENCE, check_template
-from rankbeam.transforms.records.calls.template import Template, newest
+from rankbeam.transforms.records.calls.prompt import FENCE, Template, check_template, newest
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 

@@ -15,13 +15,12 @@ from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.panel import AllReplies, JudgePanel
 from rankbeam.transforms.judge.people import labelled_verdicts, values_by_people
-from rankbeam.transforms.judge.rehearsal import MOST, rehearsed
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.grade import GradeStep
 from rankbeam.transforms.judge.units import Unit, units_of, values_of
 from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.calls.steps import Steps
-from rankbeam.transforms.records.calls.template import Template
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.conversations import as_dialogue, history_of
 from rankbeam.transforms.records.errors import CallError
@@ -115,11 +114,6 @@ class EvaluateAnswers:
             if answering.is_asked_by(call):
                 return answering.read(reply)
         return next(judge for judge in self.judges if judge.is_asked_by(call)).read(call, reply)
-
-    def calls(self, item: Item) -> range:
-        """The range of an item's calls: the minimum, and the maximum plus one."""
-        ends = sorted(rehearsed(self.steps(item), claims) for claims in (0, MOST.claims))
-        return range(ends[0], ends[1] + 1)
 
     def _answer(self, item: Item) -> Generator[Sequence[Call], Sequence[Any], Answers]:
         """The answers of every configuration, by its position; equal prompts are one call."""

@@ -1,10 +1,15 @@
-"""Samples by hash: what is chosen depends on a seed and on names, never on the order or the machine."""
+"""Samples by hash, and quotas of strata: the same on any machine, and in any order of what is sampled.
+
+What is chosen depends on a seed and on names. Quotas are computed in integers.
+"""
 
 import hashlib
+import math
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 Named = TypeVar("Named", bound=str)
+_SCALE = 10**12
 
 
 def draw(seed: int, *parts: object) -> int:
@@ -40,3 +45,82 @@ def in_turn(position: int, names: Sequence[Named], seed: int, *purpose: object) 
     """
     block, place = divmod(position, len(names))
     return shuffled(names, seed, *purpose, block)[place]
+
+
+def allotted(weights: Sequence[int], total: int) -> list[int]:
+    """Whole numbers in proportion to weights, by largest remainders (Hamilton); of equal ones the first.
+
+    Args:
+        weights: not negative, some positive.
+        total: the sum of the result.
+
+    >>> allotted([2, 1, 1], 10)
+    [5, 3, 2]
+    """
+    whole = sum(weights)
+    shares = [divmod(weight * total, whole) for weight in weights]
+    numbers = [number for number, _ in shares]
+    order = sorted(range(len(weights)), key=lambda place: (-shares[place][1], place))
+    for place in order[: total - sum(numbers)]:
+        numbers[place] += 1
+    return numbers
+
+
+def allotted_by_root(sizes: Sequence[int], total: int) -> list[int]:
+    """Whole numbers in proportion to the square roots of sizes: small strata are seen, large ones count for more.
+
+    >>> allotted_by_root([100, 25, 1], 16)
+    [10, 5, 1]
+    """
+    return allotted([math.isqrt(size * _SCALE) for size in sizes], total)
+
+
+def crossed(rows: Sequence[int], columns: Sequence[int]) -> list[list[int]]:
+    """A table of whole numbers with these sums, each cell its proportional value rounded down or up.
+
+    Such a table exists for all margins (Cox, "A constructive procedure for unbiased controlled rounding", JASA 1987).
+    After rounding down, a flow from rows to columns distributes what is missing, one at most a cell.
+
+    Args:
+        rows: sums of the rows.
+        columns: sums of the columns, with the same total.
+
+    >>> crossed([3, 2], [2, 2, 1])
+    [[2, 1, 0], [0, 1, 1]]
+    """
+    total = sum(rows)
+    if not total:
+        return [[0] * len(columns) for _ in rows]
+    table = [[row * column // total for column in columns] for row in rows]
+    open_cells = [[row * column % total > 0 for column in columns] for row in rows]
+    raised: list[set[int]] = [set() for _ in rows]
+    lacking = [column - sum(row[place] for row in table) for place, column in enumerate(columns)]
+    for number, row in enumerate(rows):
+        for _ in range(row - sum(table[number])):
+            _raise_one(number, open_cells, raised, lacking)
+    return [[cell + (place in raised[number]) for place, cell in enumerate(row)] for number, row in enumerate(table)]
+
+
+def _raise_one(start: int, open_cells: list[list[bool]], raised: list[set[int]], lacking: list[int]) -> None:
+    """Raise one more cell of a row: the shortest augmenting path to a column that lacks one."""
+    came: dict[int, tuple[int, int]] = {}  # column: the row that reaches it, and the column that row was reached by
+    queue, seen = [(start, -1)], {start}
+    for row, before in queue:
+        for column, is_open in enumerate(open_cells[row]):
+            if not is_open or column in raised[row] or column in came:
+                continue
+            came[column] = (row, before)
+            if lacking[column]:
+                lacking[column] -= 1
+                while column >= 0:
+                    owner, previous = came[column]
+                    raised[owner].add(column)
+                    if previous >= 0:
+                        raised[owner].discard(previous)
+                    column = previous
+                return
+            for other in range(len(raised)):
+                if column in raised[other] and other not in seen:
+                    seen.add(other)
+                    queue.append((other, column))
+    raise AssertionError("margins with the same total always have a table")

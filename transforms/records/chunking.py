@@ -1,5 +1,6 @@
-"""Ways to cut documents into chunks."""
+"""Ways to cut documents into chunks, and the ids of chunks: the document's id and the span, `doc#start-end`."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, is_dataclass
@@ -10,6 +11,7 @@ from rankbeam.transforms.kernels.chunks import By, chunk_spans
 from rankbeam.transforms.records.errors import InputError
 
 _COUNTED = {"tokens": "tokens", "characters": "characters", "recursive": "tokens"}
+_CHUNK_ID = re.compile(r"(.+)#(0|[1-9][0-9]{0,17})-([1-9][0-9]{0,17})", re.DOTALL)
 
 
 class Chunker(ABC):
@@ -76,3 +78,24 @@ class Chunking(Chunker):
         shared = f", {self.overlap:,} of them shared" if self.overlap else ""
         whole = "paragraphs, lines or sentences, " if self.by == "recursive" else whole
         return f"chunks of {whole}at most {self.size:,} {_COUNTED.get(self.by, 'words')}{shared}"
+
+
+def chunk_id(doc_id: str, start: int, end: int) -> str:
+    """The id of a chunk.
+
+    >>> chunk_id("manual", 0, 120)
+    'manual#0-120'
+    """
+    return f"{doc_id}#{start}-{end}"
+
+
+def parse_chunk_id(name: str) -> tuple[str, int, int] | None:
+    """The document's id, start and end in a chunk's id; None for any other id.
+
+    >>> parse_chunk_id("c#3#0-120"), parse_chunk_id("c#3")
+    (('c#3', 0, 120), None)
+    """
+    match = _CHUNK_ID.fullmatch(name)
+    if match is None or int(match[2]) >= int(match[3]):
+        return None
+    return match[1], int(match[2]), int(match[3])

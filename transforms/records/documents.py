@@ -7,8 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rankbeam.transforms.records.chunk_ids import chunk_id
-from rankbeam.transforms.records.chunking import Chunker
+from rankbeam.transforms.records.chunking import Chunker, chunk_id
 
 
 class Embeddings(Protocol):

@@ -9,11 +9,13 @@
 Any other exception is a bug, and crashes.
 """
 
+import re
 from collections.abc import Sequence
 
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
-from rankbeam.transforms.records.visible import in_one_line, visible
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 class RankbeamError(Exception):
@@ -105,3 +107,24 @@ class Unreachable(CallError):
 
 def _input_error(problem: str, path: str | None, line: int | None) -> InputError:
     return InputError(problem, path=path, line=line)
+
+
+def visible(text: str) -> str:
+    r"""A text with its control characters escaped, so that the terminal does not obey them; tabs and newlines stay.
+
+    Escaped are C0, DEL and C1, the separators of lines and paragraphs, and characters that change the direction of
+    writing.
+
+    >>> visible("\x1b[2J\x07 all\tis well\n\u202e")
+    '\\x1b[2J\\x07 all\tis well\n\\u202e'
+    """
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def in_one_line(text: str) -> str:
+    r"""Like `visible`, with tabs and newlines replaced by blanks.
+
+    >>> in_one_line("<html>\r\n\t<p>busy\r\n")
+    '<html> <p>busy '
+    """
+    return visible(re.sub(r"[\t\n\r]+", " ", text))

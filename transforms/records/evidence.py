@@ -5,7 +5,7 @@ In a pool of judgements an evidence has an id as a document has one: that of its
 
 import re
 
-from rankbeam.transforms.records.chunk_ids import chunk_id, parse_chunk_id
+from rankbeam.transforms.records.chunking import chunk_id, parse_chunk_id
 
 _EVIDENCE_ID = re.compile(r"(.+#\d+-\d+)(?: \(([^#]+)\))?", re.DOTALL)
 

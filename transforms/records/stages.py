@@ -1,17 +1,112 @@
-"""Pairs of configurations that differ by one stage only."""
+"""Stages around retrievers: rewriting, reranking and fusion, and the configurations that differ by one stage only."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
-ADDED = ("rewrite", "rerank")
+RERANK = "rerank"
+MOST_DEPTH, DEFAULT_DEPTH = 1000, 50
+Texts = tuple[str, tuple[str, ...]]
+"""A query, and the texts that are scored for it in one call."""
+Scores = tuple[tuple[str, float | None], ...]
+"""Hashes of texts with their scores; None for a text that got none."""
+REWRITE = "rewrite"
+ADDED = (REWRITE, RERANK)
 """Stages that a configuration may have or lack."""
-
 RETRIEVER = "retriever"
 """The stage in which configurations differ that have other types of retrievers."""
-
 _SEARCH = frozenset({RETRIEVER, "corpus"})
+
+
+class FusionMethod(StrEnum):
+    """The way of combining several rankings into one."""
+
+    RRF = "rrf"
+    WEIGHTED = "weighted"
+
+
+class Normalisation(StrEnum):
+    """The normalization of scores, which makes rankings comparable."""
+
+    MIN_MAX = "min_max"
+    Z_SCORE = "z_score"
+    SUM = "sum"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class FusionPart:
+    """One of the rankings that are combined."""
+
+    source: int
+    top_k: int | None  # maximum results per query; None for all
+    distance: float | None = None  # only results nearer than this; None for all
+    weight: float = 1.0
+    lower_is_better: bool = False
+
+
+@dataclass(frozen=True)
+class FusionPlan:
+    """The recipe of a fused ranking."""
+
+    parts: tuple[FusionPart, ...]  # the rankings that are combined, at least two
+    method: FusionMethod = FusionMethod.RRF
+    c: float = 60.0  # the constant of reciprocal rank fusion: a result at rank r (from 1) gets weight / (c + r)
+    normalisation: Normalisation = Normalisation.MIN_MAX
+
+
+@dataclass(frozen=True)
+class RerankPlan:
+    """The ranking that is reranked."""
+
+    source: int
+    depth: int  # results that are scored
+    distance: float | None = None  # only results nearer than this; None for all
+
+
+def by_score(scores: Sequence[float | None]) -> list[int]:
+    """The places of results, best first: equal scores in the retriever's order, results without a score last.
+
+    >>> by_score([0.5, None, 0.9, 0.5])
+    [2, 0, 3, 1]
+    """
+    known = [0.0 if score is None else score for score in scores]
+    return sorted(range(len(scores)), key=lambda place: (scores[place] is None, -known[place]))
+
+
+class RewriteKind(StrEnum):
+    """The kind of text that a query is rewritten as."""
+
+    HYDE = "hyde"
+    MULTI_QUERY = "multi_query"
+    STANDALONE = "standalone"
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """The settings of a model that rewrites queries."""
+
+    service: str
+    kind: RewriteKind
+    template: str
+    n: int = 1  # texts of one reply
+    temperature: float = 0.0
+    seed: int = 0
+    max_output_tokens: int = 512
+    thinking: int | None = None  # tokens that the model may think; None for as many as it has by default
+    sample: int = 0  # number of this reply among several to one prompt
+
+
+@dataclass(frozen=True)
+class RewrittenQuery:
+    """The text that a source is asked instead of the query."""
+
+    rewriting: Rewriting
+    number: int  # which text of the reply
+    appended: bool = False  # whether the text follows the query, and does not replace it
 
 
 def stage_between(parameters: str, other: str) -> str | None:

@@ -29,7 +29,7 @@ from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.queries import Query, Ranking
-from rankbeam.transforms.records.rankings.documents import documents_of, is_even
+from rankbeam.transforms.records.rankings.retrieved import documents_of, is_even
 
 BucketFailures = tuple[int, tuple[int, Failure]]
 Share = tuple[int, int]

@@ -26,7 +26,7 @@ from rankbeam.transforms.records.failures import Failure, FailureKind
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.race import order_of
-from rankbeam.transforms.records.rankings.documents import rankings_in
+from rankbeam.transforms.records.rankings.retrieved import rankings_in
 from rankbeam.transforms.retrieve.local import (
     FAILURES,
     ROWS_AT_ONCE,

@@ -28,7 +28,7 @@ from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.rankings.contexts import Passage
-from rankbeam.transforms.records.reranking import STAGE, Scores, Texts, by_score
+from rankbeam.transforms.records.stages import RERANK, Scores, Texts, by_score
 from rankbeam.transforms.retrieve.local import FAILURES, BucketFailures, batch_of, summed
 
 if TYPE_CHECKING:
@@ -97,9 +97,9 @@ def tasks_of(element: Bucketed, works: Mapping[int, Reranking], evaluation: Eval
             work = works[sources[0]]
             if isinstance(work, CrossEncode):
                 continue
-            name = f"{STAGE} {sources[0]}"
+            name = f"{RERANK} {sources[0]}"
             for texts in calls_of(work, item.text, passages):
-                subject = Subject(STAGE, item.query_id, bucket, sources)
+                subject = Subject(RERANK, item.query_id, bucket, sources)
                 tasks[name].append(Task(work.call(texts).key or "", name, texts, (subject,)))
     for name, some in tasks.items():
         for batch in batches_of(some):
@@ -197,8 +197,8 @@ def not_computed(element: Bucketed, works: Mapping[int, Reranking]) -> Iterator[
     for item in items_in(items):
         for source, _ in _reranked(item, works):
             if isinstance(works[source], CrossEncode):
-                failure = Failure(STAGE, FailureKind.UNAVAILABLE, item.query_id, 0, "not computed so far")
-                yield FailedTask(f"{STAGE} {source}", Subject(STAGE, item.query_id, bucket, (source,)), failure)
+                failure = Failure(RERANK, FailureKind.UNAVAILABLE, item.query_id, 0, "not computed so far")
+                yield FailedTask(f"{RERANK} {source}", Subject(RERANK, item.query_id, bucket, (source,)), failure)
 
 
 def _warning_of_cut(element: Cut, encoders: Mapping[str, CrossEncode]) -> Iterator[str]:
@@ -312,7 +312,7 @@ def _without_any_text(query_id: str, passages: Sequence[Passage]) -> Failure | N
     if not passages or any((passage.text or "").strip() for passage in passages):
         return None
     problem = f"not reranked: there is no text of {passages[0].doc_id!r}, nor of any other result"
-    return Failure(STAGE, FailureKind.INVALID, query_id, 0, f"{problem}; give the documents as dataset.corpus")
+    return Failure(RERANK, FailureKind.INVALID, query_id, 0, f"{problem}; give the documents as dataset.corpus")
 
 
 def warning_of(left: Left, evaluation: Evaluation) -> str:

@@ -21,7 +21,7 @@ from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.conversations import history_of, with_history
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import order_of
-from rankbeam.transforms.records.rewriting import STAGE, RewriteKind, RewrittenQuery
+from rankbeam.transforms.records.stages import REWRITE, RewriteKind, RewrittenQuery
 from rankbeam.transforms.retrieve.local import BucketFailures
 
 TEXTS, FAILED = "texts", "failed"
@@ -45,7 +45,7 @@ def works_of(
         if source.rewrite is not None:
             sources[source.rewrite.rewriting].append(number)
     return {
-        f"{STAGE} {place}": (Rewrite(rewriting, *models[rewriting.service]), tuple(numbers))
+        f"{REWRITE} {place}": (Rewrite(rewriting, *models[rewriting.service]), tuple(numbers))
         for place, (rewriting, numbers) in enumerate(sources.items())
     }
 
@@ -60,7 +60,7 @@ def tasks_of(element: Bucketed, works: Works, evaluation: Evaluation) -> Iterato
         last = None if None in lasts else max(limit for limit in lasts if limit is not None)
         here = judged if last is None else judged.filter(pa.array(order <= np.uint64(last)))
         tasks = [
-            Task(work.call(item).key or "", name, item, (Subject(STAGE, query_id, bucket, counted),))
+            Task(work.call(item).key or "", name, item, (Subject(REWRITE, query_id, bucket, counted),))
             for query_id, item in zip(here["query_id"].to_pylist(), _originals(here, work), strict=True)
             if is_rewritten(work, item)
         ]

@@ -7,9 +7,8 @@ import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import IntArray, offsets_of
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.calls.outcomes import Usage
+from rankbeam.transforms.records.calls.outcomes import Took, Usage, took_of
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.took import Took, took_of
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import column_order

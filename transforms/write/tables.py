@@ -13,7 +13,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.storage import files, parquet
-from rankbeam.transforms.clients.storage.parts import Part, put_in_place
+from rankbeam.transforms.clients.storage.parquet import Part, put_in_place
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.answer_tables import unanswered
 from rankbeam.transforms.records.calls.outcomes import OVER_BUDGET, Usage

@@ -14,11 +14,10 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from rankbeam.pipelines.experiment.file.corpora import CORPUS
-from rankbeam.pipelines.experiment.file.generate import GenerateParameters
+from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.keys import DISTANCE
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, QuotaModel
-from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS

@@ -23,7 +23,7 @@ from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.clients.retrievers.rerankers.base import FusedLists
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.evaluation import Source
-from rankbeam.transforms.records.rewriting import RewrittenQuery
+from rankbeam.transforms.records.stages import RewrittenQuery
 
 Grid = Mapping[str, Sequence[Any]]
 

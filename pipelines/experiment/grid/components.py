@@ -6,9 +6,8 @@ from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Place
 from rankbeam.pipelines.experiment.file.corpora import Corpus
-from rankbeam.pipelines.experiment.file.generate import GenerateParameters
+from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
-from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
@@ -18,7 +17,7 @@ from rankbeam.transforms.clients.retrievers.rerankers.base import ByService, Rer
 from rankbeam.transforms.records.calls.prompt import template_hash
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.generation import Generation
-from rankbeam.transforms.records.rewriting import RewriteKind, Rewriting, RewrittenQuery
+from rankbeam.transforms.records.stages import RewriteKind, Rewriting, RewrittenQuery
 
 RETRIEVER, REWRITE, RERANK = "retriever", "rewrite", "rerank"
 GENERATE, ANSWERS = "generate", "answers"

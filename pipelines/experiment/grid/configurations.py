@@ -11,12 +11,11 @@ from rankbeam.pipelines.experiment.grid.cells import Cell, Grid, PlannedSource
 from rankbeam.pipelines.experiment.grid.components import ANSWERS
 from rankbeam.pipelines.experiment.grid.grid import GridContext, cells, check_names
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.fusion import FusionPart, FusionPlan
 from rankbeam.transforms.records.metrics.dialects import Dialect
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Source
-from rankbeam.transforms.records.reranking import RerankPlan
+from rankbeam.transforms.records.stages import FusionPart, FusionPlan, RerankPlan
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 

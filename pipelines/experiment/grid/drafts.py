@@ -10,10 +10,9 @@ from pydantic import ValidationError
 from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora, Corpus, Entry
-from rankbeam.pipelines.experiment.file.generate import GenerateParameters
+from rankbeam.pipelines.experiment.file.generate import GenerateParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, MOST, SIMILARITY, TOP_K
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
-from rankbeam.pipelines.experiment.file.stage_models import RewriteParameters
 from rankbeam.pipelines.experiment.grid.cells import Cell
 from rankbeam.pipelines.experiment.grid.components import (
     ANSWERS,

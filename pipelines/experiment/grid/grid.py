@@ -11,12 +11,11 @@ from pydantic import ValidationError
 from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora
-from rankbeam.pipelines.experiment.file.generate import GenerateParameters
+from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.keys import TOP_K
 from rankbeam.pipelines.experiment.file.labels import Labels
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services
-from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile, Templates, default
 from rankbeam.pipelines.experiment.grid.cells import Cell, Grid
 from rankbeam.pipelines.experiment.grid.components import (
@@ -46,7 +45,7 @@ from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
 from rankbeam.transforms.records.calls.prompt import FENCE, variables_of
 from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.rewriting import RewriteKind
+from rankbeam.transforms.records.stages import RewriteKind
 from rankbeam.transforms.records.suggestions import did_you_mean
 from rankbeam.transforms.records.wrong_values import in_one
 

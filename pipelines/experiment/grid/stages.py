@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.experiment.file.generate import ModelRerankParameters
 from rankbeam.pipelines.experiment.file.labels import Labels
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
-from rankbeam.pipelines.experiment.file.stage_models import ModelRerankParameters
 from rankbeam.pipelines.experiment.grid.cells import Grid
 from rankbeam.pipelines.experiment.grid.components import RERANK, REWRITE
 from rankbeam.transforms.clients.parameters import Parameters

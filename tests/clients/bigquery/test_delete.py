@@ -15,7 +15,7 @@ from support.loaded_runs import (
 from support.strict_bigquery import Fault, StrictBigQuery
 from support.strict_bigquery.runs import BEGAN, finished
 
-from rankbeam.transforms.clients.bigquery.delete import delete_runs
+from rankbeam.transforms.clients.bigquery.results import delete_runs
 from rankbeam.transforms.clients.bigquery.session import Session
 from rankbeam.transforms.clients.bigquery.tables import ensure, expire
 from rankbeam.transforms.records import tables

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rankbeam.transforms.clients.calls.driver import Driver, Flight, Outcome
-from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.call import Call, Reach
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
-from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import Failure, FailureKind
@@ -34,9 +33,6 @@ class Ask:
         if reply.answer == "bad":
             raise ERROR
         return reply.answer
-
-    def calls(self, item: Any) -> range:  # noqa: ARG002  every item alike
-        return range(1, 9)
 
 
 @dataclass

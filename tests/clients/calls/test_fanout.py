@@ -17,9 +17,9 @@ from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.refusals import RequestPart
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind

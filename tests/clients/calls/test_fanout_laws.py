@@ -61,9 +61,6 @@ class Several:
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  every reply is read alike
         return json.loads(reply.answer)["query"]
 
-    def calls(self, item: Any) -> range:  # noqa: ARG002  not forecast here
-        return range(1, 100)
-
 
 def tasks_of(all_questions: Sequence[tuple[Questions, int]]) -> list[Task]:
     return [

@@ -40,9 +40,6 @@ class Judge:
     def read(self, call: Call, reply: Reply) -> Any:
         raise NotImplementedError
 
-    def calls(self, item: tuple[str, ...]) -> range:
-        return range(len(item), len(item) + 1)
-
 
 def task(number: int) -> Task:
     texts = tuple(f"{number} {place} ".ljust(LENGTH, "x") for place in range(CONTEXTS))

@@ -49,9 +49,6 @@ class Keep:
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  every reply is read alike
         return reply.answer
 
-    def calls(self, item: bytes) -> range:  # noqa: ARG002  every item alike
-        return range(1, 2)
-
 
 def tasks(most: int = TASKS) -> Iterator[Task]:
     for number in range(most):

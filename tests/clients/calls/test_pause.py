@@ -15,9 +15,8 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.outcomes import CallAnswer
-from rankbeam.transforms.records.calls.pause import pause
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
+from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted, pause
 from rankbeam.transforms.records.reply import Reply
 
 
@@ -37,9 +36,6 @@ class Polls:
 
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  the Protocol's
         return reply.answer == "true"
-
-    def calls(self, item: str) -> range:  # noqa: ARG002  the Protocol's
-        return range(1, 100)
 
 
 def test_tasks_pause_beside_each_other_and_hold_no_slot_meanwhile(tmp_path: Path) -> None:

@@ -26,14 +26,14 @@ from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.retrieve import Retrieve
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, Recalled
-from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
-from rankbeam.transforms.records.rankings.documents import rankings_in
+from rankbeam.transforms.records.rankings.retrieved import rankings_in
 
 HTTP = Http(url="http://127.0.0.1:9/", results="hits.hits", id="_id", score="s", text="of.text")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

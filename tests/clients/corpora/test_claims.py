@@ -26,8 +26,8 @@ from rankbeam.transforms.clients.corpora.rag_engine.work import CreateCorpus, Ne
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.pause import PAUSE
 from rankbeam.transforms.records.calls.quota import ImportQuota, Quota
+from rankbeam.transforms.records.calls.steps import PAUSE
 from rankbeam.transforms.records.errors import CallError
 
 LOCATION = "projects/p/locations/us-central1"

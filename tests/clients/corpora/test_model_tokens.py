@@ -12,8 +12,7 @@ from support.campaigns import examples
 from support.cli import rankbeam
 from support.data import REPOSITORY
 
-from rankbeam.transforms.clients.corpora.chunks import Chunks
-from rankbeam.transforms.clients.corpora.model_tokens import ModelTokens
+from rankbeam.transforms.clients.corpora.chunks import Chunks, ModelTokens
 from rankbeam.transforms.records.errors import InputError
 
 tokenizers = pytest.importorskip("tokenizers")

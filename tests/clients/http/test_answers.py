@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.clients.retrievers.http import Http
-from rankbeam.transforms.clients.storage.json_values import value_of
+from rankbeam.transforms.clients.storage.json_paths import value_of
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.queries import Ranking
-from rankbeam.transforms.records.rankings.documents import documents_of
+from rankbeam.transforms.records.rankings.retrieved import documents_of
 
 NAMES = st.sampled_from(["a", "b", "_c", "d e", "é"])
 VALUES = st.recursive(

@@ -18,7 +18,7 @@ from support.data import REPOSITORY
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, clear, compact, store, survey
 from rankbeam.transforms.clients.ledger.rows import table_of
 from rankbeam.transforms.clients.ledger.schema import ADDED, FIRST, SCHEMA, WRITTEN, PartLayout
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.reply import Tokens
 
 RELEASED = REPOSITORY / "tests" / "support" / "first_release_ledger" / "ledger"

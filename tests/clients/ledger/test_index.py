@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rankbeam.transforms.clients.ledger.index import NONE, ROW, Index, Rows
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 
 EMPTY = Index([], np.empty(0, ROW))
 

@@ -10,7 +10,7 @@ import pytest
 from rankbeam.transforms.clients.ledger import LedgerEntry
 from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader
 from rankbeam.transforms.clients.ledger.rows import GROUP_ROWS, table_of
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 
 OPEN_FILES = Path("/proc/self/fd")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

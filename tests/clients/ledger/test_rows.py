@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.clients.ledger.rows import LedgerEntry, StoredRow, are_possible, entry_of, stored_in, table_of
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 
 LAST = 253_402_300_799_999_999
 

@@ -8,7 +8,7 @@ import pytest
 
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
 from rankbeam.transforms.clients.ledger.schema import SCHEMA
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 
 PAID = "answers of earlier calls cannot be read, and are paid for again where they are needed"
 

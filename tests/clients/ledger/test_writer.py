@@ -10,7 +10,7 @@ import pytest
 
 from rankbeam.transforms.clients.ledger import LedgerEntry, LedgerWriter
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.errors import InputError
 
 

@@ -16,7 +16,7 @@ from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply
-from rankbeam.transforms.records.rewriting import RewriteKind, Rewriting
+from rankbeam.transforms.records.stages import RewriteKind, Rewriting
 
 HISTORY = json.dumps([{"role": "user", "text": "Where are invoices?"}, {"role": "assistant", "text": "In billing."}])
 

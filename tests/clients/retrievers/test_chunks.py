@@ -10,8 +10,7 @@ from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.retrievers.bm25 import Bm25
 from rankbeam.transforms.kernels.chunks import chunk_spans
-from rankbeam.transforms.records.chunk_ids import chunk_id
-from rankbeam.transforms.records.chunking import Chunking
+from rankbeam.transforms.records.chunking import Chunking, chunk_id
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.queries import Query
 

@@ -25,7 +25,7 @@ from support.odd_server import (
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.failures import FailureKind
 

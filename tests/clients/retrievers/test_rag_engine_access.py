@@ -18,7 +18,7 @@ from support.data import REPOSITORY
 from support.standins import serve
 
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.queries import Ranking
 
@@ -48,7 +48,7 @@ OVER_TLS = f"""
 import asyncio, sys
 from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 
 async def main(address):
     retriever = RagEngine(corpus={CORPUS!r}, api_endpoint=address)

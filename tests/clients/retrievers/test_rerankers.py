@@ -18,7 +18,7 @@ from rankbeam.transforms.clients.retrievers.rerankers.http import Cohere, HttpRe
 from rankbeam.transforms.clients.retrievers.rerankers.vertex import VertexRanking
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.reranking import by_score
+from rankbeam.transforms.records.stages import by_score
 
 TEXTS = ("owners pay invoices", "it snows", "owners stay home", "who pays whom")
 QUERY = "do owners pay invoices"

@@ -3,8 +3,7 @@
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.clients.retrievers.retrieve import Retrieve, reaching_alike
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Call, Reach
 
 
 def http(**parameters: object) -> Http:

@@ -16,7 +16,7 @@ from support.standins import Faults, serve
 
 from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.clients.retrievers.vertex_search import VertexSearch
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking

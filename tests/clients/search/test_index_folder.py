@@ -10,7 +10,7 @@ from support import memory_filesystem
 from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.retrievers.bm25 import Bm25
-from rankbeam.transforms.clients.search import collection, tokens, units
+from rankbeam.transforms.clients.search import collection, units
 from rankbeam.transforms.clients.search.index_folder import IndexFolder
 from rankbeam.transforms.records.chunking import Chunking
 from rankbeam.transforms.records.documents import Documents
@@ -27,7 +27,7 @@ def indexed(tmp_path: Path) -> Documents:
 
 def search(documents: Documents, text: str = "cat dog") -> Ranking:
     """The ranking that a new process would have."""
-    for cached in (collection._collection, tokens.tokens_of, units.units_of, units._indexed):
+    for cached in (collection._collection, units.tokens_of, units.units_of, units._indexed):
         cached.cache_clear()
     return Bm25().search(documents).retrieve(Query("q", text), 10)
 

@@ -15,7 +15,7 @@ from apache_beam.io.filesystems import FileSystems
 from support import memory_filesystem
 
 from rankbeam.transforms.clients.storage import files, matching
-from rankbeam.transforms.clients.storage.parts import Part, put_in_place
+from rankbeam.transforms.clients.storage.parquet import Part, put_in_place
 from rankbeam.transforms.records.errors import InputError
 
 SCHEMA = pa.schema([pa.field("name", pa.string(), nullable=False), pa.field("value", pa.int64())])

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankbeam.transforms.kernels.search.postings import Postings, build
-from rankbeam.transforms.kernels.search.pruned import best
-from rankbeam.transforms.kernels.search.top import top
+from rankbeam.transforms.kernels.search.top import best, top
 from rankbeam.transforms.kernels.search.weights import Bm25Formula, Bm25Scorer
 
 TERMS = 400

@@ -12,7 +12,7 @@ from support.cli import rankbeam
 from support.inputs import json_texts, write
 
 from rankbeam.transforms.clients.retrievers.bm25 import Bm25
-from rankbeam.transforms.clients.search import collection, tokens, units
+from rankbeam.transforms.clients.search import collection, units
 from rankbeam.transforms.records.chunking import Chunking
 from rankbeam.transforms.records.documents import Documents
 
@@ -28,7 +28,7 @@ def empty_bucket() -> Iterator[None]:
 
 def index(folder: Path, output: str, size: int) -> None:
     """Build an index of chunks, or use the one that is kept, as a new process would."""
-    for cached in (collection._collection, tokens.tokens_of, units.units_of, units._indexed):
+    for cached in (collection._collection, units.tokens_of, units.units_of, units._indexed):
         cached.cache_clear()
     path = write(folder / "corpus.jsonl", json_texts([("d1", "the cat sat on the mat"), ("d2", "a dog ran")]))
     Bm25().prepare(Documents(path, Chunking("words", size, 0), kept=f"{output}/indexes"))

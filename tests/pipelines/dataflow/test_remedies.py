@@ -6,7 +6,7 @@ import pytest
 
 from rankbeam.pipelines.dataflow import show
 from rankbeam.pipelines.dataflow.record import DataflowJob
-from rankbeam.pipelines.dataflow.remedies import remedies_of
+from rankbeam.pipelines.dataflow.show import remedies_of
 from rankbeam.pipelines.manage.snapshots import JobSnapshot
 from rankbeam.transforms.records.counters import Counts
 

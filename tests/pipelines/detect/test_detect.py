@@ -19,7 +19,7 @@ from rankbeam.pipelines.detect.spread import earlier_run
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.kernels.statistics.sample_size import queries_needed, queries_needed_for_shares
-from rankbeam.transforms.records.scores.needed import detectable, level_of, queries_for
+from rankbeam.transforms.records.scores.comparisons import detectable, level_of, queries_for
 
 HELPDESK = REPOSITORY / "examples" / "helpdesk"
 METRICS = ["nDCG@10", "R@10", "Success@3"]

@@ -15,8 +15,8 @@ from rankbeam.pipelines.manage.outlook import Watch, as_document, outlook_of, pr
 from rankbeam.pipelines.manage.run_record import RunRecord
 from rankbeam.pipelines.manage.snapshots import JobSnapshot
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerUse, Owner
+from rankbeam.transforms.records.calls.outcomes import Took
 from rankbeam.transforms.records.calls.quota import Prices, Quota
-from rankbeam.transforms.records.calls.took import Took
 from rankbeam.transforms.records.corpora import TemporaryCorpora
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import InputError

@@ -7,11 +7,11 @@ import pyarrow as pa
 
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.failures import Failure, FailureKind
-from rankbeam.transforms.records.fusion import FusionPart, FusionPlan
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Source
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.rankings.contexts import Contexts, Passage, contexts_of
+from rankbeam.transforms.records.stages import FusionPart, FusionPlan
 
 Document = tuple[str, float, str | None]
 QUERIES = ["q1", "q2", "q3"]

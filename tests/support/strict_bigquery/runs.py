@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.transforms.clients.storage.parts import Part, put_in_place
+from rankbeam.transforms.clients.storage.parquet import Part, put_in_place
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.write.tables import run_folder

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from rankbeam.transforms.clients.calls.attempts import Attempts
 from rankbeam.transforms.kernels.durations import bin_of
-from rankbeam.transforms.records.calls.took import Took
+from rankbeam.transforms.records.calls.outcomes import Took
 from rankbeam.transforms.records.reply import NO_TOKENS
 
 

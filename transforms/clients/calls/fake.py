@@ -155,6 +155,3 @@ class _OneCall:
 
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  every answer is read alike
         return self.service.read(reply.answer)
-
-    def calls(self, item: Call) -> range:  # noqa: ARG002  every item alike
-        return range(1, 2)

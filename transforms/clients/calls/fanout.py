@@ -21,8 +21,7 @@ from rankbeam.transforms.clients.calls.shared import SharedServices
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.records.calls.outcomes import Recalled, Usage, over_budget
-from rankbeam.transforms.records.calls.took import Took, summed
+from rankbeam.transforms.records.calls.outcomes import Recalled, Took, Usage, over_budget, summed
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.reply import Tokens

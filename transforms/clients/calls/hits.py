@@ -8,7 +8,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.ledger import Lookup
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.reply import Reply
 

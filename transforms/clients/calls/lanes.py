@@ -30,7 +30,7 @@ from rankbeam.transforms.clients.calls.unexpected import UnexpectedErrors
 from rankbeam.transforms.clients.calls.upkeep import Upkeep, UpkeepHooks
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Lookup
-from rankbeam.transforms.records.calls.pause import PAUSE
+from rankbeam.transforms.records.calls.steps import PAUSE
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.reply import Reply

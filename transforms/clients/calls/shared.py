@@ -8,8 +8,7 @@ from rankbeam.transforms.clients.calls.budget import Account
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.health import Breaker
 from rankbeam.transforms.clients.calls.services import Connection, Service
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Call, Reach
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.reply import Reply
 

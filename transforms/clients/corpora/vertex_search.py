@@ -147,10 +147,6 @@ class _Listing(Generic[Item]):
         """As `Work`."""
         return self.api.read(reply.answer)
 
-    def calls(self, item: str) -> range:  # noqa: ARG002  the Protocol's
-        """As `Work`; the number of pages is not known before."""
-        return range(1, 1 << 31)
-
 
 class ListDocuments(_Listing[ListedDocument]):
     """Lists the documents of a branch, by its name."""

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from rankbeam.transforms.clients.formats import lines, utf8
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.clients.storage.json_values import value_of
+from rankbeam.transforms.clients.storage.json_paths import value_of
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.wrong_values import in_one, in_words, without_types
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.formats import rows, sources, texts
-from rankbeam.transforms.clients.formats.places import repeated_at
+from rankbeam.transforms.clients.formats.lines import repeated_at
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import BoolArray, HashArray, IntArray, offsets_of

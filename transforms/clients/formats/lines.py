@@ -4,6 +4,8 @@ Lines end with LF, or with CR and LF. A file with other line ends would be read 
 in UTF-16 would match no other id.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from rankbeam.transforms.records.errors import InputError
@@ -20,6 +22,8 @@ _BEYOND_ASCII = [
     ("\u2029".encode(), "holds a paragraph separator (U+2029); end lines with LF"),
     (_BYTE_ORDER_MARK.encode(), _MARKED),
 ]
+Place = tuple[str, int]
+"""A file and a line of it, from 1."""
 
 
 def refuse_other_encoding(path: str, block: bytes, lines: int) -> None:
@@ -72,3 +76,15 @@ def _first_lone_return(block: bytes) -> list[int]:
     following = data[returns + 1]
     lone = returns[(following != ord("\n")) & (following != ord("\r"))]
     return [int(position) for position in lone[:1]]
+
+
+def repeated_at(problem: str, places: Sequence[Place], advice: str = "") -> InputError:
+    """The error of a row that is repeated: located at the last place, naming the earlier ones.
+
+    >>> str(repeated_at("is given twice", [("a", 1), ("b", 2)], "keep one"))
+    'b:2: is given twice (also at a:1); keep one'
+    """
+    *before, (path, line) = places
+    earlier = ", ".join(f"line {row}" if name == path else f"{name}:{row}" for name, row in before)
+    also = f" (also at {earlier})" if earlier else ""
+    return InputError(f"{problem}{also}" + (f"; {advice}" if advice else ""), path=path, line=line)

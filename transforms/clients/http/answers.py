@@ -21,7 +21,7 @@ from rankbeam.transforms.clients.storage.json_paths import Find, finder, names_i
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
-from rankbeam.transforms.records.rankings.documents import listed
+from rankbeam.transforms.records.rankings.retrieved import listed
 from rankbeam.transforms.records.suggestions import shortened
 
 _LARGEST = sys.float_info.max

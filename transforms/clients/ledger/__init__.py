@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.ledger.store import read_also
 from rankbeam.transforms.clients.ledger.survey import LedgerSurvey, RunUse, survey
 from rankbeam.transforms.clients.ledger.uses import LaneCounts, LedgerUse, UseRecord
 from rankbeam.transforms.clients.ledger.writer import LedgerWriter
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.errors import InputError
 
 __all__ = [

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.ledger.rows import WHOLE, covers
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 
 Rows = npt.NDArray[Any]
 

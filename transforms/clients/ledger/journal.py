@@ -21,7 +21,7 @@ from typing import BinaryIO, NamedTuple
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.rows import LedgerEntry
 from rankbeam.transforms.clients.storage import whole
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.reply import Tokens
 
 _DIGITS = 8

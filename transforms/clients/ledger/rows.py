@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.ledger.schema import FIRST, SCHEMA
-from rankbeam.transforms.clients.storage.json_values import refuse_invalid
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.clients.storage.json_paths import refuse_invalid
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.reply import Tokens
 
 GROUP_ROWS, GROUP_BYTES = 512, 8 << 20

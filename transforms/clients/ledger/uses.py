@@ -20,7 +20,7 @@ from apache_beam.io.filesystem import BeamIOError
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.calls.took import Took
+from rankbeam.transforms.records.calls.outcomes import Took
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.reply import Tokens
 

@@ -71,10 +71,6 @@ class Embed:
             raise CallError(FailureKind.INVALID, "the model answers with a text; name one that embeds texts")
         return answer
 
-    def calls(self, item: str) -> range:  # noqa: ARG002  every text alike
-        """One."""
-        return range(1, 2)
-
 
 @dataclass(frozen=True)
 class KeptEmbeddings:

@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.google.channels import default_credentials
 from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
 from rankbeam.transforms.clients.models.gemini import Gemini
-from rankbeam.transforms.clients.models.gemini_errors import message_of, translated
+from rankbeam.transforms.clients.models.gemini_transport import message_of, translated
 from rankbeam.transforms.clients.models.model_connection import ModelConnection, texts_of
 from rankbeam.transforms.clients.models.refusals import RequestPart
 from rankbeam.transforms.clients.models.remote import resolved

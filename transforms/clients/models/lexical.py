@@ -16,7 +16,7 @@ from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.judging.registry import step_of
-from rankbeam.transforms.records.reranking import STAGE as RERANK
+from rankbeam.transforms.records.stages import RERANK
 
 
 class Lexical(LocalModel):

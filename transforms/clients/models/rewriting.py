@@ -11,15 +11,14 @@ from pydantic import Field
 from rankbeam.transforms.clients.models.base import STOP, Completion, ModelParameters
 from rankbeam.transforms.clients.models.local import stems
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.prompt import Prompt, split_template, variables_of
+from rankbeam.transforms.records.calls.prompt import Prompt, newest, split_template, variables_of
 from rankbeam.transforms.records.calls.steps import Steps
-from rankbeam.transforms.records.calls.template import newest
 from rankbeam.transforms.records.conversations import HISTORY, history_of
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.forms import TEXT, Form, list_of, object_of, parsed
 from rankbeam.transforms.records.reply import Reply
-from rankbeam.transforms.records.rewriting import STAGE, RewriteKind, Rewriting
+from rankbeam.transforms.records.stages import REWRITE, RewriteKind, Rewriting
 
 QUERY, NUMBER = "query", "n"
 _STEP = "rewrite_"
@@ -48,7 +47,7 @@ class Rewrite:
     kind: str
     parameters: ModelParameters
 
-    stage: ClassVar[str] = STAGE
+    stage: ClassVar[str] = REWRITE
 
     @property
     def services(self) -> tuple[str]:
@@ -100,10 +99,6 @@ class Rewrite:
         if self.rewriting.kind is not RewriteKind.MULTI_QUERY:
             return (answer.text.strip(),)
         return tuple(text.strip() for text in parsed(Rewrites, answer.text).queries[: self.rewriting.n])
-
-    def calls(self, item: Original) -> range:  # noqa: ARG002  every query alike
-        """One."""
-        return range(1, 2)
 
 
 def _schema(rewriting: Rewriting) -> Mapping[str, Any] | None:

@@ -10,14 +10,14 @@ from pydantic import Field
 from rankbeam.transforms.clients.models.base import Completion, ModelParameters
 from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.prompt import Template, newest
 from rankbeam.transforms.records.calls.steps import Steps
-from rankbeam.transforms.records.calls.template import Template, newest
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.forms import Form, parsed, schema_of
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.reply import Reply
-from rankbeam.transforms.records.reranking import STAGE, Scores, Texts
+from rankbeam.transforms.records.stages import RERANK, Scores, Texts
 
 if TYPE_CHECKING:
     from rankbeam.transforms.clients.models.onnx_session import ScoredPair
@@ -33,7 +33,7 @@ class Rating(Form):
 
 @cache
 def _template() -> Template:
-    return newest("rankbeam.transforms.clients.models", _schema)[STAGE]
+    return newest("rankbeam.transforms.clients.models", _schema)[RERANK]
 
 
 def _schema(step: str, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG001  the same for all values
@@ -50,7 +50,7 @@ class Rate:
     max_output_tokens: int
     thinking: int | None = None
 
-    stage: ClassVar[str] = STAGE
+    stage: ClassVar[str] = RERANK
     most_texts: ClassVar[int | None] = 1
     is_pointwise: ClassVar[bool] = True
 
@@ -82,10 +82,6 @@ class Rate:
         if not isinstance(answer, Completion):
             raise CallError(FailureKind.INVALID, f"{self.service} embeds texts and cannot rate them")
         return float(parsed(Rating, answer.text).score)
-
-    def calls(self, item: Texts) -> range:  # noqa: ARG002  every text alike
-        """One."""
-        return range(1, 2)
 
 
 @dataclass(frozen=True)

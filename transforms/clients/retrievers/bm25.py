@@ -9,7 +9,7 @@ from pydantic import Field
 from rankbeam.transforms.clients.retrievers.lexical import LexicalIndex, LexicalParameters
 from rankbeam.transforms.clients.search.units import Indexed
 from rankbeam.transforms.kernels.arrays import IntArray
-from rankbeam.transforms.kernels.search.pruned import best
+from rankbeam.transforms.kernels.search.top import best
 from rankbeam.transforms.kernels.search.weights import Bm25Formula, Bm25Scorer, SingleArray
 from rankbeam.transforms.records.documents import Documents
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, field_validator, model_validator
 
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
-from rankbeam.transforms.records.fusion import FusionMethod, FusionPart, FusionPlan, Normalisation
+from rankbeam.transforms.records.stages import FusionMethod, FusionPart, FusionPlan, Normalisation
 
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 

@@ -41,8 +41,7 @@ from rankbeam.transforms.clients.http.template import (
     texts_in,
 )
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
-from rankbeam.transforms.clients.storage.json_paths import check_path
-from rankbeam.transforms.clients.storage.json_values import value_of
+from rankbeam.transforms.clients.storage.json_paths import check_path, value_of
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind

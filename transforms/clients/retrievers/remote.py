@@ -12,13 +12,13 @@ from pydantic import Field
 
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
-from rankbeam.transforms.clients.storage.json_values import refuse_invalid
+from rankbeam.transforms.clients.storage.json_paths import refuse_invalid
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.reach import Reach
 from rankbeam.transforms.records.content_keys import content_keys
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.queries import Ranking
-from rankbeam.transforms.records.rankings.documents import documents_of, is_even
+from rankbeam.transforms.records.rankings.retrieved import documents_of, is_even
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 _JSON = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` would make one for each text

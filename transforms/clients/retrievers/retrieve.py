@@ -8,8 +8,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever, payload_of
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Call, Reach
 from rankbeam.transforms.records.calls.steps import Steps, accepted
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.queries import Ranking
@@ -61,10 +60,6 @@ class Retrieve:
     def recall(self, answers: Sequence[bytes]) -> pa.ListArray:
         """The rankings that answers of the ledger hold."""
         return self.retriever.recall(answers)
-
-    def calls(self, item: Question) -> range:  # noqa: ARG002  every query alike
-        """One."""
-        return range(1, 2)
 
 
 def reaching_alike(works: Mapping[int, Retrieve]) -> dict[int, Retrieve]:

@@ -1,9 +1,10 @@
-"""Paths into JSON values: JMESPath expressions.
+"""JSON values, read fast, and paths into them: JMESPath expressions.
 
 A path that consists of names only, such as `hits.hits` or `_source.text`, is evaluated here: JMESPath takes ten times
 as long.
 """
 
+import json
 import re
 from collections.abc import Callable
 from functools import cache
@@ -11,11 +12,28 @@ from typing import Any
 
 import jmespath
 import jmespath.exceptions
+from pydantic_core import SchemaValidator, ValidationError, core_schema, from_json
 
+_ANY_OBJECT = SchemaValidator(core_schema.typed_dict_schema({}, extra_behavior="ignore"))
 Find = Callable[[Any], Any]
-
 _NAME = r'[A-Za-z_][A-Za-z0-9_]*|"[^"\\]+"'
 _PLAIN = re.compile(rf"(?:{_NAME})(?:\.(?:{_NAME}))*")
+
+
+def value_of(text: str | bytes) -> Any:
+    """A JSON value, in less than half the time of Python's own reader, which decides whether a text is invalid."""
+    try:
+        return from_json(text, cache_strings="keys")
+    except (ValueError, TypeError):  # TypeError: a lone surrogate, which Python reads
+        return json.loads(text)
+
+
+def refuse_invalid(text: str | bytes) -> None:
+    """Check that `value_of` has a value for a text, for objects without making their values: in half the time."""
+    try:
+        _ANY_OBJECT.validate_json(text)
+    except (ValidationError, TypeError):  # a value of another type, or as in `value_of`
+        value_of(text)
 
 
 def check_path(path: str) -> None:

@@ -1,16 +1,28 @@
-"""Parquet files, opened by path on any filesystem."""
+"""Parquet files on any filesystem: opened by path, and written as parts of a table.
 
+Parts have temporary names, and are moved into place once all are complete.
+"""
+
+import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystems import FileSystems
 
 from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.records.errors import InputError
 
 _STREAM_BYTES = 1 << 20
+_AT_ONCE = 16
+_GROUP_ROWS, _GROUP_BYTES = 30_720, 32 << 20
+"""Of a row group: as many rows as one of DuckDB's, so that its threads copy whole groups; fewer if they are large."""
+_UNFINISHED = "_unfinished"  # readers of a folder of Parquet files skip names with this prefix
 
 
 @contextmanager
@@ -44,3 +56,64 @@ def _handle(path: str) -> BinaryIO | pa.NativeFile:
         return handle
     handle.close()  # it was opened for its messages
     return pa.OSFile(path)
+
+
+class Part:
+    """One Parquet file that is being written, in a folder beside that of the finished ones."""
+
+    def __init__(self, folder: str, schema: pa.Schema) -> None:
+        self._path = files.join(folder, _UNFINISHED, f"{uuid.uuid4().hex}.parquet")
+        try:
+            if files.is_local(folder):
+                Path(self._path).parent.mkdir(parents=True, exist_ok=True)
+            self._handle = FileSystems.create(self._path, compression_type=CompressionTypes.UNCOMPRESSED)
+        except (BeamIOError, OSError, *gcs.errors(folder)) as error:
+            raise InputError(f"cannot be written: {gcs.explained(error, folder)}", path=self._path) from error
+        self._writer, self._schema = pq.ParquetWriter(self._handle, schema, compression="zstd"), schema
+        self._waiting: list[pa.Table] = []
+        self._rows = self._bytes = 0
+
+    def write(self, rows: pa.Table) -> None:
+        """Add rows, of exactly the schema; they may wait for others, to be written in one row group."""
+        if not rows.schema.equals(self._schema):
+            raise ValueError(f"the schema of the rows is not the table's: {rows.schema}")
+        self._wait(rows)
+        if self._rows >= _GROUP_ROWS or self._bytes >= _GROUP_BYTES:
+            self._write_first(self._rows // _GROUP_ROWS * _GROUP_ROWS or self._rows)
+
+    def close(self) -> str:
+        """Complete the file; returns its path."""
+        self._write_first(self._rows)
+        self._writer.close()
+        self._handle.close()
+        return self._path
+
+    def _wait(self, rows: pa.Table) -> None:
+        self._waiting.append(rows)
+        self._rows += rows.num_rows
+        self._bytes += rows.nbytes
+
+    def _write_first(self, count: int) -> None:
+        if count:
+            rows = pa.concat_tables(self._waiting)
+            self._writer.write_table(rows.slice(0, count), _GROUP_ROWS)
+            self._waiting, self._rows, self._bytes = [], 0, 0
+            self._wait(rows.slice(count))
+
+
+def _move(part: str, place: str) -> None:
+    if FileSystems.exists(part):
+        FileSystems.rename([part], [place])
+
+
+def put_in_place(folder: str, parts: list[str], schema: pa.Schema) -> list[str]:
+    """Move complete parts into a table's folder, and remove unfinished ones; returns the new paths.
+
+    A call after an interrupted one continues it.
+    """
+    parts = sorted(parts) or [Part(folder, schema).close()]
+    places = [files.join(folder, f"part-{number:05}-of-{len(parts):05}.parquet") for number in range(len(parts))]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:  # elsewhere a move is some requests, and a large run has thousands
+        list(pool.map(_move, parts, places))
+    files.delete(files.join(folder, _UNFINISHED))
+    return places

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from rankbeam.transforms.clients.warehouse import views
-from rankbeam.transforms.clients.warehouse.bounded import read_by, written_out
+from rankbeam.transforms.clients.warehouse.views import read_by, written_out
 
 FOR_TERRAFORM = views.FOLDER / "terraform" / "alerts"
 SOURCES = views.FOLDER / "alerts"

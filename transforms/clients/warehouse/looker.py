@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from rankbeam.transforms.clients.warehouse import bounded, views
+from rankbeam.transforms.clients.warehouse import views
 from rankbeam.transforms.records import tables
 
 if TYPE_CHECKING:
@@ -70,13 +70,13 @@ def _view(name: str, types: dict[str, str], trees: "Mapping[str, exp.Query]") ->
 
 def _source(name: str, trees: "Mapping[str, exp.Query]") -> str:
     """The view itself if it reads only `runs`, else its query over bounded tables."""
-    read = bounded.read_by(trees[name], trees) if name in trees else {name}
-    if not read & (tables.TABLES.keys() - {bounded.UNBOUNDED}):
+    read = views.read_by(trees[name], trees) if name in trees else {name}
+    if not read & (tables.TABLES.keys() - {views.UNBOUNDED}):
         return f"  sql_table_name: `@{{dataset}}.{name}` ;;\n"
     query = (
-        bounded.written_out(trees[name].sql("bigquery", pretty=True), read, trees, _table, _DAYS, _NOW)
+        views.written_out(trees[name].sql("bigquery", pretty=True), read, trees, _table, _DAYS, _NOW)
         if name in trees
-        else bounded.scan(name, _table, _DAYS, _NOW)
+        else views.scan(name, _table, _DAYS, _NOW)
     )
     indented = "".join(f"      {line}\n" for line in query.splitlines())
     return f"  derived_table: {{\n    sql:\n{indented}    ;;\n  }}\n"

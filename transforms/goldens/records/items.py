@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from rankbeam.transforms.goldens.records.sources import Profile
+from rankbeam.transforms.goldens.records.types import Profile
 from rankbeam.transforms.records.failures import FailureKind
 
 

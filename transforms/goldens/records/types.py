@@ -1,5 +1,6 @@
-"""Types of questions, and the profile that a question is written for."""
+"""Types of questions, the profile that a question is written for, and the spans of documents that it is about."""
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,9 @@ from types import MappingProxyType
 
 UNANSWERABLE = "unanswerable"
 _NOT_WORD = re.compile(r"\W+")
+Profile = tuple[tuple[str, str], ...]
+"""Dimensions with the value that is assigned."""
+_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -100,3 +104,63 @@ DIMENSIONS = (
     ),
 )
 """The profiles where no file gives others."""
+
+
+@dataclass(frozen=True)
+class SourceSpan:
+    """A part of a document."""
+
+    doc_id: str
+    start: int
+    end: int
+    text: str
+    title: str = ""
+
+    @property
+    def id(self) -> str:
+        """Its name, which is split at the last `#`.
+
+        >>> SourceSpan("a#b", 0, 4, "text").id
+        'a#b#0-4'
+        """
+        return f"{self.doc_id}#{self.start}-{self.end}"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A question that is to be written."""
+
+    item_id: str
+    type: str
+    profile: Profile
+    topic: int
+    number: int  # among the questions of one type from the same spans, from 0
+    round: int
+
+
+@dataclass(frozen=True)
+class WritingTask:
+    """The task of writing: linked spans, and all that is to be asked about them in one round."""
+
+    spans: tuple[SourceSpan, ...]
+    candidates: tuple[Candidate, ...]
+    context: tuple[SourceSpan, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """A hash of the spans: questions about the same ones share their facts."""
+        return _hashed([part for span in self.spans for part in (span.id, span.text)])
+
+
+def item_id(spans: Sequence[SourceSpan], kind: str, profile: Profile, number: int) -> str:
+    """The id of a question: equal plans have equal ids, on any machine.
+
+    >>> item_id([SourceSpan("d", 0, 4, "text")], "lookup", (("persona", "owner"),), 0)
+    'g71f474b808ca'
+    """
+    parts = [part for span in spans for part in (span.id, span.text)]
+    return "g" + _hashed([*parts, kind, *(word for pair in profile for word in pair), str(number)])
+
+
+def _hashed(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]

@@ -1,10 +1,10 @@
-"""The nearest of many vectors, exactly: every vector is compared with every query, a block at a time.
+"""The nearest of many vectors, and texts with similar ones, exactly: every vector is compared with every query.
 
 A block of products stays in the cache of a processor, and of each only the few are looked at that are among the best so
 far. So memory does not depend on the number of vectors, which may be mapped from a file.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +16,9 @@ SingleArray = npt.NDArray[np.float32]
 
 _QUERIES_AT_ONCE, _ROWS_AT_ONCE = 64, 4096
 _ROUNDING = 1e-4  # more than products in single precision of vectors of length 1 are wrong by
+Vectors = Mapping[str, SingleArray]
+"""By text, its embedding."""
+_DIGITS = 9  # machines add in another order
 
 
 def nearest(vectors: SingleArray, queries: SingleArray, count: int) -> Iterator[tuple[IntArray, FloatArray]]:
@@ -94,3 +97,35 @@ def unit_length(vectors: npt.NDArray[np.floating], shortest: float = 0.0) -> Sin
     """
     lengths = np.sqrt((vectors.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
     return np.where(lengths > shortest, vectors / np.where(lengths > 0, lengths, 1.0), 0.0).astype(np.float32)
+
+
+def first_near(texts: Sequence[str], vectors: Vectors, least_cosine: float, same: Sequence[int]) -> list[int]:
+    """For every text, the position of the first similar one; its own if none is similar.
+
+    Only texts that resemble no earlier one represent others.
+
+    Args:
+        texts: the texts in their order.
+        vectors: their embeddings; a text without one resembles no other.
+        least_cosine: the lowest cosine at which two are similar.
+        same: the same positions by another measure, whose pairs are similar in any case.
+
+    >>> vectors = {"a": np.float32([1, 0]), "b": np.float32([0, 1]), "c": np.float32([1, 0.1])}
+    >>> first_near(["a", "b", "c"], vectors, 0.9, [0, 1, 2])
+    [0, 1, 0]
+    """
+    places = list(same)
+    originals: list[int] = []
+    matrix = np.empty((len(texts), len(next(iter(vectors.values()), ()))))
+    for place, text in enumerate(texts):
+        if places[place] != place or text not in vectors:
+            continue
+        own = unit_length(vectors[text][None, :])[0].astype(np.float64)
+        cosines = np.round(matrix[: len(originals)] @ own, _DIGITS)
+        near = np.flatnonzero(cosines >= least_cosine)
+        if len(near):
+            places[place] = originals[near[0]]
+        else:
+            matrix[len(originals)] = own
+            originals.append(place)
+    return places

@@ -1,11 +1,19 @@
-"""The best of many scores."""
+"""The best of many scores, and the best units by BM25 without all weights (MaxScore: Turtle and Flood, 1995).
+
+Rare terms come first. As soon as the terms that are left cannot lift a unit into the ranking that has none of the terms
+so far, only the few units that they can lift are scored, by all terms in the order of the query: so scores are those of
+`Bm25Scorer.scores`, to the last bit.
+"""
 
 import numpy as np
 import numpy.typing as npt
 
 from rankbeam.transforms.kernels.arrays import IntArray
+from rankbeam.transforms.kernels.search.weights import Bm25Scorer, SingleArray
 
 _COLUMNS = 4096
+_FREQUENT = 16  # a term that one in so many units has: the bound is looked at before it is added
+_ROUNDING = float(np.finfo(np.float32).eps)
 
 
 def top(scores: npt.NDArray[np.floating], count: int, baseline: float = 0.0) -> IntArray:
@@ -46,3 +54,59 @@ def reached(scores: npt.NDArray[np.floating], count: int) -> float:
         return -np.inf
     maxima = scores[: rows * _COLUMNS].reshape(rows, _COLUMNS).max(axis=0)
     return float(np.partition(maxima, _COLUMNS - count)[_COLUMNS - count])
+
+
+def best(scorer: Bm25Scorer, terms: list[int], count: int) -> tuple[IntArray, SingleArray]:
+    """The units with the highest scores, highest first, and their scores; of equal scores the earlier unit first.
+
+    Args:
+        scorer: scorer of the units.
+        terms: the query's terms.
+        count: number of units, at most.
+    """
+    units = _candidates(scorer, terms, count)
+    if units is None:
+        scores, baseline = scorer.scores(terms)
+        places = top(scores, count, float(baseline))
+        return places, scores[places]
+    scores = scorer.scores_of(units, terms)
+    places = top(scores, count, -np.inf)
+    return units[places], scores[places]
+
+
+def _candidates(scorer: Bm25Scorer, terms: list[int], count: int) -> IntArray | None:
+    """Units among which the best are, ascending; None where all have to be looked at."""
+    units = len(scorer.postings.length)
+    order = sorted(terms, key=scorer.frequency)
+    most = np.array([scorer.most(term) for term in order])
+    rounding = _ROUNDING * (len(terms) + 2) * (most.sum() + float(scorer.baseline(terms)))
+    after = np.append(np.cumsum(most[::-1])[::-1][1:], 0.0) + rounding
+    scores = np.zeros(units, np.float32)
+    for number, term in enumerate(order, 1):
+        unit, weight = scorer.weights(term)
+        scores[unit] += weight
+        if number == len(order) or scorer.frequency(order[number]) * _FREQUENT > units:
+            bound = reached(scores, count) - after[number - 1]
+            if bound > 0:
+                places = np.flatnonzero(scores >= bound)
+                return _narrowed(scorer, places, scores[places], list(zip(order, after, strict=True))[number:], count)
+    return None
+
+
+def _narrowed(
+    scorer: Bm25Scorer, units: IntArray, scores: SingleArray, left: list[tuple[int, float]], count: int
+) -> IntArray:
+    """Those of some units that can be the best.
+
+    Args:
+        scorer: scorer of the units.
+        units: int64[n], ascending; at least `count`.
+        scores: float32[n], without the terms that are left.
+        left: terms, and for each what all after it add, at most.
+        count: number of units.
+    """
+    for term, after in left:
+        scorer.add(term, units, scores)
+        can_be_best = scores >= np.partition(scores, len(scores) - count)[len(scores) - count] - after
+        units, scores = units[can_be_best], scores[can_be_best]
+    return units

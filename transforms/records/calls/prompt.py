@@ -8,8 +8,10 @@ brace, and braces inside values are not replaced. A line `---` separates the sys
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 from rankbeam.transforms.records.errors import InputError
@@ -25,6 +27,10 @@ _TOKEN = re.compile(r"\{\{|\{(\w+)\}|\{")
 _CHARACTERS_OF_A_HASH = 16
 _MARKER = re.compile(r"\W*?[\[［【〔]\W{0,5}\d+\W{0,5}[\]］】〕]")
 """The beginning of a line that could pass for that of an item."""
+Schema = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+"""From a step and the values of its prompt to the JSON schema of the answer."""
+_NAME = re.compile(r"(?P<step>\w+)\.v(?P<version>\d+)\.txt")
+_FOLDER = "prompts"
 
 
 @dataclass(frozen=True)
@@ -214,3 +220,34 @@ def _hashed(value: Any) -> Any:
 def _hash(value: Any) -> str:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Template:
+    """The prompt's template of one step."""
+
+    step: str
+    text: str
+    name: str
+    schema: Schema
+
+    @property
+    def hash(self) -> str:
+        """Its name by content: part of every key."""
+        return template_hash(self.text)
+
+    def prompt(self, values: Mapping[str, Any], **settings: Any) -> Prompt:
+        """The prompt of these values, with the step's schema."""
+        system, user = split_template(self.text)
+        return Prompt(self.step, values, system, user, self.schema(self.step, values), **settings)
+
+
+def newest(package: str, schema: Schema, most: int = 1) -> Mapping[str, Template]:
+    """By step, the newest template that a package ships in its folder `prompts`, up to a version."""
+    latest: dict[str, tuple[int, Template]] = {}
+    for file in files(package).joinpath(_FOLDER).iterdir():
+        if (match := _NAME.fullmatch(file.name)) is not None:
+            step, version = match["step"], int(match["version"])
+            if latest.get(step, (0, None))[0] < version <= most:
+                latest[step] = version, Template(step, file.read_text(encoding="utf-8"), file.name, schema)
+    return MappingProxyType({step: template for step, (_, template) in sorted(latest.items())})

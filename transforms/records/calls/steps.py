@@ -13,16 +13,25 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
-from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.reach import Reach
+from rankbeam.transforms.records.calls.call import Call, Reach
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.reply import Reply
 
+PAUSE = "pause"
+"""The service that pauses name; no quota pool pays for them."""
 Value = TypeVar("Value")
 Item = TypeVar("Item", contravariant=True)
-
 Steps = Generator[Sequence[Call], Sequence[Any], Value]
 """Yields the calls of a step; is sent, for each call, what `Work.read` returned, or its final CallError."""
+
+
+def pause(seconds: float) -> Call:
+    """A call that is over after some time; a step that yields it is sent None for it.
+
+    >>> pause(2.5).payload
+    '2.5'
+    """
+    return Call(PAUSE, None, f"{seconds:g}")
 
 
 class Subject(NamedTuple):
@@ -65,10 +74,6 @@ class Work(Protocol[Item]):
 
     def read(self, call: Call, reply: Reply) -> Any:
         """Read a reply as the service does, and check it against the call."""
-        ...
-
-    def calls(self, item: Item) -> range:
-        """The range of a task's calls: the minimum, and the maximum plus one."""
         ...
 
 

@@ -13,9 +13,9 @@ from rankbeam.transforms.kernels.ranking.orders import order_by_score
 from rankbeam.transforms.kernels.ranking.rankings import Ranked
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.failures import Failure
-from rankbeam.transforms.records.fusion import FusionMethod, FusionPart, FusionPlan, Normalisation
 from rankbeam.transforms.records.metrics.evaluation import Evaluation, Source
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
+from rankbeam.transforms.records.stages import FusionMethod, FusionPart, FusionPlan, Normalisation
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,11 @@
-"""The rankings of one source, from a file or from calls: rows in rank order, joined with their judgements."""
+"""The rankings of one source, from a file or from calls: rows in rank order, joined with their judgements.
 
+Several configurations may search one source: each cuts its rows in its own way.
+"""
+
+from collections import defaultdict
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +17,11 @@ from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements, key
 from rankbeam.transforms.kernels.ranking.rankings import Assessment, Ranked, assess
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.holes import HUMAN, LLM
-from rankbeam.transforms.records.metrics.dialects import Dialect
-from rankbeam.transforms.records.metrics.evaluation import Source
+from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
+from rankbeam.transforms.records.metrics.evaluation import Evaluation, Source
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
+
+_SOURCES = pa.array([HUMAN, LLM])
 
 
 @dataclass(frozen=True)
@@ -131,10 +138,33 @@ class RankedSource:
         return pa.ListArray.from_arrays(pa.array(offsets_of(ranked.query, pool.queries), pa.int32()), structs)
 
 
-_SOURCES = pa.array([HUMAN, LLM])
-
-
 def _given_order_as_score(query: IntArray, score: FloatArray, queries: int) -> FloatArray:
     """The scores; for a query with a missing score, new ones that keep its rows in the given order without ties."""
     without = np.bincount(query, weights=np.isnan(score), minlength=queries) > 0
     return np.where(without[query], -np.arange(len(score), dtype=np.float64), score)
+
+
+class Cut(NamedTuple):
+    """One ranking of a source's rows, and the configurations that share it."""
+
+    dialect: Dialect
+    distance: float | None
+    top_k: int | None
+    configurations: tuple[int, ...]
+
+
+def cuts_of(evaluation: Evaluation, number: int) -> list[Cut]:
+    """The different rankings of a source, each with the positions of its configurations.
+
+    A tool that orders answers by score orders only what it received: the first `top_k` results in the service's order.
+    """
+    source = evaluation.sources[number]
+    is_given = source.path is None and source.fusion is None
+    positions: defaultdict[tuple[Dialect, float | None, int | None], list[int]] = defaultdict(list)
+    for position, configuration in enumerate(evaluation.configurations):
+        if configuration.source == number:
+            top_k = configuration.top_k if is_given and configuration.dialect.by_score else None
+            positions[configuration.dialect, configuration.distance, top_k].append(position)
+    if not positions and source.refuse_repeats:
+        positions[RANKBEAM, None, None] = []  # only part of a fusion: ranked to check it for repeated documents
+    return [Cut(*cut, tuple(configurations)) for cut, configurations in positions.items()]

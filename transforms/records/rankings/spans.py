@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
 from rankbeam.transforms.kernels.ranking.spans import SpanAssessment, Spans
-from rankbeam.transforms.records.chunk_ids import parse_chunk_id
+from rankbeam.transforms.records.chunking import parse_chunk_id
 from rankbeam.transforms.records.evidence import parse_evidence_id
 from rankbeam.transforms.records.rankings.ranked import RankedSource
 

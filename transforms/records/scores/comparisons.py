@@ -1,21 +1,26 @@
-"""Rows of the tables of means and of comparisons, made from the estimates of a run."""
+"""Rows of the tables of means and of comparisons, from the estimates of a run, and what their queries can detect."""
 
 import itertools
+import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from rankbeam.transforms.kernels.statistics.corrections import benjamini_hochberg, holm
+from rankbeam.transforms.kernels.statistics.corrections import benjamini_hochberg, detectable_difference, holm
+from rankbeam.transforms.kernels.statistics.sample_size import queries_needed
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.scores.estimates import Firsts, RunEstimates
 from rankbeam.transforms.records.scores.means import or_null
-from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
+from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric, evidence_of
 from rankbeam.transforms.records.slices import ALL
 from rankbeam.transforms.records.stages import stage_between
+
+DIFFERENCES = (0.02, 0.05)
+"""The differences that are of interest where no gate names one."""
 
 
 def metrics_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Table:
@@ -76,3 +81,28 @@ def _firsts(means: Mapping[tuple[str, str], ConfigurationMetric]) -> dict[tuple[
 
 def _table(rows: Sequence[ConfigurationMetric | Comparison], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_pylist([vars(row) for row in rows], schema=tables.own_columns(schema))
+
+
+def level_of(rows: Iterable[Comparison], confidence: float) -> float:
+    """The significance level of one comparison among all tested ones of its metric, by Bonferroni."""
+    return (1.0 - confidence) / max(1, sum(row.p_value is not None for row in rows))
+
+
+def detectable(row: Comparison, level: float) -> float | None:
+    """The smallest difference that the queries detect with a power of 80%; None without a spread."""
+    if not row.std_error or evidence_of(row) < 2:
+        return None
+    return detectable_difference(row.std_error, evidence_of(row), level=level)
+
+
+def queries_for(row: Comparison, difference: float, level: float, power: float = 0.8) -> int | None:
+    """The number of queries that detect a difference; None without a spread.
+
+    The spread is that of this comparison, never its difference: power at the observed difference restates the p-value.
+    With clusters, further queries are assumed to come in clusters of the same sizes.
+    """
+    units = evidence_of(row)
+    if not row.std_error or units < 2:
+        return None
+    needed = queries_needed(difference, row.std_error * math.sqrt(units), power, level)
+    return math.ceil(needed * row.queries / units)

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
+from rankbeam.transforms.records.metrics.names import split_name
 from rankbeam.transforms.records.metrics.panels import Panel
-from rankbeam.transforms.records.metrics.written import split_name
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration
 from rankbeam.transforms.records.slices import ranked_by, slices_by_rank
 

@@ -7,7 +7,7 @@ import pytest
 from support.experiments import experiment, load, problems
 from support.experiments import folder as folder
 
-from rankbeam.transforms.records.fusion import FusionMethod, FusionPart, FusionPlan
+from rankbeam.transforms.records.stages import FusionMethod, FusionPart, FusionPlan
 
 OLD, NEAR = "retriever: {type: run_file, path: old.run}", "retriever: {type: near}, top_k: 50"
 

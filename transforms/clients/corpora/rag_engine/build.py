@@ -14,11 +14,10 @@ from rankbeam.transforms.clients.corpora.rag_engine.about import RUN, About, exp
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, has_ended, holder_of, is_claim, user_of
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
-from rankbeam.transforms.clients.corpora.rag_engine.database import resource_of
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.corpora.rag_engine.originals import has_changed
-from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
+from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus, resource_of
 from rankbeam.transforms.clients.corpora.rag_engine.results import (
     KIND,
     Built,

@@ -17,8 +17,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.about import About
 from rankbeam.transforms.clients.corpora.rag_engine.operations import awaited, listed_corpora, pauses, running_imports
 from rankbeam.transforms.clients.corpora.rag_engine.work import DataWork, deleted, ours, updated
 from rankbeam.transforms.clients.ledger.leases import Holder, process
-from rankbeam.transforms.records.calls.pause import pause
-from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.calls.steps import Steps, pause
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 

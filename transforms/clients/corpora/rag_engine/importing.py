@@ -27,9 +27,8 @@ from rankbeam.transforms.clients.corpora.rag_engine.operations import (
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged
 from rankbeam.transforms.clients.corpora.rag_engine.work import DataWork, operation_key, updated
 from rankbeam.transforms.clients.ledger.leases import Holder
-from rankbeam.transforms.records.calls.pause import pause
 from rankbeam.transforms.records.calls.quota import ImportQuota
-from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.calls.steps import Steps, pause
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 

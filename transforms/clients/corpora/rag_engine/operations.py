@@ -9,8 +9,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixe
 from rankbeam.transforms.clients.corpora.lists import all_pages
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, Listed, ListedFile, Operation
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.pause import pause
-from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.calls.steps import Steps, accepted, pause
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 

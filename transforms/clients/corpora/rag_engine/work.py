@@ -16,8 +16,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.operations import (
     running_imports,
 )
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.pause import pause
-from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.calls.steps import Steps, accepted, pause
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -44,10 +43,6 @@ class DataWork(Generic[Item]):
         if isinstance(value, Operation):
             self.watch(value)
         return value
-
-    def calls(self, item: Item) -> range:  # noqa: ARG002  the Protocol's
-        """As `Work`; how often an operation is polled is not known before."""
-        return range(1, 1 << 31)
 
 
 @dataclass(frozen=True)

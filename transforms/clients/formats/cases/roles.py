@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.formats.cases.read import Case, read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
-from rankbeam.transforms.clients.formats.places import repeated_at
+from rankbeam.transforms.clients.formats.lines import repeated_at
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError

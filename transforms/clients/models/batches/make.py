@@ -23,11 +23,10 @@ from rankbeam.transforms.clients.ledger.waiting import PendingCall, PendingCalls
 from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.models.batches.jobs import FIRST_POLL_S, JobRun
 from rankbeam.transforms.clients.models.batches.matching import Matched, Refused
-from rankbeam.transforms.clients.models.batches.parts import Affordable, parts_of
-from rankbeam.transforms.clients.models.batches.service import BatchService, ServiceJob
+from rankbeam.transforms.clients.models.batches.service import Affordable, BatchService, ServiceJob, parts_of
 from rankbeam.transforms.clients.models.remote import RemoteModel
+from rankbeam.transforms.records.calls.outcomes import Took, summed
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.took import Took, summed
 from rankbeam.transforms.records.errors import CallError, InputError
 
 _NOT_ANSWERED = "no batch job answered it (otherwise: fail)"

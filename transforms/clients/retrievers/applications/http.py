@@ -11,8 +11,7 @@ from pydantic import Field, JsonValue, StrictStr, field_validator
 from rankbeam.transforms.clients.calls.services import Connection, connected
 from rankbeam.transforms.clients.http.template import texts_in
 from rankbeam.transforms.clients.retrievers.http import Http
-from rankbeam.transforms.clients.storage.json_paths import check_path, finder
-from rankbeam.transforms.clients.storage.json_values import value_of
+from rankbeam.transforms.clients.storage.json_paths import check_path, finder, value_of
 from rankbeam.transforms.records.applications import INVENTED, ApplicationAnswer, Consumption
 from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.conversations import HISTORY, Message, history_of

@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.reranking import DEFAULT_DEPTH, MOST_DEPTH, STAGE, Texts
+from rankbeam.transforms.records.stages import DEFAULT_DEPTH, MOST_DEPTH, RERANK, Texts
 
 Depth = Annotated[int, Field(ge=1, le=MOST_DEPTH)]
 
@@ -38,7 +38,7 @@ class Reranker(RemoteRetriever):
     def key(self, kind: str, texts: Texts) -> str:
         """The `content_key` of the call that scores some texts."""
         query, documents = texts
-        request = {**self.identity(kind), "stage": STAGE, "query": query, "documents": list(documents)}
+        request = {**self.identity(kind), "stage": RERANK, "query": query, "documents": list(documents)}
         return content_key(request)
 
     def payload(self, texts: Texts) -> str:

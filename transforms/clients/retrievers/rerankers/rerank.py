@@ -9,7 +9,7 @@ from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps, accepted
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.reply import Reply
-from rankbeam.transforms.records.reranking import STAGE, Scores, Texts
+from rankbeam.transforms.records.stages import RERANK, Scores, Texts
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Rerank:
     kind: str
     reranker: Reranker
 
-    stage: ClassVar[str] = STAGE
+    stage: ClassVar[str] = RERANK
 
     @property
     def services(self) -> tuple[str]:
@@ -39,7 +39,7 @@ class Rerank:
 
     def call(self, item: Texts) -> Call:
         """The call that asks for the scores of texts."""
-        return Call(self.service, self.reranker.key(self.kind, item), self.reranker.payload(item), step=STAGE)
+        return Call(self.service, self.reranker.key(self.kind, item), self.reranker.payload(item), step=RERANK)
 
     def steps(self, item: Texts) -> Steps[Scores]:
         """Ask once."""
@@ -49,7 +49,3 @@ class Rerank:
     def read(self, call: Call, reply: Reply) -> tuple[float | None, ...]:
         """The scores in an answer."""
         return self.reranker.scores(reply.answer, len(json.loads(call.payload)["documents"]))
-
-    def calls(self, item: Texts) -> range:  # noqa: ARG002  all texts alike
-        """One."""
-        return range(1, 2)

@@ -22,7 +22,7 @@ _WORD = "word "
 
 
 @dataclass(frozen=True)
-class Guess:
+class Assumption:
     """Parameters of imagined answers."""
 
     claims: int
@@ -31,18 +31,13 @@ class Guess:
     of_a_claim: int = 20  # characters of a claim
 
 
-LEAST, MOST = Guess(claims=0, alike=True), Guess(claims=12, characters=2000, of_a_claim=120)
+LEAST, MOST = Assumption(claims=0, alike=True), Assumption(claims=12, characters=2000, of_a_claim=120)
 
 Recall = Callable[[Sequence[Call]], Mapping[str, Any]]
 """The outcomes, by key, of those of some calls that are known."""
 
 
-def rehearsed(steps: Steps[Any], claims: int) -> int:
-    """Number of distinct calls if every text has this many claims and every call is answered."""
-    return len(rehearsed_together({"": steps}, Guess(claims), lambda _: {})[""])
-
-
-def rehearsed_together(tasks: Mapping[str, Steps[Any]], guess: Guess, recall: Recall) -> dict[str, dict[str, Call]]:
+def simulated(tasks: Mapping[str, Steps[Any]], assumed: Assumption, recall: Recall) -> dict[str, dict[str, Call]]:
     """The distinct calls of some tasks, by key."""
     calls_of: dict[str, dict[str, Call]] = {query_id: {} for query_id in tasks}
     next_calls = {query_id: calls for query_id, steps in tasks.items() if (calls := _next(steps, None)) is not None}
@@ -52,7 +47,7 @@ def rehearsed_together(tasks: Mapping[str, Steps[Any]], guess: Guess, recall: Re
             calls_of[query_id] |= {call.key or "": call for call in calls}
             keys = [call.key or "" for call in calls]
             sent = [
-                known[key] if key in known else _imagined(call, query_id, guess)
+                known[key] if key in known else _imagined(call, query_id, assumed)
                 for key, call in zip(keys, calls, strict=True)
             ]
             following = _next(tasks[query_id], sent)
@@ -71,22 +66,22 @@ def _next(steps: Steps[Any], sent: Sequence[Any] | None) -> Sequence[Call] | Non
         return None
 
 
-def _imagined(call: Call, query_id: str, guess: Guess) -> JudgeReply | AnswerText:
+def _imagined(call: Call, query_id: str, assumed: Assumption) -> JudgeReply | AnswerText:
     """Possible reply to a call."""
     prompt = Prompt.parse(call.payload)
     step = step_of(prompt.step)
     if step is not None:
         key = call.key or ""
-        parts = (f"{number} {key[:8]} ".ljust(guess.of_a_claim, ".") for number in range(_claims_of(prompt, guess)))
+        parts = (f"{number} {key[:8]} ".ljust(assumed.of_a_claim, ".") for number in range(_claims_of(prompt, assumed)))
         return JudgeReply(step.imagined(Imagined(key, items_of(prompt), tuple(parts))))
-    name = f"answer to {query_id if guess.alike else call.key} "
-    return AnswerText(name + imagined_text(guess.characters), "", NO_TOKENS)
+    name = f"answer to {query_id if assumed.alike else call.key} "
+    return AnswerText(name + imagined_text(assumed.characters), "", NO_TOKENS)
 
 
-def _claims_of(prompt: Prompt, guess: Guess) -> int:
+def _claims_of(prompt: Prompt, assumed: Assumption) -> int:
     """Number of claims in the text of a prompt: one a sentence, where many are imagined and the text has more."""
     text = prompt.values.get("text", "")
-    return max(guess.claims, len(sentences(text))) if guess.claims > 1 and isinstance(text, str) else guess.claims
+    return max(assumed.claims, len(sentences(text))) if assumed.claims > 1 and isinstance(text, str) else assumed.claims
 
 
 def items_of(prompt: Prompt) -> int:
