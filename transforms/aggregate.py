@@ -37,7 +37,6 @@ class AggregateScores(beam.PTransform):
     evaluation: Evaluation
 
     def expand(self, scored: beam.PCollection[ScoredPartition]) -> beam.PCollection[SliceAggregate]:
-        """Add the steps."""
         aggregates = scored | "Aggregate" >> beam.FlatMap(slices_of, self.evaluation).with_output_types(SliceAggregate)
         if self.evaluation.statistics.cluster is not None:
             clusters = (
@@ -57,7 +56,6 @@ class EstimateScores(beam.PTransform):
     evaluation: Evaluation
 
     def expand(self, aggregates: beam.PCollection[SliceAggregate]) -> beam.PCollection[RunEstimates]:
-        """Add the steps."""
         return (
             aggregates
             | "Estimate" >> beam.Map(estimates_of, self.evaluation).with_output_types(RunEstimates)

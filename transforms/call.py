@@ -67,7 +67,6 @@ class CallServices(beam.PTransform):
     earlier: beam.PCollection[Usage] | None = None
 
     def expand(self, tasks: beam.PCollection[TaskBatch]) -> Any:  # a Called; Beam warns of named results
-        """Add the steps."""
         used = [] if self.earlier is None else [beam.pvalue.AsList(self.earlier)]
         outputs = (
             tasks
@@ -94,7 +93,6 @@ class DistinctTasks(beam.PTransform):
     stage: Stage
 
     def expand(self, tasks: beam.PCollection[TaskBatch]) -> beam.PCollection[tuple[Shard, pa.RecordBatch]]:
-        """Add the steps."""
         return (
             tasks
             | "Shard" >> beam.FlatMap(sharded, self.stage.connected()).with_output_types(tuple[Shard, Reference])
@@ -134,7 +132,6 @@ class CallFn(beam.DoFn):
         self._stage, self._ledger = stage, ledger
 
     def start_bundle(self) -> None:
-        """Start a bundle without lanes."""
         self._lanes: list[tuple[LaneKey, Iterable[Reference]]] = []
         self._queries = 0
         self._earlier: Sequence[Usage] = ()

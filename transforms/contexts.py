@@ -57,7 +57,6 @@ class GatherContexts(beam.PTransform):
     buckets: int
 
     def expand(self, parts: dict[str, beam.PCollection]) -> beam.PCollection[Bucketed]:
-        """Add the steps."""
         items = (
             parts
             | "GroupByBucket" >> beam.CoGroupByKey()

@@ -22,7 +22,6 @@ class LoadTables(beam.PTransform):
     folders: dict[str, str]
 
     def expand(self, finished: beam.PCollection[str]) -> beam.PCollection[str]:
-        """Add the steps."""
         loaded = beam.Map(load, self.dataset, self.run_id, self.output, self.folders)
         # Between the two, so that a retried load does not write the row of the run again.
         return finished | "Written" >> beam.Reshuffle() | "Load" >> loaded

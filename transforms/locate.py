@@ -40,7 +40,6 @@ class LocateChunks(beam.PTransform):
     buckets: int
 
     def expand(self, rankings: beam.PCollection[SourceRows]) -> beam.PCollection[SourceRows]:
-        """Add the steps."""
         requests_of_places = rankings | "WithoutPlace" >> beam.FlatMap(requests, self.buckets)
         sieve = requests_of_places | "Sieve" >> beam.CombineGlobally(SieveFn())
         documents = (

@@ -62,7 +62,6 @@ class ReadDataset(beam.PTransform):
     quoted: str | None = None  # the corpus whose text the evidence quotes; None if there is none to compare it with
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> Any:  # a Dataset; Beam warns of named results
-        """Add the steps."""
         parts = {name: pbegin | f"Read{name.capitalize()}" >> reading for name, reading in self._files()}
         joined = (
             parts

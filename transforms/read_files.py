@@ -29,7 +29,6 @@ class ReadRun(beam.PTransform):
     buckets: int
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[SourceRows]:
-        """Add the steps."""
         return (
             pbegin
             | "ReadRows"
@@ -50,7 +49,6 @@ class ReadFiles(beam.PTransform):
     in_pieces: PieceReader | None = None
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[Bucketed]:
-        """Add the steps."""
         if is_table(self.pattern):
             table = pbegin | "Table" >> beam.Create(sources.expand(self.pattern), reshuffle=False)
             streams = table | "OpenStreams" >> beam.FlatMap(tables.streams, self.role).with_output_types(str)

@@ -67,7 +67,6 @@ class ScoreRankings(beam.PTransform):
     summary: beam.PCollection[DatasetSummary]
 
     def expand(self, parts: dict[str, beam.PCollection]) -> beam.PCollection[ScoredPartition]:
-        """Add the steps."""
         return (
             parts
             | "GroupByBucket" >> beam.CoGroupByKey()

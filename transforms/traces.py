@@ -109,7 +109,6 @@ class WriteTurns(beam.PTransform):
     choice: Choice = field(default_factory=Choice)
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[Mapping[str, int]]:
-        """Add the steps."""
         files_ = pbegin | "Files" >> beam.Create(list(self.paths), reshuffle=len(self.paths) > 1)
         read = files_ | "ReadSpans" >> beam.ParDo(ReadSpansFn(self.buckets)).with_outputs(_NEWEST, main="spans")
         newest = read[_NEWEST] | "Newest" >> beam.CombineGlobally(latest)

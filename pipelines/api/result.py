@@ -9,7 +9,7 @@ import pyarrow as pa
 from rankbeam.pipelines.results.advice import advice
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import UNRELIABLE, has_doubt
-from rankbeam.transforms.records.common_columns import COMMON
+from rankbeam.transforms.records.columns import COMMON
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 

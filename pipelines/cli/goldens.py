@@ -281,8 +281,7 @@ def export(folder: str, form: str, output: str, split: str | None, only_reviewed
       rankbeam goldens export out/goldens --format adk --output evalset.json
     """
     with messages():
-        from rankbeam.pipelines.goldens.export import FORMATS
-        from rankbeam.pipelines.goldens.export.items import chosen
+        from rankbeam.pipelines.goldens.export import FORMATS, chosen
         from rankbeam.pipelines.goldens.folder import GoldensFolder
         from rankbeam.transforms.clients.storage import files
 

@@ -74,7 +74,7 @@ def status_of(snapshot: "JobSnapshot") -> int:
 def follow(target: OnDataflow | OnEngine) -> "JobSnapshot":
     """Show a job's progress until it has ended; Ctrl-C ends that, and not the job."""
     from rankbeam.pipelines.local.progress import repeated
-    from rankbeam.pipelines.manage import following
+    from rankbeam.pipelines.manage import snapshots
     from rankbeam.pipelines.manage.outlook import Watch
 
     watch, line = Watch(target.job.run, target.job.run_id), ["looking for the job"]
@@ -84,7 +84,7 @@ def follow(target: OnDataflow | OnEngine) -> "JobSnapshot":
 
     try:
         with repeated(lambda: (line[0], None)):
-            return following.follow(target.snapshot, show)
+            return snapshots.follow(target.snapshot, show)
     except KeyboardInterrupt:
         raise Interrupted([], "the job goes on") from None
 

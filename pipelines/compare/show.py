@@ -71,7 +71,6 @@ def as_csv(compared: Compared) -> str:
 
 
 def as_json(compared: Compared) -> str:
-    """One JSON document."""
     document = {
         "run": compared.run.identity(),
         "baseline_run": None if compared.other is None else compared.other.identity(),

@@ -71,7 +71,6 @@ class Detection:
         return {key: value for key, value in asdict(self).items() if key != "warnings"}
 
     def as_text(self, screen: Screen = WHOLE) -> str:
-        """For people."""
         tests = "1 comparison" if self.comparisons == 1 else f"{self.comparisons:,} comparisons"
         head = f"To detect a difference of {self.question.difference:g} with a power of {self.question.power:.0%} at a "
         head += f"significance level of {self.level:.3g} ({tests}); the dataset has {self.queries:,} queries:"

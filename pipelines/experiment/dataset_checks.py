@@ -14,9 +14,9 @@ from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.pipelines.experiment.grid.cells import Cell, PlannedSource
 from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.clients.formats import overlap, sources, texts
+from rankbeam.transforms.clients.formats import overlap, parquet, replay, sources, tables, texts
 from rankbeam.transforms.clients.formats.cases.source import is_cases
-from rankbeam.transforms.clients.formats.check import check
+from rankbeam.transforms.clients.formats.recognise import EXPECTED, Format, recognise
 from rankbeam.transforms.clients.formats.replay import configs_until
 from rankbeam.transforms.clients.formats.sources import expand
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
@@ -32,6 +32,7 @@ from rankbeam.transforms.records.trajectories import EXPECTED_STEPS
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.experiment.experiment import Experiment
+_MOST_RECOGNISED = 100
 
 
 def refuse_disjoint(experiment: "Experiment") -> None:
@@ -249,3 +250,19 @@ def wrong_inputs(
                 check(paths, role)
         except InputError as error:
             yield located.error(place, str(error))
+
+
+def check(paths: Sequence[str], role: str) -> None:
+    """Refuse an input that does not fit its role."""
+    if role == "replay":
+        for path in paths[:_MOST_RECOGNISED]:
+            replay.check(path)
+        return
+    formats = [recognise(path, role) for path in paths[:_MOST_RECOGNISED]]
+    if formats[0] is Format.BIGQUERY:
+        tables.check(paths[0], role)
+    elif formats[0] is Format.PARQUET:
+        parquet.check(paths[0], role)  # other files usually belong to the same table, and are checked when read
+        if all(form is Format.PARQUET for form in formats) and not any(map(parquet.has_rows, paths)):
+            others = "" if len(paths) == 1 else ", and so are the others"
+            raise InputError(f"the file is empty{others}; {EXPECTED[role]} expected", path=paths[0])

@@ -9,8 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import Located
-from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, QuotaModel
-from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services
+from rankbeam.pipelines.experiment.file.services import ConfiguredService, ImportQuotaModel, QuotaModel, Services
 from rankbeam.pipelines.experiment.grid.cells import PlannedSource
 from rankbeam.pipelines.experiment.grid.components import Retrieving
 from rankbeam.transforms.clients.calls.admission import window

@@ -26,12 +26,10 @@ def summary(checks: Sequence[Check]) -> str:
 
 
 def as_text(checks: Sequence[Check], screen: Screen = WHOLE) -> str:
-    """A table for a terminal."""
     return screen.table(_table(checks))
 
 
 def as_json(checks: Sequence[Check], run: Results, other: Results | None) -> str:
-    """One JSON document."""
     shared = shared_queries(run, other)
     document = {
         **run.identity(),

@@ -30,7 +30,6 @@ class AppliedReview:
     both: int = 0
 
     def as_text(self) -> str:
-        """For people."""
         lines = [f"{self.decided:,} of {self.items:,} items are reviewed"]
         if self.both:
             kappa = "undefined" if self.kappa is None else f"{self.kappa:.3f}"

@@ -39,7 +39,6 @@ class GoldensFolder:
     path: str
 
     def items(self) -> list[Golden]:
-        """The accepted items."""
         if not files.exists(self.below(MANIFEST)):
             raise InputError("holds no benchmark; `rankbeam goldens FILE.yaml` makes one", path=self.path)
         return self._read(ITEMS, Golden)
@@ -124,7 +123,6 @@ class GoldensFolder:
         return files.join(self.path, *name.split("/"))
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a file of the folder."""
         files.write(self.below(name), content)
 
     def _read(self, name: str, record: type[Record]) -> list[Record]:

@@ -88,11 +88,9 @@ class Goldens:
         return Asking(writer, checker)
 
     def writing(self) -> Stage:
-        """The stage that writes."""
         return self._stage(WriteItems(self.asking, self.reviews, self.wanted.dimensions, self.context.overall))
 
     def suggesting(self) -> Stage:
-        """The stage that suggests profiles."""
         return self._stage(SuggestProfiles(self.asking))
 
     def enlarging(self) -> Stage:
@@ -100,7 +98,6 @@ class Goldens:
         return self._stage(EnlargeClues(self.asking))
 
     def grading(self) -> Stage:
-        """The stage that grades."""
         return self._stage(GradePassages(self.asking))
 
     def embedding(self, embed: Embed) -> Stage:

@@ -9,8 +9,7 @@ from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from rankbeam.pipelines.goldens.coverage import as_html, coverage
-from rankbeam.pipelines.goldens.finish import goldens_of, rejections, shortfalls, splits_of, warnings
+from rankbeam.pipelines.goldens.finish import as_html, coverage, goldens_of, rejections, shortfalls, splits_of, warnings
 from rankbeam.pipelines.goldens.folder import MANIFEST, GoldensFolder
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.rounds import Making, RoundProgress

@@ -78,11 +78,9 @@ class Costs:
         return sum(least for least, _ in known), sum(most for _, most in known)
 
     def as_json(self) -> str:
-        """One JSON document."""
         return json.dumps({**asdict(self), "cost": self.cost}, indent=2, ensure_ascii=False)
 
     def as_text(self) -> str:
-        """For people."""
         lines = [
             f"{self.items:,} questions from {self.documents:,} documents ({self.spans:,} spans, {self.topics} topics)",
             "types: " + ", ".join(f"{kind} {number}" for kind, number in self.types.items()),

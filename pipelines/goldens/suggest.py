@@ -35,7 +35,6 @@ class Suggestion:
 
     @property
     def documents(self) -> list[str]:
-        """The documents of the sample."""
         return list(dict.fromkeys(span.doc_id for span in self.sample))
 
 

@@ -172,7 +172,6 @@ class FilledJudgements:
         return warnings
 
     def as_text(self, screen: Screen = WHOLE) -> str:
-        """For people."""
         audit = self.audit
         lines = [f"{self.path}: {self.human:,} judgements by people, {self.filled:,} by {self.judge['judge']}", ""]
         heading = ["metric", "configuration", "people", "judged only", "holes filled"]

@@ -52,7 +52,6 @@ class AppliedLabels:
     judgements: str | None = None
 
     def as_text(self) -> str:
-        """For people."""
         lines = [f"{self.path}: {self.items:,} decisions about {self.queries:,} queries"]
         lines.append(f"{self.whole:,} of {self.drawn:,} drawn queries are labelled whole")
         if self.undecided:

@@ -43,7 +43,6 @@ def leave(message: str, status: int) -> None:
 
 
 def warn(warning: str) -> None:
-    """Print a warning."""
     say(f"warning: {warning}")
 
 

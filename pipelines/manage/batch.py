@@ -60,7 +60,6 @@ class LedgerJobs:
         return cancellable
 
     def as_text(self, screen: Screen = WHOLE) -> str:
-        """For people."""
         if not self.records:
             return f"{self.ledger} has no batch jobs. Services with `batch:` make them."
         rows = [

@@ -23,7 +23,6 @@ def save(output: str, run_id: str, record: Mapping[str, Any]) -> None:
 
 
 def folder(output: str) -> str:
-    """The folder of the records."""
     return files.join(output, _FOLDER)
 
 

@@ -99,7 +99,6 @@ def as_text(result: Monitored, tolerances: Tolerances, screen: Screen = WHOLE) -
 
 
 def as_json(result: Monitored, tolerances: Tolerances) -> str:
-    """One JSON document."""
     document = {
         "run": result.run.identity(),
         "baseline_run": result.baseline.identity(),

@@ -76,7 +76,6 @@ class CollectedNuggets:
     warnings: tuple[str, ...]
 
     def as_text(self) -> str:
-        """For people."""
         parts = [f"{self.path}: {self.nuggets:,} nuggets of {self.queries:,} queries"]
         parts += [f"{self.finished:,} queries had nuggets already or are unanswerable"] if self.finished else []
         parts += [f"{self.without:,} have no relevant context, and so no nuggets"] if self.without else []
@@ -113,7 +112,6 @@ def forecast(collection: PooledCollection) -> list[ModelPlan]:
 
 
 def forecast_text(collection: PooledCollection, plans: Sequence[ModelPlan]) -> str:
-    """The forecast, for people."""
     contexts = sum(len(pool.contexts) for pool in collection.todo)
     head = f"{len(collection.todo):,} queries with {contexts:,} relevant contexts"
     return "\n".join([head, *(line for plan in plans for line in lines_of(plan))] if plans else [head, "no calls"])

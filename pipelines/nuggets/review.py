@@ -40,7 +40,6 @@ class AppliedNuggetReview:
     emptied: int = 0
 
     def as_text(self) -> str:
-        """For people."""
         parts = [f"{self.path}: {self.edited:,} nuggets edited, {self.dropped:,} dropped, {self.added:,} added"]
         parts += [f"{self.unchanged:,} are unchanged"]
         parts += [f"{self.missing:,} have no row in the table, and are kept"] if self.missing else []

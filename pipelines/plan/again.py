@@ -48,7 +48,6 @@ class AgainPlan:
     verdicts: int
 
     def line(self) -> str:
-        """For people."""
         calls = "1 call" if self.calls == 1 else f"{self.calls:,} calls"
         verdicts = "1 verdict" if self.verdicts == 1 else f"{self.verdicts:,} verdicts"
         line = f"{calls} to the judge ({verdicts}) are in the ledger but paid for again, only because {self.reason}"

@@ -26,7 +26,6 @@ class CorpusPlan:
     cost: float | None = None  # None if no price is given
 
     def line(self) -> str:
-        """For people."""
         verb = "configuration searches" if self.configurations == 1 else "configurations search"
         parts = [f"corpus {self.name}: {self.content}", f"{self.configurations:,} {verb} it"]
         if self.state == "exists":
@@ -50,7 +49,6 @@ class CorporaPlan:
 
 
 def corpora_plan(experiment: Experiment) -> CorporaPlan:
-    """Forecast the corpora of an experiment."""
     of_sources = [source.retriever.corpus for source in experiment.sources]
     searched = (of_sources[configuration.source] for configuration in experiment.evaluation.configurations)
     counts: Counter[Corpus] = Counter(corpus for corpus in searched if corpus is not None)

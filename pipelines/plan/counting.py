@@ -100,7 +100,6 @@ class StepTotals(NamedTuple):
     tokens: Tokens
 
     def plus(self, other: "StepTotals") -> "StepTotals":
-        """The sum."""
         return StepTotals(self.calls + other.calls, self.characters + other.characters, self.tokens + other.tokens)
 
 

@@ -191,7 +191,6 @@ def _range(ends: Iterable[float]) -> Range:
 
 
 def lines_of(plan: ModelPlan) -> list[str]:
-    """A pool's plan, for people."""
     left = (max(0, plan.calls[0] - plan.ledger_hits), plan.calls[1] - plan.ledger_hits)
     parts = [f"{plan.pool}: {shown(left)} calls to make"]
     if plan.ledger_hits:

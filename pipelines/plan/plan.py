@@ -111,7 +111,6 @@ class Plan:
         return {**asdict(self), "cost": self.cost}
 
     def as_text(self, screen: Screen = WHOLE) -> str:
-        """For people."""
         pools = [_pool_line(pool) for pool in self.pools]
         models = [line for model in self.models for line in lines_of(model)]
         lines = [*pools, *models] or ["no remote calls"]

@@ -38,7 +38,6 @@ class ChangedPair:
 
     @property
     def sentence(self) -> str:
-        """For people."""
         parts = f"by people {self.people}; of judged documents only {self.judged_only}; holes filled {self.filled}"
         return f"{self.metric}: {self.first} against {self.second}: {parts}"
 

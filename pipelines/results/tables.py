@@ -108,7 +108,6 @@ class InMemory:
     tables: Mapping[str, pa.Table]
 
     def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
-        """One table."""
         return self.tables[name] if columns is None else self.tables[name].select(columns)
 
     def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:

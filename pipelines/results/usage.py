@@ -3,7 +3,7 @@
 from typing import Any
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.records.common_columns import COMMON
+from rankbeam.transforms.records.columns import COMMON
 from rankbeam.transforms.records.errors import InputError
 
 Row = dict[str, Any]

@@ -251,7 +251,6 @@ def table_folders(output: str, run_id: str) -> dict[str, str]:
 
 
 def read_dataset(pipeline: beam.Pipeline, experiment: Experiment) -> Dataset:
-    """Read queries and judgements."""
     dataset: Dataset = pipeline | "ReadDataset" >> ReadDataset(
         experiment.evidence if experiment.evaluation.spans else experiment.qrels,
         experiment.queries,

@@ -113,9 +113,9 @@ def submit(experiment: Experiment, execution: Run, options: PipelineOptions, *, 
 
 def _delete_previous_rows(experiment: Experiment, execution: Run) -> None:
     if experiment.bigquery is not None:
-        from rankbeam.transforms.clients.bigquery import places  # few experiments need it
+        from rankbeam.transforms.clients.bigquery import loads
 
-        places.refuse_apart(experiment.output, experiment.bigquery)
+        loads.refuse_apart(experiment.output, experiment.bigquery)
     files.make_folder(experiment.output)
     refuse_taken(experiment.output, execution)
     for folder in run_folders(experiment.output, execution.run_id):

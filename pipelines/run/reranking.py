@@ -15,8 +15,7 @@ from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.clients.models.scoring import CrossEncode, Rate
-from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
-from rankbeam.transforms.clients.retrievers.rerankers.rerank import Rerank
+from rankbeam.transforms.clients.retrievers.rerankers.base import Rerank, Reranker
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.run import Run
@@ -68,7 +67,6 @@ def items_of(parts: dict[str, beam.PCollection], experiment: Experiment) -> beam
 
 
 def tasks_to_rerank(items: beam.PCollection, experiment: Experiment) -> beam.PCollection[TaskBatch]:
-    """The tasks that score texts."""
     works = rerank_works(experiment)
     plan = beam.FlatMap(rerank.tasks_of, works, experiment.evaluation).with_output_types(TaskBatch)
     return items | "PlanRerank" >> plan

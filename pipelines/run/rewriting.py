@@ -28,7 +28,6 @@ class RewrittenQueries(NamedTuple):
 
 
 def rewrite_all(experiment: Experiment, execution: Run, dataset: Dataset) -> RewrittenQueries:
-    """Rewrite queries by calls."""
     ledger, works = Ledger(experiment.ledger, owner_of(experiment, execution)), rewrite_works(experiment)
     call = CallServices(rewrite_stage(experiment), ledger, dataset.summary)
     called: Called = tasks_to_rewrite(dataset, experiment) | "CallRewriters" >> call
@@ -39,7 +38,6 @@ def rewrite_all(experiment: Experiment, execution: Run, dataset: Dataset) -> Rew
 
 
 def tasks_to_rewrite(dataset: Dataset, experiment: Experiment) -> beam.PCollection[TaskBatch]:
-    """The tasks that rewrite queries."""
     works = rewrite_works(experiment)
     plan = beam.FlatMap(rewrite.tasks_of, works, experiment.evaluation).with_output_types(TaskBatch)
     return dataset.judged | "PlanRewrites" >> plan

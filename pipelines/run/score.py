@@ -46,7 +46,6 @@ class ScoreOptions:
 def scoring_experiment(
     qrels: str, runs: Sequence[str], options: ScoreOptions, names: Sequence[str] | None = None
 ) -> Experiment:
-    """The experiment that scores runs."""
     spans = are_spans(qrels)
     if options.unit is not None and spans:
         raise InputError("evidence spans judge chunks of any size; remove --unit", path=qrels)

@@ -14,7 +14,7 @@ from rankbeam.pipelines.results.usage import usage_of, usage_rows
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.kernels.ranking.geometric import geometric_mean
 from rankbeam.transforms.records import tables
-from rankbeam.transforms.records.common_columns import COMMON
+from rankbeam.transforms.records.columns import COMMON
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.trec_names import trec_name, trec_order
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric

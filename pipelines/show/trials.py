@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.tracking.trial import Trial
+from rankbeam.transforms.clients.tracking import Trial
 from rankbeam.transforms.records.slices import ALL
 
 _OTHER = re.compile(r"[^\w.-]+")

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankbeam.transforms.kernels.pacing import Pacer, first_to_begin, lane_pacer
-from rankbeam.transforms.kernels.token_pacing import TokenPacer
+from rankbeam.transforms.kernels.pacing import Pacer, TokenPacer, first_to_begin, lane_pacer
 
 QUOTA = 400_000
 MOST_OUTPUT = 1024

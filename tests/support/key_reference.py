@@ -31,8 +31,8 @@ from rankbeam.pipelines.experiment.file.models import (
     ReferencesModel,
     StatisticsModel,
 )
-from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, PricesModel, QuotaModel
 from rankbeam.pipelines.experiment.file.schema import meanings
+from rankbeam.pipelines.experiment.file.services import ImportQuotaModel, PricesModel, QuotaModel
 from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.corpora.base import CORPORA

@@ -46,11 +46,9 @@ class SystemClock:
     """The clock of this machine."""
 
     def monotonic(self) -> float:
-        """As `Clock`."""
         return time.monotonic()
 
     def now(self) -> datetime:
-        """As `Clock`."""
         return datetime.now(UTC)
 
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -59,11 +57,9 @@ class SystemClock:
             return _loop_of(os.getpid())
 
     def condition(self) -> threading.Condition:
-        """As `Clock`."""
         return threading.Condition()
 
     def start(self, work: Callable[[], None], name: str) -> threading.Thread:
-        """As `Clock`."""
         thread = threading.Thread(target=work, name=name, daemon=True)
         thread.start()
         return thread

@@ -221,7 +221,6 @@ class VirtualClock:
         return self._shared.seconds
 
     def now(self) -> datetime:
-        """As `Clock`."""
         return _START + timedelta(seconds=self._shared.seconds)
 
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -235,7 +234,6 @@ class VirtualClock:
         return self._loop
 
     def condition(self) -> threading.Condition:
-        """As `Clock`."""
         return _Condition(self._shared)
 
     def start(self, work: Callable[[], None], name: str) -> threading.Thread:

@@ -58,7 +58,6 @@ class EnlargeClues:
         return self.asking.services
 
     def steps(self, item: WritingTask) -> Steps[EnlargedClue]:
-        """One call."""
         (outcome,) = yield [self.call(item)]
         if isinstance(outcome, CallError):
             return EnlargedClue(item.name, failure=f"{outcome.kind}: {outcome.message}")
@@ -69,7 +68,6 @@ class EnlargeClues:
         return self.asking.call("enlarge", {"text": item.spans[0].text})
 
     def read(self, call: Call, reply: Reply) -> Reading:
-        """The model's reply."""
         return self.asking.read(call, reply)
 
 

@@ -32,12 +32,10 @@ class GradePassages:
 
     @property
     def stage(self) -> str:
-        """The name of the stage."""
         return STAGE
 
     @property
     def services(self) -> Sequence[str]:
-        """The model that is called."""
         return [self.asking.checker.name]
 
     def steps(self, item: GradingPool) -> Steps[Pooled]:
@@ -51,7 +49,6 @@ class GradePassages:
         return Pooled(item.item_id, tuple(grades), tuple(spent))
 
     def read(self, call: Call, reply: Reply) -> Reading:
-        """The model's reply."""
         return self.asking.read(call, reply)
 
 

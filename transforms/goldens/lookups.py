@@ -42,7 +42,6 @@ class EmbedTexts:
 
     @property
     def services(self) -> Sequence[str]:
-        """The model."""
         return self.embed.services
 
     def steps(self, item: str) -> Steps[TextEmbedding]:

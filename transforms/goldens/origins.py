@@ -69,7 +69,6 @@ class SourceFiles:
     sample: Sample | None = None
 
     def gather(self, ledger: Ledger) -> Gathered:  # noqa: ARG002  no service is called
-        """As `Origin`."""
         if self.is_chunks:
             return Gathered(read_chunks(self.place))
         if holds_documents(self.place):
@@ -86,7 +85,6 @@ class Folder:
     sample: Sample | None = None
 
     def gather(self, ledger: Ledger) -> Gathered:  # noqa: ARG002  no service is called
-        """As `Origin`."""
         return Gathered(*read_folder(self.place, self.glob, self.sample))
 
 
@@ -99,7 +97,6 @@ class RagFiles:
     api_endpoint: str | None = None  # address of the service; None for the public one
 
     def gather(self, ledger: Ledger) -> Gathered:
-        """As `Origin`."""
         site = CorpusClient(DataApi(self.place.partition("/ragCorpora/")[0], self.api_endpoint), ledger)
         with _refused(self.place):
             listed = site.files(self.place)
@@ -119,7 +116,6 @@ class DataStore:
     api_endpoint: str | None = None  # address of the service; None for the public one
 
     def gather(self, ledger: Ledger) -> Gathered:
-        """As `Origin`."""
         location = self.place.partition("/locations/")[2].partition("/")[0]
         api = DocumentsApi(location, self.api_endpoint)
         service = Alone(api, f"{SERVICE} {self.place.partition('/locations/')[0]}", DOCUMENTS_QUOTA, ledger)

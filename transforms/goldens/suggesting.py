@@ -39,7 +39,6 @@ class SuggestProfiles:
         return [self.asking.writer.name]
 
     def steps(self, item: Sequence[SourceSpan]) -> Steps[SuggestedProfiles]:
-        """One call."""
         (outcome,) = yield [self.call(item)]
         if isinstance(outcome, CallError):
             return SuggestedProfiles(problem=f"{outcome.kind}: {outcome.message}")
@@ -51,7 +50,6 @@ class SuggestProfiles:
         return self.asking.call(STAGE, {"texts": {str(number): span.text[:most] for number, span in enumerate(item)}})
 
     def read(self, call: Call, reply: Reply) -> Reading:
-        """The model's reply."""
         return self.asking.read(call, reply)
 
 

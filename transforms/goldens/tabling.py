@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from rankbeam.transforms.goldens import publishing
 from rankbeam.transforms.goldens.records.items import Golden, Made, Review
 from rankbeam.transforms.goldens.records.types import UNANSWERABLE
-from rankbeam.transforms.records.common_columns import required
+from rankbeam.transforms.records.columns import required
 
 _OF_QUESTION = [required("benchmark", pa.string()), required("query_id", pa.string())]
 _NAME_AND_VALUE = pa.struct([required("name", pa.string()), required("value", pa.string())])

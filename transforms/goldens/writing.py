@@ -84,12 +84,10 @@ class WriteItems:
 
     @property
     def stage(self) -> str:
-        """The name of the stage."""
         return STAGE
 
     @property
     def services(self) -> Sequence[str]:
-        """The models that are called."""
         return self.asking.services
 
     def steps(self, item: WritingTask) -> Steps[tuple[Made, ...]]:
@@ -104,7 +102,6 @@ class WriteItems:
         return tuple(results)
 
     def read(self, call: Call, reply: Reply) -> Reading:
-        """A model's reply."""
         return self.asking.read(call, reply)
 
 

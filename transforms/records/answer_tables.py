@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.records.common_columns import COMMON, required
+from rankbeam.transforms.records.columns import COMMON, required
 
 CONTEXT = pa.struct(
     [

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from rankbeam.transforms.records.common_columns import COMMON, required
+from rankbeam.transforms.records.columns import COMMON, required
 
 GATES = pa.schema(
     [

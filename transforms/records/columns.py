@@ -1,8 +1,15 @@
-"""The columns of batches inside a pipeline; `tables` has those of the written tables."""
+"""The columns of batches inside a pipeline, and the first ones of every table; `tables` has those of the tables."""
 
 import pyarrow as pa
 
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, STEP
+
+COMMON = (
+    pa.field("run_id", pa.string(), nullable=False),
+    pa.field("experiment", pa.string(), nullable=False),
+    pa.field("started_at", pa.timestamp("us", "UTC"), nullable=False),
+)
+"""Columns of every table, so that each can be partitioned and clustered without a join."""
 
 ATTRIBUTES = pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())]))
 
@@ -95,6 +102,11 @@ REFERENCED_QUERIES = JUDGED_QUERIES.append(pa.field("reference", REFERENCE))
 
 LINE = pa.field("line", pa.int64())
 """The line of a row in its file, from 1; readers add it, so that error messages can name the line."""
+
+
+def required(name: str, kind: pa.DataType) -> pa.Field:
+    """A column that is never null."""
+    return pa.field(name, kind, nullable=False)
 
 
 def with_line(schema: pa.Schema) -> pa.Schema:

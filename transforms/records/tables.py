@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from rankbeam.transforms.records.answer_tables import ANSWER_TABLES
 from rankbeam.transforms.records.check_tables import GATES, MONITOR
-from rankbeam.transforms.records.common_columns import COMMON, required
+from rankbeam.transforms.records.columns import COMMON, required
 
 _NAME_AND_VALUE = pa.struct([required("name", pa.string()), required("value", pa.string())])
 _METRIC_AND_VALUE = pa.struct(

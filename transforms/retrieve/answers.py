@@ -33,7 +33,6 @@ class CollectAnswers(beam.PTransform):
     """Make batches of the answers of applications."""
 
     def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # CollectedAnswers; Beam warns of named results
-        """Add the steps."""
         rows = answers | "Collect" >> beam.ParDo(CollectAnswersFn()).with_output_types(SourceRows)
         return CollectedAnswers(rows, rows | "Rank" >> beam.Map(_ranked).with_output_types(SourceRows))
 

@@ -68,7 +68,6 @@ class RetrieveRankings(beam.PTransform):
     rewritten: beam.PCollection[SourceRows] | None = None  # by source, the queries with the texts that it is asked
 
     def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # a Retrieved; Beam warns of named results
-        """Add the steps."""
         after = [beam.pvalue.AsSingleton(self.summary)]
         after += [] if self.embedded is None else [beam.pvalue.AsList(self.embedded)]
         if self.shares > 1:

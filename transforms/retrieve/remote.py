@@ -87,7 +87,6 @@ class CollectRankings(beam.PTransform):
     recalled: beam.PCollection[Recalled] | None = None
 
     def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # a Collected; Beam warns of named results
-        """Add the steps."""
         collected = [answers | "Collect" >> self._collecting(CollectRankingsFn)]
         if self.recalled is not None:
             collected.append(self.recalled | "CollectRecalled" >> self._collecting(CollectRecalledFn))
@@ -108,7 +107,6 @@ class CollectRankingsFn(beam.DoFn):
         self._evaluation = evaluation
 
     def start_bundle(self) -> None:
-        """Start a bundle without rankings."""
         self._rankings: defaultdict[tuple[int, int], list[tuple[str, Ranking]]] = defaultdict(list)
 
     def process(self, element: CallAnswer) -> Iterator[object]:
@@ -151,7 +149,6 @@ class CollectRecalledFn(beam.DoFn):
         self._one_by_one = CollectRankingsFn(evaluation)
 
     def start_bundle(self) -> None:
-        """Start a bundle without rankings."""
         self._one_by_one.start_bundle()
         self._waiting: defaultdict[int, list[tuple[IntArray, pa.RecordBatch]]] = defaultdict(list)
 

@@ -98,7 +98,6 @@ class ReplayAnswers(beam.PTransform):
     is_ranked: bool = True  # whether there are metrics of rankings
 
     def expand(self, judged: beam.PCollection[Bucketed]) -> Any:  # a Replayed; Beam warns of named results
-        """Add the steps."""
         rows = [
             judged.pipeline
             | f"ReadAnswers{source}" >> ReadFiles(entry.path, "replay", entry.reader, columns.REPLAYED, self.buckets)

@@ -17,7 +17,7 @@ import apache_beam as beam
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.models.scoring import CrossEncode, Rate
-from rankbeam.transforms.clients.retrievers.rerankers.rerank import Rerank
+from rankbeam.transforms.clients.retrievers.rerankers.base import Rerank
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Subject, Task
@@ -153,7 +153,6 @@ class ScoreInProcess(beam.PTransform):
     works: Mapping[int, Reranking]
 
     def expand(self, items: beam.PCollection[Bucketed]) -> Any:  # a Computed; Beam warns of named results
-        """Add the steps."""
         score = beam.ParDo(ScoreResultsFn(self.works, self.evaluation)).with_output_types(ScoresOfQuery, cut=Cut)
         outputs = items | "Score" >> score.with_outputs("cut", main="scores")
         encoders = {work.service: work for work in self.works.values() if isinstance(work, CrossEncode)}

@@ -49,7 +49,6 @@ class WriteTable(beam.PTransform):
     run: Run
 
     def expand(self, rows: beam.PCollection[pa.Table]) -> beam.PCollection[WrittenPart]:
-        """Add the steps."""
         return rows | "Write" >> beam.ParDo(WriteFn(self.name, self.output, self.run))
 
 
@@ -102,7 +101,6 @@ class FinishRun(beam.PTransform):
     usage: beam.PCollection[Usage] | None = None
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[str]:
-        """Add the steps."""
         usage = () if self.usage is None else beam.pvalue.AsIter(self.usage)
         written = [beam.pvalue.AsIter(parts) for parts in self.written]
         return (

@@ -30,7 +30,6 @@ class Corpus:
 
     @property
     def place(self) -> Place:
-        """Place in the experiment."""
         return "corpora", self.name
 
     def resolved(self, folder: str) -> "Corpus":
@@ -53,7 +52,6 @@ class Entry:
 
     @property
     def place(self) -> Place:
-        """Place in the experiment."""
         return "corpora", self.name
 
     def corpus(self, chosen: Mapping[str, Any]) -> Corpus:
@@ -90,7 +88,6 @@ class Corpora:
 def corpora_of(
     located: Located, section: Mapping[str, Any], used: Collection[object], problems: list[InputError]
 ) -> Corpora:
-    """The corpora of an experiment."""
     entries = {}
     for name, value in section.items():
         place: Place = ("corpora", name)

@@ -17,7 +17,7 @@ from rankbeam.pipelines.experiment.file.corpora import CORPUS
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.keys import DISTANCE
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
-from rankbeam.pipelines.experiment.file.quota_models import ImportQuotaModel, QuotaModel
+from rankbeam.pipelines.experiment.file.services import ImportQuotaModel, QuotaModel
 from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
@@ -70,7 +70,6 @@ def as_json() -> str:
 
 
 def experiment_schema() -> Schema:
-    """The schema of the whole file."""
     defs: Schema = {}
     root = _schema(ExperimentModel, "", defs)
     root["required"] = [key for key in root["required"] if key != "output"]  # by default out/NAME

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pytest
 from support.services import Echo, taking
 
-from rankbeam.pipelines.experiment.file.quota_models import QuotaModel
+from rankbeam.pipelines.experiment.file.services import QuotaModel
 from rankbeam.pipelines.experiment.quotas import quota_of
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed

@@ -8,7 +8,7 @@ import pytest
 from support.inputs import write, write_table
 from support.readers import Reader, attributes, queries, read_corpus, refusal
 
-from rankbeam.transforms.clients.formats.check import check
+from rankbeam.pipelines.experiment.dataset_checks import check
 from rankbeam.transforms.clients.formats.rows import read_qrels, read_run
 from rankbeam.transforms.clients.formats.texts import read_entries, read_queries
 from rankbeam.transforms.records.errors import InputError

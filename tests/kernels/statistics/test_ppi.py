@@ -85,13 +85,6 @@ def test_one_label_has_no_interval() -> None:
     assert all(math.isnan(end) for end in ppi.estimate(_sample([1.0], [1.0], [1.0, 0.0])).interval())
 
 
-def test_clusters_of_one_have_the_error_of_single_values() -> None:
-    values = np.array([0.0, 1.0, 0.5, 0.25])
-    result = ppi.of_clusters(values, np.arange(4))
-    assert result == ppi.spread_of(values)
-    assert ppi.of_clusters(np.zeros(0), np.zeros(0, np.int64)).count == 0
-
-
 def test_one_stratum_is_the_plain_estimate() -> None:
     result, plain = ppi.stratified([GRADES]), ppi.estimate(GRADES)
     assert result.mean == pytest.approx(plain.mean)

@@ -126,7 +126,6 @@ class Session:
             return self._call(lambda: self.client.get_table(table.reference, retry=None, timeout=_REQUEST_S))
 
     def update(self, table: Any, fields: list[str]) -> None:
-        """Write fields of a table."""
         self._call(lambda: self.client.update_table(table, fields, retry=None, timeout=_REQUEST_S))
 
     def drop(self, name: str) -> None:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from rankbeam.transforms.clients.calls.health import Begun, Breaker, StepBreaker
 from rankbeam.transforms.clients.clock import Clock
-from rankbeam.transforms.kernels.pacing import Pacer, first_to_begin, lane_pacer
-from rankbeam.transforms.kernels.token_pacing import TokenReservation
+from rankbeam.transforms.kernels.pacing import Pacer, TokenReservation, first_to_begin, lane_pacer
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind

@@ -68,11 +68,9 @@ class FakeService:
     _repeats: dict[str, int] = field(default_factory=dict, init=False)
 
     async def connect(self) -> "FakeService":
-        """As `Service`."""
         return self
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  the Protocol's
-        """As `Connection`."""
         self._repeats[payload] = self._repeats.get(payload, 0) + 1
         at_s = asyncio.get_running_loop().time()
         request = FakeRequest(json.loads(payload), len(self.requests) + 1, self._repeats[payload], at_s)

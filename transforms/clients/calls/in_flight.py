@@ -14,7 +14,6 @@ class InFlight:
         self._errors: list[BaseException] = []
 
     def begin(self, call: Coroutine[Any, Any, None]) -> None:
-        """Begin a call."""
         task = asyncio.create_task(call)
         self._calls.add(task)
         task.add_done_callback(self._ended)

@@ -27,7 +27,6 @@ class OutcomeQueue:
         return len(self._outcomes) > _MOST or self.held_bytes > _MOST_BYTES
 
     def put(self, outcome: Outcome | None, size: int = 0) -> None:
-        """Add an outcome."""
         with self._changed:
             self._outcomes.append((outcome, size))
             self.held_bytes += size

@@ -64,7 +64,6 @@ class PoolCalls:
         return [*self._waiting, *self._last]
 
     def add(self, flight: Flight) -> None:
-        """Queue a call."""
         (self._last if flight.call.key in self._tried_before else self._waiting)[flight] = None
         self._changed.set()
 

@@ -127,7 +127,6 @@ class Chunks(CorpusParameters):
         return self
 
     def resolved(self, folder: str) -> "Chunks":
-        """As `Parameters`."""
         path = self.tokenizer
         return self if path is None else self.model_copy(update={"tokenizer": files.below(folder, path)})
 

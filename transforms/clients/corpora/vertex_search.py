@@ -65,13 +65,11 @@ class DocumentsApi:
     api_endpoint: Endpoint | None = None
 
     async def connect(self) -> "DocumentsConnection":
-        """Connect; see `services.Service.connect`."""
         prefix = "" if self.location == "global" else f"{self.location}-"
         endpoint = self.api_endpoint or f"{prefix}discoveryengine.googleapis.com"
         return DocumentsConnection(await open_channels(endpoint, _documents), await open_channels(endpoint, _chunks))
 
     def read(self, answer: str) -> Any:
-        """The value of an answer; see `services.Service.read`."""
         return ANSWERS.read(answer)
 
     def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  lists cost nothing
@@ -87,7 +85,6 @@ class DocumentsConnection:
     chunks: Channels
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
-        """Make one attempt; see `services.Connection.call`."""
         request = json.loads(payload)
         place = {"parent": request["parent"], "page_token": request["page_token"], "page_size": _PAGE}
         if request["request"] == DOCUMENTS:
@@ -95,7 +92,6 @@ class DocumentsConnection:
         return await self._list_chunks(place, timeout_s)
 
     async def close(self) -> None:
-        """Close the connections."""
         await self.documents.close()
         await self.chunks.close()
 
@@ -144,7 +140,6 @@ class _Listing(Generic[Item]):
         return (yield from all_pages(page))
 
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  the Protocol's
-        """As `Work`."""
         return self.api.read(reply.answer)
 
 

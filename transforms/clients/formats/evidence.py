@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rankbeam.transforms.clients.bigquery.read_source import shown
 from rankbeam.transforms.clients.formats import json_lines, parquet, sources, tables, texts
+from rankbeam.transforms.clients.formats.ids import json_id
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
-from rankbeam.transforms.clients.formats.values import json_id
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.evidence import evidence_id
+from rankbeam.transforms.records.rankings.spans import evidence_id
 from rankbeam.transforms.records.suggestions import shortened
 
 ROLE = "evidence"

@@ -1,11 +1,18 @@
-"""The rules for ids, in every format."""
+"""The rules for ids in every format, and ids and texts of other types: numbers, bytes, dates and JSON values."""
 
+import json
+import math
 from collections.abc import Iterator
+from datetime import date, time
+from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.kernels.text import BLANKS, LONGEST_ID, edge_blanks, lengths
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import shortened
 
 _BLANKS = "begins or ends with a blank, so it matches no id without the blank; remove it"
 LEAST_INEXACT = 2**53
@@ -36,3 +43,48 @@ def fault(name: str) -> str | None:
     if name[0] in BLANKS or name[-1] in BLANKS:
         return _BLANKS
     return _LONG if len(name) * 4 > LONGEST_ID and len(name.encode(errors="replace")) > LONGEST_ID else None
+
+
+def json_id(path: str, line: int, value: Any) -> str:
+    """An identifier from JSON."""
+    if not isinstance(value, str) and _is_no_id(value):
+        raise InputError(f"the id is {shortened(as_text(value))}; an id is a text or a number", path=path, line=line)
+    if isinstance(value, float) and abs(value) >= LEAST_INEXACT:
+        raise InputError(f"the id {INEXACT}", path=path, line=line)
+    # As pandas writes integers of a column with gaps; judgements have them as integers.
+    is_whole = isinstance(value, float) and value.is_integer()
+    return checked_id(path, line, as_text(int(value) if is_whole else value))
+
+
+def _is_no_id(value: Any) -> bool:
+    return isinstance(value, bool | list | dict) or (isinstance(value, float) and not math.isfinite(value))
+
+
+def checked_id(path: str, line: int, name: str) -> str:
+    if (problem := fault(name)) is not None:
+        raise InputError(f"the id {problem}", path=path, line=line)
+    return name
+
+
+def as_text(value: object) -> str:
+    """A value as text: bytes decoded as UTF-8, null as "", dates and decimals as people write them, all else as JSON.
+
+    >>> as_text("de"), as_text(b"de"), as_text(None), as_text(3), as_text(True), as_text(["a"])
+    ('de', 'de', '', '3', 'true', '["a"]')
+    >>> as_text(date(2026, 1, 2)), as_text(Decimal("1.500000000")), as_text(Decimal("200"))
+    ('2026-01-02', '1.5', '200')
+    """
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, date | time):
+        return str(value)
+    if isinstance(value, Decimal):
+        whole, point, fraction = f"{value:f}".partition(".")
+        return f"{whole}{point}{fraction}".rstrip("0").rstrip(".") if point else whole
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=_json_value)
+
+
+def _json_value(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

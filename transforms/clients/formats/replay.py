@@ -18,8 +18,8 @@ from rankbeam.transforms.clients.formats.cases.objects import Shape, shape_of
 from rankbeam.transforms.clients.formats.cases.read import read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import COMMON, OWN, tool_of
+from rankbeam.transforms.clients.formats.ids import as_text, checked_id, json_id
 from rankbeam.transforms.clients.formats.lines import repeated_at
-from rankbeam.transforms.clients.formats.values import as_text, checked_id, json_id
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.suggestions import shortened

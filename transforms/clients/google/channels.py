@@ -132,7 +132,6 @@ class ChannelConnection:
     channels: Channels
 
     async def close(self) -> None:
-        """Close the connections."""
         await self.channels.close()
 
 

@@ -63,7 +63,6 @@ class Clients:
         )
 
     async def close(self) -> None:
-        """Close all connections."""
         for client in self._open:
             await client.aclose()
 

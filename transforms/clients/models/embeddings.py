@@ -37,7 +37,6 @@ class Embed:
 
     @property
     def services(self) -> tuple[str]:
-        """The model."""
         return (self.service,)
 
     @property
@@ -61,7 +60,6 @@ class Embed:
         return Call(self.service, self.parameters.key(self.kind, prompt), prompt.payload(), step=prompt.step)
 
     def steps(self, item: str) -> Steps[None]:
-        """Ask once."""
         accepted((yield [self.call(item)]))
 
     def read(self, call: Call, reply: Reply) -> Embedding:  # noqa: ARG002  every answer is read alike

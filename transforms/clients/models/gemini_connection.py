@@ -93,7 +93,6 @@ class GeminiConnection(ModelConnection):
         return (await self._sent(send, "", timeout_s)).answer
 
     async def close(self) -> None:
-        """Close all connections."""
         await self.client.aio.aclose()
         await self.session.close()
 

@@ -78,7 +78,6 @@ class OpenAiConnection(ModelConnection):
         return found_among(self.parameters.model, [self.secrets.hide(name) for name in names])
 
     async def close(self) -> None:
-        """Close all connections."""
         await self.clients.close()
 
     def parts(self, request: ModelRequest, prompt: Prompt) -> frozenset[RequestPart]:

@@ -51,7 +51,6 @@ class Rewrite:
 
     @property
     def services(self) -> tuple[str]:
-        """The model."""
         return (self.rewriting.service,)
 
     @property

@@ -56,7 +56,6 @@ class Rate:
 
     @property
     def services(self) -> tuple[str]:
-        """The model."""
         return (self.service,)
 
     def call(self, item: Texts) -> Call:

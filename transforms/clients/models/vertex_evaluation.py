@@ -76,7 +76,6 @@ class VertexEvaluation(ModelParameters):
         return NO_TOKENS
 
     async def connect(self) -> "EvaluationConnection":
-        """Connect; see `services.Service.connect`."""
         endpoint = self.api_endpoint or f"{self.location}-aiplatform.googleapis.com"
         return EvaluationConnection(await open_channels(endpoint, _library), self.place)
 
@@ -88,7 +87,6 @@ class EvaluationConnection(ChannelConnection):
     place: str
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
-        """Make one attempt; see `services.Connection.call`."""
         prompt = prompt_of(payload)
         if prompt.step != _CRITERION:
             raise CallError(

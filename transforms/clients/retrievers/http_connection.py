@@ -63,7 +63,6 @@ class HttpConnection:
     clients: Clients = field(repr=False)
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
-        """Make one attempt; see `services.Connection.call`."""
         try:
             async with asyncio.timeout(timeout_s):
                 with self.clients.one() as client:
@@ -82,7 +81,6 @@ class HttpConnection:
         raise CallError(problem.kind, message, retry_after_s=problem.retry_after_s) from None
 
     async def close(self) -> None:
-        """Close all connections."""
         await self.clients.close()
 
     def _request(self, client: httpx.AsyncClient, payload: Mapping[str, Any]) -> httpx.Request:

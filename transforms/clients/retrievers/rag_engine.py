@@ -127,7 +127,6 @@ class RagEngine(RemoteRetriever):
         return self.rank_service is None and self.llm_ranker is None
 
     async def connect(self) -> "RagConnection":
-        """Connect; see `services.Service.connect`."""
         return RagConnection(await open_channels(self._endpoint, _library), self)
 
     def read(self, answer: str) -> Ranking:
@@ -182,7 +181,6 @@ class RagConnection(ChannelConnection):
     parameters: RagEngine
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
-        """Make one attempt; see `services.Connection.call`."""
         from google.cloud.aiplatform_v1.types import RetrieveContextsRequest, RetrieveContextsResponse
 
         fields = self.parameters.fields(**json.loads(payload))

@@ -34,7 +34,6 @@ class Retrieve:
 
     @property
     def services(self) -> tuple[str]:
-        """The retriever."""
         return (self.service,)
 
     def of_queries(self, queries: pa.RecordBatch) -> list[Question]:
@@ -46,7 +45,6 @@ class Retrieve:
         return list(zip(self.retriever.keys(self.kind, texts, self.reach), texts, strict=True))
 
     def steps(self, item: Question) -> Steps[Ranking]:
-        """Ask once."""
         key, text = item
         call = Call(self.service, key, payload_of(text, self.reach), self.reach)
         ranking: Ranking

@@ -158,7 +158,6 @@ class VertexSearch(RemoteRetriever):
         return self.api_endpoint or f"{prefix}discoveryengine.googleapis.com"
 
     async def connect(self) -> "SearchConnection":
-        """Connect; see `services.Service.connect`."""
         return SearchConnection(await open_channels(self._endpoint, _library), self)
 
     def read(self, answer: str) -> Ranking:
@@ -209,7 +208,6 @@ class SearchConnection(ChannelConnection):
     parameters: VertexSearch
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
-        """Make one attempt; see `services.Connection.call`."""
         from google.cloud.discoveryengine_v1.types import SearchRequest, SearchResponse
 
         fields = self.parameters.fields(**json.loads(payload))

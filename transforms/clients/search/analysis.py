@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 import Stemmer
 
-from rankbeam.transforms.kernels.search.bigrams import pairs_and_words
-from rankbeam.transforms.kernels.search.words import PATTERN, Words, folded, pairs_of, words_of
+from rankbeam.transforms.kernels.search.words import PATTERN, Words, folded, pairs_and_words, pairs_of, words_of
 
 with warnings.catch_warnings():  # it imports tqdm, which warns in notebooks without ipywidgets
     warnings.simplefilter("ignore")

@@ -15,9 +15,8 @@ import pyarrow as pa
 from rankbeam.transforms.clients.search.analysis import WORDS, Analysis
 from rankbeam.transforms.clients.search.collection import Collection, collection_of
 from rankbeam.transforms.kernels.arrays import IntArray
-from rankbeam.transforms.kernels.search.bigrams import has_pairs
 from rankbeam.transforms.kernels.search.postings import Pieces, Postings, build, within
-from rankbeam.transforms.kernels.search.words import concatenated
+from rankbeam.transforms.kernels.search.words import concatenated, has_pairs
 from rankbeam.transforms.records.chunking import Chunker
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import InputError

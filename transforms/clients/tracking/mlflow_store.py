@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rankbeam.transforms.clients.extras import MLFLOW, missing
-from rankbeam.transforms.clients.tracking.trial import Trial
+from rankbeam.transforms.clients.tracking import Trial
 from rankbeam.transforms.records.errors import InputError
 
 IDENTITY = "rankbeam.trial"

@@ -11,7 +11,7 @@ from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_atte
 
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import Channels, open_channels
-from rankbeam.transforms.clients.tracking.trial import Trial
+from rankbeam.transforms.clients.tracking import Trial
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
 

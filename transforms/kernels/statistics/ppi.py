@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.statistics.intervals import share_interval, student_t_quantile
 
 LEAST_LABELS = 20
@@ -258,28 +258,6 @@ def _over_strata(spreads: Sequence[Spread], shares: Sequence[float]) -> Spread:
 def _by_labels(sample: LabelledSample) -> LabelledSample:
     """A stratum in which the judge adds nothing to the labels."""
     return LabelledSample(sample.labels, Spread(sample.judged.count, 0.0, 0.0), 0.0, Spread(0, math.nan, math.nan))
-
-
-def of_clusters(values: FloatArray, clusters: IntArray) -> Spread:
-    """The spread of values in clusters: its count is the number of clusters, and variance / (count - 1) is s.e.².
-
-    s.e.² = (1/n²)·Σ(Σ(x - mean))²·G/(G - 1) with G = (Σm)²/Σm², the effective number of clusters of sizes m.
-
-    Args:
-        values: float64[n].
-        clusters: int64[n], the number of each value's cluster.
-
-    >>> of_clusters(np.array([0.0, 0.0, 1.0, 1.0]), np.array([0, 0, 1, 1]))
-    Spread(count=2, mean=0.5, variance=0.25)
-    """
-    if not len(values):
-        return Spread(0, math.nan, math.nan)
-    mean = float(values.mean())
-    _, place = np.unique(clusters, return_inverse=True)
-    sizes = np.bincount(place).astype(np.float64)
-    totals = np.bincount(place, weights=values - mean)
-    effective = float(sizes.sum() ** 2 / (sizes**2).sum())
-    return Spread(round(effective), mean, float((totals**2).sum()) / len(values) ** 2 * effective)
 
 
 def spread_of(values: FloatArray) -> Spread:

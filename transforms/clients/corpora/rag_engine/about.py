@@ -42,11 +42,9 @@ class About:
 
     @property
     def display_name(self) -> str:
-        """The display name of its corpus."""
         return f"{_PREFIX}{self.identity[:16]}"
 
     def description(self) -> str:
-        """The description of its corpus."""
         values = {name: value for name, value in asdict(self).items() if value or name not in ("claim", "users")}
         return json.dumps({"rankbeam": _VERSION, **values}, sort_keys=True, ensure_ascii=False)
 

@@ -56,7 +56,6 @@ class Request:
         return {"type": KIND, **self.parameters.specification()}
 
     def identity(self, documents: StagedDocuments) -> str:
-        """Its identity."""
         return corpus_identity(self.specification, documents.fingerprint)
 
     def most_failures(self, documents: StagedDocuments) -> int:

@@ -109,13 +109,11 @@ class DataApi:
     api_endpoint: Endpoint | None = None
 
     async def connect(self) -> "DataConnection":
-        """Connect; see `services.Service.connect`."""
         region = self.location.rpartition("/")[2]
         endpoint = self.api_endpoint or f"{region}-aiplatform.googleapis.com"
         return DataConnection(await open_channels(endpoint, _library), self.location)
 
     def read(self, answer: str) -> Any:
-        """The value of an answer; see `services.Service.read`."""
         return ANSWERS.read(answer)
 
     def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  the data API is charged by the call
@@ -130,7 +128,6 @@ class DataConnection(ChannelConnection):
     location: str
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
-        """Make one attempt; see `services.Connection.call`."""
         request = json.loads(payload)
         name = request.pop("request")
         ask = _REQUESTS[name]

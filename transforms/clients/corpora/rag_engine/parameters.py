@@ -52,7 +52,6 @@ class ManagedAnn(_Database):
     leaf_count: Annotated[int, Field(ge=1, le=(1 << 31) - 1)] | None = None
 
     def config(self) -> dict[str, Any]:
-        """As `_Database`."""
         return {"rag_managed_db": {"ann": self.model_dump(include={"tree_depth", "leaf_count"}, exclude_none=True)}}
 
 
@@ -65,11 +64,9 @@ class VectorSearch(_Database):
 
     @property
     def resource(self) -> str:
-        """As `_Database`."""
         return self.index
 
     def config(self) -> dict[str, Any]:
-        """As `_Database`."""
         return {"vertex_vector_search": {"index": self.index, "index_endpoint": self.index_endpoint}}
 
 
@@ -82,11 +79,9 @@ class Pinecone(_Database):
 
     @property
     def resource(self) -> str:
-        """As `_Database`."""
         return self.index_name
 
     def config(self) -> dict[str, Any]:
-        """As `_Database`."""
         key = {"api_key_secret_version": self.api_key_secret_version}
         return {"pinecone": {"index_name": self.index_name}, "api_auth": {"api_key_config": key}}
 
@@ -233,7 +228,6 @@ class RagEngineCorpus(CorpusParameters):
         return None if self.folder is None else FolderSource(self.folder.rstrip("/"), self.glob or "")
 
     def resolved(self, folder: str) -> "RagEngineCorpus":
-        """As `Parameters`."""
         return self if self.folder is None else self.model_copy(update={"folder": files.below(folder, self.folder)})
 
     def specification(self) -> dict[str, Any]:

@@ -38,7 +38,6 @@ class DataWork(Generic[Item]):
     services: ClassVar[Sequence[str]] = (SERVICE,)
 
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  the Protocol's
-        """As `Work`."""
         value = self.api.read(reply.answer)
         if isinstance(value, Operation):
             self.watch(value)

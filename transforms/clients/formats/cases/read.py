@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.formats.cases.paths import is_numpy, keys_of, s
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import FIELDS, Tool, only_text_in, tool_of
 from rankbeam.transforms.clients.formats.cases.vertex import plain
-from rankbeam.transforms.clients.formats.values import as_text, json_id
+from rankbeam.transforms.clients.formats.ids import as_text, json_id
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, AgentSteps, has_steps, steps_in

@@ -35,7 +35,6 @@ class GeminiJobs:
     connection: GeminiConnection
 
     def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:
-        """A request as a line of a file."""
         line = {"key": key, "request": self.request(request, prompt)}
         return json.dumps(line, ensure_ascii=False).encode("utf-8", "replace")
 
@@ -53,7 +52,6 @@ class GeminiJobs:
         return sent
 
     def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:
-        """The reply in a row of the output."""
         from google.genai import types
 
         if prompt.step == EMBED:
@@ -84,7 +82,6 @@ class GeminiJobs:
         return [job for job in map(service_job, listed) if job.name == name][::-1]  # the service lists the newest first
 
     async def job(self, job: str) -> ServiceJob:
-        """A job by its id."""
         return service_job(await self._sent(self.connection.client.aio.batches.get(name=job)))
 
     async def cancel(self, job: str) -> None:
@@ -92,14 +89,12 @@ class GeminiJobs:
         await self._sent(self.connection.client.aio.batches.cancel(name=job))
 
     async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.JobService
-        """The rows of a job's output."""
         for file in job.outputs:
             content = await self._sent(self.connection.client.aio.files.download(file=file))
             for line in filter(None, content.split(b"\n")):
                 yield _row(object_in(line))
 
     async def close(self) -> None:
-        """Close all connections."""
         await self.connection.close()
 
     def _embedding(self, prompt: Prompt) -> dict[str, Any]:

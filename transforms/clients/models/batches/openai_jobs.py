@@ -39,7 +39,6 @@ class OpenAiJobs:
     connection: OpenAiConnection
 
     def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:
-        """A request as a line of a file."""
         embeds = prompt.step == EMBED
         own = self.connection
         body = own.embedding_body([embedded_text(prompt)]) if embeds else own.body(request, prompt)
@@ -47,7 +46,6 @@ class OpenAiJobs:
         return json.dumps(row, ensure_ascii=False).encode("utf-8", "replace")
 
     def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:
-        """The reply in a row of the output."""
         if prompt.step == EMBED:
             return self.connection.embeddings(body, [embedded_text(prompt)])
         return self.connection.reply(body, request, prompt)
@@ -85,7 +83,6 @@ class OpenAiJobs:
             after = f"&after={listed[-1].id}"
 
     async def job(self, job: str) -> ServiceJob:
-        """A job by its id."""
         return _job(await self.connection.object("GET", f"/batches/{job}"))
 
     async def cancel(self, job: str) -> None:
@@ -113,7 +110,6 @@ class OpenAiJobs:
             raise error_of(error, own.secrets.hide) from None
 
     async def close(self) -> None:
-        """Close all connections."""
         await self.connection.close()
 
 

@@ -36,7 +36,6 @@ class VertexJobs(GeminiJobs):
     """The batch jobs of the service; see `service.JobService`."""
 
     def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:  # noqa: ARG002  see service.JobService
-        """A request as a line of a file."""
         return json.dumps({"request": self.request(request, prompt)}, ensure_ascii=False).encode("utf-8", "replace")
 
     async def create(self, name: str, lines: IO[bytes], step: str) -> str:  # noqa: ARG002  see service.JobService
@@ -57,7 +56,6 @@ class VertexJobs(GeminiJobs):
         return [job for job in map(service_job, listed) if job.name == name][::-1]
 
     async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:
-        """The rows of a job's output."""
         requests = AskedRequests(lines())
         for folder in job.outputs:
             for path in await asyncio.to_thread(_files_in, folder):

@@ -33,7 +33,6 @@ class Ask(Retrieve):
         return self.retriever.requests(self.kind, queries)
 
     def steps(self, item: Question) -> Steps[ApplicationAnswer]:  # type: ignore[override]
-        """Ask once."""
         key, payload = item
         answer: ApplicationAnswer
         (answer,) = accepted((yield [Call(self.service, key, payload, self.reach)]))

@@ -192,7 +192,6 @@ class CallableConnection:
         self._function = system.function
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  every attempt is the same
-        """Make one attempt; see `services.Connection.call`."""
         values = json.loads(payload)
         attributes = {name: value for name, value in values.items() if name != "query"}
         clock = asyncio.get_running_loop().time

@@ -1,17 +1,22 @@
-"""The base of all remote rerankers: their depth, their calls by content, and the checks of their scores."""
+"""The base of all remote rerankers: their depth, their calls by content, the checks of their scores, and their work."""
 
 import json
 import math
+from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.steps import Steps, accepted
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.stages import DEFAULT_DEPTH, MOST_DEPTH, RERANK, Texts
+from rankbeam.transforms.records.labels import text_hash
+from rankbeam.transforms.records.reply import Reply
+from rankbeam.transforms.records.stages import DEFAULT_DEPTH, MOST_DEPTH, RERANK, Scores, Texts
 
 Depth = Annotated[int, Field(ge=1, le=MOST_DEPTH)]
 
@@ -84,3 +89,40 @@ class FusedLists(RetrieverParameters):
 
 def _malformed(problem: str) -> CallError:
     return CallError(FailureKind.MALFORMED, f"the reranker {problem}")
+
+
+@dataclass(frozen=True)
+class Rerank:
+    """Asks a reranker for the scores of texts."""
+
+    service: str
+    kind: str
+    reranker: Reranker
+
+    stage: ClassVar[str] = RERANK
+
+    @property
+    def services(self) -> tuple[str]:
+        return (self.service,)
+
+    @property
+    def most_texts(self) -> int | None:
+        """The most texts of one call; None for all of a query."""
+        return self.reranker.most_texts
+
+    @property
+    def is_pointwise(self) -> bool:
+        """True if the score of a text does not depend on the other texts of the call."""
+        return self.reranker.is_pointwise
+
+    def call(self, item: Texts) -> Call:
+        """The call that asks for the scores of texts."""
+        return Call(self.service, self.reranker.key(self.kind, item), self.reranker.payload(item), step=RERANK)
+
+    def steps(self, item: Texts) -> Steps[Scores]:
+        (scores,) = accepted((yield [self.call(item)]))
+        return tuple(zip(map(text_hash, item[1]), scores, strict=True))
+
+    def read(self, call: Call, reply: Reply) -> tuple[float | None, ...]:
+        """The scores in an answer."""
+        return self.reranker.scores(reply.answer, len(json.loads(call.payload)["documents"]))

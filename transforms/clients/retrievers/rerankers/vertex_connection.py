@@ -39,7 +39,6 @@ class RankingConnection(HttpConnection):
     _renewing: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
-        """Make one attempt; see `services.Connection.call`."""
         request = json.loads(payload)
         records = [{"id": str(place), "content": text} for place, text in enumerate(request["documents"])]
         values = {"query": request["query"], "records": records, "token": await self._token()}

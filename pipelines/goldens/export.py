@@ -1,24 +1,49 @@
-"""Formats that are lines or tables: Auto RAG Eval, BEIR, TREC, ragas, Vertex's evaluation, CSV."""
+"""A benchmark in the formats of other tools: Auto RAG Eval, ADK, BEIR, TREC, ragas, Vertex's evaluation, CSV."""
 
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
-from rankbeam.pipelines.goldens.export.items import Chosen
-from rankbeam.transforms.clients.formats.cases.eval_sets import CaseTurn
+from rankbeam.pipelines.goldens.folder import GoldensFolder
+from rankbeam.transforms.clients.formats.cases.eval_sets import CaseTurn, case_of, eval_set
 from rankbeam.transforms.clients.formats.cases.vertex import row_of
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.formats.spreadsheets import safe
-from rankbeam.transforms.goldens.publishing import judgements, query
-from rankbeam.transforms.goldens.records.items import Golden
+from rankbeam.transforms.goldens.publishing import judgements, query, reviewed
+from rankbeam.transforms.goldens.records.items import Golden, Review
 from rankbeam.transforms.goldens.records.types import UNANSWERABLE
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import did_you_mean
 
 _COLUMNS = (
     "item_id", "question", "answer", "answerable", "type", "split", "difficulty", "doc_ids", "quotes", "reviewed",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Items of a benchmark."""
+
+    name: str
+    items: Sequence[Golden]
+    reviews: Mapping[str, Review]
+    documents: Mapping[str, Mapping[str, Any]]  # all of them, by id
+
+
+def chosen(folder: GoldensFolder, split: str | None, *, only_reviewed: bool) -> Chosen:
+    """The items of a benchmark."""
+    items, about, reviews = folder.items(), folder.about(), folder.reviews()
+    if split is not None and split not in about["splits"]:
+        raise InputError(f"has no split {split!r}; {did_you_mean(split, about['splits'])}", path=folder.path)
+    selected = [item for item in reviewed(items, reviews) if split in (None, item.split)]
+    selected = [item for item in selected if not only_reviewed or item.made.item_id in reviews]
+    if not selected:
+        raise InputError("has no such item" if items else "has no item", path=folder.path)
+    return Chosen(about["name"], selected, reviews, folder.documents())
 
 
 def auto_rag_eval(chosen: Chosen, path: str) -> dict[str, str]:
@@ -128,3 +153,44 @@ def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
 
 def _tabs(rows: Iterable[Iterable[object]]) -> str:
     return "".join("\t".join(map(str, row)) + "\n" for row in rows)
+
+
+def adk(chosen: Chosen, path: str) -> dict[str, str]:
+    """The EvalSet of Google's Agent Development Kit, named as its file: one case an item, vital nuggets as its rubrics.
+
+    `adk eval` and its web interface read it. A bare list of questions, which older tools wrote, is one conversation to
+    them, in which every answer sees the questions before it.
+    """
+    full, text = eval_set(path, chosen.name, [_case(item, chosen) for item in chosen.items])
+    return {full: text}
+
+
+def _case(item: Golden, chosen: Chosen) -> dict[str, Any]:
+    candidate = item.made
+    rubrics = [
+        {
+            "rubricId": f"{candidate.item_id}-{number}",
+            "rubricContent": {"textProperty": f"The answer says: {nugget.text}"},
+            "type": "FINAL_RESPONSE_QUALITY",
+        }
+        for number, nugget in enumerate(candidate.nuggets)
+        if nugget.vital
+    ]
+    own = {"rankbeam": {**query(item, chosen.reviews)["metadata"], "doc_ids": list(candidate.doc_ids)}}
+    turn = CaseTurn(candidate.question, candidate.answer, ())
+    return case_of(candidate.item_id, [turn], **({"rubrics": rubrics} if rubrics else {}), **own)
+
+
+FORMATS: Mapping[str, Callable[[Chosen, str], dict[str, str]]] = MappingProxyType(
+    {
+        "adk": adk,
+        "adk_list": adk_list,
+        "auto_rag_eval": auto_rag_eval,
+        "beir": beir,
+        "csv": table,
+        "ragas": ragas,
+        "trec": trec,
+        "vertex": vertex,
+    }
+)
+"""By name, what makes the files of a format: their content by path, from the items and the path of the output."""
