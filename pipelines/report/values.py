@@ -10,8 +10,11 @@ import pyarrow.compute as pc
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.scores.scored import LABELS, Status
 from rankbeam.transforms.records.slices import ranked_by
+
+_OF_QUERIES = ["text", "slices"]
 
 
 @dataclass(frozen=True)
@@ -59,32 +62,42 @@ class QueryValues:
 
 
 def read_values(results: Results) -> QueryValues:
-    """Read `query_metrics`."""
+    """Read `query_metrics`, some rows at a time: a row takes twenty times as much as its values."""
     configurations = pa.array([row["config_id"] for row in results.configurations])
     metrics = pa.array(results.metrics)
-    table = results.table("query_metrics", ["config_id", "query_id", "text", "status", "slices", "metrics"])
-    ids = pc.unique(table["query_id"])
-    ids = ids.take(pc.sort_indices(ids))
+    ids = _ids(results)
     values = np.full((len(metrics), len(configurations), len(ids)), np.nan)
     status = np.full((len(configurations), len(ids)), Status.MISSING, np.int8)
     judged = {metric: status.copy() for metric, name in enumerate(results.metrics) if results.is_judged(name)}
-    queries = _positions(table["query_id"], ids)
-    owners = _positions(table["config_id"], configurations)
-    status[owners, queries] = _positions(table["status"], pa.array(LABELS))
-    start = 0
-    for chunk in table["metrics"].chunks:
-        row = start + pc.list_parent_indices(chunk).to_numpy(zero_copy_only=False)
-        names, numbers = chunk.flatten().field("metric"), chunk.flatten().field("value")
-        metric = _positions(names, metrics)
-        values[metric, owners[row], queries[row]] = numbers.to_numpy(zero_copy_only=False)
+    is_known = np.zeros(len(ids), bool)
+    places, rows = [np.empty(0, np.int64)], [tables.QUERY_METRICS.empty_table().select(_OF_QUERIES)]
+    for batch in results.batches("query_metrics", ["config_id", "query_id", "status", "metrics", *_OF_QUERIES]):
+        queries = _positions(batch["query_id"], ids)
+        owners = _positions(batch["config_id"], configurations)
+        status[owners, queries] = _positions(batch["status"], pa.array(LABELS))
+        row = pc.list_parent_indices(batch["metrics"]).to_numpy(zero_copy_only=False)
+        items = batch["metrics"].flatten()
+        metric = _positions(items.field("metric"), metrics)
+        values[metric, owners[row], queries[row]] = items.field("value").to_numpy(zero_copy_only=False)
         if judged:
-            own = _positions(chunk.flatten().field("status"), pa.array(LABELS), absent=Status.MISSING)
+            own = _positions(items.field("status"), pa.array(LABELS), absent=Status.MISSING)
             for place, statuses in judged.items():
                 here = metric == place
                 statuses[owners[row[here]], queries[row[here]]] = own[here]
-        start += len(chunk)
-    _, first = np.unique(queries, return_index=True)
-    return QueryValues(ids, values, status, judged, table.select(["text", "slices"]).take(pa.array(first)))
+        new, first = np.unique(queries, return_index=True)
+        first = first[~is_known[new]]
+        is_known[queries] = True
+        places.append(queries[first])
+        rows.append(pa.Table.from_batches([batch.select(_OF_QUERIES).take(pa.array(first))]))
+    order = np.argsort(np.concatenate(places))
+    return QueryValues(ids, values, status, judged, pa.concat_tables(rows).take(pa.array(order)))
+
+
+def _ids(results: Results) -> pa.Array:
+    """The ids of all queries, sorted."""
+    some = (pc.unique(batch["query_id"]) for batch in results.batches("query_metrics", ["query_id"]))
+    ids = pc.unique(pa.chunked_array(some, pa.string()))
+    return ids.take(pc.sort_indices(ids))
 
 
 def slices_of(rows: pa.Table) -> dict[str, list[str]]:

@@ -65,18 +65,15 @@ class InFolder:
 
     def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
         """One table, its rows as they were written; columns that an older run lacks are null."""
-        rows = pa.concat_tables([_read(path, columns) for path in self._paths(name)])
-        for column in columns or tables.TABLES[name].names:
-            if column not in rows.column_names:
-                field = tables.TABLES[name].field(column)
-                rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+        rows = _complete(pa.concat_tables([_read(path, columns) for path in self._paths(name)]), name, columns)
         return rows.select(columns) if columns else rows
 
     def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
         """A table, file by file."""
         for path in self._paths(name):
             with parquet.open_file(path) as file:
-                yield from file.iter_batches(most, columns=columns)
+                for batch in file.iter_batches(most, columns=columns):
+                    yield from _complete(pa.Table.from_batches([batch]), name, columns).to_batches()
 
     def _paths(self, name: str) -> list[str]:
         if self.most_bytes is None or name not in LARGE:
@@ -94,6 +91,15 @@ def sizes_of(output: str, name: str, run_id: str) -> dict[str, int]:
         if name in tables.ADDED:
             return {}
         raise
+
+
+def _complete(rows: pa.Table, name: str, columns: Sequence[str] | None) -> pa.Table:
+    """The rows with the columns that an older run lacks, which are null."""
+    for column in columns or tables.TABLES[name].names:
+        if column not in rows.column_names:
+            field = tables.TABLES[name].field(column)
+            rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+    return rows
 
 
 def _read(path: str, columns: Sequence[str] | None) -> pa.Table:

@@ -1,5 +1,6 @@
 """A quote is placed in its text whatever typography a model changed, and nowhere where its words are not there."""
 
+import re
 import unicodedata
 from collections.abc import Callable
 
@@ -91,3 +92,10 @@ def test_a_place_is_that_of_the_words_however_both_are_written(
     assert letters(text[slice(*place)]) == letters("".join(words[first : last + 1]))
     assert spans[first][0] <= place[0]
     assert place[1] <= spans[last][1]
+
+
+@given(st.text("ab \n\u00a0", max_size=6), st.text("ab \n\u00a0", max_size=16))
+def test_words_stand_where_a_pattern_first_matches(quote: str, text: str) -> None:
+    match = re.search(r"\s+".join(map(re.escape, quote.split())), text) if quote.split() else None
+    if match is not None:
+        assert place_of(quote, text) == match.span()

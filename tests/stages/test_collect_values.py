@@ -10,16 +10,19 @@ from apache_beam.utils.windowed_value import WindowedValue
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.clients.storage.batches import Bucketed
+from rankbeam.transforms.clients.storage.batches import Bucketed, Reference
 from rankbeam.transforms.judge import collect
-from rankbeam.transforms.judge.collect import PANEL, WORK, CollectJudgementsFn
+from rankbeam.transforms.judge.collect import PANEL, WORK, CollectJudgementsFn, distinct_texts
 from rankbeam.transforms.judge.rows import Rows
 from rankbeam.transforms.records.calls.outcomes import CallAnswer
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.judging.evaluated import Evaluated, Value
+from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
+from rankbeam.transforms.records.judging.evaluated import AnswerRow, Evaluated, Value
+from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.evaluation import Configuration
+from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.scores.judged import judged_values
 from rankbeam.transforms.records.scores.scored import Status
 
@@ -95,3 +98,29 @@ def status_of(value: float | None, error: CallError | None) -> Status:
 
 def test_no_values_are_no_panels() -> None:
     assert judged_values([]) == []
+
+
+@given(st.lists(st.lists(st.text("ab", min_size=1, max_size=2), max_size=4), max_size=8), st.integers(1, 5))
+def test_every_text_is_written_once_however_often_it_occurs(answers: list[list[str]], at_once: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(collect, "_TEXTS_AT_ONCE", at_once)
+        fn = CollectJudgementsFn(ROWS)
+        fn.start_bundle()
+        outputs = [out for n, texts in enumerate(answers) for out in fn.process(with_contexts(f"q{n}", texts))]
+        outputs += fn.finish_bundle()
+    plain = (output.value if isinstance(output, WindowedValue) else output for output in outputs)
+    shards: dict[int, list[Reference]] = {}
+    for output in plain:
+        if isinstance(output, beam.pvalue.TaggedOutput) and output.tag == "texts":
+            shard, reference = output.value.value if isinstance(output.value, WindowedValue) else output.value
+            shards.setdefault(shard, []).append(reference)
+    rows = [row for shard in shards.items() for table in distinct_texts(shard) for row in table.to_pylist()]
+    expected = {text for texts in answers for text in texts}
+    assert sorted(row["text"] for row in rows) == sorted(expected)
+    assert all(row["text_hash"] == text_hash(row["text"]) for row in rows)
+
+
+def with_contexts(query_id: str, texts: list[str]) -> CallAnswer:
+    known = Answer(AnswerStatus.OK, None, tuple(Passage(None, text) for text in texts))
+    evaluated = Evaluated(query_id, None, (AnswerRow(0, 0, known),), (), ())
+    return CallAnswer(WORK, query_id, (Subject(PANEL, query_id, 0, (0,)),), evaluated)

@@ -13,7 +13,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.storage import batches
-from rankbeam.transforms.clients.storage.batches import Bucketed, Spilled, spilled
+from rankbeam.transforms.clients.storage.batches import Bucketed, Reference, Spilled, spilled
 from rankbeam.transforms.judge.rows import Rows, texts_of
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records import tables
@@ -31,7 +31,8 @@ WORK = "evaluate answers"
 """The name of the stage's only work."""
 PANEL = "judged"
 
-_ROWS_AT_ONCE, _LETTERS_AT_ONCE = 1000, 8 << 20
+_ROWS_AT_ONCE = 1000
+_TEXTS_AT_ONCE, _LETTERS_AT_ONCE = 50_000, 8 << 20  # of all shards: a shard's part is then large enough to be spilled
 _VALUES_AT_ONCE = 1 << 16  # of all buckets: a value takes 200 bytes until then, and 25 in a batch
 _SPILLED_BYTES = 1 << 11
 _TEXT_SHARDS = 64
@@ -123,10 +124,12 @@ class CollectJudgementsFn(beam.DoFn):
             self._letters += 0 if name in self._texts else len(text)
             self._texts[name] = text
         yield from self._outputs(_ROWS_AT_ONCE)
+        if len(self._texts) >= _TEXTS_AT_ONCE or self._letters >= _LETTERS_AT_ONCE:
+            yield from self._shards()
 
     def finish_bundle(self) -> Iterator[object]:
         """Yield what is left."""
-        for output in self._outputs(1):
+        for output in (*self._outputs(1), *self._shards()):
             yield beam.pvalue.TaggedOutput(output.tag, _in_window(output.value))
         yield from map(_in_window, self._batches())
 
@@ -143,21 +146,24 @@ class CollectJudgementsFn(beam.DoFn):
             if len(rows) >= least:
                 yield beam.pvalue.TaggedOutput(name, pa.Table.from_pylist(rows, tables.own_columns(_schema(name))))
                 self._waiting[name] = []
-        if len(self._texts) >= least or self._letters >= _LETTERS_AT_ONCE:
-            by_shard: defaultdict[int, list[dict[str, str]]] = defaultdict(list)
-            for text_hash, text in self._texts.items():
-                by_shard[int(text_hash[:8], 16) % _TEXT_SHARDS].append({"text_hash": text_hash, "text": text})
-            schema = tables.own_columns(ANSWER_TABLES["texts"])
-            for shard, rows in by_shard.items():
-                yield beam.pvalue.TaggedOutput(_TEXTS, (shard, pa.RecordBatch.from_pylist(rows, schema)))
-            self._texts, self._letters = {}, 0
+
+    def _shards(self) -> Iterator[beam.pvalue.TaggedOutput]:
+        """The texts that are held, by shard."""
+        by_shard: defaultdict[int, list[dict[str, str]]] = defaultdict(list)
+        for text_hash, text in self._texts.items():
+            by_shard[int(text_hash[:8], 16) % _TEXT_SHARDS].append({"text_hash": text_hash, "text": text})
+        schema = tables.own_columns(ANSWER_TABLES["texts"])
+        for shard, rows in by_shard.items():
+            yield beam.pvalue.TaggedOutput(_TEXTS, (shard, Reference.to(pa.RecordBatch.from_pylist(rows, schema))))
+        self._texts, self._letters = {}, 0
 
 
-def distinct_texts(element: tuple[int, Iterable[pa.RecordBatch]]) -> Iterator[pa.Table]:
+def distinct_texts(element: tuple[int, Iterable[Reference]]) -> Iterator[pa.Table]:
     """The texts of a shard, each once."""
     _, shard = element
     seen: set[str] = set()
-    for batch in shard:
+    for reference in shard:
+        batch = reference.batch()
         names = batch["text_hash"].to_pylist()
         is_new = [name not in seen for name in names]  # inside a batch each is there once
         seen.update(names)

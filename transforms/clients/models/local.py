@@ -16,6 +16,7 @@ from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 _WORD = re.compile(r"\w\w+")
+_TEXTS = 128  # a text is compared with many others, one soon after the other
 _CALLS = 16  # the loop makes one after the other; without a limit, the rate would ask for hundreds of lanes
 
 
@@ -42,6 +43,7 @@ def _tools(language: str) -> tuple[Callable[[list[str]], list[str]], frozenset[s
     return Stemmer.Stemmer(language).stemWords, frozenset(words)
 
 
+@functools.lru_cache(_TEXTS)
 def stems(text: str, language: str) -> frozenset[str]:
     """The stems of the words of a text, without stop words.
 

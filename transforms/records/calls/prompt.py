@@ -10,7 +10,9 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib.resources import files
+from json import JSONEncoder
 from types import MappingProxyType
 from typing import Any
 
@@ -31,6 +33,10 @@ Schema = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 """From a step and the values of its prompt to the JSON schema of the answer."""
 _NAME = re.compile(r"(?P<step>\w+)\.v(?P<version>\d+)\.txt")
 _FOLDER = "prompts"
+_TEMPLATES = 256
+"""Of which hashes and parts are remembered: an experiment has some dozens, and asks each thousands of times."""
+_PAYLOAD = JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_SORTED = JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ class Prompt:
 
     def payload(self) -> str:
         """The prompt as JSON, as `Connection.call` takes it."""
-        return json.dumps(vars(self), ensure_ascii=False, separators=(",", ":"))
+        return _PAYLOAD.encode(vars(self))
 
     @classmethod
     def parse(cls, payload: str) -> "Prompt":
@@ -119,7 +125,7 @@ class Prompt:
         return {
             "stage": "model",
             "step": self.step,
-            "template": _hash([self.system, self.user]),
+            "template": _hash_of_templates(self.system, self.user),
             "schema": None if self.schema is None else _hash(self.schema),
             "model": dict(model),
             **settings,
@@ -128,6 +134,7 @@ class Prompt:
         }
 
 
+@lru_cache(_TEMPLATES)
 def split_template(text: str) -> tuple[str, str]:
     """The templates of system and user; without a line `---`, all of the text is the user's.
 
@@ -171,6 +178,7 @@ def variables_of(template: str) -> frozenset[str]:
     return frozenset(token[1] for token in _TOKEN.finditer(template) if token[1] is not None)
 
 
+@lru_cache(_TEMPLATES)
 def template_hash(text: str) -> str:
     """A hash of a template's content."""
     return hashlib.sha256(text.encode()).hexdigest()[:_CHARACTERS_OF_A_HASH]
@@ -217,9 +225,13 @@ def _hashed(value: Any) -> Any:
     return hashlib.sha256(value.encode()).hexdigest() if isinstance(value, str) else value
 
 
+@lru_cache(_TEMPLATES)
+def _hash_of_templates(system: str, user: str) -> str:
+    return _hash([system, user])
+
+
 def _hash(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_SORTED.encode(value).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
