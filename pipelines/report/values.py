@@ -15,6 +15,7 @@ from rankbeam.transforms.records.scores.scored import LABELS, Status
 from rankbeam.transforms.records.slices import ranked_by
 
 _OF_QUERIES = ["text", "slices"]
+_ROWS_AT_ONCE = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,9 @@ def read_values(results: Results) -> QueryValues:
     status = np.full((len(configurations), len(ids)), Status.MISSING, np.int8)
     judged = {metric: status.copy() for metric, name in enumerate(results.metrics) if results.is_judged(name)}
     is_known = np.zeros(len(ids), bool)
-    places, rows = [np.empty(0, np.int64)], [tables.QUERY_METRICS.empty_table().select(_OF_QUERIES)]
-    for batch in results.batches("query_metrics", ["config_id", "query_id", "status", "metrics", *_OF_QUERIES]):
+    places, rows = [np.empty(0, np.int64)], list[pa.Table]()
+    columns = ["config_id", "query_id", "status", "metrics", *_OF_QUERIES]
+    for batch in results.batches("query_metrics", columns, _ROWS_AT_ONCE):
         queries = _positions(batch["query_id"], ids)
         owners = _positions(batch["config_id"], configurations)
         status[owners, queries] = _positions(batch["status"], pa.array(LABELS))
@@ -89,8 +91,9 @@ def read_values(results: Results) -> QueryValues:
         is_known[queries] = True
         places.append(queries[first])
         rows.append(pa.Table.from_batches([batch.select(_OF_QUERIES).take(pa.array(first))]))
-    order = np.argsort(np.concatenate(places))
-    return QueryValues(ids, values, status, judged, pa.concat_tables(rows).take(pa.array(order)))
+    order = pa.array(np.argsort(np.concatenate(places)))
+    of_queries = pa.concat_tables(rows or [tables.QUERY_METRICS.empty_table().select(_OF_QUERIES)])
+    return QueryValues(ids, values, status, judged, of_queries.take(order))
 
 
 def _ids(results: Results) -> pa.Array:

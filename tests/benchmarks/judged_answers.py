@@ -1,10 +1,12 @@
 """Peak memory and CPU of judging answers: queries, configurations and five judged metrics on the local runner.
 
-python tests/benchmarks/judged_answers.py --queries 2500,5000,10000 --configurations 10
+    python tests/benchmarks/judged_answers.py --queries 1000,2500,5000 --configurations 10
 
 Every answer has three contexts and a reference. A judge without a language model decides by shared words, so what is
 measured is rankbeam: the ledger, the lanes, the values, the tables, and what the submitting process keeps. A second run
-of each size finds all verdicts in the ledger.
+of each size finds all verdicts in the ledger. Memory is that of the largest process: anonymous memory, which the kernel
+must keep, apart from pages of files, which it can drop. From all sizes but the last, lines are fitted to the first
+runs, and compared with that of the last size.
 """
 
 import argparse
@@ -12,15 +14,22 @@ import json
 import random
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow.dataset as ds
 from judged import text
-from measure import measure
+from measure import Usage, measure
+from processes import Peaks, Sampled
 
 CONTEXTS = 3
 METRICS = ("Faithfulness", "ClaimPrecision", "ClaimRecall", "ContextRecall", f"ContextRelevance@{CONTEXTS}")
 TABLES = ("query_metrics", "answers", "verdicts", "configuration_metrics", "comparisons")
+
+_HEADER = """\
+| queries | run | verdicts | anonymous MB | at s | mapped MB | CPU s | wall s |
+|---:|---|---:|---:|---:|---:|---:|---:|"""
 
 
 def main() -> None:
@@ -31,7 +40,8 @@ def main() -> None:
     parser.add_argument("--folder", help="where data and output go; without it, a temporary folder")
     parser.add_argument("options", nargs="*", help="options of Beam, after --")
     parsed = parser.parse_args()
-    sys.stdout.write("| queries | run | verdicts | peak MB | CPU s | wall s |\n|---:|---|---:|---:|---:|---:|\n")
+    sys.stdout.write(f"{_HEADER}\n")
+    first: list[tuple[int, Usage, Peaks]] = []
     for queries in map(int, parsed.queries.split(",")):
         with tempfile.TemporaryDirectory(prefix="rankbeam-judged-", dir=parsed.folder) as folder:
             experiment = write(Path(folder), queries, parsed.configurations)
@@ -46,12 +56,28 @@ def main() -> None:
                     run_id,
                     *parsed.options,
                 ]
-                used = measure(command, Path(folder, "printed"))
-                counts = rows(Path(folder, "out"), run_id)
-                figures = f"{used.peak_bytes / 1e6:,.0f} | {used.cpu_s:,.1f} | {used.wall_s:,.0f}"
+                with Sampled() as sampled:
+                    used = measure(command, Path(folder, "printed"))
+                counts, peaks = rows(Path(folder, "out"), run_id), sampled.peaks[0]
+                sizes = f"{peaks.anonymous / 1e6:,.0f} | {peaks.anonymous_at_s:,.0f} | {peaks.mapped / 1e6:,.0f}"
+                figures = f"{sizes} | {used.cpu_s:,.1f} | {used.wall_s:,.0f}"
                 sys.stdout.write(f"| {queries:,} | {run_id} | {counts['verdicts']:,} | {figures} |\n")
                 sys.stdout.flush()
+                first += [(queries * parsed.configurations, used, peaks)] if run_id == "first" else []
             check(counts, queries, parsed.configurations)
+    if len(first) > 2:
+        sys.stdout.write("\n".join(["", *model(first), ""]))
+
+
+def model(runs: Sequence[tuple[int, Usage, Peaks]]) -> Iterator[str]:
+    """Lines through all runs but the last, by number of answers, beside the last run."""
+    *fitted, (answers, used, peaks) = runs
+    measured = {"CPU s": [run.cpu_s for _, run, _ in fitted], "anonymous MB": [at.anonymous / 1e6 for *_, at in fitted]}
+    for (name, values), last in zip(measured.items(), (used.cpu_s, peaks.anonymous / 1e6), strict=True):
+        slope, start = np.polyfit([number for number, *_ in fitted], values, 1)
+        line = f"{name}: {start:,.1f} and {1000 * slope:,.2f} for 1,000 answers"
+        predicted = start + slope * answers
+        yield f"{line}; {answers:,} answers: measured {last:,.1f}, model {predicted:,.1f}, {predicted / last - 1:+.0%}"
 
 
 def write(folder: Path, queries: int, configurations: int) -> str:
