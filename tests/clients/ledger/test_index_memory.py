@@ -3,29 +3,38 @@
 import tracemalloc
 
 import numpy as np
+import pytest
 
 from rankbeam.transforms.clients.ledger.index import ROW, Index, Rows
+from rankbeam.transforms.records.calls.reach import Reach
 
 ANSWERS = 50_000
 
 
-def test_the_next_index_takes_67_bytes_an_answer_while_it_is_made() -> None:
-    index = Index([], np.empty(0, ROW)).changed(["a"], {"a": rows(0, ANSWERS)})
-    added = rows(ANSWERS, ANSWERS + 100)
+@pytest.mark.parametrize(("is_whole", "kept", "most"), [(True, 38, 62), (False, 54, 78)])
+def test_the_next_index_takes_60_bytes_an_answer_while_it_is_made(is_whole: bool, kept: int, most: int) -> None:
+    index = Index([], np.empty(0, ROW)).changed(["a"], {"a": rows(0, ANSWERS, is_whole=is_whole)})
+    added = rows(ANSWERS, ANSWERS + 100, is_whole=is_whole)
     tracemalloc.start()
     try:
         changed = index.changed(["b", "a"], {"b": added})
         traced, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert [next(changed.places(f"key {number}", None)) for number in (0, ANSWERS)] == [("a", 0, 0), ("b", 0, ANSWERS)]
-    assert traced < 54 * ANSWERS
-    assert peak < 68 * ANSWERS
+    assert [next(changed.places(f"key {number}", None if is_whole else Reach(0, 0.0))) for number in (0, ANSWERS)] == [
+        ("a", 0, 0),
+        ("b", ANSWERS, ANSWERS),
+    ]
+    assert traced < kept * ANSWERS
+    assert peak < most * ANSWERS
 
 
-def rows(first: int, end: int) -> Rows:
-    """Rows of a part, their keys numbered."""
+def rows(first: int, end: int, *, is_whole: bool) -> Rows:
+    """Rows of a part, their keys numbered; answers that are not whole go further and further into a ranking."""
     array = np.zeros(end - first, ROW)
     array["hash"] = [hash(f"key {number}") for number in range(first, end)]
-    array["distance"], array["row"] = np.nan, range(first, end)
+    for name in ("moment", "check", "group", "row"):
+        array[name] = range(first, end)
+    array["distance"] = np.nan if is_whole else range(first, end)
+    array["results"] = 0 if is_whole else range(first, end)
     return array

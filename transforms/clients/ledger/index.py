@@ -51,21 +51,22 @@ class Columns(Protocol):
 class Index:
     """The rows of all parts, sorted by the hash of their key, and for one key the newest first; it never changes.
 
-    An answer takes 52 bytes, and 66 more while the next index is made beside this one.
+    An answer that is whole takes 36 bytes, and 60 more while the next index is made beside this one; another one takes
+    52 bytes, and 76 more.
     """
 
     def __init__(self, paths: Sequence[str], rows: Columns) -> None:
         self.paths = list(paths)
         order = _order(rows)
         # Single values of a view are read several times as fast as those of NumPy's arrays.
-        self._columns = {name: rows[name][order].data for name in ROW.names or ()}
+        self._columns = {name: _kept(rows[name][order]) for name in ROW.names or ()}
         self._hashes, self._results, self._distances = (self._columns[name] for name in ("hash", "results", "distance"))
         self._places = tuple(self._columns[name] for name in ("part", "group", "row"))
 
     @property
     def checks(self) -> IntArray:
         """The hashes of all rows."""
-        return np.frombuffer(self._columns["check"], np.uint64)
+        return np.asarray(self._columns["check"])
 
     def changed(self, paths: Sequence[str], new: Mapping[str, Rows]) -> "Index":
         """The index of other parts: of those here that stay, and of new ones."""
@@ -87,24 +88,31 @@ class Index:
 
     def newest(self, keys: Sequence[str], reach: Reach | None) -> IntArray:
         """The numbers of the newest answers to many calls, all of one reach; NONE where it does not go far enough."""
-        digests, hashes = np.fromiter(map(hash, keys), np.int64, len(keys)), np.frombuffer(self._hashes, np.int64)
+        digests, hashes = np.fromiter(map(hash, keys), np.int64, len(keys)), np.asarray(self._hashes)
         if not len(hashes):
             return np.full(len(keys), NONE)
         at = np.minimum(np.searchsorted(hashes, digests), len(hashes) - 1)
-        results, distances = np.frombuffer(self._results, np.int64)[at], np.frombuffer(self._distances, np.float64)[at]
+        results, distances = np.asarray(self._results)[at], np.asarray(self._distances)[at]
         return np.where((hashes[at] == digests) & _cover(results, distances, reach), at, NONE)
 
     def in_order(self, numbers: IntArray) -> IntArray:
         """The order of the files for answers."""
-        part, group, row = (np.frombuffer(column, np.int32)[numbers] for column in self._places)
+        part, group, row = (np.asarray(column)[numbers] for column in self._places)
         return np.lexsort((row, group, part))
 
     def groups(self, numbers: IntArray) -> Iterator[tuple[str, int, slice, list[int]]]:
         """The row groups of answers that are in the order of the files."""
-        part, group, row = (np.frombuffer(column, np.int32)[numbers] for column in self._places)
+        part, group, row = (np.asarray(column)[numbers] for column in self._places)
         ends = [*(np.flatnonzero((np.diff(part) != 0) | (np.diff(group) != 0)) + 1).tolist(), len(numbers)]
         for begin, end in pairwise([0, *ends] if len(numbers) else []):
             yield self.paths[part[begin]], int(group[begin]), slice(begin, end), row[begin:end].tolist()
+
+
+def _kept(column: Rows) -> memoryview:
+    """A column; where all of its values are equal, as distances of whole answers are, it takes the memory of one."""
+    bits = column.view(f"i{column.itemsize}")
+    is_one = len(bits) > 1 and bool((bits == bits[0]).all())
+    return (np.broadcast_to(column[:1].copy(), len(column)) if is_one else column).data
 
 
 def indexed(columns: pa.Table, possible: pa.ChunkedArray, group: int) -> Rows:
@@ -135,11 +143,11 @@ class _Changed:
 
     def __init__(self, columns: Mapping[str, memoryview], parts: Rows, new: Sequence[Rows]) -> None:
         self._columns, self._parts, self._new = columns, parts, new
-        self._stays = parts[np.frombuffer(columns["part"], ROW["part"])] != NONE
+        self._stays = parts[np.asarray(columns["part"])] != NONE
 
     def __getitem__(self, name: str) -> Rows:
         """The column of a name."""
-        column: Rows = np.frombuffer(self._columns[name], ROW[name])[self._stays]
+        column: Rows = np.asarray(self._columns[name])[self._stays]
         return np.concatenate([self._parts[column] if name == "part" else column, *(rows[name] for rows in self._new)])
 
 
