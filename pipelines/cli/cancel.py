@@ -31,6 +31,7 @@ def cancel(place: str, run_id: str | None) -> None:
 
 
 def _on_engine(record: dict[str, object], place: str) -> str:
+    from rankbeam.pipelines.manage import jobs
     from rankbeam.pipelines.portable.job import of_record
     from rankbeam.pipelines.portable.launch import recovery_hint
     from rankbeam.pipelines.portable.service import JobServerError
@@ -39,8 +40,11 @@ def _on_engine(record: dict[str, object], place: str) -> str:
 
     job = of_record(record, place)
     if not job.is_at_work():
-        raise InputError(f"the job {job.job_name} has ended ({job.state()}); there is nothing to cancel", path=place)
-    if not job.cancel(_CANCELLING_S):
+        if not job.is_cancelled or jobs.has_rows(job.output, job.run_id):
+            message = f"the job {job.job_name} has ended ({job.state()}); there is nothing to cancel"
+            raise InputError(message, path=place)
+        job.withdraw_stop()  # the process that cancelled it did not wait for its end, and left its rows
+    elif not job.cancel(_CANCELLING_S):
         raise JobServerError(f"the job {job.job_name} was asked to end, but has not ended within {_CANCELLING_S:.0f} s")
     delete_rows(job.output, job.run_id)
     return f"cancelled {job.job_name}; {recovery_hint(job)}"

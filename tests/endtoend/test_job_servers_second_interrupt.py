@@ -54,9 +54,11 @@ def test_a_second_interrupt_leaves_the_job_and_says_how_to_cancel_it(tmp_path: P
         server.send_signal(signal.SIGCONT)
         command = shlex.join(["rankbeam", "cancel", f"{tmp_path}/out", "--run-id", "r"])
         assert last.endswith(f"interrupted; the job may continue; `{command}` cancels it")
-        cancelled = rankbeam(*shlex.split(command)[1:])
-        # The lanes were asked to stop before the engine was: the job may have failed for want of their answers.
-        assert cancelled.status == 0 or "has ended (failed)" in cancelled.stderr
+        # The first Ctrl-C has asked the server to cancel the job, which it may have done by now.
+        for _ in range(2):
+            cancelled = rankbeam(*shlex.split(command)[1:])
+            assert cancelled.status == 0, cancelled.stderr
+            assert cancelled.stdout.startswith("cancelled ")
         begun = standin.stats().calls
         assert begun < QUERIES
         time.sleep(5)  # a worker that was left behind would go on
