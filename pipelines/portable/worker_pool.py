@@ -5,60 +5,71 @@
 Beam has such a pool, and this one adds two things to it. Every TaskManager numbers its workers 1-1, 2-1, …; Beam's
 pool knows them by that number alone, so where one TaskManager stops its worker, it kills the one that another has
 started under the same number, and that job fails with "CANCELLED: client cancelled". Here a worker belongs to the
-connection that has started it. And this pool says which environment variables it lacks, so that a job that needs them
-is refused before it is submitted: workers have the variables of the pool.
+connection that has started it. This pool says which environment variables it lacks, so that a job that needs them is
+refused before it is submitted: workers have the variables of the pool. And workers are forked from a process that has
+imported Beam and rankbeam, because Flink starts new ones for many steps, and the imports take most of a worker's start.
 """
 
 import argparse
 import json
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
+from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 import grpc
 from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc
-from apache_beam.runners.worker.worker_pool_main import kill_process_gracefully
 from apache_beam.utils.thread_pool_executor import shared_unbounded_instance
 
 VARIABLES = "/rankbeam.WorkerPool/Unset"
 """The method that takes a JSON list of names of variables, and returns those that are not set in the pool."""
 
+_PRELOADED = ["apache_beam.runners.worker.sdk_worker", "rankbeam.pipelines.run.build"]
+_NO_THREAD = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+"""Arrow's allocator would start a thread, and a fork copies none. OpenBLAS ends its own before a fork."""
+_ENDING_S = 10.0
+_REMEMBERED = 1000  # workers that have ended
 _OPTIONS = [("grpc.http2.max_pings_without_data", 0), ("grpc.http2.max_ping_strikes", 0), ("grpc.so_reuseport", 0)]
 
 Handle = TypeVar("Handle")
-Worker = tuple[str, str, "subprocess.Popen[bytes]"]
+Worker = tuple[str, str, BaseProcess]
 """The number of a worker, the connection that started it, and its process."""
 
 
 class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
     """Starts workers, each from the address of its control service and its number, and stops them."""
 
-    def __init__(self, start: Callable[[str, str], "subprocess.Popen[bytes]"]) -> None:
+    def __init__(self, start: Callable[[str, str], BaseProcess]) -> None:
         self._start, self._lock = start, threading.Lock()
         self._workers: list[Worker] = []
+        self._ended: deque[tuple[str, str]] = deque(maxlen=_REMEMBERED)
 
     def StartWorker(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802  gRPC's name
         """Start a worker for a TaskManager."""
-        try:
-            process = self._start(request.control_endpoint.url, request.worker_id)
-        except OSError as error:
-            return beam_fn_api_pb2.StartWorkerResponse(error=str(error))
         with self._lock:
+            try:
+                process = self._start(request.control_endpoint.url, request.worker_id)
+            except OSError as error:
+                return beam_fn_api_pb2.StartWorkerResponse(error=str(error))
             self._workers.append((request.worker_id, context.peer(), process))
         return beam_fn_api_pb2.StartWorkerResponse()
 
     def StopWorker(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802  gRPC's name
         """Stop the worker of this number that the same TaskManager started."""
         with self._lock:
-            self._workers = [worker for worker in self._workers if worker[2].poll() is None]
-            stopped = workers_to_stop(self._workers, request.worker_id, context.peer())
-            self._workers = [worker for worker in self._workers if worker not in stopped]
+            alive = [worker for worker in self._workers if worker[2].is_alive()]
+            self._ended += [worker[:2] for worker in self._workers if worker not in alive]
+            # A worker ends with its TaskManager's stream, often before this request. Another may have its number.
+            is_over = (request.worker_id, context.peer()) in self._ended
+            stopped = [] if is_over else workers_to_stop(alive, request.worker_id, context.peer())
+            self._workers = [worker for worker in alive if worker not in stopped]
         for *_, process in stopped:
-            kill_process_gracefully(process)
+            _stop(process)
         return beam_fn_api_pb2.StopWorkerResponse()
 
     def close(self) -> None:
@@ -66,7 +77,7 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         with self._lock:
             workers, self._workers = self._workers, []
         for *_, process in workers:
-            kill_process_gracefully(process)
+            _stop(process)
 
 
 def workers_to_stop(
@@ -82,9 +93,7 @@ def workers_to_stop(
     return own or (same if len(same) == 1 else [])
 
 
-def start_server(
-    port: int, start: Callable[[str, str], "subprocess.Popen[bytes]"]
-) -> tuple[grpc.Server, WorkerPool, int]:
+def start_server(port: int, start: Callable[[str, str], BaseProcess]) -> tuple[grpc.Server, WorkerPool, int]:
     """Start a server with a pool at a port, 0 for a free one; raise RuntimeError if the port is taken."""
     server = grpc.server(shared_unbounded_instance(), options=_OPTIONS)
     pool = WorkerPool(start)
@@ -97,11 +106,36 @@ def start_server(
     return server, pool, bound
 
 
-def start_worker(control: str, worker_id: str) -> "subprocess.Popen[bytes]":
-    """Start a worker with this Python; what it prints goes where the pool prints."""
-    arguments = "sys.argv[1], worker_id=sys.argv[2], state_cache_size=0, data_buffer_time_limit_ms=-1"
-    code = f"import sys; from apache_beam.runners.worker.sdk_worker import SdkHarness; SdkHarness({arguments}).run()"
-    return subprocess.Popen([sys.executable, "-c", code, control, worker_id])  # noqa: S603  our own command
+def start_worker(control: str, worker_id: str) -> BaseProcess:
+    """Start a worker; what it prints goes where the pool prints."""
+    process = _forking().Process(target=_work, args=(control, worker_id), daemon=True)
+    process.start()
+    return process
+
+
+def _forking() -> "multiprocessing.context.ForkServerContext":
+    """Processes that are forked from one that has the modules of a worker."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(_PRELOADED)
+    for name, value in _NO_THREAD.items():
+        os.environ.setdefault(name, value)
+    return context
+
+
+def _work(control: str, worker_id: str) -> None:
+    """Be a worker until its TaskManager no longer needs it."""
+    from apache_beam.runners.worker.sdk_worker import SdkHarness
+
+    SdkHarness(control, worker_id=worker_id, state_cache_size=0, data_buffer_time_limit_ms=-1).run()
+
+
+def _stop(process: BaseProcess) -> None:
+    """End a process, which has some seconds for it."""
+    process.terminate()
+    process.join(_ENDING_S)
+    if process.is_alive():
+        process.kill()
+        process.join()
 
 
 def _unset(request: bytes, _: grpc.ServicerContext) -> bytes:

@@ -1,11 +1,14 @@
 """Share of a quota that remote calls use: whole runs of `rankbeam evaluate` against stand-ins that speak the protocols.
 
 The stand-ins take a process of their own on the same machine. A peer is measured beside: the same calls through the
-same client, one at a time, as a notebook makes them (a few of them, scaled up).
+same client, one at a time, as a notebook makes them (a few of them, scaled up). `--cost` measures the CPU seconds of
+1,000 calls instead: of a run with 5,000 calls in one lane beyond those of a run with 1,000, so that starts do not
+count.
 """
 
 import argparse
 import asyncio
+import os
 import sys
 import tempfile
 import time
@@ -16,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from machine import described
 from measure import measure
+from support import answering
 from support.remote import answers, dataset, http, rag, write_experiment
 from support.standins import Standin, Stats, serve
 
@@ -29,6 +33,8 @@ COLUMNS = (
     "service", "quota/min", "latency s", "workers", "lanes", "calls",
     "rate/quota", "end to end/quota", "busiest s/quota", "busiest min/quota", "calls per CPU s", "one at a time",
 )  # fmt: skip
+COSTS = ("http", "rag_engine", "openai", "gemini")
+FEWER, MORE = 1000, 5000
 _FEW = 5
 
 
@@ -64,8 +70,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, help="of every case, instead of what it says")
     parser.add_argument("--only", default="", help="cases of this service only")
+    parser.add_argument("--cost", action="store_true", help="measure the CPU seconds of 1,000 calls")
     options = parser.parse_args()
     say("\n".join(described()), "")
+    if options.cost:
+        say("| service | CPU s of 1,000 calls |\n|---|---:|")
+        for kind in COSTS:
+            if options.only in ("", kind):
+                say(f"| {kind} | {cost(kind):.2f} |")
+        return
     say(f"| {' | '.join(COLUMNS)} |\n|{'---|' * 3}{'---:|' * (len(COLUMNS) - 3)}")
     for case in CASES:
         if options.only in ("", case.kind):
@@ -96,6 +109,28 @@ def row(case: Case) -> str:
         f"{case.calls / usage.cpu_s:.0f}", f"{alone_s:,.0f} s ({alone_s / usage.wall_s:.0f}×)",
     )  # fmt: skip
     return f"| {' | '.join(cells)} |"
+
+
+def cost(kind: str) -> float:
+    """CPU seconds of 1,000 further calls in one lane; of a model, with retrieval by words and its answers' rows."""
+    seconds = []
+    for number in (FEWER, MORE):
+        with tempfile.TemporaryDirectory() as folder, serve(kind, answers=answers(number), latency_s=0.1) as server:
+            if kind in RETRIEVERS:
+                run = command(Case(kind, 60_000, 0.1, number), server, Path(folder))
+            else:
+                os.environ["RANKBEAM_TEST_KEY"] = "k"
+                changes = {
+                    "dataset": answering.dataset(Path(folder, "data"), number),
+                    "judge": None,
+                    "metrics": ["nDCG@5"],
+                }
+                path = answering.write_experiment(Path(folder), answering.model(server, kind), {"lanes": 1}, **changes)
+                run = [sys.executable, "-m", "rankbeam", "evaluate", path]
+            seconds.append(measure(run, Path(folder) / "stdout").cpu_s)
+            if (calls := server.stats().calls) != number:
+                raise SystemExit(f"{kind}: {calls} calls instead of {number}")
+    return (seconds[1] - seconds[0]) / (MORE - FEWER) * 1000
 
 
 def command(case: Case, server: Standin, folder: Path) -> list[str]:
