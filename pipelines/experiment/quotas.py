@@ -19,14 +19,15 @@ from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
 from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
-from rankbeam.transforms.records.calls.quota import MOST_IN_FLIGHT, ImportQuota, Prices, Quota
+from rankbeam.transforms.records.calls.quota import ImportQuota, Prices, Quota
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.generation import Judging
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 _TOKENS_OF_A_LANE = 100_000  # of a minute: a lane with much less could not begin a long prompt
-_LATENCY_S = 5.0  # of a slow answer; see design.md, "rules for calls"
+_CALLS_OF_A_LANE = 100.0  # of a second: one takes 1.4 to 7.4 ms of the one core that a process has
+_IN_FLIGHT_OF_A_LANE = 10  # so that these answers may take .1 s
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def quota_of(default: Quota, model: QuotaModel) -> Quota:
     """A budget: what was given, and the default for the rest.
 
     >>> quota_of(Quota(600), QuotaModel(requests_per_second=500)).lanes
-    3
+    5
     >>> quota_of(Quota(600), QuotaModel(requests_per_second=500, tokens_per_minute=9000)).lanes
     1
     """
@@ -129,8 +130,9 @@ def quota_of(default: Quota, model: QuotaModel) -> Quota:
         cached = price.input if price.cached is None else price.cached
         own["prices"] = Prices(price.input, cached, price.output)
     quota = replace(default, **own)
-    in_flight = min(quota.requests_per_minute / 60 * _LATENCY_S, quota.concurrent_calls or math.inf)
-    lanes = max(default.lanes, math.ceil(in_flight / MOST_IN_FLIGHT))
+    by_rate = quota.requests_per_minute / 60 / _CALLS_OF_A_LANE
+    in_flight = (quota.concurrent_calls or math.inf) / _IN_FLIGHT_OF_A_LANE
+    lanes = max(default.lanes, math.ceil(min(by_rate, in_flight)))
     tokens = quota.tokens_per_minute
     by_tokens = lanes if tokens is None else max(1, math.floor(tokens / _TOKENS_OF_A_LANE))
     return quota if model.lanes is not None else replace(quota, lanes=min(lanes, quota.most_lanes, by_tokens))

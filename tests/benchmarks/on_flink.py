@@ -158,12 +158,9 @@ def different(one: Path, other: Path) -> Iterator[str]:
             continue
         tables = [f"(SELECT * EXCLUDE (run_id, started_at) FROM '{root}/{name}/r/*.parquet')" for root in (one, other)]
         with duckdb.connect(config={"memory_limit": "3GB", "threads": 2}) as database:
-            count = database.sql(f"SELECT count(*) FROM {tables[0]}").fetchone()
-            only = [
-                database.sql(f"SELECT count(*) FROM (FROM {here} EXCEPT ALL FROM {there})").fetchone()
-                for here, there in (tables, tables[::-1])
-            ]
-        numbers = [number[0] if number else 0 for number in (count, *only)]
+            queries = [f"FROM {tables[0]}"]
+            queries += [f"FROM {here} EXCEPT ALL FROM {there}" for here, there in (tables, tables[::-1])]
+            numbers = [database.sql(f"SELECT count(*) FROM ({query})").fetchall()[0][0] for query in queries]
         yield f"{name}: {numbers[0]:,} rows, {sum(numbers[1:]):,} different"
 
 

@@ -50,15 +50,16 @@ def test_retrievers_of_two_types_share_a_pool_that_they_name(folder: Path) -> No
 @pytest.mark.parametrize(
     ("quota", "lanes"),
     [
-        ("requests_per_minute: 60000", 5),
-        ("requests_per_minute: 60001", 6),
+        ("requests_per_minute: 60000", 10),
+        ("requests_per_minute: 60001", 11),
         ("requests_per_minute: 1, concurrent_calls: 1", 1),
         ("requests_per_minute: 60000, lanes: 2", 2),
-        ("requests_per_minute: 24001", 3),
-        ("requests_per_minute: 60000, concurrent_calls: 1500", 2),
+        ("requests_per_minute: 24001", 5),
+        ("requests_per_minute: 60000, concurrent_calls: 1500", 10),
+        ("requests_per_minute: 60000, concurrent_calls: 21", 3),
     ],
 )
-def test_lanes_hold_the_calls_that_are_in_flight(folder: Path, quota: str, lanes: int) -> None:
+def test_a_lane_has_no_more_calls_than_a_core_can_make(folder: Path, quota: str, lanes: int) -> None:
     assert load(folder, experiment(NEAR, f"quotas: {{near: {{{quota}}}}}\n")).pools["near"].lanes == lanes
 
 

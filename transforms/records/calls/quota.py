@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rankbeam.transforms.records.reply import Tokens
 
 MOST_IN_FLIGHT = 1000
-"""Calls that one process can have in flight at once; a pool that needs more has several lanes."""
+"""Calls that one process can have in flight at once."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Quota:
         timeout_s: time limit of one attempt.
         attempts: attempts at one call, at most.
         give_up_after_s: time after which no further attempt begins, pauses included.
-        lanes: streams that each own an equal share of the budget; one, unless one process cannot hold the calls that
-            are in flight at the full rate.
+        lanes: streams that each own an equal share of the budget; one, unless one process cannot make the calls of the
+            full rate.
         price_per_1000: price of a thousand calls, in the currency that the user counts in; None where it is not given.
         tokens_per_minute: tokens of calls begun in any minute, at most; None where calls are not charged by the token.
         prices: prices of tokens; None where they are not given.
