@@ -47,10 +47,13 @@ def warn(warning: str) -> None:
 
 
 def say(message: str) -> None:
-    """Print a message on standard error; a terminal gets whole words."""
+    """Print a message on standard error; a terminal gets whole words, and lists keep their indent."""
     from rankbeam.pipelines.show.screen import Screen  # `rankbeam --help` says nothing
 
-    click.echo(Screen.of(sys.stderr).prose(message, indent="  "), err=True)
+    screen = Screen.of(sys.stderr)
+    for line in message.split("\n"):
+        blanks = line[: len(line) - len(line.lstrip())]
+        click.echo(screen.prose(line, indent=f"  {blanks}"), err=True)
 
 
 _printed: set[str] = set()

@@ -83,6 +83,19 @@ def test_what_is_no_judged_metric_is_refused_with_a_hint(text: str, hint: str) -
     assert hint in str(caught.value)
 
 
+def test_an_unknown_metric_is_answered_with_every_name_once_by_family() -> None:
+    with pytest.raises(InputError) as caught:
+        parse_all(["xyzzy"])
+    first, *lines = str(caught.value).split("\n")
+    assert first == "unknown metric 'xyzzy'; valid are:"
+    families = dict(line.strip().split(": ", 1) for line in lines)
+    names = [name for listed in families.values() for name in listed.split(", ")]
+    assert len(set(names)) == len(names)
+    assert {*METRICS, *ALIASES, *(name.partition("(")[0] for name in JUDGED)} <= {*names, "RPrec", "BPref"}
+    assert families["answers, without a judge"] == "BLEU, Consistency, ExactMatch, ROUGE-L, TokenF1, chrF"
+    assert {"Faithfulness", "ContextRecall"} <= {*families["answers and contexts, judged"].split(", ")}
+
+
 def test_names_of_retrieval_metrics_mean_what_they_did() -> None:
     assert not {name.lower() for name in (*METRICS, *ALIASES)} & {
         name.lower() for name in (*base_names(), *OTHER_TOOLS)

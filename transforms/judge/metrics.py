@@ -12,7 +12,14 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from rankbeam.transforms.judge.definitions import ARGS, JudgedDefinition, definition_named, definition_of, judged_names
+from rankbeam.transforms.judge.definitions import (
+    ARGS,
+    JUDGED,
+    JudgedDefinition,
+    definition_named,
+    definition_of,
+    judged_names,
+)
 from rankbeam.transforms.judge.steps import step_named as judge_step
 from rankbeam.transforms.kernels.judged import Value
 from rankbeam.transforms.kernels.trajectories import MATCHES
@@ -56,6 +63,24 @@ NAME_OF_A_SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 def base_names() -> tuple[str, ...]:
     """The names of judged metrics without the words in brackets that choose a definition."""
     return tuple(dict.fromkeys((*(name.partition("(")[0] for name in judged_names()), CRITERION)))
+
+
+@cache
+def families() -> Mapping[str, tuple[str, ...]]:
+    """The same names by what the metrics look at; those of other packages are not loaded."""
+    named: dict[str, list[str]] = {"answers and contexts, judged": [CRITERION]}
+    for name in judged_names():
+        definition = JUDGED.get(name)
+        if definition is None:
+            family = "judged, of other packages"
+        elif definition.steps:
+            family = "answers and contexts, judged"
+        elif definition.highest is None or definition.needs & {Need.STEPS, Need.EXPECTED_STEPS}:
+            family = "agents and usage"
+        else:
+            family = "answers, without a judge"
+        named.setdefault(family, []).append(name.partition("(")[0])
+    return {family: tuple(dict.fromkeys(names)) for family, names in named.items()}
 
 
 @cache
@@ -259,5 +284,5 @@ def parse_all(names: Iterable[str]) -> list[Metric | JudgedMetric]:
     """
     metrics: dict[Metric | JudgedMetric, None] = {}
     for name in names:
-        metrics |= dict.fromkeys([parse_judged(name)] if is_judged(name) else parse_metrics([name], also=base_names()))
+        metrics |= dict.fromkeys([parse_judged(name)] if is_judged(name) else parse_metrics([name], also=families()))
     return list(metrics)

@@ -150,6 +150,18 @@ def metric_names() -> tuple[str, ...]:
     return (*_BUILT_IN, *own)
 
 
+def families() -> dict[str, tuple[str, ...]]:
+    """The names of all metrics of rankings, by what they look at."""
+    named = {
+        "rankings": tuple(name for name, definition in METRICS.items() if not definition.chunks),
+        "rankings of chunks": tuple(name for name, definition in METRICS.items() if definition.chunks),
+        "spans of evidence": tuple(SPAN_METRICS),
+        "subtopics": tuple(SUBTOPIC_METRICS),
+        "other packages": tuple(name for name in metric_names() if name not in _BUILT_IN),
+    }
+    return {family: names for family, names in named.items() if names}
+
+
 @cache
 def definition_named(name: str) -> MetricDefinition:
     """The definition of a metric, loaded if it is one of another package.

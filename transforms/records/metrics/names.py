@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from rankbeam.transforms.kernels.arrays import FloatArray
@@ -21,6 +22,7 @@ from rankbeam.transforms.records.metrics.definitions import (
     METRICS,
     MetricDefinition,
     definition_named,
+    families,
     metric_names,
 )
 from rankbeam.transforms.records.metrics.other_tools import (
@@ -30,7 +32,7 @@ from rankbeam.transforms.records.metrics.other_tools import (
     refuse_foreign,
     refuse_homonym,
 )
-from rankbeam.transforms.records.suggestions import did_you_mean
+from rankbeam.transforms.records.suggestions import did_you_mean, did_you_mean_among
 
 _MOST = 999_999_999
 _LEVELS = {"iprec": "recall"}
@@ -44,6 +46,10 @@ _SEPARATOR = re.compile(r"[,\s]+(?![^(]*\))")
 DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
 """The metrics of an experiment that names none."""
 Option = float | str | bool
+
+OTHER_NAMES = "other names"
+"""The family of aliases and of trec_eval's names, in messages."""
+
 HOLES = "holes"
 """The option of metrics that count documents without a judgement of people by a judge's grades."""
 _HIGHEST_GRADES: Mapping[Option, float] = {"linear": 1e290, "exp": 990.0}
@@ -194,8 +200,8 @@ class Metric:
         return self.definition.kernel(seen, **self.arguments)
 
 
-def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
-    """Read a metric's name.
+def parse_metric(text: str, also: Mapping[str, Iterable[str]] = MappingProxyType({})) -> Metric:
+    """Read a metric's name; `also` are further names by family, which only messages show.
 
     >>> str(parse_metric("Recall(rel=1)@100")), str(parse_metric("nDCG( gain = exp )@10"))
     ('R@100', 'nDCG(gain=exp)@10')
@@ -210,7 +216,8 @@ def parse_metric(text: str, also: Iterable[str] = ()) -> Metric:
     name = _by_plain().get(plain(written.name))
     if name is None:
         refuse_foreign(written.name)
-        hint = did_you_mean(written.name, [*metric_names(), *ALIASES, *also])
+        others = {OTHER_NAMES: [*ALIASES, *also.get(OTHER_NAMES, ())]}
+        hint = did_you_mean_among(written.name, {**families(), **also, **others})
         raise InputError(f"unknown metric {written.name!r}; {hint}")
     options: dict[str, Option] = {}
     judged_only = holes = False

@@ -1,11 +1,12 @@
 """trec_eval's names for the metrics that both tools have, in the order in which trec_eval prints them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from rankbeam.transforms.kernels.ranking.curves import LEVELS
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.definitions import METRICS
-from rankbeam.transforms.records.metrics.names import Metric, parse_metric
+from rankbeam.transforms.records.metrics.names import OTHER_NAMES, Metric, parse_metric
 from rankbeam.transforms.records.metrics.other_tools import refuse_foreign
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -39,7 +40,7 @@ _SPELLED = {trec.lower(): trec for trec in _BY_TREC}
 _ORDER = {(name, cutoffs is not None): position for position, (_, name, cutoffs) in enumerate(_FAMILIES)}
 
 
-def parse_metrics(words: Iterable[str], also: Sequence[str] = ()) -> tuple[Metric, ...]:
+def parse_metrics(words: Iterable[str], also: Mapping[str, Sequence[str]] = MappingProxyType({})) -> tuple[Metric, ...]:
     """Read metrics in rankbeam's names, in trec_eval's (`map`, `P.5,10`, `ndcg_cut_10`), or in its sets.
 
     >>> [str(metric) for metric in parse_metrics(["map", "P.5,10", "nDCG@3"])]
@@ -51,7 +52,7 @@ def parse_metrics(words: Iterable[str], also: Sequence[str] = ()) -> tuple[Metri
     return tuple(metrics)
 
 
-def _parse(word: str, also: Sequence[str]) -> Iterable[Metric]:
+def _parse(word: str, also: Mapping[str, Sequence[str]]) -> Iterable[Metric]:
     if word in _SETS:
         return [metric for trec in _SETS[word] for metric in _expand(trec)]
     family, dot, parameters = word.partition(".")
@@ -73,7 +74,7 @@ def _parse(word: str, also: Sequence[str]) -> Iterable[Metric]:
     if dot and "(" not in word and "@" not in family:
         refuse_foreign(family)
         raise InputError(f"unknown metric {word!r}; {did_you_mean(family, _BY_TREC)}")
-    return [parse_metric(word, also=[*_BY_TREC, *_SETS, *also])]
+    return [parse_metric(word, also={**also, OTHER_NAMES: [*_BY_TREC, *_SETS]})]
 
 
 def _expand(trec: str, parameters: str | None = None, word: str = "") -> Sequence[Metric]:
