@@ -298,7 +298,7 @@ def _marking(results: "Results") -> Iterator[None]:
     finish.mark(results.output, results.run_id)
 
 
-def run_here_and_show(experiment: "Experiment", name: str, form: str) -> None:
+def run_here_and_show(experiment: "Experiment", name: str, form: str, *, wide: bool) -> None:
     """Run an experiment on this machine as `evaluate` does, and show its leaderboard."""
     from rankbeam.pipelines.plan.plan import refuse_above_budget
     from rankbeam.pipelines.run.folders import prepared_folders
@@ -307,7 +307,7 @@ def run_here_and_show(experiment: "Experiment", name: str, form: str) -> None:
     with prepared_folders(experiment):
         for warning in refuse_above_budget(experiment, name):
             warn(warning)
-        _run(experiment, None, form, pipeline_options((), ()), (), reported=True)
+        _run(experiment, None, form, pipeline_options((), ()), (), reported=True, wide=wide)
 
 
 def _scratch() -> AbstractContextManager[str]:

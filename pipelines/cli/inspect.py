@@ -4,7 +4,7 @@ import json
 
 import click
 
-from rankbeam.pipelines.cli.group import allow_disjoint, main, shown_as
+from rankbeam.pipelines.cli.group import allow_disjoint, main, shown_as, wide
 from rankbeam.pipelines.local.messages import messages, warn
 
 _POSITIVE = click.FloatRange(min=0, min_open=True)
@@ -69,6 +69,7 @@ def validate(experiment: str, online: bool, allow_disjoint: bool) -> None:
 )
 @allow_disjoint
 @shown_as()
+@wide
 def plan(
     experiment: str,
     output: str | None,
@@ -77,6 +78,7 @@ def plan(
     sd: float | None,
     allow_disjoint: bool,
     form: str,
+    wide: bool,
 ) -> None:
     """Show what EXPERIMENT would cost, before any call is made.
 
@@ -85,7 +87,7 @@ def plan(
 
     With --detect, a table shows how many queries each metric needs to detect a difference between two configurations,
     and what they cost. The standard deviation comes from --sd, else from the latest run in the output folder, else from
-    TREC runs.
+    TREC runs; for other bounded metrics, such as judged ones, it is an assumption, which the table names.
 
     \b
     Examples:
@@ -118,8 +120,9 @@ def plan(
             click.echo(json.dumps(document, indent=2, ensure_ascii=False))
             return
         before = "" if planned.queries is None else race_line(loaded, planned.queries)
-        parts = [planned.as_text(Screen.of()), Screen.of().prose(before) if before else ""]
-        parts += [] if detection is None else [detection.as_text(Screen.of())]
+        screen = Screen.of(wide=wide)
+        parts = [planned.as_text(screen), screen.prose(before) if before else ""]
+        parts += [] if detection is None else [detection.as_text(screen)]
         click.echo("\n\n".join(filter(None, parts)))
 
 

@@ -6,7 +6,7 @@ import click
 
 from rankbeam.pipelines.cli import standard_input
 from rankbeam.pipelines.cli.execute import run_here_and_show
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide
 from rankbeam.pipelines.local.messages import messages, warn
 
 _SERVICE_HELP = "The judge: `lexical`, which compares words, or a model: '{type: gemini, model: …, project: …}'."
@@ -26,6 +26,7 @@ _column = click.option("--column", "columns", multiple=True, metavar="NAME=KEY",
               help="The quota of each service.")  # fmt: skip
 @_column
 @shown_as()
+@wide
 @click.option("--output", metavar="DIR", help="Folder for the results; by default out/NAME.")
 def judge(
     file: str,
@@ -36,6 +37,7 @@ def judge(
     rate: float | None,
     columns: tuple[str, ...],
     form: str,
+    wide: bool,
     output: str | None,
 ) -> None:
     """Judge the answers in FILE, without an experiment file.
@@ -65,7 +67,7 @@ def judge(
         own = None if criteria is None else read_criteria(criteria)
         value: dict[str, Any] = cases.experiment_of(path, cases.columns_of(columns), metrics, services, rate, own)
         text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
-        run_here_and_show(parse_experiment(text, None, output or f"out/{value['name']}"), "judge", form)
+        run_here_and_show(parse_experiment(text, None, output or f"out/{value['name']}"), "judge", form, wide=wide)
 
 
 @main.command()

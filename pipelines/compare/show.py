@@ -135,8 +135,7 @@ def _against(comparison: NamedComparison, compared: Compared) -> str:
     if compared.other is None:
         return comparison.baseline
     names = {row.baseline for row in compared.rows}
-    same = all(row.configuration == row.baseline for row in compared.rows)
-    name = "the same configuration" if same and len(names) > 1 else comparison.baseline
+    name = "the same configuration" if _is_same(compared) and len(names) > 1 else comparison.baseline
     return f"{name} of {compared.other.output} ({compared.other.named})"
 
 
@@ -180,9 +179,17 @@ def table(compared: Compared) -> Table:
         for entry in compared.rows
         for row in [entry.row]
     ]
-    baselines = {row.baseline for row in compared.rows}  # the sentences name it
-    drop = ["detectable", "effect size", "p", *numbers[5:6], *(["baseline"] if len(baselines) == 1 else [])]
+    drop = ["detectable", "effect size", "p", *numbers[5:6]]
+    if _is_same(compared):  # the sentences name the baseline
+        drop = ["baseline", *drop]
+    elif len({row.baseline for row in compared.rows}) == 1:
+        drop.append("baseline")
     return Table([*names, *numbers], rows, len(names), drop=[*drop, "wins/ties/losses"])
+
+
+def _is_same(compared: Compared) -> bool:
+    """True if every configuration is compared with the one of its name in another run."""
+    return all(row.configuration == row.baseline for row in compared.rows)
 
 
 def _signed(number: float | None, digits: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from rankbeam.pipelines.detect.spread import DifferenceSpread, cluster_sizes, earlier_run, spread_of
+from rankbeam.pipelines.detect.spread import ASSUMED, DifferenceSpread, assumed, cluster_sizes, earlier_run, spread_of
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.plan.models import Range, shown
 from rankbeam.pipelines.plan.plan import Plan, number_of_queries, plan_of
@@ -102,7 +102,7 @@ def detection_of(experiment: Experiment, question: DetectionQuestion, plan: Plan
     unknown = [str(metric) for metric in experiment.evaluation.metrics if metric not in known]
     if not known:
         raise InputError(
-            f"the spread is unknown for {', '.join(unknown)}: {experiment.output} has no run of this "
+            f"--detect: the spread is unknown for {', '.join(unknown)}: {experiment.output} has no run of this "
             "experiment with two configurations that differ; run a few queries first, or use --sd",
             path=path,
         )
@@ -127,6 +127,8 @@ def _spreads(
             )
         elif (spread := spread_of(str(metric), experiment, run)) is not None:
             yield metric, spread
+        elif high is not None:
+            yield metric, assumed(str(metric), high - low)
 
 
 def _from_scratch(experiment: Experiment, plan: Plan) -> Plan:
@@ -170,7 +172,16 @@ def _warnings(
     experiment: Experiment, run: Results | None, known: dict[AnyMetric, DifferenceSpread], unknown: list[str]
 ) -> Iterator[str]:
     if unknown:
-        yield f"the spread is unknown for {', '.join(unknown)}: no earlier run has this metric"
+        yield f"the spread is unknown for {', '.join(unknown)}: no earlier run has this metric; use --sd"
+    guesses = [spread for spread in known.values() if spread.is_assumed]
+    if guesses:
+        deviations = ", ".join(f"{deviation:.3g}" for deviation in dict.fromkeys(item.deviation for item in guesses))
+        yield (
+            f"{', '.join(item.metric for item in guesses)}: {experiment.output} has no run that shows how much "
+            f"configurations differ, so the table assumes that 1 query in {ASSUMED} changes from one end of the "
+            f"metric's range to the other (sd {deviations}); for a better number, evaluate some queries first, or "
+            "use --sd"
+        )
     counts = [metric for metric in known if isinstance(metric, Metric) and metric.definition.highest is None]
     if counts:
         yield f"{', '.join(map(str, counts[:_MOST_SHOWN]))}: without an upper bound, the spread may be far larger"

@@ -26,6 +26,8 @@ MEASURED = {
 }
 """Standard deviations of differences: 10%, median and 90% of all 136 pairs of 17 TREC runs of Robust 2003."""
 BINARY = ("Success",)
+ASSUMED = 10
+"""Where nothing is known of a metric, one query in so many is assumed to change by the metric's whole range."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class DifferenceSpread:
         origin: source of the deviation, in words.
         queries_per_unit: queries per effective cluster; 1 without clusters.
         discordant: share of queries with different values, of a binary metric in an earlier run; else None.
+        is_assumed: True if neither a run nor a measurement knows the deviation.
     """
 
     metric: str
@@ -48,6 +51,7 @@ class DifferenceSpread:
     origin: str
     queries_per_unit: float = 1.0
     discordant: float | None = None
+    is_assumed: bool = False
 
 
 def earlier_run(experiment: Experiment) -> Results | None:
@@ -104,6 +108,17 @@ def _more_noise(metric: str, experiment: Experiment, run: Results) -> float:
         return 0.0
     observed = run.judge_settings.get("samples", 1)
     return max(0.0, with_samples(0.0, within**2, observed, experiment.judging.samples))
+
+
+def assumed(metric: str, extent: float) -> DifferenceSpread:
+    """The spread if a share of the queries changes from one end of the metric's range to the other.
+
+    >>> round(assumed("Faithfulness", 1.0).deviation, 3)
+    0.316
+    """
+    deviation = extent * math.sqrt(1 / ASSUMED)
+    origin = f"assumed: 1 query in {ASSUMED} changes entirely"
+    return DifferenceSpread(metric, deviation, deviation, deviation, origin, is_assumed=True)
 
 
 def _measured(metric: str) -> DifferenceSpread | None:

@@ -52,6 +52,7 @@ _UNKNOWN = (
     "rankings of remote retrievers, or by embeddings, are not there yet for {:,} queries: calls to models are counted "
     "with imagined contexts, the same ones for all retrievers (least), or others for each (most)"
 )
+_UNPRICED = "no price for {}: write price_per_million: {{input: …, output: …}} under quotas, and plan shows the cost"
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,8 @@ class Plan:
         paid = len(pools) + len(self.models) + sum(bool(corpus.documents) for corpus in self.corpora)
         if paid > 1 and self.cost is not None:
             lines.append(f"together: cost {shown(self.cost, '{:,.2f}')}")
+        unpriced = [pool.pool for pool in self.models if pool.cost is None and pool.calls[1] > pool.ledger_hits]
+        lines += [_UNPRICED.format(", ".join(unpriced))] if unpriced else []
         if self.max_cost is not None:
             lines.append(f"max_cost: {self.max_cost:,.2f}")
         lines += [self.race] if self.race else []

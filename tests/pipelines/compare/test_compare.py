@@ -16,7 +16,11 @@ from support.inputs import write
 from support.runs import query_values
 
 from rankbeam.pipelines.compare import scores as compare_scores
+from rankbeam.pipelines.compare.compare import ComparisonQuestion
+from rankbeam.pipelines.compare.compare import compare as compare_runs
+from rankbeam.pipelines.compare.show import as_text
 from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.show.screen import Screen
 
 NASTY = "a|b <i>\n\x1b[31m*c*"
 KEYS = ("config_id", "slice", "metric")
@@ -250,6 +254,16 @@ def test_the_table_and_its_sentences(today: Results, yesterday: Results) -> None
     assert outcome.stdout.splitlines()[-1].startswith(f"RR, against {against}: ")
     assert "warning" not in outcome.stderr
     assert "warning: only one of the runs has P@1, AP; left out" in shown(today.output, yesterday.output).stderr
+
+
+def test_a_narrow_table_does_not_repeat_the_names_of_configurations(today: Results, yesterday: Results) -> None:
+    def headings(other: Results | None, width: int) -> str:
+        compared = compare_runs(today, other, ComparisonQuestion(metrics=("RR",), all_pairs=other is None))
+        return as_text(compared, Screen(width)).partition("─")[0]
+
+    assert "baseline" not in headings(yesterday, 90)
+    assert "baseline" in headings(yesterday, 200)
+    assert "baseline" in headings(None, 90)
 
 
 def test_slices_with_few_queries_are_said(today: Results) -> None:

@@ -110,14 +110,24 @@ def test_clusters_need_more_queries(tmp_path: Path) -> None:
 
 
 def test_what_has_no_spread_is_refused(tmp_path: Path) -> None:
-    path = experiment(tmp_path / "x", metrics=["NumRelRet", "SetF"])
+    path = experiment(tmp_path / "x", metrics=["NumRelRet"])
     outcome = rankbeam("plan", path, "--detect", "0.02")
     assert outcome.exit_code == 2
-    assert "the spread is unknown for NumRelRet, SetF" in outcome.stderr
+    assert "the spread is unknown for NumRelRet" in outcome.stderr
     assert "run a few queries first, or use --sd" in outcome.stderr
-    some = rankbeam("plan", experiment(tmp_path / "x", metrics=["SetF", "AP"]), "--detect", "0.02")
-    assert "the spread is unknown for SetF: no earlier run has this metric" in some.stderr
-    assert some.exit_code == 0
+
+
+def test_a_bounded_metric_without_a_known_spread_has_an_assumed_one(tmp_path: Path) -> None:
+    path = experiment(tmp_path / "x", metrics=["NumRelRet", "SetF", "AP"])
+    outcome = rankbeam("plan", path, "--detect", "0.02", "--format", "json")
+    assert outcome.exit_code == 0
+    assert "the spread is unknown for NumRelRet: no earlier run has this metric; use --sd" in outcome.stderr
+    assert "1 query in 10 changes from one end of the metric's range to the other (sd 0.316)" in outcome.stderr
+    assert "warning: SetF: " in outcome.stderr
+    assumed, measured = json.loads(outcome.stdout)["detect"]["metrics"]
+    assert (assumed["metric"], measured["metric"]) == ("SetF", "AP")
+    assert assumed["queries"] == queries_needed(0.02, math.sqrt(0.1), level=0.025)
+    assert assumed["origin"] == "assumed: 1 query in 10 changes entirely"
 
 
 @pytest.mark.parametrize(
