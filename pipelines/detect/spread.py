@@ -27,7 +27,7 @@ MEASURED = {
 """Standard deviations of differences: 10%, median and 90% of all 136 pairs of 17 TREC runs of Robust 2003."""
 BINARY = ("Success",)
 ASSUMED = 10
-"""Where nothing is known of a metric, one query in so many is assumed to change by the metric's whole range."""
+"""For metrics of unknown spread, the assumption is that one query in ten changes by the metric's whole range."""
 
 
 @dataclass(frozen=True)
