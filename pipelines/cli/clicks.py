@@ -5,6 +5,7 @@ import os
 
 import click
 
+from rankbeam.pipelines.cli import standard_input
 from rankbeam.pipelines.cli.group import main
 from rankbeam.pipelines.local.messages import messages, warn
 
@@ -24,15 +25,15 @@ _POSITION_BIAS = (
 def clicks(clicks_file: str, output: str, grades: str, least: int) -> None:
     """Make judgements from the clicks in FILE: thresholds that you set turn the share of clicks into grades.
 
-    FILE is CSV, Parquet or a BigQuery table with the columns query_id, doc_id, clicks and impressions. Rows with the
-    same query and document are added up. No file is overwritten.
+    FILE is CSV, Parquet, a BigQuery table, or - for standard input, with the columns query_id, doc_id, clicks and
+    impressions. Rows with the same query and document are added up. No file is overwritten.
 
     \b
     Example:
       rankbeam clicks clicks.csv --grades 0.05,0.15,0.3 --output qrels.tsv
     """
     thresholds = _thresholds(grades)
-    with messages():
+    with messages(), standard_input.read((clicks_file,)) as (clicks_file,):
         from rankbeam.transforms.clients.formats.clicks import grades_of
         from rankbeam.transforms.clients.storage import files
         from rankbeam.transforms.records.errors import InputError

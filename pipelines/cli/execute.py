@@ -328,5 +328,7 @@ def _own_options() -> list[str]:
 
 
 def _refuse_option(word: str) -> None:
+    if word == "-":
+        raise click.UsageError("an experiment names files relative to its own; save it to a file instead of using -")
     if word.startswith("-"):
         raise click.UsageError(f"the experiment comes first, before Beam's options; found {word}")

@@ -43,7 +43,7 @@ def judge(
     """Judge the answers in FILE, without an experiment file.
 
     FILE has rows of questions, answers and contexts, as ragas, DeepEval, promptfoo, LangSmith and other tools write
-    them: JSON lines, JSON, CSV or Parquet.
+    them: JSON lines, JSON, CSV or Parquet; - is standard input.
 
     \b
     Examples:

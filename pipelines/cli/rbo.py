@@ -2,6 +2,7 @@
 
 import click
 
+from rankbeam.pipelines.cli import standard_input
 from rankbeam.pipelines.cli.group import main, shown_as, wide
 from rankbeam.pipelines.local.messages import messages, warn
 
@@ -27,17 +28,17 @@ def rbo(baseline: str, runs: tuple[str, ...], weight: float, depth: int | None, 
     """Show how much the rankings of runs resemble those of the first one, without judgements.
 
     Rank-biased overlap is 1 for equal rankings and 0 for rankings that share no document; the first ranks count most.
-    Runs are files in any format that `rankbeam score` reads.
+    Runs are files in any format that `rankbeam score` reads; one may be -, standard input.
 
     \b
     Example:
       rankbeam rbo bm25.run dense.run hybrid.run --depth 100
     """
-    with messages():
+    with messages(), standard_input.read((baseline, *runs)) as paths:
         from rankbeam.pipelines.compare.rbo import overlaps_of
         from rankbeam.pipelines.show.screen import Screen
 
-        overlaps = overlaps_of([baseline, *runs], weight, depth)
+        overlaps = overlaps_of([*paths], weight, depth)
         for warning in overlaps.warnings:
             warn(warning)
         click.echo(overlaps.as_json() if form == "json" else overlaps.as_text(Screen.of(wide=wide)))

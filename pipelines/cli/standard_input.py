@@ -21,8 +21,13 @@ def read(paths: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     from pathlib import Path
     from tempfile import TemporaryDirectory
 
+    from rankbeam.transforms.records.errors import InputError
+
     with TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True) as folder:
         copy = Path(folder) / "stdin"
         with copy.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        yield tuple(str(copy) if path == STDIN else path for path in paths)
+        try:
+            yield tuple(str(copy) if path == STDIN else path for path in paths)
+        except InputError as error:
+            raise InputError(str(error).replace(str(copy), "standard input")) from error

@@ -4,6 +4,7 @@ import re
 
 import click
 
+from rankbeam.pipelines.cli import standard_input
 from rankbeam.pipelines.cli.group import main
 from rankbeam.pipelines.local.messages import messages
 
@@ -44,7 +45,7 @@ def traces(
 
     FILE is a file, or a pattern, of OTLP JSON (OpenTelemetry's GenAI conventions or OpenInference), spans that Phoenix
     exports, traces of Langfuse with their observations, or ADK's table agent_events, in BigQuery or exported from it.
-    The command writes queries.jsonl, answers.jsonl and experiment.yaml into DIR.
+    - is standard input. The command writes queries.jsonl, answers.jsonl and experiment.yaml into DIR.
 
     \b
     Examples:
@@ -60,7 +61,7 @@ def traces(
             re.compile(pattern)
         except re.error as error:
             raise click.UsageError(f"--redact {pattern!r} is not a regular expression: {error}") from error
-    with messages():
+    with messages(), standard_input.read((source,)) as (source,):
         from rankbeam.pipelines.start.cases import service_of
         from rankbeam.pipelines.traces.collect import collect
         from rankbeam.transforms.clients.formats.traces.turns import Naming

@@ -6,9 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from support.inputs import write
 from support.processes import COMMAND
 from support.runs import rankbeam
+
+from rankbeam.pipelines.cli import main
 
 QRELS = "q1 0 d1 1\nq2 0 d2 1\n"
 RUN = "q1 Q0 d1 1 2.0 a\nq2 Q0 d1 1 2.0 a\n"
@@ -66,13 +69,33 @@ def test_a_workbook_of_answers_is_named() -> None:
     assert "a workbook of Excel or another ZIP archive; save the sheet as CSV" in refused.stderr
 
 
-@pytest.mark.parametrize(("files", "content"), [(["-", "a.run"], QRELS), (["qrels.txt", "-"], RUN)])
-def test_standard_input_is_a_file(files: list[str], content: str) -> None:
-    command = [sys.executable, "-c", COMMAND, "score", *files, "-m", "RR", "--format", "csv"]
-    done = subprocess.run(command, input=content, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    name = "stdin" if files[1] == "-" else "a"
-    assert f"{name},all,RR,0.5" in done.stdout
+def piped(content: str, *arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments, input=content, catch_exceptions=False)
+
+
+def test_standard_input_is_a_file() -> None:
+    command = [sys.executable, "-c", COMMAND, "score", "-", "a.run", "-m", "RR", "--format", "csv"]
+    done = subprocess.run(command, input=QRELS, capture_output=True, text=True, check=False)
+    assert "a,all,RR,0.5" in done.stdout, done.stderr
+    assert "stdin,all,RR,0.5" in piped(RUN, "score", "qrels.txt", "-", "-m", "RR", "--format", "csv").stdout
+
+
+def test_runs_clicks_and_traces_are_read_from_standard_input() -> None:
+    assert "stdin: queries that differ most" in piped(RUN, "rbo", "a.run", "-").stdout
+    clicks = "query_id,doc_id,clicks,impressions\nq1,d1,9,30\n"
+    assert "1 judgements" in piped(clicks, "clicks", "-", "--grades", "0.1,0.2", "--output", "new.tsv").stdout
+    refused = piped('{"spam": 1}\n', "traces", "-", "--output", "traces")
+    assert (refused.exit_code, "standard input:1: " in refused.stderr) == (2, True), refused.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["validate -", "evaluate -", "goldens make -", "judge a.jsonl --service lexical --criteria -"],
+)
+def test_other_files_cannot_be_standard_input(arguments: str) -> None:
+    refused = rankbeam(*arguments.split())
+    assert refused.exit_code == 2
+    assert "save it to a file" in refused.stderr
 
 
 def test_standard_input_is_one_file_only() -> None:

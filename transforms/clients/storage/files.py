@@ -97,6 +97,9 @@ def exists(path: str) -> bool:
         raise InputError(f"cannot be looked up: {gcs.explained(error, path)}", path=path) from error
 
 
+NOT_STANDARD_INPUT = "standard input cannot be read here; save it to a file, and name that file"
+
+
 def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
     """Open a file for reading as it is stored."""
     if is_local(path) and Path(path).is_fifo():
@@ -105,7 +108,8 @@ def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
     try:
         handle = _opened(path)
     except errors(path) as error:
-        raise InputError(f"cannot be opened: {gcs.explained(error, path)}", path=path) from error
+        problem = NOT_STANDARD_INPUT if path == "-" else f"cannot be opened: {gcs.explained(error, path)}"
+        raise InputError(problem, path=path) from error
     return handle if read_ahead_bytes is None else gcs.reading_ahead(handle, read_ahead_bytes)
 
 

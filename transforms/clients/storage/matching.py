@@ -29,6 +29,8 @@ def expand(pattern: str) -> list[str]:
         raise InputError(
             f"is a folder without Parquet files; write {files.join(pattern, '*')} for all its files", path=pattern
         )
+    if not paths and pattern == "-":
+        raise InputError(files.NOT_STANDARD_INPUT, path=pattern)
     if not paths:
         raise InputError(f"no such file{nearest(pattern)}", path=pattern)
     return sorted(paths)
