@@ -32,6 +32,12 @@ def test_a_release_publishes_what_was_checked_and_installed_without_a_token() ->
     assert "tomllib" in checks
     supported = [name.rpartition(" :: ")[2] for name in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", name)]
     assert jobs["install"]["strategy"]["matrix"]["python"] == supported
+    tried = jobs["install"]["steps"][-1]["run"].splitlines()
+    assert tried[0] == 'python -m pip install "$(ls dist/*.whl)[test]"'
+    assert tried[1] == "rm -r rankbeam pipelines transforms"  # so that the tests import the wheel
+    folders = [word for word in tried[2].split() if word.startswith("tests/")]
+    assert folders
+    assert all((REPOSITORY / folder).is_dir() for folder in folders)
     image = next(step["with"] for step in jobs["image"]["steps"] if "build-push" in step.get("uses", ""))
     dockerfile = (REPOSITORY / image["file"]).read_text(encoding="utf-8")
     assert f" AS {image['target']}\n" in dockerfile
