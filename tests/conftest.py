@@ -10,6 +10,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Generator
+from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,7 +29,8 @@ COLLECTED_AFTER = (50_000, 20, 10)
 
 Fewer of the latter keep memory of earlier pipelines, which refer to themselves: gigabytes in a whole run.
 """
-
+FROZEN_AFTER = 100
+"""Tests. A run collects garbage before it writes its results, and would look through all modules each time."""
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # A shell starts what it runs in the background so, and what the tests start would inherit it.
@@ -61,9 +63,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("campaign") is None)
 
 
+_begun = count(1)
+
+
 def pytest_runtest_setup() -> None:
-    """Let Beam remember signatures once it is imported, with the first tests or by a later one."""
+    """Let Beam remember signatures, and later collections leave out what tests have imported since the last time."""
     beam_habits.make_cheap()
+    if not next(_begun) % FROZEN_AFTER:
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
