@@ -75,7 +75,6 @@ def moments_of(element: PartOfClusters, evaluation: Evaluation) -> SliceAggregat
 
 
 def estimates_of(element: SliceAggregate, evaluation: Evaluation) -> RunEstimates:
-    """The estimates of one slice."""
     estimates = RunEstimates.of(element[1], evaluation)
     count(Counter.COMPARISONS, sum(map(len, estimates.differences.values())))
     return estimates

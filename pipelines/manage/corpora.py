@@ -86,7 +86,6 @@ def shown(corpora: Sequence[Existing], form: str, screen: Screen = WHOLE) -> str
 
 
 def line(corpus: Existing) -> str:
-    """A corpus in one line."""
     return "  ".join(_cells(corpus))
 
 

@@ -90,6 +90,5 @@ def as_text(indexes: Sequence[index_folder.KeptIndex], screen: Screen = WHOLE) -
 
 
 def as_json(indexes: Sequence[index_folder.KeptIndex]) -> str:
-    """Indexes as JSON."""
     rows = [{"folder": index.folder, "used": index.used.isoformat(), "bytes": index.size} for index in indexes]
     return json.dumps({"indexes": rows}, indent=2, ensure_ascii=False)

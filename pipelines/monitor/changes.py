@@ -74,7 +74,6 @@ class Monitored:
     warnings: tuple[str, ...]
 
     def of(self, configuration: str, metric: str) -> Change | None:
-        """The change of one metric of a configuration."""
         names = (change for change in self.changes if change.configuration == configuration)
         return next((change for change in names if change.metric == metric), None)
 

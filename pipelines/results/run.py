@@ -265,7 +265,6 @@ class Results:
             yield row | {"metrics": {item["metric"]: item["value"] for item in row["metrics"]}} | known
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """One table of the run."""
         return self._tables.table(name, columns)
 
     def batches(self, name: str, columns: Sequence[str], most: int = _ROWS_AT_ONCE) -> Iterator[pa.RecordBatch]:

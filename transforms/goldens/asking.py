@@ -56,11 +56,9 @@ class Asking:
         return list(dict.fromkeys([self.writer.name, self.checker.name]))
 
     def model(self, step: str) -> Model:
-        """The model of a step."""
         return self.writer if step in WRITTEN else self.checker
 
     def call(self, step: str, values: Mapping[str, Any], sample: int = 0) -> Call:
-        """The call that asks a step."""
         template = shipped(_JUDGED_VERSION)[step] if step in JUDGED else templates()[step]
         prompt = template.prompt(values, max_output_tokens=self.max_output_tokens, sample=sample)
         return replace(self.model(step).call(prompt), keeps_malformed=True)

@@ -52,7 +52,6 @@ def write_usage(usage: Usage, folder: str) -> None:
 
 
 def write_warning(warning: str, folder: str) -> None:
-    """Write a warning."""
     write_part(folder, WARNINGS, [json.dumps(warning, ensure_ascii=False)])
 
 
@@ -73,7 +72,6 @@ def json_lines(records: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def write_part(folder: str, kind: str, lines: list[str]) -> None:
-    """Write lines as a part of their own."""
     if lines:
         text = "".join(f"{line}\n" for line in lines)
         files.write(files.join(folder, f"{kind}-{uuid.uuid4().hex}.jsonl"), text.encode("utf-8", "replace"))

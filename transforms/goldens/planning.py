@@ -80,7 +80,6 @@ class GoldensPlan:
         }
 
     def round(self, number: int, before: Sequence[Made], accepted: Collection[str]) -> list[WritingTask]:
-        """Tasks of a round."""
         lacking = self.shortfalls(before, accepted)
         per_cell = Counter(self.cell(item) for item in before)
         of_type = Counter(item.type for item in before)

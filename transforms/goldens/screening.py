@@ -69,5 +69,4 @@ def _graded(item: Made, pooled: Pooled) -> Made:
 
 
 def rejected(item: Made, reason: Reason, detail: str) -> Made:
-    """The item, rejected."""
     return replace(item, state=State.REJECTED, reason=reason, detail=detail)

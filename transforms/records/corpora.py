@@ -25,7 +25,6 @@ class DocumentsFingerprint:
 
     @classmethod
     def of(cls, doc_id: str, text: str) -> "DocumentsFingerprint":
-        """The fingerprint of one document."""
         content = hashlib.sha256(f"{len(doc_id)} {doc_id}{text}".encode()).digest()
         return cls(1, int.from_bytes(content[:16], "big"))
 

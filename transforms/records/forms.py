@@ -30,7 +30,6 @@ F = TypeVar("F", bound=Form)
 
 
 def parsed(form: type[F], answer: str) -> F:
-    """An answer as its form."""
     text = without_fence(answer)
     try:
         value = form.model_validate_json(text, strict=True)

@@ -29,7 +29,6 @@ class TemplateFile:
         return variables_of(self.text) - self.own
 
     def problems(self, attributes: Collection[str] | None, without_contexts: bool) -> Iterator[InputError]:
-        """The problems of the template."""
         known = self.attributes if attributes is None else attributes
         try:
             check_template(self.text, (*sorted(self.own), *known), self.path)

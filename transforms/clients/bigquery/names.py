@@ -32,7 +32,6 @@ class DatasetName:
         return cls(project, dataset)
 
     def table(self, name: str) -> "TableName":
-        """One of its tables."""
         return TableName.parse(f"{self}.{name}")
 
     def __str__(self) -> str:

@@ -172,7 +172,6 @@ def _begun(client: Any, source: TableSource, location: str | None) -> Any:
 
 
 def _dry_run(source: TableSource, query: str) -> Any:
-    """The dry run of a query."""
     from google.cloud import bigquery
 
     parameters = _parameters(source)

@@ -54,7 +54,6 @@ def rows_in(batches: Iterable[pa.RecordBatch]) -> Iterator[bytes]:
 
 
 def group_of(row: bytes) -> Group:
-    """The tasks of a row."""
     return tuple(Task(name, work, item, subjects) for name, work, item, subjects in fields_of(row))
 
 

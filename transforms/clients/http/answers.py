@@ -42,7 +42,6 @@ class Reader:
     required: bool
 
     def ranking(self, answer: Any) -> Ranking:
-        """The ranking in an answer."""
         results = self._results(answer)
         find_id = _finder(self.id)
         doc_ids = tuple(

@@ -29,7 +29,6 @@ class RequestText:
     is_secret: bool
 
     def references(self) -> list[str]:
-        """The references in the text."""
         return secrets.REFERENCE.findall(self.value)
 
     def check(self) -> None:
@@ -72,7 +71,6 @@ def in_parameters(parameters: Mapping[str, str | int | bool]) -> Iterator[Reques
 
 
 def in_body(body: JsonValue) -> Iterator[RequestText]:
-    """The texts of a body."""
     for path, value in texts_in(body):
         names = [part for part in path if isinstance(part, str)]
         is_secret = holds_secret(path, value)

@@ -111,7 +111,6 @@ class GeminiConnection(ModelConnection):
         return await self._sent(send, sent, timeout_s, parts, thinking)
 
     def reply(self, response: Any, request: ModelRequest) -> Reply:
-        """The reply that is a response."""
         sent, stored = request.texts.system + request.texts.user, _stored(response, self.secrets.hide)
         if stored is None:
             charged = self.charges.of(_usage(response.usage_metadata), sent)

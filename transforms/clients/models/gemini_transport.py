@@ -71,7 +71,6 @@ def session() -> aiohttp.ClientSession:
 
 
 def translated(error: Exception, thinking: int | None, hide: Callable[[str], str], cut: Tokens) -> CallError:
-    """The error."""
     from aiohttp import ClientConnectorError, ClientPayloadError
     from google.auth.exceptions import GoogleAuthError
     from google.genai.errors import APIError

@@ -70,7 +70,6 @@ class Onnx(PrefixedModel):
 
     @property
     def own_files(self) -> ModelFiles:
-        """The files of the model."""
         return files_in(self.folder or folder_named(self.model), self.file)
 
     @property

@@ -176,7 +176,6 @@ def _files_in(folder: str, local: Path, file: str | None, states: Hashable) -> M
 
 
 def _model(models: Mapping[str, Path], folder: str, file: str | None) -> Path:
-    """The model of a folder."""
     if not models:
         raise InputError("has no model: no file *.onnx, nor one below onnx/", path=folder)
     if file is not None and file not in models:

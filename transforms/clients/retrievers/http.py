@@ -182,7 +182,6 @@ class Http(RemoteRetriever):
         return self.body
 
     def texts(self) -> Iterator[RequestText]:
-        """All texts of the request."""
         return chain(in_url(self.url), in_headers(self.headers), in_parameters(self.params), in_body(self.template))
 
     def secret_places(self) -> dict[str, str]:
@@ -255,7 +254,6 @@ class Http(RemoteRetriever):
         return await connected("rankbeam.transforms.clients.retrievers.http_connection", self)
 
     def read(self, answer: str) -> Ranking:
-        """The ranking in an answer."""
         try:
             value = value_of(answer)
         except ValueError as error:

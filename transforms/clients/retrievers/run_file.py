@@ -29,7 +29,6 @@ class RunFile(RetrieverParameters):
     route: ClassVar[Route] = Route.READ
 
     def inputs(self) -> dict[str, str]:
-        """The run."""
         return {"path": self.path}
 
     def refuses_repeats(self, unit: str) -> bool:  # noqa: ARG002  a run has its own rule

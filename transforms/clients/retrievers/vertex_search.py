@@ -88,7 +88,6 @@ class ResultIds(IdRule):
     field: Literal["id", "uri", "chunk"] = "id"
 
     def of(self, result: SearchResult) -> str:
-        """The id of a result."""
         if self.field == "uri":
             return self.cut(result.uri)
         return self.cut(f"{result.id}/{result.chunk}" if self.field == "chunk" else result.id, is_path=False)

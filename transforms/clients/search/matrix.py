@@ -36,7 +36,6 @@ class Matrix:
 
     @classmethod
     def of(cls, folder: Path) -> "Matrix":
-        """The matrix in a folder."""
         return cls(np.load(folder / _VECTORS, mmap_mode="r"), np.load(folder / _MISSING))
 
 

@@ -164,12 +164,10 @@ class Units:
         return len(self.row)
 
     def texts(self, places: IntArray) -> tuple[str, ...]:
-        """The texts of some units."""
         spans = zip(self.row[places].tolist(), self.start[places].tolist(), self.end[places].tolist(), strict=True)
         return tuple(self.collection.text(row)[start:end] for row, start, end in spans)
 
     def ranking(self, places: IntArray, scores: np.ndarray) -> Ranking:
-        """The ranking of some units."""
         doc_ids = self.collection.doc_ids.take(self.row[places]).to_pylist()
         is_cut = self.documents.chunking is not None
         if is_cut and not self.documents.as_documents:

@@ -40,7 +40,6 @@ class Spans:
         return self.end - self.start
 
     def only(self, selected: BoolArray) -> "Spans":
-        """The selected spans."""
         return Spans(self.query[selected], self.document[selected], self.start[selected], self.end[selected])
 
     def joined(self, other: "Spans") -> "Spans":

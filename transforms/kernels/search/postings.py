@@ -35,7 +35,6 @@ class Postings:
     length: CountArray
 
     def of(self, term: int) -> tuple[UnitArray, CountArray]:
-        """The postings of one term."""
         first, last = self.offsets[term], self.offsets[term + 1]
         return self.unit[first:last], self.count[first:last]
 

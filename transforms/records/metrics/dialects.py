@@ -59,7 +59,6 @@ rules of `EvaluateRetrieval.evaluate`, not of its `evaluate_custom`."""
 
 
 def parse_dialect(name: str) -> Dialect:
-    """The dialect of that name."""
     if name not in DIALECTS:
         raise InputError(f"unknown dialect {name!r}; {did_you_mean(name, DIALECTS)}")
     return DIALECTS[name]

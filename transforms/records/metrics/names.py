@@ -152,7 +152,6 @@ class Metric:
 
     @property
     def definition(self) -> MetricDefinition:
-        """The definition of the metric."""
         return definition_named(self.name)
 
     def is_graded(self, option: str) -> bool:

@@ -38,7 +38,6 @@ def listed_locations() -> Steps[tuple[str, ...]]:
 
 
 def listed_files(corpus: str) -> Steps[tuple[ListedFile, ...]]:
-    """All files of a corpus."""
     return (yield from all_pages(lambda token: request("files", corpus=corpus, page_token=token)))
 
 

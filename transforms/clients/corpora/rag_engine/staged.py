@@ -118,7 +118,6 @@ class StagedDocuments:
         return int((1 + more).sum()), int((tokens + more * overlap).sum())
 
     def ids(self) -> Iterator[str]:
-        """The ids of all documents."""
         yield from (self.id_of(name) for folder in self.folders for name in folder.names)
         yield from self.without_text
 

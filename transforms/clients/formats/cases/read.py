@@ -127,7 +127,6 @@ def _shown_keys(tool: Tool, values: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def case_of(source: CaseSource, layout: Layout, line: int, row: Mapping[str, Any]) -> Case:
-    """The case of a row."""
     reading = _Reading(source, layout, line, *plain(layout.tool.name, row))
     question, history, last = reading.question()
     answer = reading.text("answer")

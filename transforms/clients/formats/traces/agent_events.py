@@ -29,7 +29,6 @@ Event = tuple[str, str | None, bool, dict[str, Any]]
 
 
 def is_agent_event(row: Mapping[str, Any]) -> bool:
-    """Return whether a row is one of `agent_events`."""
     return "event_type" in row and "invocation_id" in row
 
 
