@@ -54,7 +54,6 @@ MODULES = [
     "transforms/kernels/statistics/estimates.py",
     "transforms/kernels/statistics/randomisation.py",
     "transforms/kernels/pacing.py",
-    "transforms/kernels/pacing.py",
     "transforms/kernels/judged.py",
     "transforms/records/scores/means.py",
     "transforms/records/scores/differences.py",
