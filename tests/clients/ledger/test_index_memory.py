@@ -11,8 +11,8 @@ from rankbeam.transforms.records.calls.call import Reach
 ANSWERS = 50_000
 
 
-@pytest.mark.parametrize(("is_whole", "held", "most"), [(True, 38, 62), (False, 54, 78)])
-def test_the_next_index_takes_60_bytes_an_answer_while_it_is_made(is_whole: bool, held: int, most: int) -> None:
+@pytest.mark.parametrize(("is_whole", "least", "most"), [(True, 38, 62), (False, 54, 78)])
+def test_the_next_index_takes_60_bytes_an_answer_while_it_is_made(is_whole: bool, least: int, most: int) -> None:
     index = Index([], np.empty(0, ROW)).changed(["a"], {"a": rows(0, ANSWERS, is_whole=is_whole)})
     added = rows(ANSWERS, ANSWERS + 100, is_whole=is_whole)
     tracemalloc.start()
@@ -25,7 +25,7 @@ def test_the_next_index_takes_60_bytes_an_answer_while_it_is_made(is_whole: bool
         ("a", 0, 0),
         ("b", ANSWERS, ANSWERS),
     ]
-    assert traced < held * ANSWERS
+    assert traced < least * ANSWERS
     assert peak < most * ANSWERS
 
 

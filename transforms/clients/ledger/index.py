@@ -59,7 +59,7 @@ class Index:
         self.paths = list(paths)
         order = _order(rows)
         # Single values of a view are read several times as fast as those of NumPy's arrays.
-        self._columns = {name: _kept(rows[name][order]) for name in ROW.names or ()}
+        self._columns = {name: _compact(rows[name][order]) for name in ROW.names or ()}
         self._hashes, self._results, self._distances = (self._columns[name] for name in ("hash", "results", "distance"))
         self._places = tuple(self._columns[name] for name in ("part", "group", "row"))
 
@@ -108,7 +108,7 @@ class Index:
             yield self.paths[part[begin]], int(group[begin]), slice(begin, end), row[begin:end].tolist()
 
 
-def _kept(column: Rows) -> memoryview:
+def _compact(column: Rows) -> memoryview:
     """A column; where all of its values are equal, as distances of whole answers are, it takes the memory of one."""
     bits = column.view(f"i{column.itemsize}")
     is_one = len(bits) > 1 and bool((bits == bits[0]).all())
