@@ -91,8 +91,8 @@ function ranking(configuration, query, against) {
       make("td", { class: "number" }, String(rank + 1)),
       make("td", {}, grade(list[2][rank])),
       make("td", { class: "document" }, documentParts(place)),
-      make("td", { class: "number quiet" }, score === null ? "–" : String(Number(score.toPrecision(4))).replace("-", "−")),
-    ].concat(other ? [make("td", { class: "number quiet" }, elsewhere(state.data.rankings.documents[place][0], other))] : []));
+      make("td", { class: "number quiet", "data-label": "score" }, score === null ? "–" : String(Number(score.toPrecision(4))).replace("-", "−")),
+    ].concat(other ? [make("td", { class: "number quiet", "data-label": "other rank" }, elsewhere(state.data.rankings.documents[place][0], other))] : []));
   });
   const more = list[3] > list[0].length ? [make("p", { class: "note" },
     `The first ${list[0].length} of ${list[3].toLocaleString("en")} documents.`)] : [];
