@@ -170,7 +170,7 @@ class QuotaModel(Section):
         attempts: maximum number of attempts at one call.
         give_up_after_s: time after which no further attempt at a call begins, pauses included.
         lanes: number of streams that share the budget, each on one worker at a time. The default is one for every 6,000
-            calls a minute, if each can have ten in flight; usually 1.
+            calls a minute, and at most one for every ten of `concurrent_calls`; usually 1.
         tokens_per_minute: maximum tokens of the calls begun in any minute, for services that limit tokens.
         price_per_1000: price of 1,000 calls, in whatever currency you use; `rankbeam plan` and `max_cost` use it.
         price_per_million: prices of one million tokens, in the same currency.
