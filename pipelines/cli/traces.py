@@ -63,7 +63,7 @@ def traces(
             raise click.UsageError(f"--redact {pattern!r} is not a regular expression: {error}") from error
     with messages(), standard_input.read((source,)) as (source,):
         from rankbeam.pipelines.start.cases import service_of
-        from rankbeam.pipelines.traces.collect import collect
+        from rankbeam.pipelines.traces import collect
         from rankbeam.transforms.clients.formats.traces.turns import Naming
         from rankbeam.transforms.clients.models.base import MODELS
         from rankbeam.transforms.clients.storage.json_paths import check_path

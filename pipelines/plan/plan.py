@@ -19,7 +19,7 @@ from rankbeam.pipelines.experiment.quotas import too_large
 from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.plan.again import AgainPlan, again_plans, reworded
-from rankbeam.pipelines.plan.corpora import CorpusPlan, corpora_plan
+from rankbeam.pipelines.plan.corpora import CorpusPlan, TablePlan, corpora_plan, table_plans
 from rankbeam.pipelines.plan.counting import CallCounts
 from rankbeam.pipelines.plan.models import ModelPlan, Range, lines_of, model_plans, shown
 from rankbeam.pipelines.plan.origins import ConfigurationPlan, configuration_plans, proposals
@@ -33,7 +33,6 @@ from rankbeam.pipelines.plan.stages import (
     known_rankings,
     read_counted,
 )
-from rankbeam.pipelines.plan.tables import TablePlan, table_plans
 from rankbeam.pipelines.run.answers import work_of
 from rankbeam.pipelines.run.branches import Branches, with_joined
 from rankbeam.pipelines.run.build import new_pipeline, read_dataset

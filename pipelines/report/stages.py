@@ -10,7 +10,7 @@ from rankbeam.pipelines.report import plots, svg, words
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.results.stages import StageGain, cost_of, stage_gains
 from rankbeam.pipelines.results.usage import usage_of, usage_rows
-from rankbeam.transforms.kernels.statistics.pareto import pareto_front
+from rankbeam.transforms.kernels.statistics.selection import pareto_front
 from rankbeam.transforms.records.stages import RETRIEVER
 
 MOST_POINTS = 60

@@ -16,7 +16,7 @@ from support.stage_world import evaluated, experiment
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.stages import stage_gains
 from rankbeam.pipelines.show.terminal import as_text
-from rankbeam.transforms.kernels.statistics.pareto import pareto_front
+from rankbeam.transforms.kernels.statistics.selection import pareto_front
 
 SERVICES = {"demo": {"type": "lexical"}, "writer": {"type": "extractive"}}
 GRID: dict[str, Any] = {

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from rankbeam.transforms.kernels.composed import composed
+from rankbeam.transforms.kernels.search.words import composed
 
 MOST_COMMON_WORDS = 6
 """Of a question and its text, one after the other; more of them give the text away."""

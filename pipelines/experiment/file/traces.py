@@ -20,7 +20,7 @@ from rankbeam.transforms.records.conversations import CONVERSATION
 from rankbeam.transforms.records.errors import InputError, InputErrors
 
 if TYPE_CHECKING:
-    from rankbeam.pipelines.traces.collect import Collected
+    from rankbeam.pipelines.traces import Collected
 
 _ORIGINS = ("queries", "file", "goldens", "beir", "ir_datasets")
 """Keys of the dataset that name queries."""
@@ -83,7 +83,7 @@ class TracesModel(Section):
 
     def collected(self, folder: str) -> tuple[str, "Collected"]:
         """The folder of queries and answers, and the counts of the traces."""
-        from rankbeam.pipelines.traces.collect import collected_once  # few experiments need it, and Beam with it
+        from rankbeam.pipelines.traces import collected_once  # few experiments need it, and Beam with it
         from rankbeam.transforms.clients.formats.traces.turns import Naming
         from rankbeam.transforms.traces import Choice
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.kernels.statistics.pareto import pareto_front
+from rankbeam.transforms.kernels.statistics.selection import pareto_front
 
 POINTS = st.lists(st.tuples(st.integers(0, 4).map(float), st.integers(-3, 3).map(float)), max_size=12)
 

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator
 
 from rankbeam.transforms.clients.models.base import ModelParameters, Stored, prompt_of
-from rankbeam.transforms.kernels.composed import composed
+from rankbeam.transforms.kernels.search.words import composed
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens

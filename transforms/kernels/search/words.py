@@ -2,7 +2,7 @@ r"""The words of texts, many texts at a time.
 
 A word is a maximal run of two or more letters, digits or underscores of the text, composed and in lower case: what the
 pattern `\b\w\w+\b` finds, as in scikit-learn and bm25s. Finding the runs in arrays of code points takes a fifth of the
-time.
+time. Texts are composed (NFC), so that words match however files spell accents: macOS and PDFs decompose them.
 
 In scripts without blanks between words (Chinese, Japanese, Korean, Thai, Lao, Khmer and Burmese), terms are overlapping
 pairs of characters, as Lucene's CJKAnalyzer makes them of the first three (Nie, Gao, Zhang and Zhou, "On the use of
@@ -19,9 +19,9 @@ from itertools import accumulate
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, ByteArray, IntArray
-from rankbeam.transforms.kernels.composed import before_composing, composed
 from rankbeam.transforms.kernels.text import substrings
 
+_JAMO = range(0x1160, 0x1200)  # vowels and final consonants of Hangul, which join the character before
 _RANGES = (
     (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1100, 0x11FF), (0x1780, 0x17FF), (0x3005, 0x3007), (0x3040, 0x30FF),
     (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xA960, 0xA97F), (0xAC00, 0xD7FF), (0xF900, 0xFAFF),
@@ -30,6 +30,37 @@ _RANGES = (
 """Thai and Lao; Burmese; Hangul; Khmer; kana; ideographs; halfwidth kana; further ideographs."""
 PATTERN = re.compile(r"(?u)\b\w\w+\b")
 _CODE_POINTS = 0x110000
+
+
+def composed(text: str) -> str:
+    r"""A text in composed form; the same object where it is that already.
+
+    >>> composed("cafe\u0301") == "caf\u00e9"
+    True
+    """
+    if text.isascii() or unicodedata.is_normalized("NFC", text):
+        return text
+    return unicodedata.normalize("NFC", text)
+
+
+def before_composing(text: str, positions: IntArray) -> IntArray:
+    r"""Positions in a text for positions in its composed form: where the characters begin that became one.
+
+    >>> before_composing("e\u0301te\u0301s", np.array([0, 1, 2, 3])).tolist()
+    [0, 2, 3, 5]
+    """
+    starts = [place for place, letter in enumerate(text) if place == 0 or not _joins(letter)]
+    origins: list[int] = []
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        part = text[start:end]
+        whole = composed(part)
+        origins += range(start, end) if whole is part else [start] * len(whole)
+    return np.array(origins, np.int64)[positions]
+
+
+def _joins(letter: str) -> bool:
+    """Return whether a character may become one with those before it."""
+    return unicodedata.category(letter).startswith("M") or ord(letter) in _JAMO
 
 
 def pairs_and_words(text: str) -> Iterator[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""Picking the best of several configurations, from bootstrap replicates that line up between them.
+"""Picking the best of several configurations: from bootstrap replicates that line up between them, or by their cost.
 
 The mean of the one that came out on top is too high on average, and often others are as good. Intervals that
 hold for all at once also hold for the one that was picked, and the subset of configurations that may be the best
@@ -158,3 +158,18 @@ def _tail(quantile: float, count: float) -> float:
 def _check(confidence: float) -> None:
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"a confidence is between 0 and 1, not {confidence}")
+
+
+def pareto_front(cost: FloatArray, quality: FloatArray) -> BoolArray:
+    """Return a mask of the choices for which no other is at least as cheap and as good, and one of both more so.
+
+    >>> pareto_front(np.array([0.0, 1.0, 2.0, 2.0]), np.array([0.5, 0.7, 0.6, 0.7])).tolist()
+    [True, True, False, False]
+    """
+    order = np.lexsort((-quality, cost))
+    by_cost, by_quality = cost[order], quality[order]
+    first = np.searchsorted(by_cost, by_cost)  # the best of those that cost the same
+    highest = np.concatenate([[-np.inf], np.maximum.accumulate(by_quality)])
+    is_front = np.empty(len(order), np.bool_)
+    is_front[order] = (by_quality == by_quality[first]) & (by_quality > highest[first])
+    return is_front
