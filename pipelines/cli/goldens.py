@@ -103,8 +103,7 @@ def _made(
     goldens: "Goldens", plan: "GoldensPlan", options: "PipelineOptions", beam_options: "Sequence[str]"
 ) -> "Outcome":
     from rankbeam.pipelines.goldens.make import make as make_goldens
-    from rankbeam.pipelines.goldens.progress import CallsOfPools
-    from rankbeam.pipelines.local.progress import shown
+    from rankbeam.pipelines.local.progress import CallsOfPools, shown
     from rankbeam.pipelines.portable.job_server import job_server
     from rankbeam.pipelines.portable.quiet import quiet
     from rankbeam.pipelines.run.options import is_portable, refuse_unknown

@@ -95,8 +95,7 @@ def _reviewed(folder: str, table: str | None, reviewed: str | None) -> str:
 
 
 def _collected(collection: "PooledCollection") -> "CollectedNuggets":
-    from rankbeam.pipelines.goldens.progress import CallsOfPools
-    from rankbeam.pipelines.local.progress import shown
+    from rankbeam.pipelines.local.progress import CallsOfPools, shown
     from rankbeam.pipelines.nuggets.make import collect
     from rankbeam.pipelines.run.options import pipeline_options
 

@@ -211,3 +211,14 @@ def _pace(quota: Quota) -> str:
     """
     a_second = quota.requests_per_minute / 60
     return f"{a_second:,.0f}" if a_second >= 1000 else f"{a_second:.4g}"
+
+
+@dataclass
+class CallsOfPools(Progress):
+    """The calls of every quota pool."""
+
+    doing: str = "writing questions"
+
+    def lines(self, counts: Counts, seconds: float) -> list[str]:
+        """A line for every pool, and the time."""
+        return [*super().lines(counts, seconds)[1:], f"{self.doing} · {clock(seconds)}"]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from rankbeam.transforms.clients.calls.driver import Driver, Flight, Outcome
+from rankbeam.transforms.clients.calls.parking import Waiting
 from rankbeam.transforms.records.calls.call import Call, Reach
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
@@ -153,3 +154,17 @@ def test_what_a_task_holds_is_its_texts_and_its_payloads() -> None:
     small = Driven()
     small.start([[call("a")]])
     assert small.driver.held_bytes == 1200 + 2 * payload + 800
+
+
+def test_a_task_that_needs_a_batch_job_ends_once_its_calls_have_ended_and_holds_nothing() -> None:
+    driven = Driven()
+    driven.start([[call("a"), call("b")], [call("c")]], [[call("d")]], size=6000)
+    of_second = 1200 + 3000 + sys.getsizeof("payload of d") + 800
+    driven.driver.settle(driven.flights[0], [Waiting()])
+    assert (driven.outcomes, driven.driver.open) == ([], 2)
+    driven.settle(1, "B")
+    failed = [outcome.failure for outcome, _ in driven.outcomes if isinstance(outcome, FailedTask)]
+    assert {failure.message for failure in failed} == {"waits for a batch job"}
+    assert [failure.query_id for failure in failed] == ["q0", "q0 again"]
+    assert (driven.driver.open, driven.driver.held_bytes) == (1, of_second)
+    assert [flight.call.key for flight in driven.flights] == ["a", "b", "d"]

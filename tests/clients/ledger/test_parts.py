@@ -9,7 +9,7 @@ import pytest
 
 from rankbeam.transforms.clients.ledger import LedgerEntry
 from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader
-from rankbeam.transforms.clients.ledger.rows import GROUP_ROWS, table_of
+from rankbeam.transforms.clients.ledger.rows import GROUP_BYTES, GROUP_ROWS, row_groups, table_of
 from rankbeam.transforms.records.calls.call import Reach
 
 OPEN_FILES = Path("/proc/self/fd")
@@ -18,6 +18,24 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def rows(count: int) -> pa.Table:
     return table_of([LedgerEntry(f"key{number}", Reach(10), '"good"', 1, 0.5, NOW) for number in range(count)])
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([2] * (GROUP_ROWS + 1), [GROUP_ROWS, 1]),
+        ([GROUP_BYTES // 2, GROUP_BYTES // 2, 2], [2, 1]),
+        ([GROUP_BYTES + 1, 2, GROUP_BYTES - 2, 2], [1, 2, 1]),
+        ([], []),
+    ],
+    ids=["rows", "bytes", "one that is larger than a group", "none"],
+)
+def test_row_groups_are_bounded_in_rows_and_in_bytes(sizes: list[int], expected: list[int]) -> None:
+    texts = {size: "x" * size for size in sizes}
+    entries = [LedgerEntry(f"key{place}", None, texts[size], 1, 0.5, NOW) for place, size in enumerate(sizes)]
+    groups = list(row_groups(entries))
+    assert [len(group) for group in groups] == expected
+    assert [entry for group in groups for entry in group] == entries
 
 
 def test_no_column_of_a_part_has_a_dictionary_or_statistics() -> None:
