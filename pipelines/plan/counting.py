@@ -74,6 +74,8 @@ class CallCounts:
     texts: tuple[int, int] = (0, 0)
     largest: dict[str, int] = field(default_factory=dict)
     again: Again = field(default_factory=dict)
+    pools: dict[str, "PoolCounts"] = field(default_factory=dict)  # of services that are not models
+    warnings: dict[str, None] = field(default_factory=dict)
 
     def join(self, other: "CallCounts") -> None:
         """Add the counts of other queries."""
@@ -90,6 +92,22 @@ class CallCounts:
         for reason, verdicts in other.again.items():
             self.again.setdefault(reason, {}).update(verdicts)
         self.texts = (self.texts[0] + other.texts[0], self.texts[1] + other.texts[1])
+        for pool, counts in other.pools.items():
+            self.pools[pool] = self.pools.get(pool, NOT_CALLED).plus(counts)
+        self.warnings |= other.warnings
+
+
+class PoolCounts(NamedTuple):
+    """Calls of one quota pool, and how many of them the ledger answers."""
+
+    calls: int
+    ledger_hits: int
+
+    def plus(self, other: "PoolCounts") -> "PoolCounts":
+        return PoolCounts(self.calls + other.calls, self.ledger_hits + other.ledger_hits)
+
+
+NOT_CALLED = PoolCounts(0, 0)
 
 
 class StepTotals(NamedTuple):

@@ -1,17 +1,13 @@
 """Cost forecast: enumerate the calls that `evaluate` would make."""
 
-import json
 import secrets
 import tempfile
-from collections import Counter as Tally
-from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
-import pyarrow as pa
 
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
@@ -24,7 +20,7 @@ from rankbeam.pipelines.plan.counting import CallCounts
 from rankbeam.pipelines.plan.models import ModelPlan, Range, lines_of, model_plans, shown
 from rankbeam.pipelines.plan.origins import ConfigurationPlan, configuration_plans, proposals
 from rankbeam.pipelines.plan.stages import (
-    LedgerFn,
+    count_calls,
     count_models,
     count_reranking,
     count_rewriting,
@@ -38,12 +34,8 @@ from rankbeam.pipelines.run.branches import Branches, with_joined
 from rankbeam.pipelines.run.build import new_pipeline, read_dataset
 from rankbeam.pipelines.run.calling import retrieve_stage, tasks_to_do
 from rankbeam.pipelines.run.options import pipeline_options
-from rankbeam.pipelines.run.reranking import rerank_stage
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
-from rankbeam.transforms.clients.calls.stage import Stage
-from rankbeam.transforms.clients.calls.task_batches import Group, groups_in
-from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputErrors
 
@@ -141,18 +133,15 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
     configurations = configuration_plans(experiment)
     if not experiment.makes_calls and not experiment.embedders and not work_of(experiment).services:
         return Plan((), configurations, corpora=of_corpora.corpora, tables=table_plans(experiment))
-    retrieved, answered, queries = _counted(experiment)
-    if answered is not None:
-        _refuse_too_large(experiment, answered, path)
+    counted, queries = _counted(experiment)
+    if counted.largest:
+        _refuse_too_large(experiment, counted, path)
     order = list(experiment.pools)
-    pools = [
-        PoolPlan.of(entry.pool, experiment.pools[entry.pool], entry.calls, entry.ledger_hits) for entry in retrieved
-    ]
-    models = [] if answered is None else model_plans(answered, experiment)
-    warnings = dict.fromkeys(of_corpora.warnings)
-    warnings |= dict.fromkeys(warning for entry in retrieved for warning in entry.warnings)
-    if answered is not None and answered.unknown:
-        warnings[_UNKNOWN.format(answered.unknown)] = None
+    pools = [PoolPlan.of(pool, experiment.pools[pool], *counts) for pool, counts in counted.pools.items()]
+    models = model_plans(counted, experiment)
+    warnings = dict.fromkeys(of_corpora.warnings) | counted.warnings
+    if counted.unknown:
+        warnings[_UNKNOWN.format(counted.unknown)] = None
     known = sum(pool.ledger_hits for pool in pools) + sum(model.ledger_hits for model in models)
     return Plan(
         tuple(sorted(pools, key=lambda entry: order.index(entry.pool))),
@@ -165,7 +154,7 @@ def plan_of(experiment: Experiment, path: str | None = None) -> Plan:
         queries,
         _least_share(experiment, queries, is_begun=known > 0),
         proposals(experiment, queries),
-        () if answered is None else again_plans(answered.again),
+        again_plans(counted.again),
         table_plans(experiment),
     )
 
@@ -184,9 +173,9 @@ def _least_share(experiment: Experiment, queries: int, *, is_begun: bool) -> flo
     return 0.0 if is_begun else first.queries / queries
 
 
-def _refuse_too_large(experiment: Experiment, answered: CallCounts, path: str | None) -> None:
+def _refuse_too_large(experiment: Experiment, counted: CallCounts, path: str | None) -> None:
     largest: dict[str, int] = {}
-    for service, tokens in answered.largest.items():
+    for service, tokens in counted.largest.items():
         pool = experiment.services[service].pool or ""
         largest[pool] = max(tokens, largest.get(pool, 0))
     problems = list(too_large(load(experiment.text, path), largest, experiment.pools, experiment.budgets))
@@ -194,17 +183,8 @@ def _refuse_too_large(experiment: Experiment, answered: CallCounts, path: str | 
         raise InputErrors(problems)
 
 
-class _Counted(NamedTuple):
-    """Counts of a pool."""
-
-    pool: str
-    calls: int
-    ledger_hits: int
-    warnings: list[str]
-
-
-def _counted(experiment: Experiment) -> tuple[list[_Counted], CallCounts | None, int]:
-    """Count calls of retrievers by pool, calls of models (None without models), and queries."""
+def _counted(experiment: Experiment) -> tuple[CallCounts, int]:
+    """Count calls, and queries."""
     experiment = experiment.pinned(f"plan {secrets.token_hex(8)}", f"{datetime.now(UTC):%Y-%m-%d}")
     options = pipeline_options([])
     with (
@@ -216,93 +196,42 @@ def _counted(experiment: Experiment) -> tuple[list[_Counted], CallCounts | None,
         pipeline = new_pipeline(options)
         dataset = read_dataset(pipeline, experiment)
         tasks, rewritten, before = None, None, Branches()
-        models, texts, ratings, rewrites = (Path(folder) / name for name in ("models", "texts", "ratings", "rewrites"))
+        files = [Path(folder) / name for name in ("models", "texts", "ratings", "rewrites", "retrievals")]
+        models, texts, ratings, rewrites, retrievals = map(str, files)
         if experiment.rewritten:
-            rewritten = count_rewriting(experiment, dataset, before, str(rewrites))
+            rewritten = count_rewriting(experiment, dataset, before, rewrites)
         rewritten = with_joined(experiment, dataset, rewritten)
         before.rewritten = with_joined(experiment, dataset, before.rewritten, "Known")
         if experiment.remote:
             stage = retrieve_stage(experiment)
             tasks = distinct_batches(tasks_to_do(dataset.judged, experiment, rewritten), stage)
-            _count_pools(tasks, stage, experiment, folder)
-        folder_of_calls = Path(folder) / "asked"
+            count_calls(tasks, stage, experiment, retrievals)
+        queries_file = Path(folder) / "asked"
         _ = (
             dataset.judged
             | "Asked" >> beam.Map(lambda element: element[1].num_rows)
             | "AllAsked" >> beam.CombineGlobally(sum)
-            | "WriteAsked" >> beam.Map(lambda number: folder_of_calls.write_text(str(number)))
+            | "WriteAsked" >> beam.Map(lambda number: queries_file.write_text(str(number)))
         )
         if experiment.embedders:
-            count_texts(pipeline, experiment, dataset, rewritten, str(texts))
+            count_texts(pipeline, experiment, dataset, rewritten, texts)
         if experiment.rerankers or work_of(experiment).services:
             branches = known_rankings(pipeline, experiment, dataset, tasks, before)
             if experiment.rerankers:
-                reranks = count_reranking(experiment, dataset, branches, str(ratings))
-                _count_pools(reranks, rerank_stage(experiment), experiment, folder)
+                count_reranking(experiment, dataset, branches, ratings)
             if work_of(experiment).services:
-                count_models(experiment, dataset, branches, str(models))
+                count_models(experiment, dataset, branches, models)
         pipeline.run().wait_until_finish()
-        retrieved = [_Counted(*json.loads(path.read_text())) for path in sorted(Path(folder).glob("*.json"))]
-        counted = [read_counted(str(entry)) for entry in (models, texts, ratings, rewrites) if entry.exists()]
-        for other in counted[1:]:
-            counted[0].join(other)
-        return retrieved, counted[0] if counted else None, int(folder_of_calls.read_text())
-
-
-def _count_pools(tasks: beam.PCollection, stage: Stage, experiment: Experiment, folder: str) -> None:
-    """Count the calls of services that are not models, and write the counts into a folder."""
-    _ = (
-        tasks
-        | f"Count_{stage.name}" >> beam.ParDo(_CountFn(stage, experiment.ledger, {*experiment.services}))
-        | f"CountsTogether_{stage.name}" >> beam.combiners.ToList()
-        | f"WriteCounts_{stage.name}" >> beam.Map(_write, folder)
-    )
+        total = CallCounts()
+        for file in files:
+            if file.exists():
+                total.join(read_counted(str(file)))
+        return total, int(queries_file.read_text())
 
 
 def number_of_queries(experiment: Experiment) -> int:
     """The number of queries that an experiment evaluates."""
-    return _counted(experiment)[2]
-
-
-class _CountFn(LedgerFn):
-    """Counts the calls of tasks to services that are not models, and how many of them the ledger answers."""
-
-    def __init__(self, stage: Stage, ledger: str, models: Collection[str]) -> None:
-        super().__init__(ledger)
-        self._stage, self._models = stage, models
-
-    def process(self, element: pa.RecordBatch) -> Iterator[_Counted]:
-        """Yield the counts of a batch of tasks, by pool."""
-        calls: Tally[str] = Tally()
-        known: Tally[str] = Tally()
-        for group in groups_in([element]):
-            for call in _first_calls(group, self._stage):
-                if call.service in self._models:
-                    continue
-                pool = self._stage.pools[call.service]
-                calls[pool] += 1
-                known[pool] += call.key is not None and self._lookup.place(call.key, call.reach) is not None
-        for pool, number in calls.items():
-            yield _Counted(pool, number, known[pool], self._lookup.warnings())
-
-
-def _write(counts: list[_Counted], folder: str) -> None:
-    """Write the sums of counts into a folder, one file for each pool."""
-    for pool in {count.pool for count in counts}:
-        some = [count for count in counts if count.pool == pool]
-        calls, hits = sum(entry.calls for entry in some), sum(entry.ledger_hits for entry in some)
-        warnings = list(dict.fromkeys(warning for entry in some for warning in entry.warnings))
-        with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".json", delete=False) as file:
-            json.dump(_Counted(pool, calls, hits, warnings), file)
-
-
-def _first_calls(group: Group, stage: Stage) -> Iterable[Call]:
-    """The distinct calls that tasks of one name begin with."""
-    calls: dict[str | None, Call] = {}
-    for task in group:
-        for call in next(stage.works[task.work].steps(task.item)):
-            calls.setdefault(call.key, call)
-    return calls.values()
+    return _counted(experiment)[1]
 
 
 def _pool_line(plan: PoolPlan) -> str:

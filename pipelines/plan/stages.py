@@ -15,7 +15,16 @@ import pyarrow as pa
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.generate import MOST_TEXTS
 from rankbeam.pipelines.plan.again import EarlierWork, earlier_works
-from rankbeam.pipelines.plan.counting import CallCounts, Unknown, add_known, counted, counted_calls, with_imagined
+from rankbeam.pipelines.plan.counting import (
+    NOT_CALLED,
+    CallCounts,
+    PoolCounts,
+    Unknown,
+    add_known,
+    counted,
+    counted_calls,
+    with_imagined,
+)
 from rankbeam.pipelines.plan.simulation import MOST
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
@@ -66,7 +75,7 @@ def count_rewriting(experiment: Experiment, dataset: Dataset, branches: Branches
     """
     stage, ask = rewrite_stage(experiment), AskRewritten(experiment.evaluation, rewrite_works(experiment))
     tasks = distinct_batches(tasks_to_rewrite(dataset, experiment), stage)
-    _count_calls(tasks, stage, experiment, file)
+    count_calls(tasks, stage, experiment, file)
     recall = beam.ParDo(RecallFn(stage, experiment.ledger)).with_output_types(CallAnswer, failed=FailedTask)
     recalled = tasks | "RecallRewrites" >> recall.with_outputs(_FAILED, main="answers")
     parts = {JUDGED: dataset.judged, TEXTS: recalled.answers, _FAILED: recalled[_FAILED]}
@@ -136,8 +145,8 @@ def _recall(tasks: beam.PCollection, experiment: Experiment, branches: Branches)
     branches.failures += [collected.failures, recalled[_FAILED] | "NotKnown" >> beam.FlatMap(remote.failures_of)]
 
 
-def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> beam.PCollection:
-    """Count the calls of models that rerank; add the rankings that the ledger knows, and return all tasks."""
+def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> None:
+    """Count the calls that rerank; add the rankings that the ledger knows."""
     stage, items = rerank_stage(experiment), rerank_items(branches.parts(dataset), experiment)
     evaluation = as_configurations(experiment.evaluation)
     unknown = _unknown(evaluation, dict.fromkeys(range(len(evaluation.configurations))), experiment)
@@ -152,15 +161,14 @@ def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches
     reranked = parts | "RecallRankings" >> collect
     branches.rankings[f"{RANKINGS}_reranked"] = reranked.rankings
     branches.failures.append(reranked.failures)
-    _count_calls(tasks, stage, experiment, file)
-    return tasks
+    count_calls(tasks, stage, experiment, file)
 
 
-def _count_calls(tasks: beam.PCollection, stage: Stage, experiment: Experiment, file: str) -> None:
-    """Count the calls of models that tasks make, and write the counts into a file for `read_counted`."""
+def count_calls(tasks: beam.PCollection, stage: Stage, experiment: Experiment, file: str) -> None:
+    """Count the calls that tasks begin with, and write the counts into a file for `read_counted`."""
     _ = (
         tasks
-        | f"CountModels_{stage.name}" >> beam.ParDo(CountTextsFn(stage, experiment.ledger, {*experiment.services}))
+        | f"Count_{stage.name}" >> beam.ParDo(CountFn(stage, experiment.ledger, {*experiment.services}))
         | f"Together_{stage.name}" >> beam.combiners.ToList()
         | f"Join_{stage.name}" >> beam.Map(join_counts, (), "", file)
     )
@@ -267,21 +275,32 @@ def count_texts(
 ) -> None:
     """Count embedding calls."""
     tasks = tasks_to_embed(pipeline, experiment, dataset, rewritten) | "TextsToEmbed" >> beam.Values()
-    _count_calls(tasks, embed_stage(experiment), experiment, file)
+    count_calls(tasks, embed_stage(experiment), experiment, file)
 
 
-class CountTextsFn(LedgerFn):
-    """Counts texts that models embed or rate, and those whose answers the ledger has."""
+class CountFn(LedgerFn):
+    """Counts the calls that tasks begin with, of models and of other services, and those that the ledger answers."""
 
-    def __init__(self, stage: Stage, ledger: str, services: Collection[str]) -> None:
+    def __init__(self, stage: Stage, ledger: str, models: Collection[str]) -> None:
         super().__init__(ledger)
-        self._stage, self._services = stage, services
+        self._stage, self._models = stage, models
 
     def process(self, element: pa.RecordBatch) -> Iterator[CallCounts]:
         """Yield the counts of a batch of tasks."""
-        tasks = [task for group in groups_in([element]) for task in group]
-        calls = (call for task in tasks for call in next(self._stage.works[task.work].steps(task.item)))
-        yield counted_calls((call for call in calls if call.service in self._services), self._lookup, self._most_tokens)
+        of_groups = [
+            [call for task in group for call in next(self._stage.works[task.work].steps(task.item))]
+            for group in groups_in([element])
+        ]
+        of_models = (call for calls in of_groups for call in calls if call.service in self._models)
+        counts = counted_calls(of_models, self._lookup, self._most_tokens)
+        for calls in of_groups:  # of tasks of one name
+            for call in {call.key: call for call in reversed(calls) if call.service not in self._models}.values():
+                pool = self._stage.pools[call.service]
+                is_known = call.key is not None and self._lookup.place(call.key, call.reach) is not None
+                counts.pools[pool] = counts.pools.get(pool, NOT_CALLED).plus(PoolCounts(1, int(is_known)))
+        if counts.pools:
+            counts.warnings = dict.fromkeys(self._lookup.warnings())
+        yield counts
 
     def _most_tokens(self, call: Call) -> int:
         return self._stage.services[call.service].most_tokens(call.payload).total
