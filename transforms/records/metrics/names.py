@@ -34,6 +34,17 @@ from rankbeam.transforms.records.metrics.other_tools import (
 )
 from rankbeam.transforms.records.suggestions import did_you_mean, did_you_mean_among
 
+DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
+"""The metrics of an experiment that names none."""
+
+Option = float | str | bool
+
+HOLES = "holes"
+"""The option of metrics that count documents without a judgement of people by a judge's grades."""
+
+_HIGHEST_GRADES: Mapping[Option, float] = {"linear": 1e290, "exp": 990.0}
+"""The highest grade by gain: the sum of billions of such gains is still less than 2^1024."""
+
 _MOST = 999_999_999
 _LEVELS = {"iprec": "recall"}
 """Metrics that have a level after `@`, as in ir_measures' `IPrec@0.1`: the option that it sets."""
@@ -43,17 +54,8 @@ _NAME = re.compile(
 )
 _SEPARATOR = re.compile(r"[,\s]+(?![^(]*\))")
 """Commas and blanks outside brackets."""
-DEFAULT_METRICS = ("nDCG@10", "R@100", "RR@10", "AP")
-"""The metrics of an experiment that names none."""
-Option = float | str | bool
-
 OTHER_NAMES = "other names"
 """The family of aliases and of trec_eval's names, in messages."""
-
-HOLES = "holes"
-"""The option of metrics that count documents without a judgement of people by a judge's grades."""
-_HIGHEST_GRADES: Mapping[Option, float] = {"linear": 1e290, "exp": 990.0}
-"""The highest grade by gain: the sum of billions of such gains is still less than 2^1024."""
 _HIGHEST_OPTION = 1e15
 _RANGES = {
     "rel": (0.0, 1e9),
