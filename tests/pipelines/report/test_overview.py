@@ -14,6 +14,7 @@ from support.plain_metrics import Judged, interpolated_precision
 from support.runs import rankbeam
 
 from rankbeam.pipelines import report
+from rankbeam.pipelines.report import values
 from rankbeam.pipelines.report.card import card
 from rankbeam.pipelines.report.cutoffs import against_k
 from rankbeam.pipelines.report.parameters import heat_maps, parameters
@@ -231,3 +232,15 @@ def test_a_run_whose_files_are_gone_still_has_a_report(study: Study, monkeypatch
     monkeypatch.setitem(results.__dict__, "run", study.results.run | {"versions": versions})
     data = Page.of(report.build(results)).data
     assert data["rankings"]["unretrieved"] == data["attributes"] == {}
+
+
+def test_values_are_read_some_rows_at_a_time(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values, "_ROWS_AT_ONCE", 3)
+    read, rows = values.read_values(study.results), study.results.table("query_metrics").to_pylist()
+    assert read.ids.to_pylist() == sorted({row["query_id"] for row in rows})
+    places = {query_id: place for place, query_id in enumerate(read.ids.to_pylist())}
+    for row in rows:
+        configuration, place = study.ids.index(row["config_id"]), places[row["query_id"]]
+        by_metric = {item["metric"]: item["value"] for item in row["metrics"]}
+        assert read.values[:, configuration, place].tolist() == [by_metric[metric] for metric in study.metrics]
+        assert read.rows.slice(place, 1).to_pylist() == [{"text": row["text"], "slices": row["slices"]}]
