@@ -5,6 +5,7 @@ Ctrl-C stops the server before it can cancel the job. Here the server has its ow
 where this process is killed.
 """
 
+import os
 import shutil
 import socket
 import subprocess
@@ -44,6 +45,8 @@ _SERVERS: dict[str, Callable[[PipelineOptions], SubprocessJobServer]] = {
 }
 _CONNECTING_S, _STARTING_S = 8.0, 120.0
 _SHOWN = 600  # characters of a job server's log
+_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+"""A job server runs for one job: it would spend more CPU time on the optimisation of its code than on its work."""
 
 
 @contextmanager
@@ -124,7 +127,7 @@ def _process(command: list[str], log: IO[bytes]) -> "subprocess.Popen[bytes]":
         raise InputError(f"Beam's job server cannot be started: {command[0]} is not installed, or not executable")
     guarded = [sys.executable, "-I", "-S", guard.__file__, *command]
     return subprocess.Popen(  # noqa: S603  Beam's own command
-        guarded, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True
+        guarded, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True, env={**_JAVA, **os.environ}
     )
 
 

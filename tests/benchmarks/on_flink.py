@@ -14,7 +14,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -22,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import duckdb
 from data import make
 from machine import described
-from measure import Usage, measure
+from measure import measure
 from scale_counts import METRICS
 from sizes import Variant, parse_size
 from support.engines import TABLES
@@ -104,15 +103,10 @@ def _peak_bytes(pid: int) -> int:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
 
 
-@contextmanager
-def _cluster(folder: Path, task_managers: int) -> Iterator[Cluster]:
-    with cluster(folder / "cluster", task_managers=task_managers) as running:
-        yield running
-
-
-def on_flink(folder: Path, experiment: str, output: Path, task_managers: int) -> tuple[str, Usage]:
-    """Run an experiment on a new cluster; the cells of its row, and what the submitting command took."""
-    with _cluster(folder, task_managers) as running, Watched(running) as watched:
+def on_flink(folder: Path, experiment: str, output: Path, options: argparse.Namespace) -> str:
+    """Run an experiment on a new cluster; its row."""
+    clusters = cluster(folder / "cluster", task_managers=options.task_managers, heap_mb=options.heap_mb)
+    with clusters as running, Watched(running) as watched:
         slots = int(running.get("/overview")["slots-total"])
         command = evaluate(experiment, output, *running.options(external=True, parallelism=slots))
         used = measure(command, folder / "printed")
@@ -122,7 +116,7 @@ def on_flink(folder: Path, experiment: str, output: Path, task_managers: int) ->
     sizes = [*peaks.values(), used.peak_bytes]
     cells = [f"{total:.1f}", *(f"{seconds:.1f}" for seconds in spent.values()), f"{used.cpu_s:.1f}"]
     cells += [f"{used.wall_s:.0f}", " / ".join(f"{size / 1e6:,.0f}" for size in sizes)]
-    return f"| Flink, {task_managers} TaskManagers, parallelism {slots} | {' | '.join(cells)} |", used
+    return f"| Flink, {options.task_managers} TaskManagers, parallelism {slots} | {' | '.join(cells)} |"
 
 
 def evaluate(experiment: str, output: Path, *options: str) -> list[str]:
@@ -146,7 +140,7 @@ def rows(options: argparse.Namespace, folder: Path) -> None:
     used = measure(evaluate(path, folder / "local"), folder / "printed")
     local = f"| local runner | {used.cpu_s:.1f} | | | | {used.cpu_s:.1f} | {used.wall_s:.0f} |"
     say(f"{local} {used.peak_bytes / 1e6:,.0f} |")
-    say(on_flink(folder, path, folder / "flink", options.task_managers)[0])
+    say(on_flink(folder, path, folder / "flink", options))
     say("", *different(folder / "local", folder / "flink"))
 
 
@@ -172,7 +166,7 @@ def calls(options: argparse.Namespace, folder: Path) -> None:
         quotas = {"http": {"requests_per_minute": options.per_minute, "lanes": options.lanes}}
         configurations = [{"name": "remote", "retriever": http(standin), "top_k": 20}]
         experiment = {"dataset": dataset(folder, number), "quotas": quotas, "configurations": configurations}
-        say(on_flink(folder, write_experiment(folder, experiment), folder / "out", options.task_managers)[0])
+        say(on_flink(folder, write_experiment(folder, experiment), folder / "out", options))
         say("", *quota_use(standin.stats(), options.per_minute))
 
 
@@ -199,6 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--task-managers", type=int, default=2, help="with two slots each")
     parser.add_argument("--folder", type=Path, help="keeps all files; an empty folder")
+    parser.add_argument("--heap-mb", type=int, default=1200, help="of every Java process")
     kinds = parser.add_subparsers(required=True)
     of_rows = kinds.add_parser("rows")
     of_rows.set_defaults(act=rows)

@@ -56,6 +56,7 @@ taskmanager.numberOfTaskSlots: {slots}
 parallelism.default: 1
 taskmanager.network.sort-shuffle.min-buffers: 64
 heartbeat.timeout: 20000
+cluster.uncaught-exception-handling: FAIL
 {more}"""
 _LOGGING = """rootLogger.level=INFO
 rootLogger.appenderRef.f.ref=F
@@ -106,7 +107,11 @@ class Cluster:
 
 @contextmanager
 def cluster(
-    folder: Path, task_managers: int = 2, more: str = "", environment: Mapping[str, str] | None = None
+    folder: Path,
+    task_managers: int = 2,
+    more: str = "",
+    environment: Mapping[str, str] | None = None,
+    heap_mb: int = 1200,
 ) -> Iterator[Cluster]:
     """A cluster for as long as the block lasts.
 
@@ -115,10 +120,11 @@ def cluster(
         task_managers: number of task managers with two slots each.
         more: lines of Flink's configuration.
         environment: variables that the Python workers have in addition.
+        heap_mb: most memory of the objects of a Java process.
     """
     rpc, rest, blob, pool = free_ports(4)
     running = Cluster(f"localhost:{rest}", f"localhost:{pool}", folder)
-    ports = {"rpc": rpc, "rest": rest, "blob": blob, "slots": SLOTS, "more": more}
+    ports = {"rpc": rpc, "rest": rest, "blob": blob, "slots": SLOTS, "more": more, "heap_mb": heap_mb}
     try:
         running.processes["jobmanager"] = _java(
             folder / "jobmanager", _JOB_MANAGER, ["--executionMode", "cluster"], ports
@@ -140,7 +146,7 @@ def _java(folder: Path, main: str, arguments: list[str], values: Mapping[str, ob
     (folder / "tmp").mkdir(parents=True)
     (folder / "config.yaml").write_text(_CONFIGURATION.format(folder=folder, **values))
     (folder / "log4j.properties").write_text(_LOGGING.format(folder=folder))
-    memory = ["-Xmx1200m", "-XX:MaxDirectMemorySize=900m", "-XX:MaxMetaspaceSize=512m"]
+    memory = [f"-Xmx{values['heap_mb']}m", "-XX:MaxDirectMemorySize=900m", "-XX:MaxMetaspaceSize=512m"]
     logging = f"-Dlog4j.configurationFile={folder}/log4j.properties"
     command = ["java", *memory, *_OPENS, logging, "-cp", f"{programs.LIBRARIES}/*", main, "--configDir", str(folder)]
     return start([*command, *arguments], folder / "out.txt")
