@@ -120,11 +120,19 @@ def cluster(
         task_managers: number of task managers with two slots each.
         more: lines of Flink's configuration.
         environment: variables that the Python workers have in addition.
-        heap_mb: most memory of the objects of a Java process.
+        heap_mb: most memory of the objects of a Java process; its buffers may have as much, and at least 900 MB.
     """
     rpc, rest, blob, pool = free_ports(4)
     running = Cluster(f"localhost:{rest}", f"localhost:{pool}", folder)
-    ports = {"rpc": rpc, "rest": rest, "blob": blob, "slots": SLOTS, "more": more, "heap_mb": heap_mb}
+    ports = {
+        "rpc": rpc,
+        "rest": rest,
+        "blob": blob,
+        "slots": SLOTS,
+        "more": more,
+        "heap_mb": heap_mb,
+        "direct_mb": max(900, heap_mb),
+    }
     try:
         running.processes["jobmanager"] = _java(
             folder / "jobmanager", _JOB_MANAGER, ["--executionMode", "cluster"], ports
@@ -146,7 +154,11 @@ def _java(folder: Path, main: str, arguments: list[str], values: Mapping[str, ob
     (folder / "tmp").mkdir(parents=True)
     (folder / "config.yaml").write_text(_CONFIGURATION.format(folder=folder, **values))
     (folder / "log4j.properties").write_text(_LOGGING.format(folder=folder))
-    memory = [f"-Xmx{values['heap_mb']}m", "-XX:MaxDirectMemorySize=900m", "-XX:MaxMetaspaceSize=512m"]
+    memory = [
+        f"-Xmx{values['heap_mb']}m",
+        f"-XX:MaxDirectMemorySize={values['direct_mb']}m",
+        "-XX:MaxMetaspaceSize=512m",
+    ]
     logging = f"-Dlog4j.configurationFile={folder}/log4j.properties"
     command = ["java", *memory, *_OPENS, logging, "-cp", f"{programs.LIBRARIES}/*", main, "--configDir", str(folder)]
     return start([*command, *arguments], folder / "out.txt")
@@ -162,7 +174,7 @@ def _wait_for(running: Cluster, task_managers: int) -> None:
     deadline = time.monotonic() + STARTING_S
     while time.monotonic() < deadline:
         with suppress(OSError):
-            if running.get("/overview")["taskmanagers"] == task_managers:
+            if running.get("/overview")["slots-total"] == task_managers * SLOTS:  # known after the TaskManagers
                 return
         for name, process in running.processes.items():
             if process.poll() is not None:
