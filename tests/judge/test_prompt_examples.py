@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from support.inputs import write
 
+from rankbeam.transforms.judge import steps
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import VARIABLES, VERSIONS, shipped, templates
 from rankbeam.transforms.records.calls.prompt import FENCE, check_template, split_template
@@ -23,7 +24,7 @@ V1_HASHES = {
     "support": "4a66728f2776da86",
 }
 """Parts of the keys of all verdicts in old ledgers."""
-EXAMPLES = Path(__file__).parents[2] / "transforms" / "judge" / "steps" / "examples"
+EXAMPLES = Path(str(steps.__file__)).parent / "examples"
 V1_ONLY = ("nuggets", "nugget_weight")
 WITH_EXAMPLES = ("claims", "grade", "support")
 LINE = {"query": "Who?", "context": "Ada {did} it.", "reply": {"reason": "r", "intent": 3, "trust": 3, "grade": 3}}

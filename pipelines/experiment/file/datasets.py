@@ -26,8 +26,10 @@ _DEFAULT_SPLIT = "test"
 def with_public_files(located: Located, problems: list[InputError]) -> Located:
     """Replace the name of a public collection in the experiment by the files of the collection."""
     dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
-    key = next((entry for entry in ("beir", "ir_datasets") if isinstance((dataset or {}).get(entry), str)), None)
-    if not isinstance(dataset, dict) or key is None:
+    if not isinstance(dataset, dict):
+        return located
+    key = next((entry for entry in ("beir", "ir_datasets") if isinstance(dataset.get(entry), str)), None)
+    if key is None:
         return located
     try:
         collection = _fetched(key, dataset, located.value)

@@ -83,6 +83,12 @@ def test_a_mistake(folder: Path, old: str, new: str, expected: list[str]) -> Non
     assert problems(folder, changed(old, new)) == expected
 
 
+@pytest.mark.parametrize("value", ["queries.jsonl", "7", "[queries.jsonl]", "true"])
+def test_a_dataset_that_is_not_a_mapping(folder: Path, value: str) -> None:
+    messages = problems(folder, f"name: x\ndataset: {value}\nconfigurations: []\noutput: {{path: out}}\n")
+    assert any(message.startswith("2: dataset: must be a mapping of keys to values, found ") for message in messages)
+
+
 def test_slices_without_queries(folder: Path) -> None:
     text = changed(BM25, "").replace("  queries: data/queries.jsonl\n", "")
     (problem,) = problems(folder, text)
