@@ -57,5 +57,5 @@ def _thresholds(text: str) -> list[float]:
         raise click.UsageError(f"--grades {text!r} is not a list of numbers, such as 0.05,0.15") from None
     ascends = all(low < high for low, high in itertools.pairwise([0.0, *thresholds]))
     if not ascends or not thresholds[-1] <= 1.0:
-        raise click.UsageError(f"--grades {text}: shares ascend, are above 0 and at most 1")
+        raise click.UsageError(f"--grades {text}: shares must ascend, and be above 0 and at most 1")
     return thresholds

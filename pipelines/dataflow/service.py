@@ -68,7 +68,7 @@ class DataflowService:
                 if whole.labels.get(RUN_LABEL) == label:
                     return replace(job, job_id=other.id)
         problem = f"Dataflow has no job of this name for run {job.run_id} in region {job.region} of {job.project}"
-        raise InputError(f"{problem}; a job that was launched just now is there after a minute", path=job.job_name)
+        raise InputError(f"{problem}; a job launched just now appears after a minute", path=job.job_name)
 
     def snapshot(self, job: DataflowJob) -> JobSnapshot:
         job = self.identified(job)

@@ -127,7 +127,7 @@ def _review(row: Mapping[str, str], items: Mapping[str, Golden], texts: Mapping[
             raise InputError("an edited question and its answer must not be empty; write reject to remove the item")
         return Review(name, kind, reviewer, question, answer, evidence, note)
     if kind is ReviewDecision.ACCEPT and (question, answer, evidence) != (None, None, None):
-        raise InputError("has the decision accept, but its wording was changed; write edit")
+        raise InputError("its decision is accept, but its wording was changed; write edit")
     return Review(name, kind, reviewer, note=note)
 
 

@@ -43,7 +43,7 @@ def find_baseline(run: Results, output: str, run_id: str | None = None) -> Resul
         problem = (
             f"holds no other finished run of the experiment {experiment!r}, but of {_listed(_experiments(others))}"
         )
-        raise InputError(f"{problem}; name one as --baseline-run-id to compare it all the same", path=_place(output))
+        raise InputError(f"{problem}; name one with --baseline-run-id to compare anyway", path=_place(output))
     return _of_experiment(others, experiment)[-1]
 
 

@@ -116,7 +116,7 @@ def _download(name: str, folder: Path) -> None:
         for path in list(inner.iterdir()) if inner.is_dir() else []:
             path.rename(part / path.name)
         if not any(part.rglob("corpus.jsonl")):
-            raise InputError(f"{url} holds no BEIR collection; {FOLDER} names the folder of those that are kept")
+            raise InputError(f"{url} holds no BEIR collection; {FOLDER} names the folder of downloaded collections")
 
 
 _TITLES = ("title", "headline")
@@ -150,7 +150,9 @@ def _write(name: str, folder: Path, *, judged: bool) -> None:
                 _lines(part / "corpus.jsonl", map(_document, dataset.docs_iter()))
         except (RuntimeError, OSError) as error:
             reason = str(error.args[0] if error.args else error)
-            raise InputError(f"ir_datasets cannot fetch {name} ({reason}); it needs a network once") from error
+            raise InputError(
+                f"ir_datasets cannot fetch {name} ({reason}); it needs a network the first time"
+            ) from error
 
 
 def _loaded(name: str) -> Any:

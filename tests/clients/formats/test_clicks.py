@@ -84,8 +84,8 @@ def test_the_command_writes_judgements_that_are_read_back(tmp_path: Path) -> Non
         (csv_of([("q", "d", 1, 9)]), "0.1", "no query and document has 20 impressions"),
         ("query_id,doc_id,clicks\nq,d,1\n", "0.1", "has no header with the columns of clicks"),
         (csv_of([("q", "d", 1, 99)]).replace(",1,", ",one,"), "0.1", "column clicks holds"),
-        (csv_of([("q", "d", 1, 99)]), "0.3,0.1", "shares ascend, are above 0 and at most 1"),
-        (csv_of([("q", "d", 1, 99)]), "0,0.1", "shares ascend"),
+        (csv_of([("q", "d", 1, 99)]), "0.3,0.1", "shares must ascend, and be above 0 and at most 1"),
+        (csv_of([("q", "d", 1, 99)]), "0,0.1", "shares must ascend"),
         (csv_of([("q", "d", 1, 99)]), "high", "is not a list of numbers"),
     ],
 )

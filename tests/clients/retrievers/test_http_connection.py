@@ -153,7 +153,7 @@ def test_nobody_listening_is_unavailable() -> None:
 
 def test_a_hung_call_ends_at_its_timeout_even_when_bytes_still_trickle() -> None:
     error = failure(hang, timeout_s=0.3)
-    assert (error.kind, error.message) == (FailureKind.TIMEOUT, "no whole answer within 0.3 s")
+    assert (error.kind, error.message) == (FailureKind.TIMEOUT, "no complete answer within 0.3 s")
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_other_names_of_our_metrics(written: str, canonical: str) -> None:
 def test_accuracy_so_written_is_that_of_ir_measures_and_refused(written: str) -> None:
     with pytest.raises(InputError) as refused:
         parse_all([written])
-    assert "'Accuracy' is not here: it is ir_measures' share of pairs" in str(refused.value)
+    assert "no metric 'Accuracy': it is ir_measures' share of pairs" in str(refused.value)
     assert "accuracy@k, in lower case, is Success@k" in str(refused.value)
 
 
@@ -70,7 +70,7 @@ def test_a_metric_that_is_not_here_is_named_with_the_nearest(name: str) -> None:
     what, nearest = FOREIGN[name]
     with pytest.raises(InputError) as refused:
         parse_all([f"{name}@10"])
-    assert str(refused.value) == f"metric {name!r} is not here: it is {what}; the nearest one is {nearest}"
+    assert str(refused.value) == f"rankbeam has no metric {name!r}: it is {what}; the nearest one is {nearest}"
     ours = [*METRICS, *SPAN_METRICS, *SUBTOPIC_METRICS, *base_names()]
     assert nearest.partition("(")[0] in ours
     assert parse_all([nearest if nearest.partition("(")[0] not in ("Rcap", "Success", "ERR_IA") else f"{nearest}@10"])

@@ -194,7 +194,7 @@ class GeminiConnection(ModelConnection):
             async with asyncio.timeout(timeout_s):
                 return await send()
         except TimeoutError:
-            raise CallError(FailureKind.TIMEOUT, f"no whole answer within {timeout_s:g} s") from None
+            raise CallError(FailureKind.TIMEOUT, f"no complete answer within {timeout_s:g} s") from None
         except CallError as error:
             problem = error if error.tokens.total else CallError(error.kind, error.message, tokens=tokens)
         except errors() as error:

@@ -179,7 +179,7 @@ class OpenAiConnection(ModelConnection):
                         tokens = Tokens(estimated_tokens(request)) if response.is_success else tokens
                         received_body = await received(response, MOST_BYTES)
         except TimeoutError:
-            raise CallError(FailureKind.TIMEOUT, f"no whole answer within {timeout_s:g} s") from None
+            raise CallError(FailureKind.TIMEOUT, f"no complete answer within {timeout_s:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise error_of(error, self.secrets.hide, tokens) from None
         return _Response(response.status_code, response.headers, received_body)

@@ -69,7 +69,7 @@ class HttpConnection:
                     body = await self._body(client, self._request(client, json.loads(payload)))
                     return Reply(self._checked(body))
         except TimeoutError:
-            problem = CallError(FailureKind.TIMEOUT, f"no whole answer within {timeout_s:g} s")
+            problem = CallError(FailureKind.TIMEOUT, f"no complete answer within {timeout_s:g} s")
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             problem = error_of(error, self.secrets.hide)
         except CallError as error:

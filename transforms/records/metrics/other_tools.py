@@ -91,7 +91,7 @@ def refuse_homonym(name: str) -> None:
     if name == "Accuracy":
         problem = "it is ir_measures' share of pairs in which a relevant document ranks before one that is not"
         advice = "BEIR's accuracy@k, in lower case, is Success@k"
-        raise InputError(f"metric {name!r} is not here: {problem}; the nearest one is Bpref, and {advice}")
+        raise InputError(f"rankbeam has no metric {name!r}: {problem}; the nearest one is Bpref, and {advice}")
 
 
 def option_elsewhere(option: str, value: str, options: Collection[str]) -> str | None:
@@ -121,4 +121,4 @@ def refuse_foreign(name: str) -> None:
     """Refuse the name of a known metric that is not here."""
     if (known := _FOREIGN.get(plain(name))) is not None:
         _, what, nearest = known
-        raise InputError(f"metric {name!r} is not here: it is {what}; the nearest one is {nearest}")
+        raise InputError(f"rankbeam has no metric {name!r}: it is {what}; the nearest one is {nearest}")
