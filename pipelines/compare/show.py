@@ -94,7 +94,13 @@ def sentences(compared: Compared) -> list[str]:
         f"{metric}{_over(name)}, against {baseline} at {confidence}: {_verdicts(by_verdict)}."
         for (metric, name, baseline), by_verdict in groups.items()
     ]
-    return [*doubt, *_clusters(compared), *verdicts_of, *_needed(compared)]
+    return [*doubt, *_clusters(compared), *_named_once([*verdicts_of, *_needed(compared)], compared)]
+
+
+def _named_once(texts: list[str], compared: Compared) -> list[str]:
+    """The sentences with the id and time of the baseline's run in the first one only."""
+    run = "" if compared.other is None else f" ({compared.other.named})"
+    return [*texts[:1], *(text.replace(run, "") for text in texts[1:])] if run else texts
 
 
 def _over(name: str) -> str:

@@ -262,6 +262,8 @@ def test_a_narrow_table_does_not_repeat_the_names_of_configurations(today: Resul
         return as_text(compared, Screen(width)).partition("─")[0]
 
     assert "baseline" not in headings(yesterday, 90)
+    sentences = as_text(compare_runs(today, yesterday, ComparisonQuestion()), Screen(90))
+    assert " ".join(sentences.split()).count(yesterday.named) == 1  # for two metrics
     assert "baseline" in headings(yesterday, 200)
     assert "baseline" in headings(None, 90)
 
