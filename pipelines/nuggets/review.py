@@ -146,9 +146,7 @@ def _checked(path: str, rows: Mapping[str, Row], ids: Mapping[str, str]) -> list
         try:
             one = _review(cells, rows, ids)
             if one.item_id and (first := names.setdefault(one.item_id, line)) != line:
-                raise InputError(
-                    f"nugget {one.item_id} is in line {first} already; leave the id of a new nugget empty"
-                )
+                raise InputError(f"nugget {one.item_id} is in line {first} already; leave the id of a new nugget empty")
             if not one.is_dropped and (first := texts.setdefault((one.query_id, one.text), line)) != line:
                 raise InputError(f"query {one.query_id!r} has this nugget in line {first} already; keep one")
         except InputError as error:
