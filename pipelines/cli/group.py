@@ -63,8 +63,9 @@ class _Folder(_Place):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = super().convert(value, param, ctx)
         is_file = "://" not in path and Path(path).is_file()
-        if is_file or path.lower().endswith(_FILE_ENDINGS):
-            problem = f"{path}: is {'' if is_file else 'the name of '}a file, and --output names a folder"
+        if is_file or path == "-" or path.lower().endswith(_FILE_ENDINGS):
+            what = "standard output" if path == "-" else f"{'' if is_file else 'the name of '}a file"
+            problem = f"{path}: is {what}, and --output names a folder"
             leave(f"{problem}; to keep what is printed, redirect it: --format json > FILE", REFUSED)
         return path
 
