@@ -162,13 +162,8 @@ def located_gates(located: Located, known: KnownNames) -> tuple[Gate, ...]:
 
 def _refuse_none(located: Located) -> None:
     if not isinstance(located.value, dict) or not located.value.get("gates"):
-        raise InputErrors(
-            [
-                located.error(
-                    ("gates",), "there are no gates; list them in the experiment, or in a file that --experiment names"
-                )
-            ]
-        )
+        problem = "gates: there are no gates; list them in the experiment, or in a file that --experiment names"
+        raise InputErrors([InputError(problem, path=located.path)])  # no line: the document may be that of a run
 
 
 def _wrong(gate: Gate, known: KnownNames) -> Iterator[tuple[str, str]]:

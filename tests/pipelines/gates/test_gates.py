@@ -366,7 +366,7 @@ def test_files_without_gates(run: Results, earlier: Results, tmp_path: Path) -> 
     for text in ("gates: []\n", "name: x\n", "- a\n", ""):
         outcome = rankbeam("gate", run.output, "--experiment", write(tmp_path / "none.yaml", text))
         assert (outcome.status, outcome.stdout) == (REFUSED, "")
-        assert f"{tmp_path}/none.yaml:1: gates: there are no gates" in outcome.stderr
+        assert f"{tmp_path}/none.yaml: gates: there are no gates" in outcome.stderr
     assert "gates: there are no gates" in rankbeam("gate", earlier.output).stderr
     outcome = rankbeam("gate", run.output, "--experiment", write(tmp_path / "bad.yaml", b"gates: caf\xe9\n"))
     assert "bad.yaml:1: is not UTF-8" in outcome.stderr
