@@ -1,9 +1,8 @@
 """Overlap of a question's wording with its source text, and the difficulty of finding its document."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
-
-from rankbeam.transforms.kernels.search.words import composed
 
 MOST_COMMON_WORDS = 6
 """Of a question and its text, one after the other; more of them give the text away."""
@@ -20,7 +19,7 @@ def words(text: str) -> list[str]:
     >>> words("Don't pay twice.")
     ['don', 't', 'pay', 'twice']
     """
-    return _WORD.findall(composed(text).casefold())
+    return _WORD.findall(unicodedata.normalize("NFC", text).casefold())
 
 
 def longest_common_run(first: Sequence[str], second: Sequence[str]) -> int:
