@@ -130,9 +130,9 @@ def quota_of(default: Quota, model: QuotaModel) -> Quota:
         cached = price.input if price.cached is None else price.cached
         own["prices"] = Prices(price.input, cached, price.output)
     quota = replace(default, **own)
-    by_rate = quota.requests_per_minute / 60 / _CALLS_OF_A_LANE
-    in_flight = (quota.concurrent_calls or math.inf) / _IN_FLIGHT_OF_A_LANE
-    lanes = max(default.lanes, math.ceil(min(by_rate, in_flight)))
+    lanes = max(default.lanes, math.ceil(quota.requests_per_minute / 60 / _CALLS_OF_A_LANE))
+    if quota.concurrent_calls is not None:
+        lanes = min(lanes, max(1, quota.concurrent_calls // _IN_FLIGHT_OF_A_LANE))
     tokens = quota.tokens_per_minute
     by_tokens = lanes if tokens is None else max(1, math.floor(tokens / _TOKENS_OF_A_LANE))
     return quota if model.lanes is not None else replace(quota, lanes=min(lanes, quota.most_lanes, by_tokens))

@@ -27,7 +27,7 @@ def write_experiment(folder: Path, service: dict[str, Any] | None, retrievers: d
         "name": "dense",
         "dataset": {key: path for key, path in dataset(folder).items() if key != "answers"},
         "services": {} if service is None else {"e": service},
-        "quotas": {} if service is None else {"e": {"requests_per_minute": 60_000}},
+        "quotas": {} if service is None else {"e": {"requests_per_minute": 12_000}},
         "corpora": {"local": {"type": "chunks", "chunk_size": 4, "chunk_overlap": 1}},
         "configurations": [
             {"name": name, "retriever": retriever, "top_k": 10} for name, retriever in retrievers.items()

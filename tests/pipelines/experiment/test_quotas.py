@@ -56,7 +56,7 @@ def test_retrievers_of_two_types_share_a_pool_that_they_name(folder: Path) -> No
         ("requests_per_minute: 60000, lanes: 2", 2),
         ("requests_per_minute: 24001", 5),
         ("requests_per_minute: 60000, concurrent_calls: 1500", 10),
-        ("requests_per_minute: 60000, concurrent_calls: 21", 3),
+        ("requests_per_minute: 60000, concurrent_calls: 21", 2),
     ],
 )
 def test_a_lane_has_no_more_calls_than_a_core_can_make(folder: Path, quota: str, lanes: int) -> None:

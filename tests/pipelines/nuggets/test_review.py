@@ -117,7 +117,7 @@ def test_new_rows_and_repetitions_are_checked(path: str) -> None:
     rows, before = table(path), answers(path)
     wrong = [
         ([*rows, {**rows[0], "id": "", "query_id": "q9", "nugget": "x"}], "no query 'q9' has nuggets"),
-        ([*rows, rows[0]], "is in line 2, too"),
+        ([*rows, rows[0]], "is in line 2 already"),
         ([*rows[1:], {**rows[0], "id": ""}], "whose row is missing; write its id"),
         ([{key: cell for key, cell in row.items() if key != "vital"} for row in rows], "has no column vital"),
     ]
