@@ -1,5 +1,6 @@
 """Buckets that are missing or closed to us: one message with what to do; and how local files are brought to one."""
 
+import gc
 import json
 import os
 import shlex
@@ -8,9 +9,12 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
+import pyarrow as pa
 import pytest
 import yaml
+from google.cloud.storage.exceptions import InvalidResponse
 from support.cli import Outcome, rankbeam
 from support.emulators import Cloud
 from support.inputs import json_texts, run_table, trec_qrels, trec_run, write, write_table
@@ -20,6 +24,7 @@ from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.manage.run_record import RunRecord
 from rankbeam.pipelines.run.evaluate import new_run
 from rankbeam.pipelines.run.options import pipeline_options
+from rankbeam.transforms.clients.storage.parquet import Part
 from rankbeam.transforms.records.errors import InputError
 
 pytest_plugins = ["support.emulators.fixtures"]
@@ -51,7 +56,10 @@ def experiment(tmp_path: Path) -> Path:
 class Closed(BaseHTTPRequestHandler):
     """Cloud Storage whose every bucket is closed to us."""
 
+    requests: ClassVar[list[str]] = []
+
     def do_GET(self) -> None:
+        self.requests.append(self.path)
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         body = json.dumps({"error": {"code": 403, "message": "nobody does not have storage.objects.create"}}).encode()
         self.send_response(403)
@@ -71,6 +79,7 @@ def closed(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:  # n
     with ThreadingHTTPServer(("127.0.0.1", 0), Closed) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.server_port}")
+        Closed.requests.clear()
         yield "gs://closed"
         server.shutdown()
 
@@ -94,6 +103,20 @@ def test_an_output_in_a_bucket_that_is_closed(experiment: Path, closed: str) -> 
     refusal = message(rankbeam("evaluate", str(experiment), "--output", f"{closed}/out"))
     assert refusal.startswith(f"{closed}/out")
     assert refusal.endswith("Forbidden; grant the requesting account the role Storage Object User on the bucket closed")
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_a_part_that_was_not_completed_is_not_sent_when_it_is_collected(closed: str, is_closed: bool) -> None:
+    rows = pa.table({"number": [1, 2]})
+    part = Part(closed, rows.schema)
+    part.write(rows)
+    if is_closed:
+        with pytest.raises(InvalidResponse):
+            part.close()
+    sent = len(Closed.requests)
+    del part
+    gc.collect()
+    assert (sent, len(Closed.requests)) == (int(is_closed), int(is_closed))
 
 
 @pytest.mark.usefixtures("cloud")

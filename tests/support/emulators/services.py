@@ -1,5 +1,6 @@
 """Emulated services: Cloud Storage, BigQuery, and both with an environment for Google's clients."""
 
+import gc
 import json
 import tempfile
 import urllib.request
@@ -89,6 +90,7 @@ def gcs() -> Iterator[Gcs]:
     with tempfile.TemporaryDirectory(prefix="gcs-") as folder, running("gcs", Path(folder)) as ports:
         token_url = f"{_url(ports['token_port'])}/token"
         yield Gcs(_url(ports["port"]), Path(folder, OBJECTS), token_url, log_of(Path(folder)))
+        gc.collect()  # a file that a failed run left open is sent when it is collected: later, for 120 s, to nobody
 
 
 @contextmanager

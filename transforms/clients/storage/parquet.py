@@ -4,11 +4,12 @@ Parts have temporary names, and are moved into place once all are complete.
 """
 
 import uuid
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -70,6 +71,7 @@ class Part:
         except (BeamIOError, OSError, *gcs.errors(folder)) as error:
             raise InputError(f"cannot be written: {gcs.explained(error, folder)}", path=self._path) from error
         self._writer, self._schema = pq.ParquetWriter(self._handle, schema, compression="zstd"), schema
+        self._forget = weakref.finalize(self, _forget, self._handle, self._writer)
         self._waiting: list[pa.Table] = []
         self._rows = self._bytes = 0
 
@@ -86,6 +88,7 @@ class Part:
         self._write_first(self._rows)
         self._writer.close()
         self._handle.close()
+        self._forget.detach()
         return self._path
 
     def _wait(self, rows: pa.Table) -> None:
@@ -99,6 +102,14 @@ class Part:
             self._writer.write_table(rows.slice(0, count), _GROUP_ROWS)
             self._waiting, self._rows, self._bytes = [], 0, 0
             self._wait(rows.slice(count))
+
+
+def _forget(handle: Any, writer: pq.ParquetWriter) -> None:
+    """Give up the file of a run that failed: Google's client would try to send it, for up to two minutes."""
+    writer.is_open = False
+    if hasattr(handle, "terminate"):
+        with suppress(*gcs.errors(gcs.SCHEME)):
+            handle.terminate()
 
 
 def _move(part: str, place: str) -> None:
