@@ -75,7 +75,7 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
     def close(self) -> None:
         """Stop all workers."""
         with self._lock:
-            workers, self._workers = self._workers, []
+            workers, self._workers, self._start = self._workers, [], _refuse
         for *_, process in workers:
             _stop(process)
 
@@ -108,7 +108,7 @@ def start_server(port: int, start: Callable[[str, str], BaseProcess]) -> tuple[g
 
 def start_worker(control: str, worker_id: str) -> BaseProcess:
     """Start a worker; what it prints goes where the pool prints."""
-    process = _forking().Process(target=_work, args=(control, worker_id), daemon=True)
+    process = _forking().Process(target=_work, args=(control, worker_id))  # a daemon could start none, as plug-ins may
     process.start()
     return process
 
@@ -127,6 +127,10 @@ def _work(control: str, worker_id: str) -> None:
     from apache_beam.runners.worker.sdk_worker import SdkHarness
 
     SdkHarness(control, worker_id=worker_id, state_cache_size=0, data_buffer_time_limit_ms=-1).run()
+
+
+def _refuse(_: str, __: str) -> BaseProcess:
+    raise OSError("the pool of workers has ended")
 
 
 def _stop(process: BaseProcess) -> None:

@@ -101,3 +101,13 @@ def test_it_names_the_variables_that_it_lacks(address: str, monkeypatch: pytest.
 def test_a_port_that_is_taken_is_refused(address: str) -> None:
     with pytest.raises(RuntimeError):
         worker_pool.start_server(int(address.rpartition(":")[2]), worker_pool.start_worker)
+
+
+def test_a_pool_that_has_ended_starts_no_worker() -> None:
+    server, pool, port = worker_pool.start_server(0, worker_pool.start_worker)
+    pool.close()
+    with task_manager(f"localhost:{port}") as channel:
+        stub = beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolStub(channel)
+        answer = stub.StartWorker(beam_fn_api_pb2.StartWorkerRequest(worker_id="1-1"))
+    server.stop(0)
+    assert "has ended" in answer.error
