@@ -110,7 +110,7 @@ def on_flink(folder: Path, experiment: str, output: Path, options: argparse.Name
         slots = int(running.get("/overview")["slots-total"])
         command = evaluate(experiment, output, *running.options(external=True, parallelism=slots))
         used = measure(command, folder / "printed")
-        time.sleep(2 * LOOK_EVERY_S)
+        time.sleep(2 * LOOK_EVERY_S)  # for a last look at every process
         spent, peaks = watched.cpu_s(), watched.peaks()
     total = sum(spent.values()) + used.cpu_s
     sizes = [*peaks.values(), used.peak_bytes]

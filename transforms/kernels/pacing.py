@@ -40,7 +40,7 @@ class TokenReservation:
 
 
 class TokenPacer:
-    """Tokens of one lane: at most so many in any 60 s, evenly spread, so that a restart does not begin a new minute.
+    """Tokens of one lane: no more than its quota in any 60 s, evenly spread, so that a restart begins no new minute.
 
     Within the window tokens are spread by the generic cell rate algorithm (ITU-T I.371, Annex A): a call may begin once
     those before it have used up their time, whatever it takes itself.
@@ -65,7 +65,7 @@ class TokenPacer:
         self._due = -math.inf
 
     def fits(self, tokens: float) -> bool:
-        """Return whether a call that may take so many tokens can ever begin."""
+        """Return whether a call that may take this number of tokens can ever begin."""
         return tokens <= self.per_minute
 
     def wait_s(self, now: float, tokens: float) -> float:
@@ -128,7 +128,7 @@ class TokenPacer:
 
 
 class Pacer:
-    """The pace of one lane: at most so many calls in any window, evenly spread, slower after push-back.
+    """The pace of one lane: no more calls than its quota in any window, evenly spread, slower after push-back.
 
     A window that held as many calls as it may is full until the first of them has left it: the bound holds for every
     window, wherever it begins, and a call that was late costs only the one that is due a whole window after it.

@@ -22,7 +22,7 @@ from rankbeam.transforms.records.errors import InputError
 _STREAM_BYTES = 1 << 20
 _AT_ONCE = 16
 _GROUP_ROWS, _GROUP_BYTES = 30_720, 32 << 20
-"""Of a row group: as many rows as one of DuckDB's, so that its threads copy whole groups; fewer if they are large."""
+"""The size of a row group: that of DuckDB's, so that its threads copy whole groups; fewer rows if they are large."""
 _UNFINISHED = "_unfinished"  # readers of a folder of Parquet files skip names with this prefix
 
 

@@ -12,7 +12,7 @@ from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.kernels.search.weights import Bm25Scorer, SingleArray
 
 _COLUMNS = 4096
-_FREQUENT = 16  # a term that one in so many units has: the bound is looked at before it is added
+_FREQUENT = 16  # a term in at least one of 16 units: the bound is checked before it is added
 _ROUNDING = float(np.finfo(np.float32).eps)
 
 

@@ -34,7 +34,7 @@ Schema = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
 _NAME = re.compile(r"(?P<step>\w+)\.v(?P<version>\d+)\.txt")
 _FOLDER = "prompts"
 _TEMPLATES = 256
-"""Of which hashes and parts are remembered: an experiment has some dozens, and asks each thousands of times."""
+"""Templates whose hashes and parts are remembered: an experiment has some dozens, and uses each thousands of times."""
 _PAYLOAD = JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 _SORTED = JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
 
