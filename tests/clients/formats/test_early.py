@@ -96,9 +96,15 @@ def test_large_pieces_come_through_the_spill_file(tmp_path: Path) -> None:
         assert batches.decode_spilled(piece.place).num_rows == 20_000
 
 
-def test_it_begins_before_slow_modules_are_imported() -> None:
-    slow = "{'apache_beam', 'numpy', 'pyarrow'}"
-    probe = f"import sys; from rankbeam.pipelines.run import buckets; print({slow} & {{*sys.modules}})"
+@pytest.mark.parametrize(
+    ("module", "slow"),
+    [
+        ("rankbeam.pipelines.run.buckets", "{'apache_beam', 'numpy', 'pyarrow'}"),
+        ("rankbeam.transforms.clients.formats.early_process", "{'apache_beam', 'google.auth', 'grpc'}"),
+    ],
+)
+def test_neither_process_imports_slow_modules_before_files_are_read(module: str, slow: str) -> None:
+    probe = f"import sys, {module}; print({slow} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", probe], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
 

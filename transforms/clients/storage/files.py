@@ -26,7 +26,7 @@ LONGEST_LINE = 64 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_AS_STORED = "uncompressed"
+AS_STORED = "uncompressed"
 """Beam's CompressionTypes.UNCOMPRESSED: neither compressed nor decompressed, whatever the name's suffix."""
 
 
@@ -116,7 +116,7 @@ def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
 def _opened(path: str) -> BinaryIO:
     if is_local(path):
         return Path(path).open("rb")  # as Beam does
-    handle: BinaryIO = beam().open(path, compression_type=_AS_STORED)
+    handle: BinaryIO = beam().open(path, compression_type=AS_STORED)
     return handle
 
 
@@ -198,7 +198,7 @@ def write(path: str, content: bytes) -> None:
     """Write a whole file."""
     gcs.prepare(path)
     try:
-        with beam().create(path, compression_type=_AS_STORED) as handle:
+        with beam().create(path, compression_type=AS_STORED) as handle:
             handle.write(content)
     except errors(path) as error:
         raise InputError(f"cannot be written: {gcs.explained(error, path)}", path=path) from error

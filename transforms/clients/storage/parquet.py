@@ -13,8 +13,6 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes
-from apache_beam.io.filesystems import FileSystems
 
 from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.records.errors import InputError
@@ -67,8 +65,8 @@ class Part:
         try:
             if files.is_local(folder):
                 Path(self._path).parent.mkdir(parents=True, exist_ok=True)
-            self._handle = FileSystems.create(self._path, compression_type=CompressionTypes.UNCOMPRESSED)
-        except (BeamIOError, OSError, *gcs.errors(folder)) as error:
+            self._handle = files.beam().create(self._path, compression_type=files.AS_STORED)
+        except files.errors(folder) as error:
             raise InputError(f"cannot be written: {gcs.explained(error, folder)}", path=self._path) from error
         self._writer, self._schema = pq.ParquetWriter(self._handle, schema, compression="zstd"), schema
         self._forget = weakref.finalize(self, _forget, self._handle, self._writer)
@@ -113,8 +111,8 @@ def _forget(handle: Any, writer: pq.ParquetWriter) -> None:
 
 
 def _move(part: str, place: str) -> None:
-    if FileSystems.exists(part):
-        FileSystems.rename([part], [place])
+    if files.beam().exists(part):
+        files.beam().rename([part], [place])
 
 
 def put_in_place(folder: str, parts: list[str], schema: pa.Schema) -> list[str]:

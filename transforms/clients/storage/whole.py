@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from apache_beam.io.filesystem import BeamIOError
-from apache_beam.io.filesystems import FileSystems
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from rankbeam.transforms.clients.storage import files, gcs
@@ -55,7 +53,7 @@ def listed(folder: str, what: str) -> list[StoredFile]:
     try:
         if not files.is_local(folder):
             gcs.prepare(folder)
-            matched = FileSystems.match([files.join(folder, "*")])[0].metadata_list
+            matched = files.beam().match([files.join(folder, "*")])[0].metadata_list
             stored = [StoredFile(metadata.path, int(metadata.size_in_bytes)) for metadata in matched]
         else:
             stored = list(_scanned(folder))
@@ -70,8 +68,8 @@ def delete(path: str) -> bool:
         if files.is_local(path):  # Beam's own deleting takes a name for a pattern
             Path(path).unlink()
         else:
-            FileSystems.delete([path])
-    except (BeamIOError, OSError):  # another process was faster, or permission is missing
+            files.beam().delete([path])
+    except OSError:  # another process was faster, or permission is missing
         return False
     return True
 
