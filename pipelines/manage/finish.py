@@ -17,7 +17,6 @@ from rankbeam.pipelines.manage import jobs, run_record
 from rankbeam.pipelines.manage.derived import build_duckdb, monitor
 from rankbeam.pipelines.manage.run_record import RunRecord
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.run.build import table_folders
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.records.errors import InputError, RankbeamError
@@ -99,6 +98,7 @@ def _finish(output: str, run_id: str, run: RunRecord, *, is_loaded: bool) -> tup
 
 def _load(results: Results, dataset: str) -> bool:
     """Load a run into BigQuery, unless it is there; return whether it was loaded."""
+    from rankbeam.pipelines.run.build import table_folders  # Beam takes a second to import
     from rankbeam.transforms.clients.bigquery import publish
     from rankbeam.transforms.clients.bigquery import results as stored
     from rankbeam.transforms.clients.bigquery.names import DatasetName

@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from rankbeam.transforms.clients.storage import files, matching, whole
+from rankbeam.transforms.clients.storage.parquet import run_folder
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
-from rankbeam.transforms.write.tables import run_folder
 
 LONGEST_NAME = 63  # of jobs, and of the values of labels on Google Cloud
 _FOLDER = "jobs"

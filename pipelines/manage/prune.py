@@ -12,10 +12,10 @@ from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.search import index_folder
 from rankbeam.transforms.clients.storage import files, gcs
+from rankbeam.transforms.clients.storage.parquet import run_folder
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.write.tables import run_folder
 
 
 def needless(

@@ -12,11 +12,11 @@ from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.transforms.clients.bigquery import results as bigquery
 from rankbeam.transforms.clients.bigquery.results import StoredRun
 from rankbeam.transforms.clients.storage import matching, parquet
+from rankbeam.transforms.clients.storage.parquet import run_folder
 from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
-from rankbeam.transforms.write.tables import run_folder
 
 LARGE = ("query_metrics", "rankings", "answers", "claims", "verdicts", "texts")
 """Tables that grow with the queries."""
@@ -64,8 +64,9 @@ class InFolder:
         return "" if read == every else f"{name}: {read / every:.1%} of {every / 1e9:,.2f} GB"
 
     def table(self, name: str, columns: Sequence[str] | None) -> pa.Table:
-        """One table, its rows as they were written; columns that an older run lacks are null."""
-        rows = _complete(pa.concat_tables([_read(path, columns) for path in self._paths(name)]), name, columns)
+        """One table, its rows as they were written; a table that an older run lacks is empty, and a column null."""
+        parts = [_read(path, columns) for path in self._paths(name)] or [tables.TABLES[name].empty_table()]
+        rows = _complete(pa.concat_tables(parts), name, columns)
         return rows.select(columns) if columns else rows
 
     def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
@@ -76,9 +77,9 @@ class InFolder:
                     yield from _complete(pa.Table.from_batches([batch]), name, columns).to_batches()
 
     def _paths(self, name: str) -> list[str]:
-        if self.most_bytes is None or name not in LARGE:
-            return matching.expand(run_folder(self.output, name, self.run_id))
         sizes = sizes_of(self.output, name, self.run_id)
+        if self.most_bytes is None or name not in LARGE:
+            return list(sizes)
         paths, ends = list(sizes), list(accumulate(sizes.values()))
         return paths[: max(1, sum(end <= self.most_bytes for end in ends))]
 

@@ -22,6 +22,7 @@ from rankbeam.pipelines.run.buckets import buckets_of, of_documents
 from rankbeam.pipelines.run.provenance import provenance
 from rankbeam.transforms.aggregate import AggregateScores, EstimateScores, met, warnings_of
 from rankbeam.transforms.clients.storage.batches import FAILURES, GRADES, JUDGED, REPLAYED, VALUES
+from rankbeam.transforms.clients.storage.parquet import run_folder
 from rankbeam.transforms.read import Dataset, ReadDataset, of_a_judge
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
@@ -31,7 +32,7 @@ from rankbeam.transforms.records.scores.comparisons import comparisons_table, me
 from rankbeam.transforms.score import ScoreRankings
 from rankbeam.transforms.write import corpus_rows
 from rankbeam.transforms.write import rows as row
-from rankbeam.transforms.write.tables import FinishRun, RunVerdict, WriteTable, run_folder
+from rankbeam.transforms.write.tables import FinishRun, RunVerdict, WriteTable
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.run.answers import AnswerBranch

@@ -20,12 +20,11 @@ from rankbeam.pipelines.run.build import build
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.pipelines.run.race import raced
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.storage import files, spill
+from rankbeam.transforms.clients.storage import files, parquet, spill
 from rankbeam.transforms.load import failure_behind
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError, RankbeamError
 from rankbeam.transforms.records.run import Run
-from rankbeam.transforms.write import tables as write
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}")
 _SYSTEM_ERROR = re.compile(r"\[Errno \d+\] (?P<what>.+) \[while running '(?P<step>[^']*)'\]")
@@ -152,7 +151,7 @@ def run_folders(output: str, run_id: str) -> list[str]:
     >>> run_folders("out", "r1")[:2]
     ['out/runs/r1', 'out/configurations/r1']
     """
-    return [write.run_folder(output, name, run_id) for name in tables.TABLES]
+    return [parquet.run_folder(output, name, run_id) for name in tables.TABLES]
 
 
 def run_here(

@@ -12,8 +12,8 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.storage import files, parquet
-from rankbeam.transforms.clients.storage.parquet import Part, put_in_place
+from rankbeam.transforms.clients.storage import parquet
+from rankbeam.transforms.clients.storage.parquet import Part, put_in_place, run_folder
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.answer_tables import unanswered
 from rankbeam.transforms.records.calls.outcomes import OVER_BUDGET, Usage
@@ -26,15 +26,6 @@ from rankbeam.transforms.records.scores.estimates import RunEstimates
 
 WrittenPart = tuple[str, str]
 """A table, and the path of a complete part of it."""
-
-
-def run_folder(output: str, table: str, run_id: str) -> str:
-    """The folder of one run's rows of one table.
-
-    >>> run_folder("out", "runs", "r1")
-    'out/runs/r1'
-    """
-    return files.join(output, table, run_id)
 
 
 @dataclass

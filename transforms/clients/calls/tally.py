@@ -7,17 +7,19 @@ import threading
 from collections import Counter as Tally
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
-
-from apache_beam.metrics import Metrics
+from typing import TYPE_CHECKING
 
 from rankbeam.transforms.records.counters import NAMESPACE, Counter, Counts
+
+if TYPE_CHECKING:
+    from apache_beam.metrics.metric import Metrics as BeamMetrics
 
 _FOLDER_VARIABLE = "RANKBEAM_TALLY_FOLDER"
 
 _WRITTEN_AFTER_S = 0.2
 
-_COUNTERS = {counter: Metrics.counter(NAMESPACE, counter.value) for counter in Counter}
 _tally: Tally[str] = Tally()
 _lock = threading.Lock()
 _is_read_here = False
@@ -27,7 +29,7 @@ _will_be_written = False
 def count(counter: Counter, number: int, pool: str = "") -> None:
     """Add to a counter; called once a batch, not once a row."""
     global _will_be_written
-    _COUNTERS[counter].inc(number)
+    _of_beam(counter).inc(number)
     folder = os.environ.get(_FOLDER_VARIABLE)
     if folder is None:
         return
@@ -39,6 +41,13 @@ def count(counter: Counter, number: int, pool: str = "") -> None:
     timer = threading.Timer(_WRITTEN_AFTER_S, _write, [folder])
     timer.daemon = True
     timer.start()
+
+
+@cache
+def _of_beam(counter: Counter) -> "BeamMetrics.DelegatingCounter":
+    from apache_beam.metrics import Metrics  # commands that only read a tally start without Beam
+
+    return Metrics.counter(NAMESPACE, counter.value)
 
 
 def _write(folder: str) -> None:

@@ -9,8 +9,6 @@ from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from apache_beam.io.filesystem import BeamIOError
-from apache_beam.io.filesystems import FileSystems
 
 from rankbeam.transforms.clients.ledger.rows import (
     GROUP_BYTES,
@@ -137,9 +135,9 @@ class PartReader:
 
 def _why_not(path: str, error: Exception) -> PartError:
     try:
-        if not FileSystems.exists(path):
+        if not files.exists(path):
             return Vanished("is gone")
-    except (BeamIOError, OSError):
+    except (InputError, OSError):
         pass  # then the first error is more informative
     if isinstance(error, InputError):
         return PartError(error.problem)

@@ -7,8 +7,6 @@ import hashlib
 import json
 from collections.abc import Collection
 
-from apache_beam.io.filesystem import BeamIOError
-
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
@@ -21,7 +19,7 @@ def read(folder: str, pool: str, lane: int) -> frozenset[str]:
     try:
         with files.open_raw(files.join(folder, store.USES, _name(pool, lane))) as handle:
             keys = json.loads(handle.read())
-    except (InputError, BeamIOError, OSError, ValueError):
+    except (InputError, OSError, ValueError):
         return frozenset()
     return frozenset(key for key in keys if isinstance(key, str)) if isinstance(keys, list) else frozenset()
 

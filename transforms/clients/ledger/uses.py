@@ -15,8 +15,6 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from apache_beam.io.filesystem import BeamIOError
-
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.clients.storage import files
@@ -113,7 +111,7 @@ def read(stored: StoredFile) -> LedgerUse | None:
             took=tuple((str(row["stage"]), str(row["model"]), _took(row)) for row in values.get("took", ())),
             planned=int(values.get("planned", 0)),
         )
-    except (InputError, BeamIOError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (InputError, OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
     return use if use.at.tzinfo is not None and min(use.hits, use.calls, use.answered) >= 0 else None
 

@@ -18,9 +18,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
-
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
 
@@ -190,7 +187,7 @@ def _send(folder: Path, place: str) -> None:
 
 
 def _copy(folder: Path, place: str, name: str) -> None:
-    target = FileSystems.create(files.join(place, name), compression_type=CompressionTypes.UNCOMPRESSED)
+    target = files.beam().create(files.join(place, name), compression_type=files.AS_STORED)
     with (folder / name).open("rb") as source, target:
         shutil.copyfileobj(source, target, _BLOCK)
 

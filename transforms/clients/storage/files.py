@@ -57,7 +57,7 @@ def join(folder: str, *names: str) -> str:
     >>> join("gs://bucket/out", "runs", "part.parquet")
     'gs://bucket/out/runs/part.parquet'
     """
-    return posixpath.join(folder, *names) if not is_local(folder) else beam().join(folder, *names)
+    return posixpath.join(folder, *names) if not is_local(folder) else os.path.join(folder, *names)  # noqa: PTH118  "a/" stays
 
 
 def parent(path: str) -> str:
@@ -92,7 +92,7 @@ def exists(path: str) -> bool:
     """Return whether there is a file or a folder of that name."""
     gcs.prepare(path)
     try:
-        return bool(beam().exists(path))
+        return Path(path).exists() if is_local(path) else bool(beam().exists(path))
     except errors(path) as error:
         raise InputError(f"cannot be looked up: {gcs.explained(error, path)}", path=path) from error
 

@@ -18,7 +18,7 @@ def expand(pattern: str) -> list[str]:
     """
     gcs.prepare(pattern)
     try:
-        if not pattern.endswith("/") and files.beam().exists(pattern) and not _is_folder(pattern):
+        if not pattern.endswith("/") and files.exists(pattern) and not _is_folder(pattern):
             return [pattern]
         folder = files.join(escaped(pattern.rstrip("/")) if _is_folder(pattern) else pattern.rstrip("/"), "")
         paths = [] if _is_folder(pattern) else [path for path in files.match(pattern) if not _is_folder(path)]

@@ -24,6 +24,15 @@ _GROUP_ROWS, _GROUP_BYTES = 30_720, 32 << 20
 _UNFINISHED = "_unfinished"  # readers of a folder of Parquet files skip names with this prefix
 
 
+def run_folder(output: str, table: str, run_id: str) -> str:
+    """The folder of one run's rows of one table.
+
+    >>> run_folder("out", "runs", "r1")
+    'out/runs/r1'
+    """
+    return files.join(output, table, run_id)
+
+
 @contextmanager
 def open_file(path: str) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file on any filesystem, and close it at the end of the block.

@@ -9,9 +9,6 @@ import uuid
 from collections.abc import Callable
 from contextlib import suppress
 
-from apache_beam.io.filesystem import BeamIOError
-from apache_beam.io.filesystems import FileSystems
-
 from rankbeam.transforms.clients.ledger.leases.place import ReadFile
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
@@ -33,11 +30,11 @@ class ElsewherePlace:
         """As `Place`."""
         path = files.join(self._folder, name)
         try:
-            if not FileSystems.exists(path):
+            if not files.beam().exists(path):
                 return None
             with files.open_raw(path) as handle:
                 content = handle.read()
-        except (BeamIOError, OSError, InputError):  # deleted at this moment; writing reports other errors
+        except (OSError, InputError):  # deleted at this moment; writing reports other errors
             return None
         return ReadFile(content, content)
 
@@ -53,8 +50,8 @@ class ElsewherePlace:
                 return False
             files.write(files.join(self._folder, name), content)
         finally:
-            with suppress(OSError, BeamIOError):
-                FileSystems.delete([claim])
+            with suppress(OSError):
+                files.beam().delete([claim])
         seen = self.read(name)
         return seen is not None and seen.content == content
 
@@ -67,15 +64,15 @@ class ElsewherePlace:
 
     def delete(self, name: str, seen: ReadFile) -> None:
         """As `Place`."""
-        with suppress(OSError, BeamIOError):
+        with suppress(OSError):
             if self.read(name) == seen:
-                FileSystems.delete([files.join(self._folder, name)])
+                files.beam().delete([files.join(self._folder, name)])
 
     def _claims(self, name: str) -> list[str]:
         """The claims to a file, in order, without abandoned ones."""
         try:
-            claims = FileSystems.match([files.join(self._folder, f"{name}.claim-*")])[0].metadata_list
-        except (BeamIOError, OSError) as error:
+            claims = files.beam().match([files.join(self._folder, f"{name}.claim-*")])[0].metadata_list
+        except OSError as error:
             raise InputError(f"the ledger's leases cannot be looked up: {error}", path=self._folder) from error
         now = self._clock()
         seen = {lease.path: self._first_seen.get(lease.path, now) for lease in claims}
