@@ -19,7 +19,7 @@ from rankbeam.transforms.goldens.planning import PlannedBenchmark
 from rankbeam.transforms.goldens.searching import PoolRetriever
 from rankbeam.transforms.goldens.suggesting import SuggestProfiles
 from rankbeam.transforms.goldens.writing import Reviews, WriteItems
-from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.judge import Model
 from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Work

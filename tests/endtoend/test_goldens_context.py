@@ -22,7 +22,7 @@ from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues, E
 from rankbeam.transforms.goldens.records import forms
 from rankbeam.transforms.goldens.records.items import Asked
 from rankbeam.transforms.goldens.records.types import SourceSpan, WritingTask
-from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.judge import Model
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 

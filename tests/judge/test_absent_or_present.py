@@ -22,9 +22,8 @@ from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.definitions import JUDGED
-from rankbeam.transforms.judge.judge import Judge
+from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_judged
-from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt

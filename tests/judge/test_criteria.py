@@ -13,9 +13,8 @@ from rankbeam.transforms.clients.models.base import STOP, Stored
 from rankbeam.transforms.clients.models.extractive import Extractive
 from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.judge.answering import Answering
-from rankbeam.transforms.judge.judge import Judge
+from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_judged
-from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.quality import Quality, StepQuality
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import shipped

@@ -11,9 +11,8 @@ from rankbeam.transforms.clients.models.extractive import Extractive
 from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.clients.models.local import LocalModel
 from rankbeam.transforms.judge.answering import Answering
-from rankbeam.transforms.judge.judge import Judge
+from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.metrics import parse_judged
-from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.call import Call

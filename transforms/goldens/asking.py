@@ -8,7 +8,7 @@ from typing import Any
 from rankbeam.transforms.clients.models.base import Embedding
 from rankbeam.transforms.goldens.records import forms
 from rankbeam.transforms.goldens.records.items import Asked
-from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.judge import Model
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.records.calls.call import Call

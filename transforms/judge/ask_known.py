@@ -50,7 +50,6 @@ class AskKnown:
 
     @property
     def work(self) -> str:
-        """The name of the work, which is that of one judge."""
         return f"{KNOWN} of {self.judge.model.name}" if self.is_further else KNOWN
 
     @property
@@ -60,11 +59,9 @@ class AskKnown:
 
     @property
     def services(self) -> Sequence[str]:
-        """The judge."""
         return [self.judge.model.name]
 
     def items(self) -> list[KnownItem]:
-        """The question."""
         return [item for step in self.judged_steps for item in known_items_of(step)]
 
     def tasks(self, texts: int) -> Iterator[TaskBatch]:
@@ -85,11 +82,9 @@ class AskKnown:
         return Evaluated("", None, (), (), (judgement,))
 
     def read(self, call: Call, reply: Reply) -> JudgeReply:
-        """The judge's verdict."""
         return self.judge.read(call, reply)
 
     def call(self, item: KnownItem) -> Call:
-        """The call that asks an item."""
         return self._in_week(self._always(item), 0)
 
     def _always(self, item: KnownItem) -> Call:

@@ -79,7 +79,6 @@ class CollectEvaluated(beam.PTransform):
     rows: Rows
 
     def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # a Collected; Beam warns of named results
-        """Add the steps."""
         tags = (*_TABLES, _FAILURES, _TEXTS, _GRADES)
         outputs = answers | "Collect" >> beam.ParDo(CollectJudgementsFn(self.rows)).with_outputs(*tags, main="values")
         written = {name: outputs[name] for name in (*_TABLES, _FAILURES)}
@@ -96,7 +95,6 @@ class CollectJudgementsFn(beam.DoFn):
         self._rows = rows
 
     def start_bundle(self) -> None:
-        """Nothing is collected."""
         self._values: defaultdict[int, list[tuple[str, Value]]] = defaultdict(list)
         self._held = 0
         self._waiting: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -128,7 +126,6 @@ class CollectJudgementsFn(beam.DoFn):
             yield from self._shards()
 
     def finish_bundle(self) -> Iterator[object]:
-        """Yield what is left."""
         for output in (*self._outputs(1), *self._shards()):
             yield beam.pvalue.TaggedOutput(output.tag, _in_window(output.value))
         yield from map(_in_window, self._batches())

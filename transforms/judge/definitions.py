@@ -122,7 +122,6 @@ class CriterionDefinition(JudgedDefinition):
         return self.criterion is None or super().takes_cutoff
 
     def value(self, arguments: Mapping[str, Any], cutoff: int | None = None) -> Value:
-        """The value of one query; contexts are cut here."""
         ((name, of),) = self.inputs.items()
         levels = arguments[name]
         return self.kernel(levels[..., :cutoff] if of.per_context and not isinstance(levels, Undefined) else levels)
@@ -244,11 +243,7 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
 
 @cache
 def judged_names() -> tuple[str, ...]:
-    """The names of all judged metrics, those of other packages last; these are not loaded.
-
-    Raises:
-        InputError: another package has a metric of a name that rankbeam uses.
-    """
+    """The names of all judged metrics, those of other packages last; these are not loaded."""
     names = [name for name in sorted(plug_ins()) if is_metric(name)]
     if taken := [name for name in names if name in JUDGED]:
         raise InputError(f"{GROUP} {taken[0]!r}: rankbeam has a metric of that name; choose another")
@@ -257,11 +252,7 @@ def judged_names() -> tuple[str, ...]:
 
 @cache
 def definition_named(name: str) -> JudgedDefinition:
-    """The definition of a metric, loaded if it is one of another package.
-
-    Raises:
-        InputError: the package registers something that is not a definition.
-    """
+    """The definition of a metric, loaded if it is one of another package."""
     if name in JUDGED:
         return JUDGED[name]
     definition = loaded(GROUP, name, GROUP)

@@ -34,7 +34,6 @@ class KnownItem:
 
     @property
     def question(self) -> JudgeQuestion:
-        """The item as a run asks it."""
         return step_named(self.step).question(self.values)
 
 

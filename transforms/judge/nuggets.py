@@ -58,12 +58,10 @@ class CollectNuggets:
 
     @property
     def stage(self) -> str:
-        """The name of the stage."""
         return STAGE
 
     @property
     def services(self) -> Sequence[str]:
-        """The model that is called."""
         return [self.judge.model.name]
 
     def steps(self, item: NuggetPool) -> Steps[PooledNuggets]:
@@ -89,7 +87,6 @@ class CollectNuggets:
         return PooledNuggets(item.query_id, tuple(nuggets), dropped, model_version=version)
 
     def read(self, call: Call, reply: Reply) -> JudgeReply:
-        """The model's reply."""
         return self.judge.read(call, reply)
 
     def _call(self, step: str, item: NuggetPool, **values: Mapping[str, str]) -> Call:
@@ -122,13 +119,7 @@ def windows(contexts: Sequence[str]) -> Iterator[list[tuple[int, str]]]:
 def updated(
     before: Sequence[DraftNugget], reply: Sequence[DraftNugget], positions: Sequence[int]
 ) -> tuple[DraftNugget, ...]:
-    """The updated list: nuggets of equal words are one, and each has all contexts that say it.
-
-    Args:
-        before: the list so far, with positions of contexts in the pool.
-        reply: the model's list, with numbers of nuggets so far and of contexts in the window.
-        positions: for each context of the window, its position in the pool.
-    """
+    """The updated list: nuggets of equal words are one; `positions` of the window's contexts are places in the pool."""
     contexts: dict[Words, set[int]] = {}
     texts: dict[Words, str] = {}
     for draft in reply:
@@ -162,13 +153,7 @@ def _failed(item: NuggetPool, error: CallError) -> PooledNuggets:
 
 
 def as_reference(pool: NuggetPool, pooled: PooledNuggets, doc_ids: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """The nuggets as `dataset.answers` reads them, with the documents that say each, for people who review them.
-
-    Args:
-        pool: the query.
-        pooled: its nuggets.
-        doc_ids: for each context of the pool, its documents.
-    """
+    """The nuggets as `dataset.answers` reads them, with the `doc_ids` of the contexts that say each."""
     return {
         "nuggets": [{"text": nugget.text, "vital": nugget.vital} for nugget in pooled.nuggets],
         "query": pool.query,

@@ -24,12 +24,7 @@ AllReplies = dict[JudgeQuestion, list[Any]]
 
 @dataclass(frozen=True)
 class JudgePanel:
-    """The judges of a run.
-
-    Attributes:
-        judges: the first one writes the claims that all judge; services have different names.
-        levels: by step of a criterion, the value of each verdict.
-    """
+    """The judges of a run, and by step of a criterion the value of each verdict."""
 
     judges: tuple[Judge, ...] = ()
     levels: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
@@ -42,11 +37,9 @@ class JudgePanel:
 
     @property
     def votes(self) -> bool:
-        """True if there are several judges."""
         return len(self.judges) > 1
 
     def judges_of(self, question: JudgeQuestion) -> tuple[Judge, ...]:
-        """The judges that are asked a question."""
         return self.judges if step_named(question.step).judges else self.judges[:1]
 
     def voices(self, replies: AllReplies) -> dict[str | None, "Voice"]:
@@ -114,15 +107,12 @@ class Voice(Mapping[JudgeQuestion, Any]):
         return self._known[question]
 
     def __contains__(self, question: object) -> bool:
-        """Return whether the question was asked."""
         return question in self._replies
 
     def __iter__(self) -> Iterator[JudgeQuestion]:
-        """The questions."""
         return iter(self._replies)
 
     def __len__(self) -> int:
-        """Their number."""
         return len(self._replies)
 
 

@@ -34,7 +34,6 @@ class PeopleReplies(Mapping[JudgeQuestion, Any]):
         return iter(())
 
     def __len__(self) -> int:
-        """As `__iter__`."""
         return 0
 
 

@@ -38,7 +38,6 @@ class StepQuality:
     changed: int = 0  # of them, those whose verdict changed with the order
 
     def merge(self, other: "StepQuality") -> "StepQuality":
-        """Both together."""
         return StepQuality(
             self.items + other.items,
             self.failed + other.failed,
@@ -90,7 +89,6 @@ class Quality:
         return cls(dict(steps), int(is_doubtful))
 
     def merge(self, other: "Quality") -> "Quality":
-        """Both together."""
         merged = dict(self.steps)
         for step, quality in other.steps.items():
             merged[step] = merged.get(step, StepQuality()).merge(quality)
@@ -98,7 +96,6 @@ class Quality:
 
     @property
     def versions(self) -> Mapping[str, int]:
-        """Number of judgements by version of the model, in all steps."""
         total: Counter[str] = Counter()
         for quality in self.steps.values():
             total.update(quality.versions)

@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from rankbeam.transforms.judge.answering import Answering
-from rankbeam.transforms.judge.judge import Judge
+from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.known_items import is_near_chance
-from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.quality import Quality, StepQuality
 from rankbeam.transforms.judge.steps.claims import ClaimsStep
 from rankbeam.transforms.judge.steps.grade import GradeStep
@@ -116,13 +115,7 @@ def self_preference(judges: Sequence[Model], answering: Mapping[str, Model]) -> 
 
 
 def circularity(judge: Judge, answering: Mapping[int, Answering], names: Sequence[str]) -> Iterator[str]:
-    """That a judge that fills holes grades for models of its own family, or for templates that quote its prompt.
-
-    Args:
-        judge: grades documents.
-        answering: by position, the configurations with a model.
-        names: the names of all configurations.
-    """
+    """That a judge that fills holes grades for models of its own family, or for templates that quote its prompt."""
     of_family = [names[place] for place, answerer in answering.items() if is_of_one_family(judge.model, answerer.model)]
     if of_family:
         what = (

@@ -42,7 +42,6 @@ class Rows:
     templates: Mapping[str, Template]
 
     def answers(self, evaluated: Evaluated) -> Iterator[Row]:
-        """Rows of `answer_tables.ANSWERS`."""
         for row in evaluated.answers:
             yield self._answer(evaluated, row)
 
@@ -79,7 +78,6 @@ class Rows:
         }
 
     def claims(self, evaluated: Evaluated) -> Iterator[Row]:
-        """Rows of `answer_tables.CLAIMS`."""
         for judgement in evaluated.judgements:
             if judgement.step != ClaimsStep.name or judgement.said is None or judgement.known is not None:
                 continue
@@ -100,7 +98,6 @@ class Rows:
                 }
 
     def verdicts(self, evaluated: Evaluated) -> Iterator[Row]:
-        """Rows of `answer_tables.VERDICTS`."""
         for judgement in evaluated.judgements:
             known = judgement.known
             if judgement.said is None:

@@ -58,17 +58,14 @@ class EvaluateAnswers:
 
     @property
     def judges(self) -> tuple[Judge, ...]:
-        """All judges."""
         return () if self.judge is None else (self.judge, *self.others)
 
     @property
     def stage(self) -> str:
-        """The name of the stage."""
         return STAGE
 
     @property
     def services(self) -> Sequence[str]:
-        """The models that are called."""
         models = [answerer.model.name for answerer in self.answering.values()]
         models += [model.name for judge in self.judges for model in judge.models]
         return list(dict.fromkeys(models))
@@ -109,7 +106,6 @@ class EvaluateAnswers:
         return Evaluated(item.query_id, item.gold.reference, rows, values, tuple(judgements), verdicts, votes, grades)
 
     def read(self, call: Call, reply: Reply) -> Any:
-        """A model's reply."""
         for answering in self.answering.values():
             if answering.is_asked_by(call):
                 return answering.read(reply)
@@ -174,12 +170,10 @@ class EvaluateAnswers:
 
     @property
     def templates(self) -> Mapping[str, Template]:
-        """The prompts of the judges, by step."""
         return {} if self.judge is None else self.judge.templates
 
     @cached_property
     def panel(self) -> JudgePanel:
-        """The judges together."""
         criteria = (metric.criterion for metrics in self.metrics.values() for metric in metrics)
         return JudgePanel(self.judges, {one.step: dict(one.levels) for one in criteria if one is not None})
 
@@ -239,7 +233,6 @@ def judgement_of(
     known: KnownAnswer | None = None,
     judge: str = "",
 ) -> Judgement:
-    """The outcome of a question."""
     failed = isinstance(outcome, CallError)
     return Judgement(
         question.step,
