@@ -6,6 +6,7 @@ one worker at a time paces it, and the whole job keeps the quota whatever the nu
 
 import logging
 import time
+from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +19,6 @@ from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls import task_batches
-from rankbeam.transforms.clients.calls.failure_limit import FailureLimit
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lanes import Lane
@@ -34,6 +34,31 @@ from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.reply import Tokens
+
+
+class FailureLimit:
+    """Counts failures until more queries have failed than the limit allows."""
+
+    def __init__(self, most: float, queries: int) -> None:
+        self._most, self._queries = most, queries
+        self._failed: Tally[tuple[str, int]] = Tally()
+        self._is_exceeded = False
+
+    def add(self, failed: FailedTask) -> str | None:
+        """Count a failure; returns a warning, once, that the limit can no longer be met."""
+        subject = failed.subject
+        places = [(subject.panel, position) for position in subject.positions]
+        self._failed.update(places)
+        if self._is_exceeded or all(self._failed[place] / self._queries <= self._most for place in places):
+            return None
+        self._is_exceeded = True
+        count = max(self._failed[place] for place in places)
+        return (
+            f"{count:,} of {self._queries:,} queries have failed for good, more than {self._most:.1%} "
+            "(max_failure_rate): the run continues, and will end with status 3; the last failure: "
+            f"{failed.failure.message}"
+        )
+
 
 Shard = tuple[Pools, int]
 """Connected quota pools, and a part of the tasks that use them."""

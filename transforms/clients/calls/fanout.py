@@ -7,7 +7,8 @@ lanes run meanwhile, so that several lanes in one bundle each keep their pace.
 import asyncio
 import weakref
 from collections import Counter as Tally
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
@@ -16,7 +17,6 @@ from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.driver import Outcome
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lanes import FanOutContext, Lane, LaneRun
-from rankbeam.transforms.clients.calls.outcome_queue import OutcomeQueue
 from rankbeam.transforms.clients.calls.shared import SharedServices
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
@@ -25,6 +25,46 @@ from rankbeam.transforms.records.calls.outcomes import Recalled, Took, Usage, ov
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.reply import Tokens
+
+_MOST, _MOST_BYTES = 1000, 16 << 20
+"""Outcomes above which the queue is full."""
+
+
+class OutcomeQueue:
+    """A queue of outcomes. Any thread may put one, full or not; None only wakes the thread that waits."""
+
+    def __init__(self, clock: Clock, on_room: Callable[[], object]) -> None:
+        self._changed, self._on_room = clock.condition(), on_room
+        self._outcomes = deque[tuple[Outcome | None, int]]()
+        self.held_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    @property
+    def is_full(self) -> bool:
+        """True while too many outcomes wait for their reader."""
+        return len(self._outcomes) > _MOST or self.held_bytes > _MOST_BYTES
+
+    def put(self, outcome: Outcome | None, size: int = 0) -> None:
+        with self._changed:
+            self._outcomes.append((outcome, size))
+            self.held_bytes += size
+            self._changed.notify_all()
+
+    def get(self, timeout_s: float = 0.0) -> Outcome | None:
+        """The first outcome; None after some time without one."""
+        with self._changed:
+            if not self._outcomes and timeout_s > 0:
+                self._changed.wait(timeout_s)
+            was_full = self.is_full
+            outcome, size = self._outcomes.popleft() if self._outcomes else (None, 0)
+            self.held_bytes -= size
+            has_room_again = was_full and not self.is_full
+        if has_room_again:
+            self._on_room()
+        return outcome
+
 
 _TICK_S = 0.25
 _MOST_READY_BYTES, _MOST_HELD_BYTES = 8 << 20, 64 << 20
@@ -50,7 +90,6 @@ class FanOut:
 
     @property
     def ended(self) -> bool:
-        """True if all lanes that were begun have ended."""
         return all(end.done() for end in self._ends)
 
     def begin(self, lane: Lane, feed: Feed) -> None:
@@ -116,7 +155,6 @@ class FanOut:
         return total
 
     def usage(self) -> list[Usage]:
-        """The use of every pool and model."""
         totals: dict[tuple[str, str], Tally[Counter]] = {}
         for _, run in self._runs:
             for (counter, service), number in run.tally.items():
@@ -171,7 +209,6 @@ class FanOut:
         return _MOST_HELD_BYTES // len(self._feeds)
 
     def _took(self) -> dict[tuple[str, str], list[Took]]:
-        """Costs and durations of calls, by pool and model."""
         took: dict[tuple[str, str], list[Took]] = {}
         for _, run in self._runs:
             for service, costs in run.sums.took():

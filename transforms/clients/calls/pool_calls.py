@@ -14,11 +14,11 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import Admission, Stopped
 from rankbeam.transforms.clients.calls.attempts import Answered, Attempts, after
-from rankbeam.transforms.clients.calls.budget import BudgetReservation
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBreaker
 from rankbeam.transforms.clients.calls.lane_context import LaneContext
 from rankbeam.transforms.clients.calls.services import Connection, Service, access_of
+from rankbeam.transforms.clients.calls.shared import BudgetReservation
 from rankbeam.transforms.clients.calls.together import Joining, Together
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
 from rankbeam.transforms.records.calls.call import Call
@@ -60,7 +60,6 @@ class PoolCalls:
 
     @property
     def waiting(self) -> Collection[Flight]:
-        """The calls that are not begun yet."""
         return [*self._waiting, *self._last]
 
     def add(self, flight: Flight) -> None:
@@ -87,7 +86,6 @@ class PoolCalls:
         return None if tried == self._tried_before else tried
 
     def answered_before(self, service: str) -> None:
-        """Note that the ledger has an answer of a service."""
         self._breakers[service].answered_before()
 
     def warnings(self) -> list[str]:
@@ -98,7 +96,6 @@ class PoolCalls:
         return [*dict.fromkeys(warning for of_one in by_connection for warning in of_one), *impossible]
 
     def close(self) -> None:
-        """Note that no further call will come."""
         self._is_closed = True
         self._changed.set()
 
@@ -109,7 +106,6 @@ class PoolCalls:
         self._changed.set()
 
     async def disconnect(self) -> None:
-        """Release the resources of the connections."""
         for breaker in self._breakers.values():
             self.admission.unwatch(breaker)
         for service in self._connections:
@@ -173,11 +169,7 @@ class PoolCalls:
 
     # Tenacity's loop would leave a cycle of some twenty objects behind each call, until Python collects all garbage.
     async def _pause_after(self, flight: Flight, attempts: Attempts) -> float | None:
-        """Make an attempt; returns the pause before the next one, and None for an answer.
-
-        Raises:
-            CallError: another attempt would not help, or would be too late.
-        """
+        """Make an attempt; returns the pause before the next one, and None for an answer."""
         try:
             await self._attempt(flight, attempts)
         except CallError as error:
