@@ -101,7 +101,7 @@ class Finding:
         embed = self.goldens.duplicates.embed.as_role(Role.SIMILARITY)
         questions = [item.question for item in items]
         missing = self._embedded(embed, questions, number)
-        stored = KeptEmbeddings(embed, self.goldens.ledger).vectors(questions, [])
+        stored = KeptEmbeddings(embed, ledger=self.goldens.ledger).vectors(questions, [])
         vectors = {text: vector for text, vector in zip(questions, stored, strict=True) if vector is not None}
         return vectors, _of_items(items, missing)
 

@@ -115,7 +115,6 @@ class Kind(Generic[Base]):
         return registered(self.group)
 
     def load(self, name: str) -> type[Base]:
-        """The class of a type."""
         if name not in self.types:
             hint = did_you_mean(name, self.types) if self.types else f"no type of {self.name} is installed"
             raise InputError(f"unknown {self.name} type {name!r}; {hint}")

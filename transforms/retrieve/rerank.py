@@ -17,7 +17,7 @@ import apache_beam as beam
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.models.scoring import CrossEncode, Rate
-from rankbeam.transforms.clients.retrievers.rerankers.base import Rerank
+from rankbeam.transforms.clients.retrievers.rerankers import Rerank
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Subject, Task

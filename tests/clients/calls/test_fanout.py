@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.models.refusals import RequestPart
+from rankbeam.transforms.clients.models.model_connection import RequestPart
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask

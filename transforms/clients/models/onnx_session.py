@@ -59,11 +59,7 @@ class OnnxSession:
         return _in_threads(self.embed, texts)
 
     def embed(self, text: str) -> EmbeddedText:
-        """The vector of a text.
-
-        Raises:
-            InputError: the model fails, or its vector has no direction.
-        """
+        """The vector of a text."""
         encoding = self.tokenizer.encode(text)
         try:
             (output,) = self.session.run([self.output], _feeds(self.session, encoding))
@@ -122,16 +118,7 @@ def _in_threads(function: Callable[[Source], Result], sources: Sequence[Source])
 
 @lru_cache(2)
 def opened(model: ModelFiles, pooling: str | None, max_tokens: int) -> OnnxSession | CrossEncoder:
-    """The model, opened and tried.
-
-    Args:
-        model: the files.
-        pooling: method that makes one vector of those of all tokens; None for that of the settings, or the mean.
-        max_tokens: the model sees this many of the first tokens of a text.
-
-    Raises:
-        InputError: a file cannot be read, or the model neither embeds texts nor scores pairs of them.
-    """
+    """The model, opened and tried with a text of `max_tokens`; without `pooling`, that of the settings, or the mean."""
     tokenizer, session = _tokenizer(model, max_tokens), _session(model)
     encoding = tokenizer.encode("word " * min(max_tokens, _MOST_TRIED))
     try:

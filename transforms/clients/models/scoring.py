@@ -59,7 +59,6 @@ class Rate:
         return (self.service,)
 
     def call(self, item: Texts) -> Call:
-        """The call that asks for the rating of a text."""
         query, (text,) = item
         settings = {"max_output_tokens": self.max_output_tokens, "thinking": self.thinking}
         prompt = _template().prompt({"query": query, "document": text}, **settings)
@@ -76,7 +75,6 @@ class Rate:
         return ((text_hash(text), rating),)
 
     def read(self, call: Call, reply: Reply) -> float:  # noqa: ARG002  every answer is read alike
-        """The rating in an answer."""
         answer = self.parameters.read(reply.answer)
         if not isinstance(answer, Completion):
             raise CallError(FailureKind.INVALID, f"{self.service} embeds texts and cannot rate them")
@@ -94,7 +92,6 @@ class CrossEncode:
     is_pointwise: ClassVar[bool] = True
 
     def scored(self, query: str, texts: Sequence[str]) -> "Mapping[str, ScoredPair]":
-        """The scores of texts by their hash."""
         return dict(zip(map(text_hash, texts), self.parameters.scored(query, texts), strict=True))
 
     def cut_warning(self, cut: int, pairs: int) -> str:

@@ -30,7 +30,6 @@ class Bm25(LexicalParameters):
     method: Literal["lucene", "robertson", "atire", "bm25l", "bm25+"] = "lucene"
 
     def search(self, documents: Documents) -> "Bm25Index":
-        """The index of documents or chunks; one that is open already is used again."""
         return _opened(Bm25Formula(self.method, self.k1, self.b, self.delta), self.index(documents))
 
 

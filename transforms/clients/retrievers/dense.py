@@ -57,12 +57,10 @@ class Dense(RetrieverParameters):
         return self
 
     def inputs(self) -> dict[str, str]:
-        """The files of vectors."""
         paths = {"vectors": self.vectors, "query_vectors": self.query_vectors}
         return {name: path for name, path in paths.items() if path is not None}
 
     def resolved(self, folder: str) -> "Dense":
-        """The same; relative paths are taken as below `folder`."""
         return self.model_copy(update={name: files.below(folder, path) for name, path in self.inputs().items()})
 
     def embedded(self, documents: Documents) -> Iterator[str]:
@@ -79,7 +77,6 @@ class Dense(RetrieverParameters):
         self.search(documents).close()
 
     def search(self, documents: Documents) -> Retriever:
-        """The vectors of documents or chunks."""
         return _opened(self, documents)
 
 
@@ -111,14 +108,12 @@ class DenseIndex:
         return sum(number for number, _ in self.cut), sum(total for _, total in self.cut)
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:
-        """The ranking of one query."""
         (ranking,) = self.retrieve_all([query], top_k)
         if isinstance(ranking, CallError):
             raise ranking
         return ranking
 
     def retrieve_all(self, queries: Sequence[Query], top_k: int) -> list[Ranking | CallError]:
-        """The rankings of several queries, or why there is none."""
         known = {place: vector for place, vector in enumerate(self._vectors(queries)) if vector is not None}
         missing = CallError(FailureKind.UNAVAILABLE, "the query has no embedding")
         answers: list[Ranking | CallError] = [missing] * len(queries)
@@ -243,7 +238,6 @@ def _ids(units: Units) -> Iterator[str]:
 
 
 def _table(path: str) -> dict[str, SingleArray]:
-    """Vectors by id."""
     return {
         name: vector for ids, vectors in vectors_in(path) for name, vector in zip(ids.to_pylist(), vectors, strict=True)
     }

@@ -61,7 +61,6 @@ class LexicalParameters(RetrieverParameters):
         return value
 
     def open(self, corpus: str | None) -> Retriever:
-        """The index of whole documents."""
         return self.search(Documents(corpus))
 
     def prepare(self, documents: Documents) -> None:
@@ -69,7 +68,6 @@ class LexicalParameters(RetrieverParameters):
         self.search(documents).close()
 
     def index(self, documents: Documents) -> Indexed:
-        """The documents or chunks, with their terms."""
         if documents.path is None:
             raise InputError("a retriever by words needs dataset.corpus")
         return indexed(documents, Analysis(self.stemming, self.stop_words, self.tokenizer), self.fields)
@@ -83,7 +81,6 @@ class LexicalIndex:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about documents without text."""
         return self.indexed.warnings
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:

@@ -31,7 +31,6 @@ class Lsa(LexicalParameters):
     dimension: Annotated[int, Field(ge=1, le=4096)] = 100
 
     def search(self, documents: Documents) -> "LsaIndex":
-        """The index of documents or chunks; one that is open already is used again."""
         return _opened(self.index(documents), self.dimension)
 
 
@@ -53,7 +52,6 @@ class LsaIndex(LexicalIndex):
         return self.retrieve_all([query], top_k)[0]
 
     def retrieve_all(self, queries: Sequence[Query], top_k: int) -> list[Ranking]:
-        """The rankings of several queries."""
         vectors = unit_length(np.stack([self._vector(query.text) for query in queries]))
         neighbours = nearest(self.vectors, vectors, top_k)
         known = (bool(self.indexed.known(query.text)) for query in queries)

@@ -41,7 +41,6 @@ class Retrieve:
         return self.questions(queries["text"].to_pylist())
 
     def questions(self, texts: Sequence[str]) -> list[Question]:
-        """The items of `steps` for the texts of queries."""
         return list(zip(self.retriever.keys(self.kind, texts, self.reach), texts, strict=True))
 
     def steps(self, item: Question) -> Steps[Ranking]:
@@ -52,11 +51,9 @@ class Retrieve:
         return ranking
 
     def read(self, call: Call, reply: Reply) -> Ranking:  # noqa: ARG002  every answer is read alike
-        """The ranking that an answer holds."""
         return self.retriever.read(reply.answer)
 
     def recall(self, answers: Sequence[bytes]) -> pa.ListArray:
-        """The rankings that answers of the ledger hold."""
         return self.retriever.recall(answers)
 
 

@@ -15,7 +15,6 @@ class TfIdf(LexicalParameters):
     """Cosine of tf-idf vectors, with 1 + ln(tf) and a smooth idf: scikit-learn's, with sublinear_tf."""
 
     def search(self, documents: Documents) -> "TfIdfIndex":
-        """The index of documents or chunks; one that is open already is used again."""
         return _opened(self.index(documents))
 
 
@@ -26,7 +25,6 @@ class TfIdfIndex(LexicalIndex):
     scorer: TfIdfScorer
 
     def best(self, terms: list[int], top_k: int) -> tuple[IntArray, FloatArray]:
-        """The units that share a term with the query."""
         scores = self.scorer.scores(terms)
         places = top(scores, top_k)
         return places, scores[places]

@@ -18,23 +18,14 @@ _MOST_CALLS, _MOST_BYTES = 20_000, 80 << 20  # of a part; a line is about as lon
 
 @dataclass(frozen=True)
 class ServiceJob:
-    """A batch job as its service describes it.
-
-    Attributes:
-        id: the service's id.
-        name: the name that rankbeam gave it; "" for a job of other software.
-        state: its state, in the service's words.
-        has_ended: true if the state is final.
-        outputs: files of its answers, of all that it has; none while it runs, and where all requests failed.
-        message: the service's reason for a failure.
-    """
+    """A batch job as its service describes it; its name is "" if other software made it."""
 
     id: str
     name: str
     state: str
     has_ended: bool
-    outputs: tuple[str, ...] = ()
-    message: str = ""
+    outputs: tuple[str, ...] = ()  # files of all its answers; none while it runs, and where all requests failed
+    message: str = ""  # the reason for a failure
 
 
 class BatchRow(NamedTuple):
@@ -64,21 +55,14 @@ class BatchService(Protocol):
         """All jobs of a name, the oldest first."""
         ...
 
-    async def job(self, job: str) -> ServiceJob:
-        """A job by its id."""
-        ...
+    async def job(self, job: str) -> ServiceJob: ...
 
     async def cancel(self, job: str) -> None:
         """Ask the service to end a job; the answers that it has are kept."""
         ...
 
     def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:
-        """The rows of a job's output, in any order.
-
-        Args:
-            job: a job that has ended.
-            lines: its requests, for services whose rows have no key.
-        """
+        """The rows of a job's output, in any order; `lines` are its requests, for services whose rows have no key."""
         ...
 
     async def close(self) -> None:

@@ -28,12 +28,7 @@ Function = Callable[[str, Mapping[str, str]], Any]
 
 @dataclass(frozen=True)
 class AdaptedSystem:
-    """A system that answers queries in this process.
-
-    Attributes:
-        function: the function that answers.
-        takes_attributes: whether its answer depends on the attributes of a query.
-    """
+    """A function that answers queries, and whether its answer depends on the attributes of a query."""
 
     function: Function
     takes_attributes: bool = False
@@ -175,11 +170,9 @@ class CallableApplication(HttpApplication):
         return super()._steps(reply) if "steps" in reply else None
 
     def scope(self) -> str:
-        """The name of the function."""
         return self.system
 
     async def connect(self) -> "CallableConnection":
-        """Look up the function."""
         if self.system not in _systems:
             raise CallError(FailureKind.INVALID, f"the function {self.system!r} is not known in this process")
         return CallableConnection(_systems[self.system])

@@ -89,7 +89,6 @@ class HttpApplication(Http):
 
     @property
     def template(self) -> JsonValue:
-        """The body that is sent, with placeholders; None for no body."""
         return {"query": "{query}"} if self.body is None and self.method != "GET" else self.body
 
     @property
@@ -111,7 +110,6 @@ class HttpApplication(Http):
         return {name for text in texts for name in _PLACEHOLDER.findall(text)}
 
     def warnings(self) -> Iterator[str]:
-        """Warnings before any call."""
         if self.version is None:
             yield (
                 f"{self.scope()}: without version:, answers in the ledger are used again, "
@@ -119,15 +117,12 @@ class HttpApplication(Http):
             )
 
     def is_prefix(self) -> bool:
-        """An application has no rankings to cut."""
         return True
 
     async def connect(self) -> Connection:
-        """Resolve the secrets and create the connection."""
         return await connected("rankbeam.transforms.clients.retrievers.applications.connection", self)
 
     def requests(self, kind: str, queries: pa.RecordBatch) -> list[tuple[str, str]]:
-        """Key and payload of the call for each query."""
         texts, ids = queries["text"].to_pylist(), queries["query_id"].to_pylist()
         names, identity = self.attributes, self.identity(kind)
         has_attributes = bool(names) or self.takes_history
@@ -160,7 +155,6 @@ class HttpApplication(Http):
         return pa.nulls(len(answers))
 
     def read(self, answer: str) -> ApplicationAnswer:  # type: ignore[override]
-        """The answer that a stored reply holds."""
         try:
             stored = value_of(answer)
         except ValueError as error:

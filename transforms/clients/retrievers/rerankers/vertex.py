@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import CREDENTIALS
 from rankbeam.transforms.clients.parameters import is_alias
 from rankbeam.transforms.clients.retrievers.http import Http
-from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
+from rankbeam.transforms.clients.retrievers.rerankers import Reranker
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.queries import Ranking
 
@@ -60,12 +60,10 @@ class VertexRanking(Reranker):
 
     @property
     def resource(self) -> str:
-        """Full name of the ranking configuration."""
         return f"projects/{self.project}/locations/{self.location}/rankingConfigs/{self.ranking_config}"
 
     @property
     def access(self) -> Access:
-        """The ranking configuration, and the environment's credentials."""
         return Access(f"{self.api_endpoint or _HOST}/v1/{self.resource}:rank", (CREDENTIALS,))
 
     @property
