@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
-from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls import task_batches
 from rankbeam.transforms.clients.calls.fanout import FanOut
@@ -68,6 +67,7 @@ LaneKey = tuple[Pools, int]
 
 FAILED, RECALLED, USAGE, WARNINGS = "failed", "recalled", "usage", "warnings"
 _REPORT_EVERY_S = 0.1
+_in_window = GlobalWindows.windowed_value
 _logger = logging.getLogger(__name__)
 
 
@@ -174,7 +174,6 @@ class CallFn(beam.DoFn):
         yield from ()
 
     def finish_bundle(self) -> Iterator[object]:
-        """Yield answers and failures as they come."""
         fan_out = FanOut(self._stage.after(self._earlier), self._ledger)
         for (pools, lane), references in self._lanes:
             recall = Recall(self._stage.works, partial(_batches, references))
@@ -232,7 +231,6 @@ def _by_use(used: list[Usage]) -> list[list[Usage]]:
 
 
 def _summed(used: list[Usage]) -> Usage:
-    """The use of one pool by several bundles."""
     tokens = sum((usage.tokens for usage in used), Tokens())
     calls, hits = sum(usage.calls for usage in used), sum(usage.ledger_hits for usage in used)
     records = tuple(name for usage in used for name in usage.records)
@@ -260,7 +258,3 @@ def _batches(references: Iterable[Reference]) -> Iterator[pa.RecordBatch]:
 def _report(counts: Counts) -> None:
     for (counter, pool), number in counts.items():
         count(counter, number, pool)
-
-
-def _in_window(value: object) -> WindowedValue:
-    return GlobalWindows.windowed_value(value)

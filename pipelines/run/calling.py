@@ -25,8 +25,8 @@ from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.retrieve import remote
-from rankbeam.transforms.retrieve.answers import CollectAnswers, CollectedAnswers, is_application
 from rankbeam.transforms.retrieve.remote import CollectRankings
+from rankbeam.transforms.retrieve.replay import CollectAnswers, CollectedAnswers, is_application
 
 
 class CalledRankings(NamedTuple):

@@ -20,8 +20,7 @@ from rankbeam.transforms.clients.models.extractive import Extractive
 from rankbeam.transforms.goldens.asking import Asking, Reading
 from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues, EnlargedClue
 from rankbeam.transforms.goldens.records import forms
-from rankbeam.transforms.goldens.records.items import Asked
-from rankbeam.transforms.goldens.records.types import SourceSpan, WritingTask
+from rankbeam.transforms.goldens.records.items import Asked, SourceSpan, WritingTask
 from rankbeam.transforms.judge.judge import Model
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind

@@ -26,7 +26,7 @@ from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.judging.criteria import PARTS, PREFERENCES, Criterion, levels_of, statements_of
 from rankbeam.transforms.records.judging.evaluated import Evaluated
 from rankbeam.transforms.records.judging.items import Gold, Item, System
-from rankbeam.transforms.records.rankings.contexts import Passage
+from rankbeam.transforms.records.rankings.contexts import Given, Passage
 from rankbeam.transforms.records.reply import Reply
 
 READER, JUDGE = Model("reader", "extractive", Extractive()), Model("judge", "lexical", Lexical())
@@ -194,7 +194,7 @@ def test_pairs_are_compared_in_both_orders_and_only_a_verdict_of_both_counts(dat
     reference = data.draw(st.sampled_from([None, "Owners pay."]))
     criterion = Criterion("Better", "which?", about, PREFERENCES, pairs=kind)
     systems = [
-        System(place, (), answer=None if answer == "failed" else answer, problem="lost" if answer == "failed" else None)
+        System(place, (), given=Given(problem="lost") if answer == "failed" else Given(answer))
         for place, answer in enumerate(answers)
     ]
     metric = JudgedMetric("Criterion(Better)", criterion=criterion)

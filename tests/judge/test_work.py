@@ -23,7 +23,7 @@ from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.judging.answers import AnswerStatus
 from rankbeam.transforms.records.judging.evaluated import Evaluated, Value
 from rankbeam.transforms.records.judging.items import Gold, Item, System
-from rankbeam.transforms.records.rankings.contexts import Passage
+from rankbeam.transforms.records.rankings.contexts import Given, Passage
 from rankbeam.transforms.records.reply import Reply
 
 PASSAGES = (
@@ -121,7 +121,7 @@ def test_a_text_that_is_missing_is_a_failure_and_never_an_empty_context() -> Non
 
 
 def test_given_answers_are_judged_as_they_are() -> None:
-    replayed = Item("q", ITEM.text, {}, PASSAGES, (System(0, (1,), answer="Owners pay the invoices."),), GOLD)
+    replayed = Item("q", ITEM.text, {}, PASSAGES, (System(0, (1,), given=Given("Owners pay the invoices.")),), GOLD)
     calls: list[Call] = []
     evaluated = driven(work("Faithfulness", "ClaimPrecision", configurations=(), judged=(0,)), replayed, calls)
     assert by_metric(evaluated, 0) == {"Faithfulness": 0.0, "ClaimPrecision": 1.0}

@@ -1,6 +1,6 @@
 """Questions to the writing and the checking model: a step becomes a call, and its reply a parsed form."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -52,7 +52,6 @@ class Asking:
 
     @property
     def services(self) -> list[str]:
-        """The names of the models."""
         return list(dict.fromkeys([self.writer.name, self.checker.name]))
 
     def model(self, step: str) -> Model:
@@ -75,6 +74,20 @@ class Asking:
         tokens = reply.tokens
         numbers = (tokens.input, tokens.cached, tokens.output)
         return Reading(value, Asked(prompt.step, call.service, completion.model_version, call.key or "", *numbers))
+
+
+@dataclass(frozen=True)
+class AskingWork:
+    """A `Work` whose calls are questions to the models."""
+
+    asking: Asking
+
+    @property
+    def services(self) -> Sequence[str]:
+        return self.asking.services
+
+    def read(self, call: Call, reply: Reply) -> Reading:
+        return self.asking.read(call, reply)
 
 
 def prompt_names() -> dict[str, str]:

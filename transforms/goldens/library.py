@@ -7,7 +7,7 @@ from functools import cached_property
 from rankbeam.transforms.clients.models.local import stems
 from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.origins import Gathered
-from rankbeam.transforms.goldens.records.types import SourceSpan
+from rankbeam.transforms.goldens.records.items import SourceSpan
 from rankbeam.transforms.kernels.minhash import first_alike
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.kernels.topics import Neighbours, Profile, label, profiles, topic_count, topics

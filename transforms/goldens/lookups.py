@@ -50,7 +50,6 @@ class EmbedTexts:
         return TextEmbedding(text_name(item), _missing(outcome))
 
     def read(self, call: Call, reply: Reply) -> Any:
-        """The embedding."""
         return self.embed.read(call, reply)
 
 
@@ -80,11 +79,9 @@ class SearchServices:
 
     @property
     def services(self) -> Sequence[str]:
-        """The retrievers."""
         return list(self.retrieve)
 
     def steps(self, item: Sought) -> Steps[Rankings]:
-        """Ask all of them at once."""
         calls = []
         for name, one in self.retrieve.items():
             ((key, text),) = one.questions([item.question])
@@ -96,7 +93,6 @@ class SearchServices:
         return Rankings(item.item_id, rankings, missing)
 
     def read(self, call: Call, reply: Reply) -> Any:
-        """The ranking."""
         return self.retrieve[call.service].read(call, reply)
 
 

@@ -17,8 +17,7 @@ from rankbeam.transforms.goldens.records.forms import (
     Facts,
     YesNo,
 )
-from rankbeam.transforms.goldens.records.items import Asked, Nugget, Vote
-from rankbeam.transforms.goldens.records.types import WritingTask
+from rankbeam.transforms.goldens.records.items import Asked, Nugget, Vote, WritingTask
 from rankbeam.transforms.goldens.writing import WriteItems
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.steps.support import SupportVerdict

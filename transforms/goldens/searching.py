@@ -1,4 +1,4 @@
-"""A search through all passages: how hard a question's documents are to find, and what else may answer it.
+"""A search through all passages: how hard a question's documents are to find, and which others answer it, by grades.
 
 A pool holds the documents that several retrievers find for a question, best first, to be graded.
 """
@@ -6,17 +6,58 @@ A pool holds the documents that several retrievers find for a question, best fir
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, ClassVar
 
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
 from rankbeam.transforms.clients.retrievers.bm25 import Bm25
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.search.analysis import STOP_WORDS
-from rankbeam.transforms.goldens.grading import GradingPool
-from rankbeam.transforms.goldens.records.items import Made
-from rankbeam.transforms.goldens.records.types import SourceSpan
+from rankbeam.transforms.goldens.asking import FINAL, AskingWork, Reading
+from rankbeam.transforms.goldens.records.items import Made, Pooled, PoolGrade, SourceSpan
+from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.queries import Query
+
+STAGE = "grade"
+
+
+@dataclass(frozen=True)
+class GradingPool:
+    """A question and the passages that a search finds for it."""
+
+    item_id: str
+    question: str
+    passages: tuple[SourceSpan, ...]
+
+
+@dataclass(frozen=True)
+class GradePassages(AskingWork):
+    """Grade passages for a question; a `Work` whose items are `GradingPool`s."""
+
+    stage: ClassVar[str] = STAGE
+
+    @property
+    def services(self) -> Sequence[str]:
+        return [self.asking.checker.name]
+
+    def steps(self, item: GradingPool) -> Steps[Pooled]:
+        """Grade all passages; one whose call fails has no grade."""
+        calls = [
+            self.asking.call("grade", {"query": item.question, "context": passage.text}) for passage in item.passages
+        ]
+        outcomes = yield calls
+        grades = (_grade(passage, outcome) for passage, outcome in zip(item.passages, outcomes, strict=True))
+        spent = (outcome.asked for outcome in outcomes if isinstance(outcome, Reading))
+        return Pooled(item.item_id, tuple(grades), tuple(spent))
+
+
+def _grade(passage: SourceSpan, outcome: Any) -> PoolGrade:
+    if isinstance(outcome, CallError):
+        failure = None if outcome.kind in FINAL else outcome.kind
+        return PoolGrade(passage.id, passage.doc_id, None, outcome.message, failure)
+    return PoolGrade(passage.id, passage.doc_id, outcome.value.grade, outcome.value.reason)
+
 
 Opened = Mapping[str, Retriever]
 """By name, retrievers that answer in process."""
@@ -48,7 +89,6 @@ class Ids:
 
     @classmethod
     def of(cls, passages: Mapping[str, SourceSpan]) -> "Ids":
-        """The ids of these passages."""
         first: dict[str, SourceSpan] = {}
         for span in passages.values():
             first.setdefault(span.doc_id, span)
@@ -99,7 +139,6 @@ class PassageSearch:
 
     @classmethod
     def of(cls, path: str, passages: Sequence[SourceSpan], language: str, retrievers: Opened) -> "PassageSearch":
-        """The search through the passages of a file."""
         index = Bm25(**words_of(language)).open(path)
         return cls(index, {span.id: span for span in passages}, retrievers)
 
@@ -134,7 +173,6 @@ class PassageSearch:
 
     @cached_property
     def ids(self) -> Ids:
-        """The ids that retrievers may give."""
         return Ids.of(self.passages)
 
     def _of(

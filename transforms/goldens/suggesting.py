@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
+from typing import ClassVar
 
-from rankbeam.transforms.goldens.asking import Asking, Reading
+from rankbeam.transforms.goldens.asking import AskingWork
 from rankbeam.transforms.goldens.planning import GoldensPlan
-from rankbeam.transforms.goldens.records.types import Dimension, SourceSpan
+from rankbeam.transforms.goldens.records.items import Dimension, SourceSpan
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.reply import Reply
 
 STAGE = "profiles"
 _MOST_CHARACTERS = 40_000
@@ -27,15 +27,13 @@ class SuggestedProfiles:
 
 
 @dataclass(frozen=True)
-class SuggestProfiles:
+class SuggestProfiles(AskingWork):
     """Suggest profiles; a `Work` whose items are samples of spans."""
 
-    asking: Asking
-    stage: str = STAGE
+    stage: ClassVar[str] = STAGE
 
     @property
     def services(self) -> Sequence[str]:
-        """The writing model."""
         return [self.asking.writer.name]
 
     def steps(self, item: Sequence[SourceSpan]) -> Steps[SuggestedProfiles]:
@@ -48,9 +46,6 @@ class SuggestProfiles:
         """The call about a sample; no text is longer than its share of the whole."""
         most = _MOST_CHARACTERS // len(item)
         return self.asking.call(STAGE, {"texts": {str(number): span.text[:most] for number, span in enumerate(item)}})
-
-    def read(self, call: Call, reply: Reply) -> Reading:
-        return self.asking.read(call, reply)
 
 
 def sampled(plan: GoldensPlan, count: int) -> tuple[SourceSpan, ...]:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
-from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
@@ -38,6 +37,8 @@ _SPILLED_BYTES = 1 << 11
 _TEXT_SHARDS = 64
 _TABLES = ("answers", "claims", "verdicts")
 _FAILURES, _TEXTS, _GRADES = "failures", "texts", "grades"
+
+_in_window = GlobalWindows.windowed_value
 
 batches.register()
 
@@ -197,7 +198,3 @@ def _status(value: Value) -> Status:
     if value.value is not None:
         return Status.OK
     return Status.UNDEFINED if value.error is None else Status.FAILED
-
-
-def _in_window(value: object) -> WindowedValue:
-    return GlobalWindows.windowed_value(value)

@@ -116,15 +116,15 @@ class EvaluateAnswers:
         answers: Answers = {}
         calls: list[tuple[int, int, Call]] = []
         for system in item.systems:
-            answering = self.answering.get(system.configuration)
-            if system.problem is not None:
-                answers[system.configuration] = [Answer(AnswerStatus.FAILED, message=system.problem)]
-            elif system.answer is not None:
+            answering, given = self.answering.get(system.configuration), system.given
+            if given.problem is not None:
+                answers[system.configuration] = [Answer(AnswerStatus.FAILED, message=given.problem)]
+            elif given.answer is not None:
                 contexts = tuple(item.contexts(system) if item.knows_contexts(system) else ())
-                used = system.consumption
-                known = Answer(AnswerStatus.OK, system.answer, contexts, tokens=used.tokens, steps=system.steps)
+                used = given.consumption
+                known = Answer(AnswerStatus.OK, given.answer, contexts, tokens=used.tokens, steps=given.steps)
                 known = replace(known, seconds=used.seconds, first_token_s=used.first_token_s)
-                answers.setdefault(system.configuration, []).append(replace(known, citations=system.citations))
+                answers.setdefault(system.configuration, []).append(replace(known, citations=given.citations))
             elif answering is not None:
                 begun = answering.begun(item, system)
                 count = answering.generation.samples if begun.status is AnswerStatus.OK else 1

@@ -109,7 +109,6 @@ class PrepareFn(beam.DoFn):
         self._retrievers, self._searched = dict(retrievers), dict(searched)
 
     def process(self, element: Sequence[int], *_: object) -> Iterator[int]:
-        """Yield each source once its retriever is prepared; further arguments are what it waits for."""
         for source in element:
             self._retrievers[source].prepare(self._searched[source])
             yield source
@@ -127,10 +126,6 @@ class RetrieveFn(beam.DoFn):
         self._retrievers, self._top_k, self._searched = dict(retrievers), dict(top_k), dict(searched)
 
     def process(self, element: tuple[Share, Iterable[Bucketed]], *_: object) -> Iterator[object]:
-        """Yield a batch of rankings per bucket, and a failure per query that has none.
-
-        Further arguments are what it waits for: the check of the dataset, embeddings, indexes.
-        """
         (source, _share), parts = element
         retriever = self._retrievers[source].search(self._searched[source])
         try:
@@ -158,7 +153,6 @@ def cut_warning(element: CutOfSource, searched: Mapping[int, Documents]) -> Iter
 
 
 def summed(numbers: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """The sums of pairs of numbers."""
     first, second = 0, 0
     for one, other in numbers:
         first, second = first + one, second + other

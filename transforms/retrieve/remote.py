@@ -78,10 +78,7 @@ class CollectedRankings(NamedTuple):
 
 @dataclass
 class CollectRankings(beam.PTransform):
-    """Make batches of `columns.RETRIEVED` of the answers of remote retrievers.
-
-    They are grouped by bucket next, so that a later failure does not repeat the calls.
-    """
+    """Batches of `columns.RETRIEVED`, grouped by bucket next, so that a later failure does not repeat the calls."""
 
     evaluation: Evaluation
     recalled: beam.PCollection[Recalled] | None = None
@@ -110,7 +107,6 @@ class CollectRankingsFn(beam.DoFn):
         self._rankings: defaultdict[tuple[int, int], list[tuple[str, Ranking]]] = defaultdict(list)
 
     def process(self, element: CallAnswer) -> Iterator[object]:
-        """Add an answer for all its subjects; yield full batches."""
         for source, subjects in _by_source(element.subjects).items():
             yield from self.collect(element.value, source, subjects)
 
@@ -132,7 +128,6 @@ class CollectRankingsFn(beam.DoFn):
                 yield self._batch(key, self._rankings.pop(key))
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Yield the remaining batches."""
         for key, rankings in self._rankings.items():
             yield GlobalWindows.windowed_value(self._batch(key, rankings))
 
@@ -163,7 +158,6 @@ class CollectRecalledFn(beam.DoFn):
             yield from self._collect(element.values, source, rows)
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Yield the remaining batches."""
         for source in list(self._waiting):
             yield from map(GlobalWindows.windowed_value, self._batches(source))
         yield from self._one_by_one.finish_bundle()

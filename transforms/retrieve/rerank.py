@@ -63,10 +63,7 @@ class Reranked(NamedTuple):
 
 
 def as_configurations(evaluation: Evaluation) -> Evaluation:
-    """The evaluation with one configuration for each reranked source, in their order: the one that is reranked.
-
-    Gathering contexts of these configurations yields what is reranked.
-    """
+    """One configuration for each reranked source, in their order, so that its contexts are what is reranked."""
     configurations = [
         Configuration(
             config_id="",
@@ -171,7 +168,6 @@ class ScoreResultsFn(beam.DoFn):
         self._works, self._evaluation = works, evaluation
 
     def process(self, element: Bucketed) -> Iterator[object]:
-        """Yield scores by query and source, and the numbers of pairs that are cut and of all."""
         bucket, items = element
         for item in items_in(items):
             known: defaultdict[str, dict[str, ScoredPair]] = defaultdict(dict)
@@ -208,16 +204,12 @@ def _warning_of_cut(element: Cut, encoders: Mapping[str, CrossEncode]) -> Iterat
 
 @dataclass
 class CollectReranked(beam.PTransform):
-    """Order what is reranked by the scores."""
+    """Order what is reranked by the scores of "items"; the other parts are "scores", "failed" and "computed"."""
 
     evaluation: Evaluation
     works: Mapping[int, Reranking]
 
     def expand(self, parts: dict[str, beam.PCollection]) -> Any:  # a Reranked; Beam warns of named results
-        """Add the steps.
-
-        The parts are "items", and what there is of "scores" of `CallAnswer`, "failed" of `FailedTask`, and "computed".
-        """
         by_bucket = dict(parts)
         if _SCORES in parts:
             by_bucket[_SCORES] = parts[_SCORES] | "ScoresByBucket" >> beam.FlatMap(scores_by_bucket)
@@ -260,7 +252,6 @@ class RankFn(beam.DoFn):
         self._works = works
 
     def process(self, element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[object]:
-        """Yield a batch for each source, failures, and the numbers of documents without a score."""
         bucket, parts = element
         scores: defaultdict[tuple[str, int], dict[str, float | None]] = defaultdict(dict)
         for query_id, source, some in chain(parts.get(_SCORES, ()), parts.get(_COMPUTED, ())):

@@ -31,7 +31,7 @@ class Passage:
 class Given:
     """The parts of one system's answer to one query that rankbeam was given."""
 
-    answer: str | None = None  # the answer; None if none was given
+    answer: str | None = None  # None if a model is to answer, or nothing is
     problem: str | None = None
     has_contexts: bool = True
     consumption: Consumption = NO_CONSUMPTION

@@ -16,6 +16,7 @@ from pydantic import JsonValue, field_validator
 
 from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
+from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -158,9 +159,7 @@ class CallableApplication(HttpApplication):
         requests = super().requests(kind, queries)
         if not _systems[self.system].takes_attributes:
             return requests
-        attributes = [
-            {pair["name"]: pair["value"] for pair in entry or ()} for entry in queries["attributes"].to_pylist()
-        ]
+        attributes = list(map(attributes_in, queries["attributes"].to_pylist()))
         return [
             (content_key({"key": key, "attributes": entry}) if entry else key, _joined(entry, payload))
             for (key, payload), entry in zip(requests, attributes, strict=True)

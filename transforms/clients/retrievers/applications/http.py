@@ -13,6 +13,7 @@ from rankbeam.transforms.clients.http.template import texts_in
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.storage.json_paths import check_path, finder, value_of
 from rankbeam.transforms.records.applications import INVENTED, ApplicationAnswer, Consumption
+from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.conversations import HISTORY, Message, history_of
 from rankbeam.transforms.records.errors import CallError
@@ -127,7 +128,7 @@ class HttpApplication(Http):
         names, identity = self.attributes, self.identity(kind)
         has_attributes = bool(names) or self.takes_history
         attributes = queries["attributes"].to_pylist() if has_attributes else [None] * len(texts)
-        known = [{pair["name"]: pair["value"] for pair in entry or ()} for entry in attributes]
+        known = list(map(attributes_in, attributes))
         values: list[dict[str, Any]] = [{name: of_query.get(name) for name in names} for of_query in known]
         if self.takes_history:
             for entry, of_query in zip(values, known, strict=True):
