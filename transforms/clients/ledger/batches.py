@@ -20,37 +20,21 @@ _WHAT = "the ledger's batch jobs"
 
 @dataclass(frozen=True)
 class BatchJobRecord:
-    """Record of the job of a part.
+    """Record of the job of a part."""
 
-    Attributes:
-        hash: names the part.
-        service: the service's name in the experiment that made the job.
-        kind: the service's type.
-        parameters: the service's parameters; secrets are references.
-        stage: stage of the calls.
-        step: step of the calls.
-        calls: number of calls.
-        created: when the part was written, in UTC.
-        job: the service's id of the job; None until it is known.
-        state: the last state of the job, in the service's words.
-        ended: ids of jobs of this part whose answers were collected.
-        answered: answers that were recorded.
-        refused: by reason, the calls whose answers could not be used.
-    """
-
-    hash: str
+    hash: str  # names the part
     service: str
-    kind: str
+    kind: str  # the service's type
     parameters: dict[str, Any]
     stage: str
     step: str
     calls: int
-    created: str
+    created: str  # when the part was written, in UTC
     job: str | None = None
     state: str = "new"
-    ended: tuple[str, ...] = ()
-    answered: int = 0
-    refused: dict[str, int] = field(default_factory=dict)
+    ended: tuple[str, ...] = ()  # ids of jobs of this part whose answers were collected
+    answered: int = 0  # answers that were recorded
+    refused: dict[str, int] = field(default_factory=dict)  # by reason, the calls whose answers could not be used
 
     @property
     def name(self) -> str:

@@ -67,16 +67,12 @@ class PendingCalls:
 
 @dataclass(frozen=True)
 class BatchRound:
-    """One round of a run whose calls may wait for batch jobs.
-
-    Attributes:
-        folder: folder of the run's rounds.
-        parks: true if calls that the ledger lacks are left to batch jobs; false in the last round, which makes them.
-        spent: cost of the calls that earlier rounds and jobs of the run have made, by stage.
-    """
+    """One round of a run whose calls may wait for batch jobs."""
 
     folder: str
+    # True if calls that the ledger lacks are left to batch jobs; false in the last round, which makes them.
     parks: bool = True
+    # Cost of the calls that earlier rounds and jobs of the run have made, by stage.
     spent: Mapping[str, float] = field(default_factory=dict)
 
     def write_pending(self, calls: Iterable[PendingCall]) -> None:

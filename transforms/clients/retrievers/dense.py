@@ -82,23 +82,15 @@ class Dense(RetrieverParameters):
 
 @dataclass(frozen=True)
 class DenseIndex:
-    """Vectors that are compared with those of queries.
-
-    Attributes:
-        parameters: parameters of the retriever.
-        units: documents or chunks to rank.
-        vectors: float32[u, d], of length 1; zeros where one is missing. They are mapped into memory.
-        embeddings: embeddings of queries, if a model makes them.
-        queries: vectors of queries by id, if a file has them.
-        warnings: about documents or chunks without vectors, relevant documents that are not there, and texts that a
-            model sees in part.
-    """
+    """Vectors that are compared with those of queries."""
 
     parameters: Dense
-    units: Units
-    vectors: SingleArray
+    units: Units  # documents or chunks to rank
+    vectors: SingleArray  # float32[u, d], of length 1; zeros where one is missing. They are mapped into memory
     embeddings: Embeddings | None
     queries: Mapping[str, SingleArray]
+    # About documents or chunks without vectors, relevant documents that are not there, and texts that a model sees in
+    # part.
     warnings: list[str]
     cut: list[tuple[int, int]] = field(default_factory=list)  # of the queries so far
 

@@ -36,15 +36,10 @@ class Lsa(LexicalParameters):
 
 @dataclass(frozen=True)
 class LsaIndex(LexicalIndex):
-    """An index that answers queries.
-
-    Attributes:
-        vectors: float32[u, k], of documents or chunks, of length 1.
-        terms: float32[t, k], of terms.
-    """
+    """An index that answers queries."""
 
     scorer: TfIdfScorer
-    vectors: SingleArray
+    vectors: SingleArray  # float32[u, k], of documents or chunks, of length 1
     terms: SingleArray
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:

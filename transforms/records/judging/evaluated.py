@@ -67,15 +67,11 @@ class LabelledVerdict:
 
 @dataclass(frozen=True)
 class Votes:
-    """The verdicts of several judges on the same items of one query and step; None where a judge failed.
-
-    Attributes:
-        rows: for each item, the verdict of each judge.
-    """
+    """The verdicts of several judges on the same items of one query and step; None where a judge failed."""
 
     step: str
     query_id: str
-    rows: tuple[tuple[str | None, ...], ...]
+    rows: tuple[tuple[str | None, ...], ...]  # for each item, the verdict of each judge
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,10 @@ from rankbeam.transforms.records.rankings.ranked import RankedSource
 
 @dataclass(frozen=True)
 class FilledPool:
-    """Judgements of people and judge.
+    """Judgements of people and judge."""
 
-    Attributes:
-        pool: both, on the scale of people.
-        by_judge: bool, the judgements of the pool that are the judge's.
-        audited: rows of `holes.AUDITED`.
-    """
-
-    pool: Pool
-    by_judge: BoolArray
+    pool: Pool  # both, on the scale of people
+    by_judge: BoolArray  # bool, the judgements of the pool that are the judge's
     audited: pa.RecordBatch
 
 

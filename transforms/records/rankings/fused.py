@@ -20,25 +20,15 @@ from rankbeam.transforms.records.stages import FusionMethod, FusionPart, FusionP
 
 @dataclass(frozen=True)
 class Answers:
-    """The rankings of one source for n judged queries.
-
-    Attributes:
-        source: the source.
-        name: name of the source in messages.
-        query_ids: Arrow strings [n].
-        retrieved: its rows.
-        failed: bool[n], the query has no answer, because a call failed.
-        uncut: bool[n], the query has no answer to which a distance threshold can be applied.
-        unranked: bool[n], the query has an answer, and its ranking is not known.
-    """
+    """The rankings of one source for n judged queries."""
 
     source: Source
     name: str
-    query_ids: StringArray
-    retrieved: Retrieved
+    query_ids: StringArray  # Arrow strings [n]
+    retrieved: Retrieved  # its rows
     failed: BoolArray
-    uncut: BoolArray
-    unranked: BoolArray
+    uncut: BoolArray  # bool[n], the query has no answer to which a distance threshold can be applied
+    unranked: BoolArray  # bool[n], the query has an answer, and its ranking is not known
 
     def failed_at(self, distance: float | None) -> BoolArray:
         """A mask of the queries without an answer under a distance threshold, which None leaves out."""

@@ -26,21 +26,13 @@ _SOURCES = pa.array([HUMAN, LLM])
 
 @dataclass(frozen=True)
 class RankedSource:
-    """The rankings of one source under one dialect.
+    """The rankings of one source under one dialect."""
 
-    Attributes:
-        retrieved: the rows.
-        judgement: int64[m], the row of the pool for each row, or -1.
-        ranked: the rows in order, not cut.
-        by_score: whether the scores decide the order.
-        missing: bool[n], the source has no row for the query.
-    """
-
-    retrieved: Retrieved
-    judgement: IntArray
-    ranked: Ranked
-    by_score: bool
-    missing: BoolArray
+    retrieved: Retrieved  # the rows
+    judgement: IntArray  # int64[m], the row of the pool for each row, or -1
+    ranked: Ranked  # the rows in order, not cut
+    by_score: bool  # whether the scores decide the order
+    missing: BoolArray  # bool[n], the source has no row for the query
 
     @classmethod
     def of(

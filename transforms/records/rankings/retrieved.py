@@ -64,21 +64,13 @@ def rankings_in(documents: pa.ListArray) -> Iterator[Ranking]:
 
 @dataclass(frozen=True)
 class Retrieved:
-    """The rows of one source whose queries are judged.
-
-    Attributes:
-        query: int64[m], position of each row's query among the judged ones, ascending.
-        doc_id: Arrow strings [m].
-        score: float64[m]; NaN where the source gives none.
-        text: Arrow strings [m]; None where the source has none.
-        unjudged: number of the source's further queries, which have no judgements.
-    """
+    """The rows of one source whose queries are judged."""
 
     query: IntArray
-    doc_id: StringArray
-    score: FloatArray
-    text: StringArray | None
-    unjudged: int
+    doc_id: StringArray  # Arrow strings [m]
+    score: FloatArray  # float64[m]; NaN where the source gives none
+    text: StringArray | None  # Arrow strings [m]; None where the source has none
+    unjudged: int  # number of the source's further queries, which have no judgements
 
     @classmethod
     def of(cls, queries: pa.RecordBatch, batches: Sequence[pa.RecordBatch]) -> "Retrieved":

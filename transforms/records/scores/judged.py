@@ -35,23 +35,14 @@ VALUES = pa.schema(
 
 @dataclass(frozen=True)
 class JudgedValues:
-    """The values of one judged metric under one configuration, for n queries of one bucket.
+    """The values of one judged metric under one configuration, for n queries of one bucket."""
 
-    Attributes:
-        configuration: its position in the experiment.
-        metric: the canonical name.
-        query_ids: n ids, each once.
-        values: float64[n]; NaN where the status is neither OK nor EMPTY.
-        status: int8[n], a `Status` each.
-        reasons: n texts: why there is no value; null where there is one.
-    """
-
-    configuration: int
-    metric: str
-    query_ids: pa.StringArray
-    values: FloatArray
+    configuration: int  # its position in the experiment
+    metric: str  # the canonical name
+    query_ids: pa.StringArray  # n ids, each once
+    values: FloatArray  # float64[n]; NaN where the status is neither OK nor EMPTY
     status: npt.NDArray[np.int8]
-    reasons: pa.StringArray
+    reasons: pa.StringArray  # n texts: why there is no value; null where there is one
 
     def __post_init__(self) -> None:
         """Check that values, status and reasons agree."""

@@ -43,25 +43,18 @@ LABELS = tuple(status.label for status in Status)
 
 @dataclass(frozen=True)
 class ScoredPanel:
-    """The values of n queries by the metrics of one panel.
-
-    Attributes:
-        status: int8[n], a `Status` each.
-        values: float64[n, m], one column a metric; NaN for a query without a value.
-        tie_bounds: float64[2, n, m], the lowest and the highest value over all orders of tied documents; None where
-            they were not computed, or are not known.
-        unjudged_bounds: float64[2, n, m], the lowest and the highest value by assumptions about unjudged documents; NaN
-            for metrics without such bounds. None where none were computed.
-        reasons: reasons for missing values, n texts or nulls; None where no reason is known.
-        judged: float64[n], the judge's values if `values` are human ones, NaN if missing. None for other
-            metrics.
-    """
+    """The values of n queries by the metrics of one panel."""
 
     status: npt.NDArray[np.int8]
-    values: FloatArray
+    values: FloatArray  # float64[n, m], one column a metric; NaN for a query without a value
+    # float64[2, n, m], the lowest and the highest value over all orders of tied documents; None where they were not
+    # computed, or are not known.
     tie_bounds: FloatArray | None = None
     reasons: pa.StringArray | None = None
+    # float64[2, n, m], the lowest and the highest value by assumptions about unjudged documents; NaN for metrics
+    # without such bounds. None where none were computed.
     unjudged_bounds: FloatArray | None = None
+    # float64[n], the judge's values if `values` are human ones, NaN if missing. None for other metrics.
     judged: FloatArray | None = None
 
     @property
@@ -90,25 +83,16 @@ class ScoredConfiguration:
 
 @dataclass(frozen=True)
 class ScoredPartition:
-    """Scored queries.
-
-    Attributes:
-        queries: query_id, text and attributes of n queries.
-        slices: per slice, which of the queries belong to it: bool[n], or bool[k, n] for the rank under each of k
-            configurations.
-        configurations: one each, in the experiment's order.
-        unjudged: number of rankings of queries without judgements, which are not scored.
-        failures: number of failed calls.
-        unplaced: by source, how many of its results have no known place in their document, and how many it has; only
-            where evidence spans are the judgements.
-        audited: documents that people and judge graded, as rows of `holes.AUDITED`; None where no holes are filled.
-    """
+    """Scored queries."""
 
     queries: pa.RecordBatch
+    # Per slice, which of the queries belong to it: bool[n], or bool[k, n] for the rank under each of k configurations.
     slices: dict[str, BoolArray]
-    configurations: tuple[ScoredConfiguration, ...]
-    unjudged: int = 0
-    failures: int = 0
+    configurations: tuple[ScoredConfiguration, ...]  # one each, in the experiment's order
+    unjudged: int = 0  # number of rankings of queries without judgements, which are not scored
+    failures: int = 0  # number of failed calls
+    # By source, how many of its results have no known place in their document, and how many it has; only where evidence
+    # spans are the judgements.
     unplaced: Mapping[int, Counts] = field(default_factory=dict)
     audited: pa.RecordBatch | None = None
 
