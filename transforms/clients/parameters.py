@@ -94,7 +94,6 @@ class Parameters(BaseModel):
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:
-    """Yield the types that an annotation is made of."""
     yield annotation
     for part in get_args(annotation):
         yield from _kinds(part)

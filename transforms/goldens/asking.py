@@ -20,7 +20,6 @@ from rankbeam.transforms.records.reply import Reply
 
 @cache
 def templates() -> Mapping[str, Template]:
-    """By step, its newest template."""
     return newest("rankbeam.transforms.goldens", forms.schema)
 
 
@@ -63,7 +62,6 @@ class Asking:
         return replace(self.model(step).call(prompt), keeps_malformed=True)
 
     def read(self, call: Call, reply: Reply) -> Reading:
-        """The reply, checked against the question."""
         prompt = Prompt.parse(call.payload)
         completion = self.model(prompt.step).read(reply.answer)
         if isinstance(completion, Embedding):

@@ -62,7 +62,6 @@ class Library:
 
 
 def library_of(gathered: Gathered, span_tokens: int, language: str, path: str) -> Library:
-    """Spans, topics and near-duplicates of documents."""
     documents = gathered.documents
     if not documents:
         raise InputError("; ".join(["holds no document that can be read", *gathered.warnings]), path=path)

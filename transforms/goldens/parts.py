@@ -73,7 +73,6 @@ def write_part(folder: str, kind: str, lines: list[str]) -> None:
 
 
 def read_parts(folder: str, kind: str, record: type[Record]) -> Iterator[Record]:
-    """All records of a kind, in any order."""
     adapter = TypeAdapter(record)
     for path in sorted(files.match(files.join(folder, f"{kind}-*.jsonl"))):
         for line in files.read_all(path).decode().split("\n"):

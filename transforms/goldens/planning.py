@@ -74,7 +74,6 @@ class GoldensPlan:
 
     @cached_property
     def quotas(self) -> Mapping[Cell, int]:
-        """By stratum and type, how many questions are wanted."""
         sizes = [len(spans) for spans in self.strata.values()]
         types = list(self.wanted.types)
         rows = allotted_by_root(sizes, self.wanted.items)

@@ -41,7 +41,6 @@ def _edited(item: Made, review: Review) -> Made:
 
 
 def query(item: Golden, reviews: Mapping[str, Review]) -> Row:
-    """A line of `queries.jsonl`."""
     candidate = item.made
     profile = {f"profile_{column_of(name)}": value for name, value in candidate.profile}
     metadata = {
@@ -247,7 +246,6 @@ TABLES = {"items": ITEMS, "evidence": EVIDENCE_ROWS, "judgements": JUDGEMENTS, "
 def tables_of(
     benchmark: str, items: Sequence[Golden], rejected: Sequence[Made], reviews: Mapping[str, Review]
 ) -> dict[str, bytes]:
-    """By name of the table, its file."""
     rows: Mapping[str, Iterator[Row]] = {
         "items": (_item(item, reviews) for item in items),
         "evidence": (_evidence(row) for item in items for row in evidence(item)),

@@ -63,7 +63,6 @@ class CallCost:
 
 
 def size_of(call: Call, is_known: bool = False) -> CallCost:
-    """The size of a call, by its characters."""
     prompt = Prompt.parse(call.payload)
     rendered = prompt.rendered()
     tokens = (len(rendered.system) + len(rendered.user)) // CHARACTERS_PER_TOKEN

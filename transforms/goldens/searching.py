@@ -147,7 +147,6 @@ class PassageSearch:
         return self._ranked(self.index, question)
 
     def found(self, item: Made, depth: int, services: Mapping[str, Sequence[str]], order: Sequence[str]) -> "Found":
-        """The results of the search for an accepted question."""
         best = self.best(item.question)
         pooled = self.pooled(item.question, best, depth, services, order)
         others = tuple(span for span in pooled if span.doc_id not in item.doc_ids)
@@ -178,7 +177,6 @@ class PassageSearch:
     def _of(
         self, name: str, question: str, best: list[SourceSpan], services: Mapping[str, Sequence[str]]
     ) -> list[SourceSpan]:
-        """The ranking of one retriever of the pool."""
         if name in services:
             return self.ids.best(services[name], best)
         retriever = self.retrievers[name]

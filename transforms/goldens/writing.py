@@ -87,7 +87,6 @@ class WriteItems(AskingWork):
     stage: ClassVar[str] = STAGE
 
     def steps(self, item: WritingTask) -> Steps[tuple[Made, ...]]:
-        """Write and check all candidates; returns what became of each."""
         texts = {str(number): span.text for number, span in enumerate(item.spans)}
         (facts,) = yield [self.asking.call("facts", {"texts": texts})]
         calls: list[Asked] = []
@@ -294,7 +293,6 @@ def _votes(step: str, items: Mapping[str, str], judged: Sequence[Any]) -> list[V
 
 
 def _described(candidate: Candidate, dimensions: Sequence[Dimension]) -> str:
-    """The profile of a candidate, for the writer."""
     assigned = dict(candidate.profile)
     lines = []
     for dimension in dimensions:

@@ -61,7 +61,6 @@ class AgreementRows:
     seed: int = 0
 
     def table(self, verdicts: Sequence[LabelledVerdict | Votes]) -> pa.Table:
-        """Rows of `answer_tables.AGREEMENT`."""
         of_judge = {(one.judge, one.place): one.verdict for one in verdicts if isinstance(one, LabelledVerdict)}
         by_step: defaultdict[str, list[Place]] = defaultdict(list)
         for place in self.labels.decisions:
@@ -72,7 +71,6 @@ class AgreementRows:
         return pa.Table.from_pylist(rows, tables.own_columns(AGREEMENT))
 
     def _of_votes(self, votes: Sequence[Votes]) -> Iterator[dict[str, Any]]:
-        """The agreement between judges, two by two and all together."""
         by_step: defaultdict[str, list[Votes]] = defaultdict(list)
         for of_query in sorted(votes, key=lambda one: (one.step, one.query_id)):
             by_step[of_query.step].append(of_query)
@@ -130,7 +128,6 @@ class AgreementRows:
 
 
 def _together(step: Scale, who: str, columns: Sequence[IntArray]) -> dict[str, Any]:
-    """The agreement of all people, or of all judges."""
     every, size = np.column_stack(columns), len(step.words)
     return {
         "step": step.name,

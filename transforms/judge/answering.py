@@ -103,7 +103,6 @@ class AnswerText:
 
 
 def ended(begun: Answer, outcome: Any) -> Answer:
-    """The answer, once the model was asked."""
     if isinstance(outcome, CallError):
         status = _STATUSES.get(outcome.kind, AnswerStatus.FAILED)
         return replace(begun, status=status, message=outcome.message, tokens=outcome.tokens, error=outcome)

@@ -123,7 +123,6 @@ class AskKnown:
 
 
 def known_steps(metrics: Iterable[JudgedMetric]) -> tuple[str, ...]:
-    """The steps of some metrics that have known items."""
     definitions = [metric.definition for metric in metrics]
     inputs = [of for one in definitions for of in (*one.inputs.values(), *one.inputs_without_claims.values())]
     return tuple(step for step in sorted({step for of in inputs for step in of.steps}) if known_items_of(step))

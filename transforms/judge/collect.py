@@ -139,14 +139,12 @@ class CollectJudgementsFn(beam.DoFn):
         self._values, self._held = defaultdict(list), 0
 
     def _outputs(self, least: int) -> Iterator[beam.pvalue.TaggedOutput]:
-        """Batches of at least so many rows."""
         for name, rows in self._waiting.items():
             if len(rows) >= least:
                 yield beam.pvalue.TaggedOutput(name, pa.Table.from_pylist(rows, tables.own_columns(_schema(name))))
                 self._waiting[name] = []
 
     def _shards(self) -> Iterator[beam.pvalue.TaggedOutput]:
-        """The texts that are held, by shard."""
         by_shard: defaultdict[int, list[dict[str, str]]] = defaultdict(list)
         for text_hash, text in self._texts.items():
             by_shard[int(text_hash[:8], 16) % _TEXT_SHARDS].append({"text_hash": text_hash, "text": text})
@@ -157,7 +155,6 @@ class CollectJudgementsFn(beam.DoFn):
 
 
 def distinct_texts(element: tuple[int, Iterable[Reference]]) -> Iterator[pa.Table]:
-    """The texts of a shard, each once."""
     _, shard = element
     seen: set[str] = set()
     for reference in shard:

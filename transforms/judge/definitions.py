@@ -66,7 +66,6 @@ class JudgedDefinition:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The inputs that the metric needs besides a judge."""
         return frozenset().union(*(of.needs for of in self.inputs.values()))
 
     @property
@@ -129,7 +128,6 @@ class CriterionDefinition(JudgedDefinition):
 
 @cache
 def definition_of(criterion: Criterion | None) -> JudgedDefinition:
-    """The definition of a criterion's metric."""
     reasons = (Undefined.NO_ANSWER, Undefined.NO_CONTEXTS, Undefined.NO_REFERENCE, Undefined.NO_RUBRICS)
     lowest = -1.0 if criterion is not None and criterion.pairs else 0.0
     return CriterionDefinition(kernels.criterion_value, reasons, lowest, criterion=criterion)

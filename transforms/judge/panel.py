@@ -51,7 +51,6 @@ class JudgePanel:
         return of_judges
 
     def units_of(self, units: Sequence[Unit], voice: str | None) -> list[Unit]:
-        """The units with the metrics that rest on a voice."""
         if not self.votes:
             return list(units)
         metrics = [tuple(metric for metric in unit.metrics if metric.judge == voice) for unit in units]

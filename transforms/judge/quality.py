@@ -109,7 +109,6 @@ def _of_known(judgement: Judgement) -> StepQuality:
 
 
 def _of_item(judgements: Sequence[Judgement]) -> StepQuality:
-    """The counts from all judgements of one item."""
     versions = Counter(judgement.model_version for judgement in judgements if judgement.model_version)
     of_claims = [judgement.said or () for judgement in judgements if judgement.step == ClaimsStep.name]
     claims: list[Claim] = [claim for of_claim in of_claims for claim in of_claim]

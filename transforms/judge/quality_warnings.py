@@ -84,7 +84,6 @@ def mixed_versions(rows: Sequence[Row]) -> str:
 
 
 def by_judge(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    """The rows of each judge, by its name."""
     result: dict[str, list[Row]] = {}
     for row in rows:
         result.setdefault(row["judge"], []).append(row)

@@ -115,7 +115,6 @@ def _examples(name: str, path: str) -> str:
 
 
 def _misshapen(row: Mapping[str, Any], items: str | None) -> str | None:
-    """The problem of the texts of an example, if there is one."""
     for name, value in row.items():
         is_list = isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
         if name == items and not is_list:
@@ -132,7 +131,6 @@ def _shown(value: str | list[str], first: int) -> str:
 
 
 def _plugged_in() -> Mapping[str, Template]:
-    """By step of another package, its template."""
     others = (step for step in steps() if step.prompt)
     return {step.name: Template(step.name, step.prompt, f"{step.name}.txt", _schema) for step in others}
 

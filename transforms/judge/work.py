@@ -71,7 +71,6 @@ class EvaluateAnswers:
         return list(dict.fromkeys(models))
 
     def steps(self, item: Item) -> Steps[Evaluated]:
-        """Answer, then judge; returns what comes of it."""
         answers = yield from self._answer(item)
         first: dict[int, System] = {}
         for system in item.systems:  # answers that exist may be several samples of one configuration

@@ -59,7 +59,6 @@ class Chunking(Chunker):
     intact: bool = False
 
     def spans(self, text: str) -> list[Span]:
-        """The chunks of a text, as spans of code points."""
         return chunk_spans(text, self.by, self.size, self.overlap, splits=self.longer == "split", intact=self.intact)
 
     @property

@@ -129,7 +129,6 @@ class DatasetSummary:
             raise InputError(problem, path=qrels_path)
 
     def warnings(self) -> Iterator[str]:
-        """The warnings for the user, with counts."""
         if self.unknown:
             what = _count(self.unknown, "judged query", "judged queries")
             yield f"{what} not among the queries, left out: {_quoted(self.unknown_ids)}"

@@ -69,7 +69,6 @@ class Documents:
     is_rewritten: bool = False  # whether other texts than the queries are searched for
 
     def name(self, doc_id: str, start: int, end: int) -> str:
-        """The id under which a chunk is ranked."""
         return doc_id if self.as_documents else chunk_id(doc_id, start, end)
 
     def as_chunks(self) -> "Documents":

@@ -39,5 +39,4 @@ class Judging:
 
     @property
     def services(self) -> tuple[str, ...]:
-        """All judges."""
         return (self.service, *self.others)

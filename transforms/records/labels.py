@@ -83,7 +83,6 @@ class Label:
 
     @property
     def place(self) -> "Place":
-        """Identifies what was labelled."""
         return self.step, self.query_id, self.left_hash, self.right_hash
 
 
@@ -123,7 +122,6 @@ class Labels:
 
     @cached_property
     def annotators(self) -> dict[str, tuple[str, ...]]:
-        """By query, who labelled it."""
         result: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for row in self.rows:
             result[row.query_id][row.annotator] = None

@@ -148,12 +148,10 @@ def documents_of(steps: AgentSteps | None) -> tuple[str, ...] | None:
 
 
 def rows_of(steps: AgentSteps | None) -> list[dict[str, Any]] | None:
-    """Steps as values of `STEP`."""
     return None if steps is None else [asdict(step) for step in steps]
 
 
 def in_rows(rows: Sequence[Mapping[str, Any]] | None) -> AgentSteps | None:
-    """Steps from values of `STEP`."""
     if rows is None:
         return None
     return tuple(

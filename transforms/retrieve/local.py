@@ -93,7 +93,6 @@ class RetrieveRankings(beam.PTransform):
         return RetrievedLocally(outputs.rankings, outputs[FAILURES], warnings)
 
     def _dealt(self, judged: beam.PCollection[Bucketed]) -> beam.PCollection[tuple[Share, Bucketed]]:
-        """The queries of every source, dealt to shares."""
         plain = [source for source in self.retrievers if not self.searched[source].is_rewritten]
         dealt = judged | "ForEachSource" >> beam.FlatMap(for_each_source, plain, self.shares)
         if self.rewritten is None:
@@ -180,7 +179,6 @@ def for_own_source(element: SourceRows, sources: list[int], shares: int) -> Iter
 
 
 def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[pa.RecordBatch, list[Failure]]:
-    """Run one retriever on some queries."""
     rankings: list[tuple[str, Ranking]] = []
     failures = []
     for query_id, ranking in _answers(retriever, judged, top_k):

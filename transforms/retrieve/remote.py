@@ -200,7 +200,6 @@ class CollectRecalledFn(beam.DoFn):
 
 
 def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
-    """The reason why an answer cannot be scored, or None."""
     source_evaluation = evaluation.sources[source]
     doc_ids = ranking.doc_ids[: source_evaluation.top_k]
     if source_evaluation.refuse_repeats and len(set(doc_ids)) < len(doc_ids):

@@ -191,7 +191,6 @@ def _by_text(known: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
 
 
 def _first(known: pa.RecordBatch) -> pa.RecordBatch:
-    """The first answer to each query."""
     places = {query_id: place for place, query_id in reversed([*enumerate(known["query_id"].to_pylist())])}
     return known.take(pa.array(sorted(places.values()), pa.int64()))
 

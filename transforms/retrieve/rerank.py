@@ -129,7 +129,6 @@ def _requests(
 
 
 def _reranked(item: Item, works: Mapping[int, Reranking]) -> Iterator[tuple[int, System]]:
-    """The sources that are reranked, each with its results before."""
     sources = sorted(works)
     for system in item.systems:
         yield sources[system.configuration], system
@@ -239,7 +238,6 @@ def scores_by_bucket(answer: CallAnswer) -> Iterator[ScoresOfQuery]:
 
 
 def failed_by_bucket(failed: FailedTask) -> Iterator[tuple[int, tuple[str, int, Failure]]]:
-    """The failure of a call, for every source that needs it."""
     subject = failed.subject
     for source in subject.positions:
         yield subject.bucket, (subject.query_id, source, failed.failure)
@@ -298,7 +296,6 @@ def reranked(passages: Sequence[Passage], known: Mapping[str, float | None]) -> 
 
 
 def _without_any_text(query_id: str, passages: Sequence[Passage]) -> Failure | None:
-    """The failure of a query none of whose documents has a text."""
     if not passages or any((passage.text or "").strip() for passage in passages):
         return None
     problem = f"not reranked: there is no text of {passages[0].doc_id!r}, nor of any other result"
@@ -306,7 +303,6 @@ def _without_any_text(query_id: str, passages: Sequence[Passage]) -> Failure | N
 
 
 def warning_of(left: Left, evaluation: Evaluation) -> str:
-    """The warning about results that a reranker could not score."""
     (source, reason), (documents, queries) = left
     name = evaluation.configurations[evaluation.owner(source)].name
     results = f"{documents:,} results of {queries:,} queries"

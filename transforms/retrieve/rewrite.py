@@ -75,7 +75,6 @@ def _counted(sources: Sequence[int], evaluation: Evaluation) -> tuple[int, ...]:
 
 
 def is_rewritten(work: Rewrite, item: Original) -> bool:
-    """Return whether a query is rewritten at all."""
     text, attributes = item
     return bool(text.strip()) and (work.rewriting.kind is not RewriteKind.STANDALONE or bool(history_of(attributes)))
 
@@ -188,7 +187,6 @@ def failed_by_bucket(failed: FailedTask, works: Works) -> Iterator[tuple[int, tu
 
 
 def failures_of(failed: FailedTask, works: Works) -> Iterator[BucketFailures]:
-    """The failure of a call, for every source that needs its texts."""
     for source in works[failed.work][1]:
         yield failed.subject.bucket, (source, failed.failure)
 

@@ -34,7 +34,6 @@ class Alone:
     warnings: list[str] = field(default_factory=list)
 
     def done(self, work: Work[Any], items: Sequence[Any]) -> list[Any]:
-        """Do work on items, all at once."""
         name, (pool,) = work.stage, work.services
         tasks = [
             Task(f"{number}", name, item, (Subject(name, f"{number}", 0, ()),)) for number, item in enumerate(items)
@@ -55,7 +54,6 @@ class Alone:
         return values
 
     def one(self, work: Work[Any], item: Any) -> Any:
-        """Do work on one item."""
         (value,) = self.done(work, [item])
         if isinstance(value, CallError):
             raise value

@@ -144,7 +144,6 @@ class FanOut:
         return Tally({key: number for key, number in new.items() if number})
 
     def totals(self) -> Counts:
-        """The counts since the beginning."""
         total: Counts = Tally()
         for lane, run in self._runs:
             for (counter, service), number in run.tally.items():
@@ -249,7 +248,6 @@ class FanOut:
 
 
 def at_work() -> "list[FanOut]":
-    """The fan-outs of this process that are still running."""
     return [fan_out for fan_out in list(_started) if not fan_out.ended]
 
 

@@ -83,7 +83,6 @@ class Breaker:
         self._awaits_first |= not (self._answers or self._unconfirmed or self._failures)
 
     def is_given_up(self, now: float) -> bool:
-        """Return whether no further attempt may begin."""
         if self._opened is not None and not self._is_probing:
             self._is_given_up |= now - self._opened >= self._give_up_after_s
         return self._is_given_up
@@ -218,7 +217,6 @@ class StepBreaker:
         return self.service.is_given_up(now) or self.answers.is_given_up(now)
 
     def wait_until(self, now: float) -> float | None:
-        """As of `Breaker`, for both."""
         of_service, of_answers = self.service.wait_until(now), self.answers.wait_until(now)
         return None if of_service is None or of_answers is None else max(of_service, of_answers)
 

@@ -65,7 +65,6 @@ class Hits:
         return calls
 
     async def read(self, calls: dict[str, Flight]) -> AsyncIterator[list[Read]]:
-        """Read the answers to calls, some at a time."""
         if self._must_flush:
             self._must_flush = False
             with suppress(InputError):  # the lane's upkeep reports it

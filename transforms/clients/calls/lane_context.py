@@ -77,7 +77,6 @@ class CallSums:
             total.add(attempts, is_shared=position is not None and len(positions) > 1)
 
     def took(self) -> list[tuple[str, Took]]:
-        """Each service, and what its calls took so far."""
         return [(service, total.took(position)) for (service, position), total in list(self._sums.items())]
 
 

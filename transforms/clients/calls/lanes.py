@@ -235,7 +235,6 @@ class LaneRun:
         return self._feed.has_ended and not self._driver.open
 
     def is_held(self) -> bool:
-        """True while answers cannot be written."""
         return self._writer.problem is not None
 
     def _ask(self, flight: Flight) -> None:

@@ -89,7 +89,6 @@ class PoolCalls:
         self._breakers[service].answered_before()
 
     def warnings(self) -> list[str]:
-        """Warnings about the connections, each once."""
         by_connection = (getattr(connection, "warnings", ()) for connection in self._connections.values())
         problem = "reports impossible numbers of tokens: the maximum that a call may use is counted instead"
         impossible = [f"{service} {problem}" for service in self._misreporting]
@@ -233,7 +232,6 @@ class PoolCalls:
         return reply, outcomes
 
     def _breaker(self, call: Call) -> StepBreaker:
-        """The breakers that a call needs closed."""
         answers = self._shared.breaker(call.service, self._quota.give_up_after_s, call.step)
         self._of_answers[call.service, call.step] = answers
         return StepBreaker(self._breakers[call.service], answers, call.key or call.payload)

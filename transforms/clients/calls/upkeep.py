@@ -151,7 +151,6 @@ class Upkeep:
             await self._refuse_cancelled()
 
     async def _refuse_cancelled(self) -> None:
-        """End the lane of a run that another process has cancelled."""
         self._asked_to_stop = self._clock()
         if await asyncio.to_thread(self._ledger.is_stop_requested):
             raise InputError("the run was cancelled; no answer is lost", path=self._ledger.folder)

@@ -63,7 +63,6 @@ class Ledger:
         self.folder, self.owner, self.patience_s = folder, owner, patience_s
 
     def find(self, reaches: Mapping[str, Reach | None]) -> Iterator[LedgerEntry]:
-        """Find answers of earlier calls."""
         lookup = self.lookup()
         lookup.refresh()
         yield from lookup.read(reaches)
@@ -73,7 +72,6 @@ class Ledger:
         return Lookup(self.folder)
 
     def writer(self, before_part: Callable[[], None] = lambda: None, clock: Clock = SYSTEM_CLOCK) -> LedgerWriter:
-        """A writer that adds finished calls."""
         return LedgerWriter(self.folder, before_part=before_part, clock=clock)
 
     def probe(self) -> None:
@@ -85,7 +83,6 @@ class Ledger:
             raise InputError(f"the ledger of finished calls {error.problem}; {advice}", path=self.folder) from error
 
     def lease(self, name: str, clock: Clock = SYSTEM_CLOCK) -> Lease:
-        """The lease of a lane."""
         me = Holder.here(self.owner.run_id, self.owner.started)
         return Lease(
             place_of(self.folder if self.owner.leases is None else self.owner.leases),
@@ -96,7 +93,6 @@ class Ledger:
         )
 
     def record(self, pool: str, lane: int, counted: Callable[[], LaneCounts], clock: Clock = SYSTEM_CLOCK) -> UseRecord:
-        """A record of how a lane of a run uses the ledger."""
         owner = self.owner
         return UseRecord(self.folder, owner.run_id, owner.started, (pool, lane), counted, clock.monotonic)
 

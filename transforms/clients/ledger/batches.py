@@ -63,7 +63,6 @@ class BatchFolder:
         self._folder = files.join(ledger, BATCHES)
 
     def records(self) -> list[BatchJobRecord]:
-        """All jobs, by their names."""
         listed = [file for file in whole.listed(self._folder, _WHAT) if file.name.startswith("job-")]
         return [self._record(file.path) for file in listed]
 
@@ -73,17 +72,14 @@ class BatchFolder:
         return self._record(path) if files.exists(path) else None
 
     def save(self, record: BatchJobRecord) -> None:
-        """Write what is known of a job."""
         whole.put(self._path("job", record.hash, "json"), json.dumps(asdict(record)).encode())
 
     def save_part(self, part: str, calls: Iterable[PendingCall]) -> None:
-        """Write the calls of a job."""
         path = self._path("part", part, "jsonl")
         if not files.exists(path):
             whole.put(path, b"".join(call.line() for call in calls))
 
     def calls(self, part: str) -> list[PendingCall]:
-        """The calls of a job."""
         return list(calls_in(self._path("part", part, "jsonl")))
 
     def delete_part(self, part: str) -> None:

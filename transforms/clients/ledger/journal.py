@@ -88,7 +88,6 @@ class Journal:
         self._ended = []
 
     def close(self) -> None:
-        """Delete all files."""
         self._in_flight = 0
         self.end_file()
         self.delete_ended()

@@ -42,7 +42,6 @@ class Compacted:
 
 
 def compact(folder: str) -> Compacted:
-    """Merge all small parts of a ledger."""
     before = store.parts_in(folder)
     with _alone(folder) as is_alone:
         small = [part for part in before if part.bytes < TIERS[-1]] if is_alone else []

@@ -64,7 +64,6 @@ class Encoder:
         self._waiting.append(self._layout.fitted(table))
 
     def finish(self) -> pa.Buffer:
-        """The complete part."""
         self._end_group()
         self._writer.close()
         return self._sink.getvalue()
@@ -77,7 +76,6 @@ class Encoder:
 
 
 def encoded(entries: Sequence[LedgerEntry]) -> pa.Buffer:
-    """A part of entries."""
     encoder = Encoder()
     for group in row_groups(entries):
         encoder.add(table_of(group))

@@ -44,12 +44,10 @@ class LedgerSurvey:
 
     @property
     def hits(self) -> int:
-        """Answers that all runs found in the ledger."""
         return sum(run.hits for run in self.runs)
 
     @property
     def calls(self) -> int:
-        """Calls that all runs made."""
         return sum(run.calls for run in self.runs)
 
 
@@ -90,7 +88,6 @@ class _Counted:
 
     @staticmethod
     def of(part: StoredFile) -> "_Counted":
-        """Read a part."""
         counted = _Counted()
         try:
             with PartReader(part.path) as reader:

@@ -44,7 +44,6 @@ class PendingCall:
         return self.service, self.step, self.key
 
     def line(self) -> bytes:
-        """As a line of a file."""
         return json.dumps(asdict(self), separators=(",", ":")).encode() + b"\n"
 
 
@@ -76,7 +75,6 @@ class BatchRound:
     spent: Mapping[str, float] = field(default_factory=dict)
 
     def write_pending(self, calls: Iterable[PendingCall]) -> None:
-        """Add calls that wait."""
         path = files.join(self.folder, f"{_PENDING}{uuid.uuid4().hex}.jsonl")
         whole.put(path, b"".join(call.line() for call in sorted(calls, key=lambda call: call.order)))
 
@@ -99,12 +97,10 @@ class BatchRound:
         return decided
 
     def decide(self, decisions: Mapping[str, str]) -> None:
-        """Add such calls."""
         whole.put(files.join(self.folder, _DECIDED), json.dumps({**self.decided(), **decisions}).encode())
 
 
 def calls_in(path: str) -> Iterator[PendingCall]:
-    """The calls of a file, in its order."""
     try:
         for block in files.read_blocks(path, _BLOCK_BYTES):
             for line in block.splitlines():

@@ -63,7 +63,6 @@ class LedgerWriter:
 
     @property
     def added(self) -> int:
-        """Number of entries so far."""
         return self._added
 
     @property
@@ -179,11 +178,9 @@ class _Merging:
         self._merge: Iterator[None] | None = None
 
     def add(self, part: StoredFile) -> None:
-        """Add a part that was written."""
         self._parts.append(part)
 
     def is_wanted(self) -> bool:
-        """Return whether there are parts to merge."""
         if self._merge is None and (chosen := merging.wanted(self._parts)):
             self._merge = self._merged(chosen)
         return self._merge is not None

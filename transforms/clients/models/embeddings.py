@@ -95,7 +95,6 @@ class KeptEmbeddings(_ModelEmbeddings):
         raise NotImplementedError
 
     def vectors(self, texts: Iterable[str], cut: list[int]) -> Iterator[Vector | None]:  # noqa: ARG002  not known
-        """The vector of each text; None for one without an answer."""
         from rankbeam.transforms.clients.ledger import Ledger  # few experiments embed texts
 
         lookup = Ledger(self.ledger).lookup()
@@ -121,7 +120,6 @@ class ComputedEmbeddings(_ModelEmbeddings):
     is_kept: ClassVar[bool] = False
 
     def vectors(self, texts: Iterable[str], cut: list[int]) -> Iterator[Vector | None]:
-        """The vector of each text; None for a blank one."""
         from rankbeam.transforms.clients.calls.tally import count  # imports Beam
 
         session, number = self._onnx.session, 0

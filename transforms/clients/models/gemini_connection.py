@@ -250,7 +250,6 @@ def _library() -> Any:
 
 
 def errors() -> tuple[type[Exception], ...]:
-    """The errors that the library and its transport raise."""
     import aiohttp
     from google.auth.exceptions import GoogleAuthError
     from google.genai.errors import APIError

@@ -89,7 +89,6 @@ class Onnx(PrefixedModel):
         return isinstance(self._opened, CrossEncoder)
 
     def scored(self, query: str, texts: Sequence[str]) -> "list[ScoredPair]":
-        """The scores of texts for a query by a cross-encoder."""
         encoder = cast("CrossEncoder", self._opened)
         return encoder.score_all([(self.query_prefix + query, self.document_prefix + text) for text in texts])
 

@@ -59,7 +59,6 @@ class OnnxSession:
         return _in_threads(self.embed, texts)
 
     def embed(self, text: str) -> EmbeddedText:
-        """The vector of a text."""
         encoding = self.tokenizer.encode(text)
         try:
             (output,) = self.session.run([self.output], _feeds(self.session, encoding))
@@ -87,7 +86,6 @@ class CrossEncoder:
     tokenizer: Tokenizer
 
     def score_all(self, pairs: Sequence[tuple[str, str]]) -> list[ScoredPair]:
-        """The scores of pairs of a query and a text."""
         return _in_threads(self.score, pairs)
 
     def score(self, pair: tuple[str, str]) -> ScoredPair:

@@ -140,7 +140,6 @@ class OpenAiConnection(ModelConnection):
     async def object(
         self, method: str, path: str, content: bytes | None = None, timeout_s: float = 120.0, form: str = JSON
     ) -> dict[str, Any]:
-        """The JSON object that a request returns."""
         return self._object(await self._send(method, path, content, "", timeout_s, form), "")
 
     async def _post(self, path: str, body: Mapping[str, Any], request: str, timeout_s: float) -> _Response:

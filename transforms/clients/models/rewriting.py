@@ -54,7 +54,6 @@ class Rewrite:
 
     @property
     def attributes(self) -> frozenset[str]:
-        """The attributes of queries that the template names."""
         return variables_of(self.rewriting.template) - {QUERY, NUMBER}
 
     def call(self, item: Original) -> Call:

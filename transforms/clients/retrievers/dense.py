@@ -206,7 +206,6 @@ def _refuse_other_width(parameters: Dense, vectors: SingleArray, queries: Mappin
 
 
 def _texts(units: Units, fields: Sequence[str], rows: IntArray) -> Iterator[str]:
-    """The texts of units that are embedded."""
     is_cut = units.documents.chunking is not None
     titles = units.collection.rows["title"]
     for first in range(0, len(rows), _UNITS_AT_ONCE):

@@ -135,7 +135,6 @@ class RagEngine(RemoteRetriever):
         )
 
     def fields(self, query: str, top_k: int, distance: float | None) -> dict[str, Any]:
-        """The fields of the request, under the service's names."""
         if distance is not None and self.vector_similarity_threshold is not None:
             both = "vector_distance_threshold and vector_similarity_threshold exclude each other; remove one"
             raise CallError(FailureKind.INVALID, both)

@@ -37,7 +37,6 @@ class Retrieve:
         return (self.service,)
 
     def of_queries(self, queries: pa.RecordBatch) -> list[Question]:
-        """The items of `steps` for some queries."""
         return self.questions(queries["text"].to_pylist())
 
     def questions(self, texts: Sequence[str]) -> list[Question]:

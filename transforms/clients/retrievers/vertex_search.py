@@ -167,7 +167,6 @@ class VertexSearch(RemoteRetriever):
         )
 
     def fields(self, query: str, top_k: int, distance: float | None) -> dict[str, Any]:
-        """The fields of the request, under the service's names."""
         if self.most_results is not None and top_k > self.most_results:
             raise CallError(
                 FailureKind.INVALID, f"top_k is {top_k}, but vertex_search returns at most {self.most_results} results"

@@ -120,7 +120,6 @@ class AnswerKindStep(JudgeStep):
         return replace(replies[kind], relevance=replies[relevance].relevance)
 
     def decided(self, decisions: Sequence[str]) -> JudgedKind:
-        """The kind; people do not label the relevance."""
         return JudgedKind(AnswerKind(decisions[0]), 0, "")
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:

@@ -79,7 +79,6 @@ class ClaimsStep(JudgeStep):
         return how_many(reply)
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:  # noqa: ARG002
-        """Every sentence, except refusals and citations alone."""
         texts = statements_of(values["text"])
         return {"claims": [{"id": number, "text": text, "quote": text} for number, text in enumerate(texts)]}
 

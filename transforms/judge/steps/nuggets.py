@@ -122,7 +122,6 @@ class NuggetWeightStep(VerdictsStep):
     expected = Weight.VITAL
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
-        """Vital if the nugget has half of the query's words."""
         shares = {item: share(values["query"], text) for item, text in values["nuggets"].items()}
         weights = {item: Weight.VITAL if part >= SUPPORTED_SHARE else Weight.OKAY for item, part in shares.items()}
         return offline_verdicts(shares, weights)

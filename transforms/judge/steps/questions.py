@@ -90,7 +90,6 @@ class QuestionsStep(JudgeStep):
         return "noncommittal" if all(question.noncommittal for question in reply) else "committal"
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:  # noqa: ARG002
-        """The answer's sentences as questions."""
         texts = statements_of(values["answer"]) or [values["answer"]]
         evades = has_words_of_refusal(values["answer"])
         chosen = [texts[number % len(texts)] for number in range(QUESTIONS)]

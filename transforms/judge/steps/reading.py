@@ -52,7 +52,6 @@ class VerdictsStep(JudgeStep):
         return object_of(verdicts=list_of(verdict, count))
 
     def read(self, values: Mapping[str, Any], text: str) -> tuple[ReasonedVerdict[Any], ...]:
-        """The verdicts in the order of the items."""
         verdicts = sorted(parsed(self.form, text).verdicts, key=lambda one: one.id)
         check_ids([one.id for one in verdicts], len(values[self.items]), "verdicts")
         return tuple(ReasonedVerdict(one.verdict, shortened(one.reason, LONGEST_REASON)) for one in verdicts)

@@ -76,6 +76,5 @@ class SentencesStep(JudgeStep):
         return ", ".join(str(number) for number, is_needed in enumerate(reply, start=1) if is_needed) or "none"
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
-        """Sentences that have half of the query's words."""
         shares = [share(values["query"], text) for text in values["sentences"]]
         return {"sentences": [number for number, part in enumerate(shares, start=1) if part >= SUPPORTED_SHARE]}

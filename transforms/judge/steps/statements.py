@@ -58,5 +58,4 @@ class StatementsStep(JudgeStep):
         return how_many(reply)
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:  # noqa: ARG002
-        """Every sentence, except refusals and citations alone."""
         return {"statements": statements_of(values["answer"])}

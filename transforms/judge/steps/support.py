@@ -51,7 +51,6 @@ def supported(replies: JudgeReplies, items: Texts, evidence: str) -> BoolArray:
 
 
 def joint(contexts: Sequence[str]) -> str:
-    """All contexts as one text."""
     return "\n\n".join(contexts)
 
 

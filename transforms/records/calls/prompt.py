@@ -180,7 +180,6 @@ def variables_of(template: str) -> frozenset[str]:
 
 @lru_cache(_TEMPLATES)
 def template_hash(text: str) -> str:
-    """A hash of a template's content."""
     return hashlib.sha256(text.encode()).hexdigest()[:_CHARACTERS_OF_A_HASH]
 
 

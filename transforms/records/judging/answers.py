@@ -48,7 +48,6 @@ class Answer:
 
     @property
     def cited(self) -> tuple[int, ...]:
-        """Positions of the contexts that the answer refers to."""
         if self.citations is not None:
             return tuple(dict.fromkeys(place for place in self.citations if place != INVENTED))
         return citations(self.text or "", len(self.contexts))

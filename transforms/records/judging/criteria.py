@@ -49,7 +49,6 @@ class Criterion:
 
     @property
     def step(self) -> str:
-        """Name of its judgements in tables."""
         return step_named(self.name)
 
 

@@ -88,7 +88,6 @@ class Evaluated:
     grades: tuple[tuple[str, int], ...] = ()  # documents that the judge graded, where these fill holes
 
     def texts(self) -> Mapping[str, None]:
-        """The texts that answers and judgements refer to, each once."""
         texts = [self.reference, *(answer.answer.text for answer in self.answers)]
         texts += [passage.text for answer in self.answers for passage in answer.answer.contexts]
         texts += [text for judgement in self.judgements for text in judgement.texts]

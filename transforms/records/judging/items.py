@@ -102,7 +102,6 @@ class Item:
 
 
 def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) -> Iterator[Item]:
-    """The items of some queries."""
     fields = (queries[name].to_pylist() for name in ("query_id", "text", "attributes"))
     for query_id, text, pairs, of_query, gold in zip(*fields, contexts, _golds(queries), strict=True):
         places: dict[Passage, int] = {}
@@ -128,7 +127,6 @@ def _gold(reference: str | None, row: Mapping[str, Any]) -> Gold:
 
 
 def batch_of(items: Iterable[Item]) -> pa.RecordBatch:
-    """Items as `ITEMS`."""
     return pa.RecordBatch.from_pylist([_row(item) for item in items], schema=ITEMS)
 
 
@@ -147,7 +145,6 @@ def batches_of(items: Iterable[Item]) -> Iterator[pa.RecordBatch]:
 
 
 def items_in(batch: pa.RecordBatch) -> Iterator[Item]:
-    """The items of a batch of `ITEMS`, made one by one."""
     for place in range(batch.num_rows):
         yield _item(batch.slice(place, 1).to_pylist()[0])
 

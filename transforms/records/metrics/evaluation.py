@@ -114,7 +114,6 @@ class Evaluation:
         return next((i, names.index(name)) for i, names in enumerate(panels) if name in names)
 
     def with_dropped(self, positions: Collection[int], queries: int, last: int) -> "Evaluation":
-        """The evaluation after a look of a race."""
         configurations = tuple(
             replace(configuration, dropped_at=queries, last=last) if position in positions else configuration
             for position, configuration in enumerate(self.configurations)

@@ -173,7 +173,6 @@ class Metric:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of the kernel."""
         cuts = {"cutoff": self.cutoff, "budget": self.budget}
         return {**dict(self.options), **{name: cut for name, cut in cuts.items() if cut is not None}}
 

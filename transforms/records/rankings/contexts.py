@@ -105,7 +105,6 @@ def _given(
 
 
 def _contexts(row: Mapping[str, Any], position: int) -> Contexts:
-    """The contexts and the answer in a row."""
     steps = in_rows(row["steps"])
     passages = tuple(Passage(context["doc_id"], context["text"]) for context in row["contexts"] or ())
     if row["contexts"] is None:

@@ -74,7 +74,6 @@ class Retrieved:
 
     @classmethod
     def of(cls, queries: pa.RecordBatch, batches: Sequence[pa.RecordBatch]) -> "Retrieved":
-        """The rows of some queries in several batches."""
         table = pa.Table.from_batches(batches, batches[0].schema if batches else columns.RANKINGS).combine_chunks()
         position = pc.index_in(table["query_id"], value_set=queries["query_id"])
         unjudged = len(pc.unique(table["query_id"].filter(position.is_null()))) if position.null_count else 0

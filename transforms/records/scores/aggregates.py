@@ -54,7 +54,6 @@ class RunAggregate:
 
     @classmethod
     def of(cls, partition: ScoredPartition, evaluation: Evaluation) -> "RunAggregate":
-        """The state of some scored queries."""
         layout, slices = SumLayout.of(evaluation), partition.slices
         hashes = hash_strings(partition.queries["query_id"])
         drawn = drawn_hashes(partition.queries, evaluation)

@@ -40,19 +40,16 @@ def cluster_totals(
 
 
 def cluster_moments(totals: ClusterTotals, evaluation: Evaluation) -> ClusterMoments:
-    """The moments of whole clusters."""
     return ClusterMoments.of(totals, SumLayout.of(evaluation).weights)
 
 
 def means_by_cluster(moments: ClusterMoments, evaluation: Evaluation, position: int, panel: int) -> list[Clustered]:
-    """The statistics of a configuration's means, by metric."""
     return _results(moments, SumLayout.of(evaluation), position, panel)
 
 
 def differences_by_cluster(
     moments: ClusterMoments, evaluation: Evaluation, pair: tuple[int, int], panel: int
 ) -> list[Clustered]:
-    """The statistics of a pair's mean differences, by metric."""
     layout = SumLayout.of(evaluation)
     return _results(moments, layout, layout.group_of(pair), panel)
 

@@ -28,7 +28,6 @@ class PairedAggregate:
 
     @classmethod
     def zero(cls, metrics: int) -> "PairedAggregate":
-        """The state of no query at all."""
         return cls(Moments.zero(metrics), (0,) * metrics, (0,) * metrics, Blocks.zero(metrics))
 
     @classmethod
@@ -46,7 +45,6 @@ class PairedAggregate:
         return cls(Moments.of(differences), tuple(wins.tolist()), tuple(losses.tolist()), blocks, unpaired)
 
     def merge(self, other: "PairedAggregate") -> "PairedAggregate":
-        """The state of both sets of queries."""
         return PairedAggregate(
             self.moments.merge(other.moments),
             tuple(a + b for a, b in zip(self.wins, other.wins, strict=True)),

@@ -45,7 +45,6 @@ class RunEstimates:
 
     @classmethod
     def of(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "RunEstimates":
-        """The estimates of the slices of an aggregate."""
         names = dict.fromkeys(name for *_, name in aggregate.queries)
         totals = {name: _totals(aggregate, name) for name in names}
         pairs = sorted({(one, other, name) for one, other, _, name in aggregate.pairs})
@@ -189,7 +188,6 @@ def _row(
 
 
 def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[tuple[str, str], str]:
-    """The `Firsts` of one slice."""
     firsts: dict[tuple[str, str], str] = {}
     for number, panel in enumerate(evaluation.panels):
         for column, metric in enumerate(map(str, panel.metrics)):

@@ -54,7 +54,6 @@ class JudgedValues:
 
 
 def judged_values(batches: Sequence[pa.RecordBatch]) -> list[JudgedValues]:
-    """The values of one bucket, by configuration and metric."""
     table = pa.Table.from_batches(batches, VALUES)
     query_id, metric, reason = (_strings(table[name]) for name in ("query_id", "metric", "reason"))
     configuration, value, status = (table[name].to_numpy() for name in ("configuration", "value", "status"))

@@ -71,7 +71,6 @@ class LabelledMoments:
         return cls(Moments.of(columns), Moments.of(judged[has_judged][:, None]), incomplete, by_stratum)
 
     def merge(self, other: "LabelledMoments") -> "LabelledMoments":
-        """The state of both sets of queries."""
         strata = dict(self.strata)
         for name, state in other.strata.items():
             strata[name] = strata[name].merge(state) if name in strata else state

@@ -52,7 +52,6 @@ class QueryAggregate:
 
     @classmethod
     def zero(cls, metrics: int) -> "QueryAggregate":
-        """The state of no query at all."""
         return cls(Moments.zero(metrics), 0, 0, fingerprints=(0,) * metrics)
 
     @classmethod
@@ -81,7 +80,6 @@ class QueryAggregate:
         )
 
     def merge(self, other: "QueryAggregate") -> "QueryAggregate":
-        """The state of both sets of queries."""
         return QueryAggregate(
             self.moments.merge(other.moments),
             self.empty + other.empty,
@@ -148,7 +146,6 @@ def _bounds(values: FloatArray) -> tuple[Moments, Moments] | None:
 
 
 def _means(bounds: tuple[Moments, Moments] | None, metrics: int) -> list[tuple[float | None, float | None]]:
-    """The means of both bounds, per metric."""
     return [(None, None)] * metrics if bounds is None else list(zip(bounds[0].means(), bounds[1].means(), strict=True))
 
 
@@ -161,5 +158,4 @@ def _merged(
 
 
 def or_null(number: float | None) -> float | None:
-    """The number, or None for NaN."""
     return None if number is None or np.isnan(number) else number

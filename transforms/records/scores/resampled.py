@@ -33,7 +33,6 @@ class SumLayout:
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> "SumLayout":
-        """The layout of an experiment."""
         return cls(evaluation.panels, len(evaluation.configurations), evaluation.pairs)
 
     def part(self, panel: int, scored: ScoredPanel) -> Part:

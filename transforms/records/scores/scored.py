@@ -33,7 +33,6 @@ class Status(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name in tables."""
         return self.name.lower()
 
 

@@ -13,7 +13,6 @@ FOLDER = "leases"
 
 
 def place_of(ledger: str) -> LeasePlace:
-    """The place of the leases of a ledger."""
     from rankbeam.transforms.clients.ledger.leases.elsewhere import ElsewherePlace
     from rankbeam.transforms.clients.ledger.leases.gcs_place import GcsPlace
     from rankbeam.transforms.clients.ledger.leases.local import LocalPlace

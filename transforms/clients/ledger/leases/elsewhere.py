@@ -30,7 +30,6 @@ class ElsewherePlace:
         self._first_seen: dict[str, float] = {}
 
     def read(self, name: str) -> ReadFile | None:
-        """As `Place`."""
         path = files.join(self._folder, name)
         try:
             if not FileSystems.exists(path):
@@ -42,7 +41,6 @@ class ElsewherePlace:
         return ReadFile(content, content)
 
     def create(self, name: str, content: bytes) -> bool:
-        """As `Place`."""
         if self.read(name) is not None:
             return False
         claim = files.join(self._folder, f"{name}.claim-{uuid.uuid4().hex}")
@@ -59,14 +57,12 @@ class ElsewherePlace:
         return seen is not None and seen.content == content
 
     def replace(self, name: str, content: bytes, seen: ReadFile) -> bool:
-        """As `Place`."""
         if self.read(name) != seen:
             return False
         files.write(files.join(self._folder, name), content)
         return True
 
     def delete(self, name: str, seen: ReadFile) -> None:
-        """As `Place`."""
         with suppress(OSError, BeamIOError):
             if self.read(name) == seen:
                 FileSystems.delete([files.join(self._folder, name)])

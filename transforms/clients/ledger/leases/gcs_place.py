@@ -28,7 +28,6 @@ class GcsPlace:
         self._folder, self._connect = folder, connect
 
     def read(self, name: str) -> ReadFile | None:
-        """As `Place`."""
         from google.api_core.exceptions import NotFound
 
         with self._translated(name):
@@ -40,15 +39,12 @@ class GcsPlace:
             return ReadFile(content, blob.generation)
 
     def create(self, name: str, content: bytes) -> bool:
-        """As `Place`."""
         return self._put(name, content, _NO_OBJECT)
 
     def replace(self, name: str, content: bytes, seen: ReadFile) -> bool:
-        """As `Place`."""
         return self._put(name, content, seen.version)
 
     def delete(self, name: str, seen: ReadFile) -> None:
-        """As `Place`."""
         from google.api_core.exceptions import NotFound, PreconditionFailed
 
         with self._translated(name):

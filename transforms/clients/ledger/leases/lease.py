@@ -62,7 +62,6 @@ class Holder:
             return None
 
     def content(self) -> bytes:
-        """The content of a lease's file."""
         return json.dumps(asdict(self)).encode()
 
     def __str__(self) -> str:

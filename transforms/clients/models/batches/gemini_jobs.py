@@ -214,7 +214,6 @@ def _digest(value: Any) -> bytes:
 
 
 def _texts(request: Any) -> list[str]:
-    """The instructions and the question of a request."""
     if not isinstance(request, dict):
         return []
     contents = [request.get("systemInstruction"), *(request.get("contents") or ())]

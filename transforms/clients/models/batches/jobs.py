@@ -121,7 +121,6 @@ class Matched:
         return [key for key in self.calls if key not in self._seen]
 
     def summary(self) -> Iterator[str]:
-        """Counts of refused rows, for people."""
         for reason, number in sorted(self.refused.items()):
             yield f"{number:,} × {reason}"
 

@@ -58,7 +58,6 @@ class BatchedService:
         return service
 
     def most_cost(self, call: PendingCall) -> float:
-        """The most that a call may cost in a job."""
         return self.quota.cost(1, self.parameters.most_tokens(call.payload).in_batch()) or 0.0
 
 

@@ -86,7 +86,6 @@ class OpenAiJobs:
         await self.connection.object("POST", f"/batches/{job}/cancel", b"{}")
 
     async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.JobService
-        """The rows of a job's output, and of its errors."""
         for file in job.outputs:
             async for line in lines_of(self._content(file)):
                 if (row := _row(object_in(line))) is not None:

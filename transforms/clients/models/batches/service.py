@@ -39,13 +39,9 @@ class BatchRow(NamedTuple):
 class BatchService(Protocol):
     """The batch jobs of one service. Every method may raise a CallError."""
 
-    def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:
-        """A request as a line of a file."""
-        ...
+    def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes: ...
 
-    def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:
-        """The reply in a row of the output."""
-        ...
+    def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply: ...
 
     async def create(self, name: str, lines: IO[bytes], step: str) -> str:
         """Make a job; returns its id."""
@@ -65,9 +61,7 @@ class BatchService(Protocol):
         """The rows of a job's output, in any order; `lines` are its requests, for services whose rows have no key."""
         ...
 
-    async def close(self) -> None:
-        """Release the resources that `connect` acquired."""
-        ...
+    async def close(self) -> None: ...
 
 
 async def lines_of(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -149,7 +149,6 @@ class ChatApplication(HttpApplication):
         return self.body is None or super().takes_history
 
     def with_history(self, body: Any, history: Sequence[Message]) -> Any:
-        """The body of a request with the messages before the query."""
         if self.body is not None:
             return body
         earlier = [{"role": entry["role"], "content": entry["text"]} for entry in history]

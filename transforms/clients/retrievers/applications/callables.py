@@ -141,7 +141,6 @@ class CallableApplication(HttpApplication):
 
     @property
     def template(self) -> JsonValue:
-        """The parts of a query that decide the answer."""
         return {"query": "{query}", **{name: f"{{{name}}}" for name in self.attributes_of_queries}}
 
     @property

@@ -103,7 +103,6 @@ class HttpApplication(Http):
         return HISTORY in self.attributes
 
     def with_history(self, body: Any, history: Sequence[Message]) -> Any:  # noqa: ARG002  {history} has replaced it
-        """The body of a request with the messages before the query."""
         return body
 
     def _placeholders(self) -> set[str]:
@@ -173,7 +172,6 @@ class HttpApplication(Http):
         return ApplicationAnswer(text, contexts, consumption, self._steps(reply), self._citations(reply, contexts))
 
     def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:
-        """Return whether a stream of events is complete."""
         if self.end is None or is_done:
             return bool(events)
         return any(_value_at(self.end, event) not in (None, False) for event in events)
@@ -183,7 +181,6 @@ class HttpApplication(Http):
         return bool(_value_at(self.answer, event))
 
     def has_hidden_ids(self, answer: Any, original: Any) -> bool:
-        """Return whether an id of a context differs from the original's."""
         ids = [[name for name, _ in self._contexts(entry) or ()] for entry in (answer, original)]
         return ids[0] != ids[1]
 

@@ -42,7 +42,6 @@ class Reranker(RemoteRetriever):
         return True
 
     def key(self, kind: str, texts: Texts) -> str:
-        """The `content_key` of the call that scores some texts."""
         query, documents = texts
         request = {**self.identity(kind), "stage": RERANK, "query": query, "documents": list(documents)}
         return content_key(request)

@@ -68,11 +68,9 @@ class VertexRanking(Reranker):
 
     @property
     def endpoint(self) -> str:
-        """The address that is called."""
         return self.api_endpoint or _HOST
 
     async def connect(self) -> Connection:
-        """Connect with the environment's credentials."""
         return await connected("rankbeam.transforms.clients.retrievers.rerankers.vertex_connection", self)
 
     @cached_property
@@ -93,5 +91,4 @@ class VertexRanking(Reranker):
         )
 
     def read(self, answer: str) -> Ranking:
-        """The places of the records, and their scores."""
         return self.form.read(answer)
