@@ -24,7 +24,7 @@ from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.measure import Measured, MeasureJudge, PlanKnown, QualityRows
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.panel import MAJORITY
-from rankbeam.transforms.judge.quality_warnings import circularity, self_preference
+from rankbeam.transforms.judge.quality import circularity, self_preference
 from rankbeam.transforms.judge.rows import Rows
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.criterion import CriterionStep, template_of

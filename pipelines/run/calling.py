@@ -18,7 +18,7 @@ from rankbeam.transforms.clients.models.embeddings import STAGE as EMBED_STAGE
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.applications.ask import Ask
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
-from rankbeam.transforms.clients.retrievers.retrieve import STAGE, Retrieve, reaching_alike
+from rankbeam.transforms.clients.retrievers.remote import STAGE, Retrieve, reaching_alike
 from rankbeam.transforms.embed import Searching, tasks_of_documents, tasks_of_queries, tasks_of_rewritten, warning_of
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.call import Reach

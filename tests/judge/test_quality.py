@@ -5,8 +5,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.judge.quality import Quality, StepQuality
-from rankbeam.transforms.judge.quality_warnings import notes_of
+from rankbeam.transforms.judge.quality import Quality, StepQuality, notes_of
 from rankbeam.transforms.judge.steps.claims import Claim
 from rankbeam.transforms.judge.steps.grade import ContextGrade
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict

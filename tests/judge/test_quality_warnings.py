@@ -14,8 +14,14 @@ from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.measure import QualityRows
-from rankbeam.transforms.judge.quality import JudgeOfStep, Quality, StepQuality
-from rankbeam.transforms.judge.quality_warnings import circularity, self_preference, warnings_of
+from rankbeam.transforms.judge.quality import (
+    JudgeOfStep,
+    Quality,
+    StepQuality,
+    circularity,
+    self_preference,
+    warnings_of,
+)
 from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.generation import Generation
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rankbeam.transforms.clients.models.embeddings import Embed
-from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.clients.retrievers.retrieve import Retrieve
+from rankbeam.transforms.clients.retrievers.remote import Retrieve, payload_of
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 
 from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, Made, Review, ReviewDecision, column_of
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE, USEFUL_GRADE
-from rankbeam.transforms.records.cluster_summary import SOURCE_DOCUMENT
 from rankbeam.transforms.records.columns import required
+from rankbeam.transforms.records.dataset import SOURCE_DOCUMENT
 
 EVIDENCE, POOLED = "evidence", "pooled"
 """Sources of judgements: the question was made from the document, or a search found it and a model graded it."""

@@ -15,8 +15,7 @@ from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage.batches import Bucketed
 from rankbeam.transforms.judge.ask_known import AskKnown, Earlier
 from rankbeam.transforms.judge.known_items import accuracies, drift_p_value, known_items_of
-from rankbeam.transforms.judge.quality import JudgeOfStep, Quality, StepQuality
-from rankbeam.transforms.judge.quality_warnings import notes_of, warnings_of
+from rankbeam.transforms.judge.quality import JudgeOfStep, Quality, StepQuality, notes_of, warnings_of
 from rankbeam.transforms.merge import MergeFn
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.answer_tables import JUDGE_QUALITY

@@ -85,6 +85,10 @@ def tried_in(folder: str) -> list[StoredFile]:
     return [stored for stored in _listed(files.join(folder, USES)) if _TRIED.fullmatch(stored.name)]
 
 
+def tried_name(pool: str, lane: int) -> str:
+    return f"tried-{hashlib.sha256(f'{pool} {lane}'.encode()).hexdigest()[:32]}.json"
+
+
 def logs_in(folder: str) -> list[StoredFile]:
     return [stored for stored in _listed(files.join(folder, USES)) if _LOG.fullmatch(stored.name)]
 

@@ -15,9 +15,14 @@ from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel
 from rankbeam.transforms.records.metrics.values import has_unjudged_bounds
 from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate
-from rankbeam.transforms.records.scores.clusters import differences_by_cluster, means_by_cluster
 from rankbeam.transforms.records.scores.labelled import difference_with_labels, with_labels
-from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, or_null
+from rankbeam.transforms.records.scores.means import (
+    MetricSummary,
+    QueryAggregate,
+    differences_by_cluster,
+    means_by_cluster,
+    or_null,
+)
 from rankbeam.transforms.records.scores.resampled import SumLayout
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.scores.scored import Counts

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pydantic import JsonValue, model_validator
 
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
-from rankbeam.transforms.clients.retrievers.retrieve import Question, Retrieve
+from rankbeam.transforms.clients.retrievers.remote import Question, Retrieve
 from rankbeam.transforms.clients.storage.json_paths import finder
 from rankbeam.transforms.records.applications import ApplicationAnswer
 from rankbeam.transforms.records.calls.call import Call
