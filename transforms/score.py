@@ -39,13 +39,13 @@ from rankbeam.transforms.records.rankings.ranked import RankedSource, SeenRankin
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
 from rankbeam.transforms.records.rankings.spans import RankedSpans, SpanEvidence, without_place
 from rankbeam.transforms.records.scores.judged import JudgedValues, judged_values, with_judged
-from rankbeam.transforms.records.scores.ranked import rank_slices
 from rankbeam.transforms.records.scores.scored import (
     Counts,
     ScoredConfiguration,
     ScoredPanel,
     ScoredPartition,
     Status,
+    rank_slices,
 )
 from rankbeam.transforms.records.slices import slices_of
 

@@ -15,7 +15,7 @@ from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.values import not_defined
-from rankbeam.transforms.records.scores.ranked import ranking_metric
+from rankbeam.transforms.records.scores.scored import ranking_metric
 from rankbeam.transforms.records.slices import RANKED_BY, ranked_by
 
 AnyMetric = Metric | JudgedMetric

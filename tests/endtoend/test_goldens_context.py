@@ -16,7 +16,7 @@ from support.standins import Faults, serve
 from rankbeam.pipelines.goldens.finding import Finding
 from rankbeam.pipelines.goldens.load import load_goldens
 from rankbeam.pipelines.goldens.rounds import plan_of
-from rankbeam.transforms.clients.models.extractive import Extractive
+from rankbeam.transforms.clients.models.offline import Extractive
 from rankbeam.transforms.goldens.asking import Asking, Reading
 from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues, EnlargedClue
 from rankbeam.transforms.goldens.records import forms

@@ -19,7 +19,7 @@ from support.standins.models import Question, embedding
 from rankbeam.pipelines.plan.counting import counted
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import STOP, Stored
-from rankbeam.transforms.clients.models.lexical import Lexical
+from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.definitions import JUDGED
 from rankbeam.transforms.judge.judge import Judge, Model
@@ -30,7 +30,7 @@ from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.generation import Generation
-from rankbeam.transforms.records.judging.evaluated import Evaluated
+from rankbeam.transforms.records.judging.answers import Evaluated
 from rankbeam.transforms.records.judging.items import Gold, Item, System, batch_of, items_in
 from rankbeam.transforms.records.rankings.contexts import Given, Passage
 from rankbeam.transforms.records.reply import Reply

@@ -15,7 +15,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.answers import known_of, work_of
 from rankbeam.pipelines.run.evaluate import run
 from rankbeam.pipelines.run.options import pipeline_options
-from rankbeam.transforms.clients.models.lexical import Lexical
+from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown, known_steps
 from rankbeam.transforms.judge.definitions import JUDGED
 from rankbeam.transforms.judge.judge import Judge, JudgeReply, Model

@@ -10,8 +10,7 @@ from support.forecast import planned_calls
 from support.standins.faults import fraction
 
 from rankbeam.transforms.clients.models.base import STOP, Stored
-from rankbeam.transforms.clients.models.extractive import Extractive
-from rankbeam.transforms.clients.models.lexical import Lexical
+from rankbeam.transforms.clients.models.offline import Extractive, Lexical
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_judged
@@ -23,8 +22,8 @@ from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.generation import Generation
+from rankbeam.transforms.records.judging.answers import Evaluated
 from rankbeam.transforms.records.judging.criteria import PARTS, PREFERENCES, Criterion, levels_of, statements_of
-from rankbeam.transforms.records.judging.evaluated import Evaluated
 from rankbeam.transforms.records.judging.items import Gold, Item, System
 from rankbeam.transforms.records.rankings.contexts import Given, Passage
 from rankbeam.transforms.records.reply import Reply

@@ -10,7 +10,7 @@ from rankbeam.transforms.judge.steps.claims import Claim
 from rankbeam.transforms.judge.steps.grade import ContextGrade
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.steps.support import SupportVerdict
-from rankbeam.transforms.records.judging.evaluated import Evaluated, Judgement, KnownAnswer, Value
+from rankbeam.transforms.records.judging.answers import Evaluated, Judgement, KnownAnswer, Value
 from rankbeam.transforms.records.reply import Tokens
 
 VERDICT = {one.value: ReasonedVerdict(one, "") for one in SupportVerdict}

@@ -9,7 +9,7 @@ from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.pipelines.gates.noise import noise_warnings
 from rankbeam.transforms.clients.models.base import ModelParameters
 from rankbeam.transforms.clients.models.gemini import Gemini
-from rankbeam.transforms.clients.models.lexical import Lexical
+from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.judge import Judge, Model

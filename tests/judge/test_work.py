@@ -7,9 +7,8 @@ import pytest
 from support.forecast import planned_calls
 
 from rankbeam.transforms.clients.models.base import STOP, Stored
-from rankbeam.transforms.clients.models.extractive import Extractive
-from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.clients.models.local import LocalModel
+from rankbeam.transforms.clients.models.offline import Extractive, Lexical
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.metrics import parse_judged
@@ -20,8 +19,7 @@ from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.generation import Generation
-from rankbeam.transforms.records.judging.answers import AnswerStatus
-from rankbeam.transforms.records.judging.evaluated import Evaluated, Value
+from rankbeam.transforms.records.judging.answers import AnswerStatus, Evaluated, Value
 from rankbeam.transforms.records.judging.items import Gold, Item, System
 from rankbeam.transforms.records.rankings.contexts import Given, Passage
 from rankbeam.transforms.records.reply import Reply

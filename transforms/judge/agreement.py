@@ -16,7 +16,7 @@ from rankbeam.transforms.kernels.statistics.agreement import wilson_interval
 from rankbeam.transforms.kernels.statistics.raters import MISSING, Level
 from rankbeam.transforms.records import holes, tables
 from rankbeam.transforms.records.answer_tables import AGREEMENT
-from rankbeam.transforms.records.judging.evaluated import LabelledVerdict, Votes
+from rankbeam.transforms.records.judging.answers import LabelledVerdict, Votes
 from rankbeam.transforms.records.labels import ADJUDICATED, Labels, Place, agreed, text_hash
 
 PEOPLE, JUDGES = "people", "judges"

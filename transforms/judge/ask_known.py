@@ -20,7 +20,7 @@ from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.judging.evaluated import Evaluated, KnownAnswer
+from rankbeam.transforms.records.judging.answers import Evaluated, KnownAnswer
 from rankbeam.transforms.records.reply import Reply
 
 KNOWN = "ask known items"

@@ -12,7 +12,7 @@ from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.units import Unit
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.judging.evaluated import Votes
+from rankbeam.transforms.records.judging.answers import Votes
 from rankbeam.transforms.records.judging.steps import JudgeQuestion, JudgeVerdict
 
 MAJORITY = "majority"

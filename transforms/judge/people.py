@@ -9,7 +9,7 @@ from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import Claim, ClaimsStep
 from rankbeam.transforms.judge.units import Unit
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.judging.evaluated import LabelledVerdict, Value
+from rankbeam.transforms.records.judging.answers import LabelledVerdict, Value
 from rankbeam.transforms.records.judging.steps import JudgeQuestion
 from rankbeam.transforms.records.labels import ADJUDICATED, Labels, Place, text_hash
 from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART, by_people

@@ -23,7 +23,7 @@ from rankbeam.transforms.judge.steps.grade import GradeStep
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.kernels.statistics.agreement import pair_agreement, value_variance
 from rankbeam.transforms.kernels.wording import longest_common_run, words
-from rankbeam.transforms.records.judging.evaluated import Evaluated, Judgement
+from rankbeam.transforms.records.judging.answers import Evaluated, Judgement
 from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
 
 

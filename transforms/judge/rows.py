@@ -13,7 +13,7 @@ from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import Failure
-from rankbeam.transforms.records.judging.evaluated import AnswerRow, Evaluated, Judgement
+from rankbeam.transforms.records.judging.answers import AnswerRow, Evaluated, Judgement
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.reply import Tokens

@@ -24,8 +24,14 @@ from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.conversations import as_dialogue, history_of
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
-from rankbeam.transforms.records.judging.evaluated import AnswerRow, Evaluated, Judgement, KnownAnswer
+from rankbeam.transforms.records.judging.answers import (
+    Answer,
+    AnswerRow,
+    AnswerStatus,
+    Evaluated,
+    Judgement,
+    KnownAnswer,
+)
 from rankbeam.transforms.records.judging.items import Item, System
 from rankbeam.transforms.records.judging.steps import JudgeQuestion
 from rankbeam.transforms.records.labels import NO_LABELS, Labels

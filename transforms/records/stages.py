@@ -13,6 +13,8 @@ Texts = tuple[str, tuple[str, ...]]
 """A query, and the texts that are scored for it in one call."""
 Scores = tuple[tuple[str, float | None], ...]
 """Hashes of texts with their scores; None for a text that got none."""
+HIGHEST_RATING = 10
+"""Of a text by a model that reranks; the lowest is 0."""
 REWRITE = "rewrite"
 ADDED = (REWRITE, RERANK)
 """Stages that a configuration may have or lack."""
@@ -127,11 +129,7 @@ def stage_between(parameters: str, other: str) -> str | None:
 
 @lru_cache(maxsize=16)
 def added_pairs(parameters: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
-    """Positions of every configuration with a stage, and of the one that lacks this stage alone.
-
-    Args:
-        parameters: canonical parameters of the configurations.
-    """
+    """Positions of every configuration with a stage, and of the one that lacks this stage alone."""
     places = {text: place for place, text in enumerate(parameters)}
     return tuple(
         (place, places[without])

@@ -17,18 +17,16 @@ from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.forms import Form, parsed, schema_of
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.reply import Reply
-from rankbeam.transforms.records.stages import RERANK, Scores, Texts
+from rankbeam.transforms.records.stages import HIGHEST_RATING, RERANK, Scores, Texts
 
 if TYPE_CHECKING:
     from rankbeam.transforms.clients.models.onnx_session import ScoredPair
-
-HIGHEST = 10
 
 
 class Rating(Form):
     """The reply of a model that rates a text."""
 
-    score: Annotated[int, Field(ge=0, le=HIGHEST)]
+    score: Annotated[int, Field(ge=0, le=HIGHEST_RATING)]
 
 
 @cache

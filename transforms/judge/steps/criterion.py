@@ -15,8 +15,8 @@ from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.forms import TEXT, Form, malformed, object_of, parsed
+from rankbeam.transforms.records.judging.answers import Judgement
 from rankbeam.transforms.records.judging.criteria import ANSWERS, PREFERENCES, STATEMENT, Criterion, statements_of
-from rankbeam.transforms.records.judging.evaluated import Judgement
 from rankbeam.transforms.records.judging.steps import (
     LONGEST_REASON,
     Imagined,

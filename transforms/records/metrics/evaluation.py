@@ -62,11 +62,7 @@ class Configuration:
     last: int | None = None
 
     def asked(self, order: HashArray) -> BoolArray:
-        """The queries that it is asked, as a mask.
-
-        Args:
-            order: uint64[n], their places.
-        """
+        """The queries that it is asked, as a mask; `order` is uint64[n], their places."""
         is_asked: BoolArray = np.ones(len(order), bool) if self.last is None else order <= np.uint64(self.last)
         return is_asked
 
@@ -141,10 +137,7 @@ class Evaluation:
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Positions of the configurations that are compared, each with the one that is its baseline.
-
-        A configuration with a stage is always compared with the one that lacks this stage alone.
-        """
+        """Positions of compared configurations, each with its baseline: for a stage, the one that lacks it alone."""
         others = [i for i in range(len(self.configurations)) if i != self.baseline]
         pairs = [(i, self.baseline) for i in others]
         if self.statistics.all_pairs:
@@ -195,10 +188,7 @@ class Evaluation:
         return min(((metric.highest_grade, str(metric)) for metric in computed), default=(math.inf, ""))
 
     def primary(self, source: int) -> int | None:
-        """Position of the configuration that a source is asked for; its others are cut from that one.
-
-        None for a source that only others are made from.
-        """
+        """Position of the configuration that a source is asked for; None for a source only others are made from."""
         of_source = (i for i, configuration in enumerate(self.configurations) if configuration.source == source)
         return next((i for i in of_source if self.configurations[i].derived_from is None), None)
 

@@ -61,10 +61,7 @@ def contexts_of(
     counts: Mapping[int, int | None],
     replayed: Mapping[int, Sequence[pa.RecordBatch]] = MappingProxyType({}),
 ) -> list[list[Contexts]]:
-    """The contexts of some queries.
-
-    A configuration's dialect does not affect them: it only affects how a ranking is scored.
-    """
+    """The contexts of some queries; a dialect does not affect them, as it only affects how a ranking is scored."""
     answers = answers_of(queries, rows, failures, evaluation)
     order = order_of(queries["query_id"])
     by_query: list[list[Contexts]] = [[] for _ in range(queries.num_rows)]

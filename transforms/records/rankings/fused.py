@@ -159,12 +159,7 @@ def fuse(plan: FusionPlan, parts: Sequence[Answers], failed: BoolArray, name: st
 
 
 def _texts(parts: Sequence[Retrieved], row: IntArray) -> StringArray | None:
-    """The text of each document in the first part that has one; None where no part has any.
-
-    Args:
-        parts: the rows of the p parts.
-        row: int64[p, u], each document's row among the rows of all parts together; -1 where a part lacks it.
-    """
+    """The text of each document in the first part that has one; `row` is int64[p, u], -1 where a part lacks it."""
     if all(rows.text is None for rows in parts):
         return None
     # Together the texts may have more bytes than the 32-bit offsets of a plain string array can address.

@@ -103,14 +103,7 @@ class RankedSource:
         row_grade: FloatArray | None = None,
         by_judge: BoolArray | None = None,
     ) -> pa.ListArray:
-        """The rankings as lists of `tables.DOCUMENT`.
-
-        Args:
-            pool: the judgements.
-            top_k: cut-off, or None.
-            row_grade: float64[m], the grade of each row, NaN for none; None for that of its judgement.
-            by_judge: bool, the judgements that are a judge's; None if none is.
-        """
+        """Lists of `tables.DOCUMENT`; `row_grade` is float64[m], NaN for none, instead of the judgements' grades."""
         ranked, retrieved = self.ranked.upto(top_k), self.retrieved
         row = pa.array(ranked.row)
         judged_by = self.judgement[ranked.row]
@@ -149,10 +142,7 @@ class Cut(NamedTuple):
 
 
 def cuts_of(evaluation: Evaluation, number: int) -> list[Cut]:
-    """The different rankings of a source, each with the positions of its configurations.
-
-    A tool that orders answers by score orders only what it received: the first `top_k` results in the service's order.
-    """
+    """The different rankings of a source; a tool that orders answers by score orders the first `top_k` only."""
     source = evaluation.sources[number]
     is_given = source.path is None and source.fusion is None
     positions: defaultdict[tuple[Dialect, float | None, int | None], list[int]] = defaultdict(list)
@@ -206,13 +196,7 @@ def by_judgements(
     assessed: Sequence[Assessed],
     compute: Callable[[Sequence[Metric], Assessment, Assessment | None], FloatArray],
 ) -> FloatArray:
-    """Values of metrics along the last axis, each by the judgements that it counts.
-
-    Args:
-        metrics: m metrics.
-        assessed: rankings joined with people's judgements, and then with filled ones.
-        compute: function that returns an array whose last axis is that of the metrics.
-    """
+    """Values of m metrics along the last axis, each by the judgements that it counts: people's, or filled ones."""
     values = compute(metrics, *assessed[0])
     places = [place for place, metric in enumerate(metrics) if metric.holes]
     if places and len(assessed) > 1:
@@ -221,14 +205,7 @@ def by_judgements(
 
 
 def filled(pool: Pool, query_ids: StringArray, grades: Sequence[pa.RecordBatch], scale: Sequence[int]) -> FilledPool:
-    """Fill the holes of a pool: documents without a grade, or with one below 0, count by the judge's grade.
-
-    Args:
-        pool: judgements of people for n queries.
-        query_ids: Arrow strings [n].
-        grades: batches of `holes.GRADES`, of these queries.
-        scale: for each grade of the judge, the grade on the scale of people.
-    """
+    """Fill the holes of a pool of n queries: documents without a grade, or with one below 0, get the judge's."""
     table = pa.Table.from_batches(grades, holes.GRADES).combine_chunks()
     doc_id = pa.concat_arrays([pa.array([], pa.string()), *table["doc_id"].chunks])
     query = np.asarray(pc.index_in(table["query_id"], value_set=query_ids)).astype(np.int64)

@@ -114,19 +114,11 @@ class Retrieved:
         return self.only(position_in_group(self.query, queries) < count)
 
     def only(self, mask: BoolArray) -> "Retrieved":
-        """Some of the rows.
-
-        Args:
-            mask: bool[m].
-        """
+        """Some of the rows; the mask is bool[m]."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def take(self, row: IntArray) -> "Retrieved":
-        """Some of the rows, in another order.
-
-        Args:
-            row: int64[≤ m], the rows to take.
-        """
+        """Some of the rows, int64[≤ m], in another order."""
         if np.array_equal(row, np.arange(len(self.query))):
             return self
         rows = pa.array(row)

@@ -48,14 +48,7 @@ class PairedAggregate:
 
     @classmethod
     def of(cls, differences: FloatArray, hashes: HashArray, units: IntArray, unpaired: int = 0) -> "PairedAggregate":
-        """The state of n queries.
-
-        Args:
-            differences: float64[n, m], configuration minus baseline.
-            hashes: uint64[n], of the queries' ids.
-            units: int64[n, m], the differences in whole numbers.
-            unpaired: number of further queries that are scored for only one of the two.
-        """
+        """The state of n queries, with differences float64[n, m], and these as whole numbers, int64[n, m]."""
         wins, losses = (differences > 0).sum(axis=0), (differences < 0).sum(axis=0)
         blocks = Blocks.of(hashes, units)
         return cls(Moments.of(differences), tuple(wins.tolist()), tuple(losses.tolist()), blocks, unpaired)
@@ -231,10 +224,7 @@ class RunAggregate:
         )
 
     def by_slice(self) -> Iterator[tuple[str, "RunAggregate"]]:
-        """The state of each slice, by its name; that of all queries also counts queries outside slices.
-
-        Merged again they are the state itself.
-        """
+        """The state of each slice; that of all queries also counts those outside. Merged, they are the state itself."""
         for name in dict.fromkeys(name for *_, name in self.queries):
             rest = self if name == ALL else RunAggregate()
             yield (

@@ -144,13 +144,7 @@ def _no_panel(queries: int) -> ScoredPanel:
 
 
 def _panel(query_ids: pa.StringArray, parts: Sequence[JudgedValues], is_asked: BoolArray) -> ScoredPanel:
-    """The values of one metric in the order of the queries.
-
-    Args:
-        query_ids: ids of the n queries.
-        parts: values of one metric.
-        is_asked: bool[n], the configuration is asked the query.
-    """
+    """The values of one metric for n queries in their order; `is_asked` is bool[n]."""
     ids = pa.chunked_array([part.query_ids for part in parts], pa.string())
     place = pc.index_in(ids, value_set=query_ids)
     if place.null_count or len(pc.unique(ids)) < len(ids):

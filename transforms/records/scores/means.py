@@ -106,13 +106,7 @@ class QueryAggregate:
 
     @classmethod
     def of(cls, scored: ScoredPanel, chosen: BoolArray, hashes: HashArray | None = None) -> "QueryAggregate":
-        """The state of the chosen queries.
-
-        Args:
-            scored: n queries.
-            chosen: bool[n].
-            hashes: uint64[n], of the queries' ids; None where configurations are not compared.
-        """
+        """The state of the chosen queries, bool[n]; `hashes` of their ids, uint64[n], are for comparisons only."""
         counted = chosen & scored.scored
         values = scored.values[counted]
         compared = np.zeros(values.shape[1], np.uint64) if hashes is None else fingerprints(hashes[counted], values)

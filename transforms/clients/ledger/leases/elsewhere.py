@@ -12,7 +12,7 @@ from contextlib import suppress
 from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 
-from rankbeam.transforms.clients.ledger.leases.place import ReadFile
+from rankbeam.transforms.clients.ledger.leases.lease import ReadFile
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
-from rankbeam.transforms.clients.ledger.leases.place import ReadFile
+from rankbeam.transforms.clients.ledger.leases.lease import ReadFile
 from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.records.errors import InputError
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rankbeam.transforms.clients.ledger.leases.place import ReadFile
+from rankbeam.transforms.clients.ledger.leases.lease import ReadFile
 from rankbeam.transforms.clients.storage import whole
 from rankbeam.transforms.records.errors import InputError
 

@@ -17,8 +17,7 @@ from enum import StrEnum
 from functools import partial
 
 from rankbeam.transforms.clients.clock import Clock
-from rankbeam.transforms.clients.ledger.batches import GIVEN_UP, BatchJobRecord
-from rankbeam.transforms.clients.ledger.waiting import PendingCall
+from rankbeam.transforms.clients.ledger.waiting import GIVEN_UP, BatchJobRecord, PendingCall
 from rankbeam.transforms.clients.models.attempts import ModelAttempts, ModelRequest
 from rankbeam.transforms.clients.models.base import Completion, Stored, prompt_of, read_answer
 from rankbeam.transforms.clients.models.batch_settings import ITEM, can_prove, with_item

@@ -16,10 +16,9 @@ from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.upkeep import Upkeep, UpkeepHooks
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter, UseRecord
-from rankbeam.transforms.clients.ledger import batches as stored
-from rankbeam.transforms.clients.ledger.batches import BatchFolder, BatchJobRecord
+from rankbeam.transforms.clients.ledger import waiting as stored
 from rankbeam.transforms.clients.ledger.rows import BATCH
-from rankbeam.transforms.clients.ledger.waiting import PendingCall, PendingCalls
+from rankbeam.transforms.clients.ledger.waiting import BatchFolder, BatchJobRecord, PendingCall, PendingCalls
 from rankbeam.transforms.clients.models.batch_settings import Batch
 from rankbeam.transforms.clients.models.batches.jobs import FIRST_POLL_S, JobRun, Matched, Refused
 from rankbeam.transforms.clients.models.batches.service import Affordable, BatchService, ServiceJob, parts_of
