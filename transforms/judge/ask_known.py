@@ -5,13 +5,14 @@ and holds the answers of earlier weeks, with which those of this week are compar
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import ClassVar
 
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.judge.judge import Judge, JudgeReply
+from rankbeam.transforms.judge.judge import JudgeWork
 from rankbeam.transforms.judge.known_items import KnownItem, known_items_of
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.steps import step_named
@@ -40,26 +41,17 @@ class Earlier:
 
 
 @dataclass(frozen=True)
-class AskKnown:
+class AskKnown(JudgeWork):
     """Ask a judge what is known; a `Work` whose items are `KnownItem`s."""
 
-    judge: Judge
     began: datetime
     judged_steps: tuple[str, ...]
     is_further: bool = False  # the judge is not the first of several
+    stage: ClassVar[str] = STAGE  # known items are among the questions of the run
 
     @property
     def work(self) -> str:
         return f"{KNOWN} of {self.judge.model.name}" if self.is_further else KNOWN
-
-    @property
-    def stage(self) -> str:
-        """The name of the stage: known items are among the questions of the run."""
-        return STAGE
-
-    @property
-    def services(self) -> Sequence[str]:
-        return [self.judge.model.name]
 
     def items(self) -> list[KnownItem]:
         return [item for step in self.judged_steps for item in known_items_of(step)]
@@ -80,9 +72,6 @@ class AskKnown:
         known = KnownAnswer(item.id, item.expected)
         judgement = judgement_of(item.question, 0, call.key or "", outcome, known=known, judge=self.judge.model.name)
         return Evaluated("", None, (), (), (judgement,))
-
-    def read(self, call: Call, reply: Reply) -> JudgeReply:
-        return self.judge.read(call, reply)
 
     def call(self, item: KnownItem) -> Call:
         return self._in_week(self._always(item), 0)

@@ -125,3 +125,17 @@ class Judge:
         if isinstance(answer, Embedding):
             return JudgeReply(np.array(answer.vector), answer.model_version, reply.tokens)
         return JudgeReply(step.read(prompt.values, answer.text), answer.model_version, reply.tokens)
+
+
+@dataclass(frozen=True)
+class JudgeWork:
+    """A `Work` whose calls are questions to one judge."""
+
+    judge: Judge
+
+    @property
+    def services(self) -> Sequence[str]:
+        return [self.judge.model.name]
+
+    def read(self, call: Call, reply: Reply) -> JudgeReply:
+        return self.judge.read(call, reply)

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from rankbeam.transforms.judge.judge import Judge, JudgeReply
+from rankbeam.transforms.judge.judge import JudgeWork
 from rankbeam.transforms.judge.steps.nuggets import DraftNugget, NuggetsStep, NuggetWeightStep, Weight
 from rankbeam.transforms.kernels.wording import words
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.reply import Reply
 
 STAGE = "nuggets"
 Words = tuple[str, ...]
@@ -51,18 +50,10 @@ class PooledNuggets:
 
 
 @dataclass(frozen=True)
-class CollectNuggets:
+class CollectNuggets(JudgeWork):
     """Collect and weigh nuggets; a `Work` whose items are `NuggetPool`s."""
 
-    judge: Judge
-
-    @property
-    def stage(self) -> str:
-        return STAGE
-
-    @property
-    def services(self) -> Sequence[str]:
-        return [self.judge.model.name]
+    stage: ClassVar[str] = STAGE
 
     def steps(self, item: NuggetPool) -> Steps[PooledNuggets]:
         """Update the list with each window of contexts, then weigh all nuggets; one failed call leaves none."""
@@ -85,9 +76,6 @@ class CollectNuggets:
         weighed = zip(drafts, weights, strict=True)
         nuggets = (PooledNugget(draft.text, weight is Weight.VITAL, draft.contexts) for draft, weight in weighed)
         return PooledNuggets(item.query_id, tuple(nuggets), dropped, model_version=version)
-
-    def read(self, call: Call, reply: Reply) -> JudgeReply:
-        return self.judge.read(call, reply)
 
     def _call(self, step: str, item: NuggetPool, **values: Mapping[str, str]) -> Call:
         template = self.judge.templates[step]

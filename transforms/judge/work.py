@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from rankbeam.transforms.judge.answering import Answerer, Answering, ended
 from rankbeam.transforms.judge.judge import Judge
@@ -61,14 +61,11 @@ class EvaluateAnswers:
     others: tuple[Judge, ...] = ()
     fills_holes: bool = False
     answerers: Mapping[int, Answerer] = field(default_factory=dict)
+    stage: ClassVar[str] = STAGE
 
     @property
     def judges(self) -> tuple[Judge, ...]:
         return () if self.judge is None else (self.judge, *self.others)
-
-    @property
-    def stage(self) -> str:
-        return STAGE
 
     @property
     def services(self) -> Sequence[str]:
