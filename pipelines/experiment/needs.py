@@ -8,7 +8,7 @@ from rankbeam.pipelines.experiment.grid.cells import Cell
 from rankbeam.pipelines.experiment.grid.components import ANSWERS
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.judge.metrics import JudgedMetric, named_in
-from rankbeam.transforms.judge.people import problem_of_labels
+from rankbeam.transforms.judge.panel import problem_of_labels
 from rankbeam.transforms.judge.steps.criterion import ALL
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.steps import Need

@@ -33,10 +33,10 @@ from rankbeam.transforms.judge.work import STAGE, EvaluateAnswers
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.prompt import template_hash
 from rankbeam.transforms.records.calls.steps import Work
-from rankbeam.transforms.records.generation import Judging
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.labels import NO_LABELS
 from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.records.stages import Judging
 
 
 @dataclass(frozen=True)

@@ -29,11 +29,11 @@ from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.judging.answers import Evaluated
 from rankbeam.transforms.records.judging.items import Gold, Item, System, batch_of, items_in
 from rankbeam.transforms.records.rankings.contexts import Given, Passage
 from rankbeam.transforms.records.reply import Reply
+from rankbeam.transforms.records.stages import Generation
 
 QUERY = "who pays what"
 REFUSAL = "The contexts do not say."

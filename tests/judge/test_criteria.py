@@ -21,12 +21,12 @@ from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.judging.answers import Evaluated
 from rankbeam.transforms.records.judging.criteria import PARTS, PREFERENCES, Criterion, levels_of, statements_of
 from rankbeam.transforms.records.judging.items import Gold, Item, System
 from rankbeam.transforms.records.rankings.contexts import Given, Passage
 from rankbeam.transforms.records.reply import Reply
+from rankbeam.transforms.records.stages import Generation
 
 READER, JUDGE = Model("reader", "extractive", Extractive()), Model("judge", "lexical", Lexical())
 ANSWER = "Owners pay [1]."

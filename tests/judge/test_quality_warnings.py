@@ -23,7 +23,7 @@ from rankbeam.transforms.judge.quality import (
     warnings_of,
 )
 from rankbeam.transforms.records.calls.prompt import Template
-from rankbeam.transforms.records.generation import Generation
+from rankbeam.transforms.records.stages import Generation
 
 PRO = Gemini(model="gemini-x-pro", project="p", location="us-central1")
 FLASH = Gemini(model="gemini-x-flash", project="p", location="us-central1")

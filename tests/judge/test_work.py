@@ -18,11 +18,11 @@ from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.judging.answers import AnswerStatus, Evaluated, Value
 from rankbeam.transforms.records.judging.items import Gold, Item, System
 from rankbeam.transforms.records.rankings.contexts import Given, Passage
 from rankbeam.transforms.records.reply import Reply
+from rankbeam.transforms.records.stages import Generation
 
 PASSAGES = (
     Passage("owners", "Owners pay the invoices. They get a mail each month."),

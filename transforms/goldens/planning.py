@@ -2,6 +2,7 @@
 
 A stratum is a topic, crossed with attributes of the documents. Its quota is in proportion to the square root of its
 spans. All choices are by hash, so that a seed and documents give one plan.
+New items are screened by it, and a model may suggest its profiles from a sample.
 """
 
 from collections import Counter
@@ -10,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice, zip_longest
+from typing import ClassVar
 
+from rankbeam.transforms.goldens.asking import AskingWork
 from rankbeam.transforms.goldens.library import Library
 from rankbeam.transforms.goldens.records.items import (
     TYPES,
@@ -30,6 +33,9 @@ from rankbeam.transforms.kernels.judged import USEFUL_GRADE
 from rankbeam.transforms.kernels.minhash import first_alike
 from rankbeam.transforms.kernels.sampling import allotted, allotted_by_root, crossed, in_turn, shuffled
 from rankbeam.transforms.kernels.search.nearest import Vectors, first_near
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.errors import CallError
 
 ROUNDS = 4
 """At most: a later round replaces what the ones before it lacked."""
@@ -218,3 +224,49 @@ def _graded(item: Made, pooled: Pooled) -> Made:
 
 def rejected(item: Made, reason: Reason, detail: str) -> Made:
     return replace(item, state=State.REJECTED, reason=reason, detail=detail)
+
+
+STAGE = "profiles"
+_MOST_CHARACTERS = 40_000
+"""The most characters of all texts of the call, about 10,000 tokens."""
+
+
+@dataclass(frozen=True)
+class SuggestedProfiles:
+    """The dimensions that a model suggests, or why there are none."""
+
+    dimensions: tuple[Dimension, ...] = ()
+    model_version: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class SuggestProfiles(AskingWork):
+    """Suggest profiles; a `Work` whose items are samples of spans."""
+
+    stage: ClassVar[str] = STAGE
+
+    @property
+    def services(self) -> Sequence[str]:
+        return [self.asking.writer.name]
+
+    def steps(self, item: Sequence[SourceSpan]) -> Steps[SuggestedProfiles]:
+        (outcome,) = yield [self.call(item)]
+        if isinstance(outcome, CallError):
+            return SuggestedProfiles(problem=f"{outcome.kind}: {outcome.message}")
+        return SuggestedProfiles(outcome.value, outcome.asked.model_version)
+
+    def call(self, item: Sequence[SourceSpan]) -> Call:
+        """The call about a sample; no text is longer than its share of the whole."""
+        most = _MOST_CHARACTERS // len(item)
+        return self.asking.call(STAGE, {"texts": {str(number): span.text[:most] for number, span in enumerate(item)}})
+
+
+def sampled(plan: GoldensPlan, count: int) -> tuple[SourceSpan, ...]:
+    """The first span of every stratum in turn, then the second of every one, and so on."""
+    return tuple(islice(_in_turn(plan), count))
+
+
+def _in_turn(plan: GoldensPlan) -> Iterator[SourceSpan]:
+    for some in zip_longest(*plan.strata.values()):
+        yield from (span for span in some if span is not None)

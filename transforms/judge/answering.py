@@ -12,11 +12,11 @@ from rankbeam.transforms.records.calls.quota import Prices, Quota
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus, fitting
 from rankbeam.transforms.records.judging.items import Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
+from rankbeam.transforms.records.stages import Generation
 
 STEP = "answer"
 _STATUSES = {FailureKind.BLOCKED: AnswerStatus.BLOCKED, FailureKind.TRUNCATED: AnswerStatus.TRUNCATED}

@@ -13,8 +13,7 @@ from typing import Any, ClassVar
 from rankbeam.transforms.judge.answering import Answerer, Answering, ended
 from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.metrics import JudgedMetric
-from rankbeam.transforms.judge.panel import AllReplies, JudgePanel
-from rankbeam.transforms.judge.people import labelled_verdicts, values_by_people
+from rankbeam.transforms.judge.panel import AllReplies, JudgePanel, labelled_verdicts, values_by_people
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.grade import GradeStep
 from rankbeam.transforms.judge.units import Unit, units_of, values_of

@@ -16,8 +16,7 @@ from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.rerankers import ByService, Reranker
 from rankbeam.transforms.records.calls.prompt import template_hash
 from rankbeam.transforms.records.content_keys import content_key
-from rankbeam.transforms.records.generation import Generation
-from rankbeam.transforms.records.stages import RewriteKind, Rewriting, RewrittenQuery
+from rankbeam.transforms.records.stages import Generation, RewriteKind, Rewriting, RewrittenQuery
 
 RETRIEVER, REWRITE, RERANK = "retriever", "rewrite", "rerank"
 GENERATE, ANSWERS = "generate", "answers"

@@ -8,14 +8,13 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, HashArray
-from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.holes import Holes
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, panels_of
 from rankbeam.transforms.records.race import Race
 from rankbeam.transforms.records.slices import attributes_of
-from rankbeam.transforms.records.stages import FusionPlan, RerankPlan, RewrittenQuery, added_pairs
+from rankbeam.transforms.records.stages import FusionPlan, Generation, RerankPlan, RewrittenQuery, added_pairs
 
 _MOST_NAMED = 4
 

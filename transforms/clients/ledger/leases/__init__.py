@@ -12,8 +12,7 @@ FOLDER = "leases"
 
 
 def place_of(ledger: str) -> LeasePlace:
-    from rankbeam.transforms.clients.ledger.leases.elsewhere import ElsewherePlace
-    from rankbeam.transforms.clients.ledger.leases.gcs_place import GcsPlace
+    from rankbeam.transforms.clients.ledger.leases.elsewhere import ElsewherePlace, GcsPlace
     from rankbeam.transforms.clients.ledger.leases.local import LocalPlace
 
     folder = files.join(ledger, FOLDER)
