@@ -75,8 +75,7 @@ class Called(NamedTuple):
     """The result of `CallServices`."""
 
     answers: beam.PCollection[CallAnswer]
-    recalled: beam.PCollection[Recalled]
-    """Of works of one call: tasks that the ledger has answered."""
+    recalled: beam.PCollection[Recalled]  # of works of one call: tasks that the ledger has answered
     failed: beam.PCollection[FailedTask]
     usage: beam.PCollection[Usage]
     warnings: beam.PCollection[str]

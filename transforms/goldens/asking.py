@@ -89,7 +89,6 @@ class AskingWork:
 
 
 def prompt_names() -> dict[str, str]:
-    """By step, the file of its prompt and the hash of its content."""
     own = {step: f"{template.name} {template.hash}" for step, template in templates().items()}
     judged = {step: f"{shipped(_JUDGED_VERSION)[step].name} {shipped(_JUDGED_VERSION)[step].hash}" for step in JUDGED}
     return dict(sorted((own | judged).items()))

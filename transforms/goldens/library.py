@@ -17,8 +17,7 @@ from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 
 LEAST_WORDS = 12
 """Of a span that a question can be made from."""
-_LEAST_LINK = 4
-"""Weight of the words that two documents share, for a question about both."""
+_LEAST_LINK = 4  # weight of the words that two documents share, for a question about both
 
 
 @dataclass(frozen=True)

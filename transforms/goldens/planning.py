@@ -188,7 +188,6 @@ def screened(
     new: Sequence[Made],
     likeness: Likeness = _WORDING,
 ) -> list[Made]:
-    """New items, of which near-duplicates and those above the quotas are rejected."""
     candidates = sorted((item for item in new if item.state is State.ACCEPTED), key=lambda item: item.item_id)
     every = [*accepted, *candidates]
     same = likeness.first([item.question for item in every])[len(accepted) :]
@@ -227,8 +226,7 @@ def rejected(item: Made, reason: Reason, detail: str) -> Made:
 
 
 STAGE = "profiles"
-_MOST_CHARACTERS = 40_000
-"""The most characters of all texts of the call, about 10,000 tokens."""
+_MOST_CHARACTERS = 40_000  # the most characters of all texts of the call, about 10,000 tokens
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,6 @@ def interleaved(rankings: Sequence[Sequence[SourceSpan]], depth: int) -> list[So
 
 
 def words_of(language: str) -> dict[str, str]:
-    """The parameters of retrievers by words for texts of a language."""
     return {"stemming": language, "stop_words": language if language in STOP_WORDS else "none"}
 
 

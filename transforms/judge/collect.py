@@ -44,7 +44,6 @@ batches.register()
 
 
 def tasks_of(element: Bucketed, configurations: tuple[int, ...]) -> Iterator[TaskBatch]:
-    """The tasks that answer and judge the queries of a bucket, one each."""
     bucket, items = element
     tasks = (
         Task(item.query_id, WORK, item, (Subject(PANEL, item.query_id, bucket, configurations),))
@@ -65,12 +64,9 @@ def given_answers(element: Bucketed, work: EvaluateAnswers, configurations: tupl
 class CollectedJudgements(NamedTuple):
     """The result of `CollectEvaluated`."""
 
-    values: beam.PCollection[Bucketed]
-    """By bucket, batches of `VALUES`."""
-    grades: beam.PCollection[Bucketed]
-    """By bucket, batches of `GRADES`, where the judge's grades fill holes."""
-    rows: dict[str, beam.PCollection[pa.Table]]
-    """By table, rows without the common columns."""
+    values: beam.PCollection[Bucketed]  # by bucket, batches of `VALUES`
+    grades: beam.PCollection[Bucketed]  # by bucket, batches of `GRADES`, where the judge's grades fill holes
+    rows: dict[str, beam.PCollection[pa.Table]]  # by table, rows without the common columns
 
 
 @dataclass

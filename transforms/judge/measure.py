@@ -113,8 +113,7 @@ def texts_in(element: Bucketed) -> int:
 class Measured(NamedTuple):
     """The outputs of `MeasureJudge`."""
 
-    rows: beam.PCollection[pa.Table]
-    """Of `answer_tables.JUDGE_QUALITY`, without the common columns."""
+    rows: beam.PCollection[pa.Table]  # of `answer_tables.JUDGE_QUALITY`, without the common columns
     warnings: beam.PCollection[str]
 
 

@@ -14,10 +14,8 @@ from rankbeam.transforms.records.errors import CallError
 STAGE = "nuggets"
 Words = tuple[str, ...]
 
-_AT_ONCE = 10
-"""Contexts, or nuggets to weigh, that the model sees at once."""
-_MOST_CHARACTERS = 40_000
-"""The most characters of the contexts of one call, about 10,000 tokens."""
+_AT_ONCE = 10  # contexts, or nuggets to weigh, that the model sees at once
+_MOST_CHARACTERS = 40_000  # the most characters of the contexts of one call, about 10,000 tokens
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,6 @@ class JudgePanel:
         return CallError(error.kind, f"no majority without {name}: {error.message}", 0)
 
     def counted(self, query_id: str, replies: AllReplies) -> Iterator[Votes]:
-        """The verdicts of all judges on the items of a query, by step."""
         rows: dict[str, list[tuple[str | None, ...]]] = {}
         for question, of_question in replies.items():
             step = step_named(question.step)

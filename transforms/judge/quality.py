@@ -79,7 +79,6 @@ class Quality:
 
     @classmethod
     def of(cls, evaluated: Evaluated) -> "Quality":
-        """The counts from the judgements of one query, or of known items."""
         items: defaultdict[tuple[JudgeOfStep, Any, Any], list[Judgement]] = defaultdict(list)
         steps: defaultdict[JudgeOfStep, StepQuality] = defaultdict(StepQuality)
         for judgement in evaluated.judgements:

@@ -173,7 +173,6 @@ def _verdicts(judgement: Judgement) -> Iterator[tuple[str | None, Row]]:
 
 
 def texts_of(evaluated: Evaluated) -> Iterator[tuple[str, str]]:
-    """The texts that the rows refer to, with their hashes, each once."""
     items = (item for judgement in evaluated.judgements for item in judgement.items)
     for text in dict.fromkeys([*evaluated.texts(), *items]):
         yield text_hash(text), text

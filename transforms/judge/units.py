@@ -87,8 +87,7 @@ class Evidence:
             return ()
 
 
-_CLAIMS = ("ac", "ag")
-"""Arguments whose first axis is that of the answer's claims."""
+_CLAIMS = ("ac", "ag")  # arguments whose first axis is that of the answer's claims
 
 
 _ANSWERED = frozenset({AnswerStatus.OK, AnswerStatus.NO_CONTEXT})

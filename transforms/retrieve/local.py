@@ -47,12 +47,9 @@ batches.register()
 class RetrievedLocally(NamedTuple):
     """The outputs of `RetrieveRankings`."""
 
-    rankings: beam.PCollection[SourceRows]
-    """Per bucket and source a batch of `columns.RETRIEVED`."""
-    failures: beam.PCollection[BucketFailures]
-    """Per bucket, source and query without an answer, the failure."""
-    warnings: beam.PCollection[str]
-    """Warnings of retrievers."""
+    rankings: beam.PCollection[SourceRows]  # per bucket and source a batch of `columns.RETRIEVED`
+    failures: beam.PCollection[BucketFailures]  # per bucket, source and query without an answer, the failure
+    warnings: beam.PCollection[str]  # warnings of retrievers
 
 
 @dataclass
@@ -215,7 +212,6 @@ def batch_of(rankings: Sequence[tuple[str, Ranking]], top_k: int | None) -> pa.R
 
 
 def is_cut(source: int, evaluation: Evaluation) -> bool:
-    """Return whether a distance threshold is applied to the rankings of a source."""
     configurations, plans = evaluation.configurations, (entry.rerank for entry in evaluation.sources)
     by_rerankers = (plan.distance for plan in plans if plan is not None and plan.source == source)
     distances = (one.distance for one in configurations if one.source == source)

@@ -43,7 +43,6 @@ _RECALLED_AT_ONCE = 4096  # rankings of all buckets
 def tasks_of(
     element: Bucketed, works: Mapping[int, Retrieve], last: Mapping[int, int | None] = MappingProxyType({})
 ) -> Iterator[TaskBatch]:
-    """The tasks that send the queries of a bucket to remote retrievers."""
     bucket, judged = element
     order = order_of(judged["query_id"])
     for source, work in works.items():
@@ -70,8 +69,7 @@ def tasks_of_rewritten(
 class CollectedRankings(NamedTuple):
     """The outputs of `CollectRankings`."""
 
-    rankings: beam.PCollection[SourceRows]
-    """Per bucket and source batches of `columns.RETRIEVED`."""
+    rankings: beam.PCollection[SourceRows]  # per bucket and source batches of `columns.RETRIEVED`
     failures: beam.PCollection[BucketFailures]
     """Per bucket, source and query whose answer cannot be scored, the failure."""
 
@@ -209,7 +207,6 @@ def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | Non
 
 
 def failures_of(failed: FailedTask) -> Iterator[BucketFailures]:
-    """The failure of a query without a ranking, once for each source that needs it."""
     for source in failed.subject.positions:
         yield failed.subject.bucket, (source, failed.failure)
 

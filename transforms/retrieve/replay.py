@@ -85,12 +85,9 @@ class Replayed(NamedTuple):
 
     answers: beam.PCollection[SourceRows]
     """Per bucket and source a batch of `columns.REPLAYED`, of the queries that are evaluated."""
-    rankings: beam.PCollection[SourceRows]
-    """The same as `columns.RETRIEVED`."""
-    failures: beam.PCollection[BucketFailures]
-    """Per bucket, source and query that has no answer, why."""
-    warnings: beam.PCollection[str]
-    """Warnings for users."""
+    rankings: beam.PCollection[SourceRows]  # the same as `columns.RETRIEVED`
+    failures: beam.PCollection[BucketFailures]  # per bucket, source and query that has no answer, why
+    warnings: beam.PCollection[str]  # warnings for users
 
 
 @dataclass
@@ -229,8 +226,7 @@ def warned(element: tuple[int, ReplayTally], replays: Mapping[int, Replay], is_r
 class CollectedAnswers(NamedTuple):
     """Answers and rankings of applications."""
 
-    answers: beam.PCollection[SourceRows]
-    """Per bucket and source batches of `columns.REPLAYED`."""
+    answers: beam.PCollection[SourceRows]  # per bucket and source batches of `columns.REPLAYED`
     rankings: beam.PCollection[SourceRows]
     """The same as `columns.RETRIEVED`; documents are null where a context has no id."""
 

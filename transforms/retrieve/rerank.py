@@ -231,7 +231,6 @@ class CollectReranked(beam.PTransform):
 
 
 def scores_by_bucket(answer: CallAnswer) -> Iterator[ScoresOfQuery]:
-    """The scores of a call, for every query and source that needs them."""
     for subject in answer.subjects:
         for source in subject.positions:
             yield subject.bucket, (subject.query_id, source, answer.value)

@@ -86,7 +86,6 @@ def _originals(queries: pa.RecordBatch, work: Rewrite) -> Iterator[Original]:
 
 
 def texts_by_bucket(answer: CallAnswer, works: Works) -> Iterator[tuple[int, tuple[str, tuple[int, ...], Any]]]:
-    """The texts of a call, for every query and all sources that need them."""
     for subject in answer.subjects:
         yield subject.bucket, (subject.query_id, works[answer.work][1], answer.value)
 
@@ -151,8 +150,7 @@ def with_histories(element: Bucketed, sources: Sequence[int]) -> Iterator[tuple[
 class Rewritten(NamedTuple):
     """The outputs of `AskRewritten`."""
 
-    queries: beam.PCollection[SourceRows]
-    """Per bucket and source the queries with the texts that it is asked."""
+    queries: beam.PCollection[SourceRows]  # per bucket and source the queries with the texts that it is asked
     warnings: beam.PCollection[str]
 
 
@@ -181,7 +179,6 @@ class AskRewritten(beam.PTransform):
 
 
 def failed_by_bucket(failed: FailedTask, works: Works) -> Iterator[tuple[int, tuple[str, int]]]:
-    """The query of a call that failed, for every source that needs its texts."""
     for bucket, (source, failure) in failures_of(failed, works):
         yield bucket, (failure.query_id, source)
 

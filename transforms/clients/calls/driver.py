@@ -83,7 +83,6 @@ class Driver:
         self._ask_new()
 
     def settle(self, flight: Flight, outcomes: Sequence[Any]) -> None:
-        """Deliver the outcomes of a call, one for each task that requests it."""
         key = flight.call.key
         if key is not None and self._flights.get(key) is flight:
             del self._flights[key]

@@ -32,8 +32,7 @@ from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.reply import Tokens
 
-_MOST, _MOST_BYTES = 1000, 16 << 20
-"""Outcomes above which the queue is full."""
+_MOST, _MOST_BYTES = 1000, 16 << 20  # outcomes above which the queue is full
 
 
 class OutcomeQueue:
@@ -181,7 +180,6 @@ class FanOut:
         ]
 
     def warnings(self) -> list[str]:
-        """Warnings about the ledger, the services and the budget, each once."""
         refused: Tally[Pools] = Tally()
         for lane, run in self._runs:
             refused[lane.pools] += run.over_budget

@@ -177,7 +177,6 @@ class LaneRun:
         return self._budget.refused
 
     def record_name(self, pool: str) -> str:
-        """The name of the record of how the lane uses the ledger for a pool."""
         return self._records[pool].name
 
     async def _make_calls(self) -> None:

@@ -111,7 +111,6 @@ class PoolCalls:
             await self._shared.disconnect(service)
 
     async def begin_all(self) -> None:
-        """Begin queued calls, until no more will come or the lane is stopped."""
         with suppress(Stopped):
             while (flight := await self._first_waiting()) is not None:
                 await self._begin(flight)

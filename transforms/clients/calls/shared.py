@@ -102,7 +102,6 @@ class SharedServices:
         self._lanes: Tally[str] = Tally()
 
     def breaker(self, service: str, give_up_after_s: float, step: str | None = None) -> Breaker:
-        """The circuit breaker of a service, or of the answers to one step of it."""
         if (service, step) not in self._breakers:
             self._breakers[service, step] = Breaker(give_up_after_s)
         return self._breakers[service, step]

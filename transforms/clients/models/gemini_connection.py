@@ -114,7 +114,6 @@ class GeminiConnection(ModelConnection):
         return Reply(stored.written(), tokens)
 
     def config(self, request: ModelRequest, prompt: Prompt, timeout_s: float) -> Any:
-        """The settings of a request for an answer, in the library's form."""
         from google.genai import types
 
         parts = self.parts(request, prompt)

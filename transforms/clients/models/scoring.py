@@ -93,7 +93,6 @@ class CrossEncode:
         return dict(zip(map(text_hash, texts), self.parameters.scored(query, texts), strict=True))
 
     def cut_warning(self, cut: int, pairs: int) -> str:
-        """The warning about pairs that the model sees in part, with the way out."""
         have = "has" if cut == 1 else "have"
         what = f"{cut:,} of {pairs:,} pairs of query and text {have} more than {self.parameters.limit:,} tokens"
         advice = "raise max_tokens if the model takes more, or search chunks"

@@ -91,7 +91,6 @@ class LexicalIndex:
         return self.indexed.units.ranking(*self.best(terms, top_k)) if terms else Ranking((), ())
 
     def best(self, terms: list[int], top_k: int) -> tuple[IntArray, FloatArray | SingleArray]:
-        """The units with the highest scores for some terms, and their scores."""
         raise NotImplementedError
 
     def close(self) -> None:

@@ -125,7 +125,6 @@ def steps() -> Iterator[JudgeStep]:
 
 @cache
 def all_inputs() -> Mapping[str, JudgedInput]:
-    """The arguments of formulas, by name, with those of other packages."""
     inputs = dict(INPUTS)
     for step in plugged_steps():
         for name, of in step.inputs.items():

@@ -62,8 +62,7 @@ def _relevance(case: JudgedCase) -> Inquiry:
 
 
 _NEEDS = frozenset({Need.ANSWER})
-_KINDS = tuple(kind for kind in AnswerKind if kind is not AnswerKind.CLARIFIED)
-"""The kinds outside of conversations."""
+_KINDS = tuple(kind for kind in AnswerKind if kind is not AnswerKind.CLARIFIED)  # the kinds outside of conversations
 
 
 class AnswerKindStep(JudgeStep):
@@ -123,7 +122,6 @@ class AnswerKindStep(JudgeStep):
         return JudgedKind(AnswerKind(decisions[0]), 0, "")
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
-        """Refused by its words, else answered if it has half of the query's words."""
         if has_words_of_refusal(values["answer"]):
             return {"reason": "words of a refusal", "kind": AnswerKind.REFUSED, "relevance": 0}
         part = share(values["query"], values["answer"])

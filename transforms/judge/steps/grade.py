@@ -94,7 +94,6 @@ class GradeStep(JudgeStep):
         return ContextGrade(grade, grade, grade, "")
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
-        """One grade for each quarter of the query's words that are in the context."""
         part = share(values["query"], values["context"])
         level = offline_grade(part)
         return {"reason": offline_reason(part), "intent": level, "trust": level, "grade": level}

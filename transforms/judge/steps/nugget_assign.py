@@ -28,8 +28,7 @@ from rankbeam.transforms.records.judging.steps import (
 _SCORES: Mapping[Assigned, Fraction] = MappingProxyType(
     {Assigned.SUPPORT: Fraction(1), Assigned.PARTIAL: Fraction(1, 2), Assigned.NONE: Fraction(0)}
 )
-_MOST_WORDS = 0.75
-"""Share of a nugget's words from which the offline judge takes it for supported."""
+_MOST_WORDS = 0.75  # share of a nugget's words from which the offline judge takes it for supported
 
 
 def _assigned(case: JudgedCase) -> Inquiry:

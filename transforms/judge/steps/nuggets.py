@@ -22,8 +22,7 @@ from rankbeam.transforms.records.judging.steps import Imagined, JudgeStep, Share
 
 MOST_NUGGETS, MOST_WORDS = 30, 12
 """The most nuggets of a query, and the most words of a nugget."""
-_SAME_SHARE = 0.75
-"""Share of a sentence's words in a nugget from which the offline judge takes both for one fact."""
+_SAME_SHARE = 0.75  # share of a sentence's words in a nugget from which the offline judge takes both for one fact
 
 
 class Weight(StrEnum):

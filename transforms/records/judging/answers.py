@@ -56,7 +56,6 @@ class Answer:
 
     @property
     def invented(self) -> int:
-        """The number of contexts that the answer cites and that do not exist."""
         if self.citations is not None:
             return self.citations.count(INVENTED)
         return invented_citations(self.text or "", len(self.contexts))

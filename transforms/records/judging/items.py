@@ -150,14 +150,12 @@ def items_in(batch: pa.RecordBatch) -> Iterator[Item]:
 
 
 def without_text(batch: pa.RecordBatch) -> list[str]:
-    """The ids, each once, of the documents that items of a batch lack the text of."""
     passages = batch["passages"].flatten()
     lacking = passages.field("doc_id").filter(passages.field("text").is_null())
     return [str(doc_id) for doc_id in lacking.unique().to_pylist()]
 
 
 def with_texts(item: Item, texts: Mapping[str, str]) -> Item:
-    """The item, with the texts of documents that it lacked and that are known."""
     passages = [
         replace(passage, text=texts.get(passage.doc_id or "")) if passage.text is None else passage
         for passage in item.passages

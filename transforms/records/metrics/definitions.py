@@ -147,7 +147,6 @@ def metric_names() -> tuple[str, ...]:
 
 
 def families() -> dict[str, tuple[str, ...]]:
-    """The names of all metrics of rankings, by what they look at."""
     named = {
         "rankings": tuple(name for name, definition in METRICS.items() if not definition.chunks),
         "rankings of chunks": tuple(name for name, definition in METRICS.items() if definition.chunks),

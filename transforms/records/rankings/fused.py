@@ -77,7 +77,6 @@ def answers_of(
     failures: Mapping[int, Sequence[Failure]],
     evaluation: Evaluation,
 ) -> tuple[Answers, ...]:
-    """The rankings of each source of an evaluation for some queries."""
     bucket = _Bucket(queries, rows, failures, evaluation)
     return tuple(bucket.answers(number) for number in range(len(evaluation.sources)))
 

@@ -93,7 +93,6 @@ class RankedSource:
         return documents, assess(cut, self.judgement, pool) if chunks else None
 
     def first_ids(self, pool: Pool) -> tuple[str, str]:
-        """The smallest id of the retrieved documents, and of the judged ones."""
         return pc.min(self.retrieved.doc_id).as_py(), pc.min(pool.doc_id).as_py()
 
     def documents(

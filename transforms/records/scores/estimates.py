@@ -131,8 +131,7 @@ class Contender(NamedTuple):
 
     row: ConfigurationMetric
     estimate: Estimate
-    replicates: FloatArray
-    """float64[b], the bootstrap's means."""
+    replicates: FloatArray  # float64[b], the bootstrap's means
 
 
 def _contenders(

@@ -166,7 +166,6 @@ class ChatApplication(HttpApplication):
             raise CallError(FailureKind.MALFORMED, f"tool_calls: {error}") from error
 
     def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:
-        """A stream ends with [DONE], or with a reason in its last choice."""
         return is_done or any(finder("choices[0].finish_reason")(event) for event in events)
 
 

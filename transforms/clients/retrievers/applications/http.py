@@ -177,7 +177,6 @@ class HttpApplication(Http):
         return any(_value_at(self.end, event) not in (None, False) for event in events)
 
     def has_text(self, event: Any) -> bool:
-        """Return whether an event of a stream has a part of the answer."""
         return bool(_value_at(self.answer, event))
 
     def has_hidden_ids(self, answer: Any, original: Any) -> bool:
