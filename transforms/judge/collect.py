@@ -137,7 +137,9 @@ class CollectJudgementsFn(beam.DoFn):
     def _outputs(self, least: int) -> Iterator[beam.pvalue.TaggedOutput]:
         for name, rows in self._waiting.items():
             if len(rows) >= least:
-                yield beam.pvalue.TaggedOutput(name, pa.Table.from_pylist(rows, tables.own_columns(_schema(name))))
+                yield beam.pvalue.TaggedOutput(
+                    name, pa.Table.from_pylist(rows, tables.own_columns(ANSWER_TABLES.get(name, tables.FAILURES)))
+                )
                 self._waiting[name] = []
 
     def _shards(self) -> Iterator[beam.pvalue.TaggedOutput]:
@@ -164,10 +166,6 @@ def distinct_texts(element: tuple[int, Iterable[Reference]]) -> Iterator[pa.Tabl
 def unevaluated(failed: FailedTask, rows: Rows) -> pa.Table:
     """The failure of a whole item, as rows of `tables.FAILURES`."""
     return pa.Table.from_pylist(list(rows.failed(failed.subject, failed.failure)), tables.own_columns(tables.FAILURES))
-
-
-def _schema(name: str) -> pa.Schema:
-    return ANSWER_TABLES.get(name, tables.FAILURES)
 
 
 def _batch(some: Sequence[tuple[str, Value]]) -> pa.RecordBatch:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -53,7 +52,7 @@ class QualityRows:
             "failed": counted.failed,
             "repeated": counted.repeated,
             "compared": counted.compared,
-            "agreement": _mean(counted.agreement, counted.compared),
+            "agreement": float(counted.agreement / counted.compared) if counted.compared else None,
             "within_sd": None if not counted.compared else math.sqrt(counted.variance / counted.compared),
             **self._of_known(step, counted.known, earlier),
             "input_tokens": tokens.input,
@@ -83,10 +82,6 @@ class QualityRows:
             row["drift_since"] = earlier.week
             row["drift_p_value"] = drift_p_value(items, earlier.classes, classes)
         return row
-
-
-def _mean(total: Fraction, count: int) -> float | None:
-    return float(total / count) if count else None
 
 
 @dataclass

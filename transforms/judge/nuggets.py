@@ -58,7 +58,7 @@ class CollectNuggets(JudgeWork):
         drafts: tuple[DraftNugget, ...] = ()  # with positions of contexts in the pool
         dropped, version = 0, None
         for window in windows(item.contexts):
-            so_far = {str(number): draft.text for number, draft in enumerate(drafts)}
+            so_far = _numbered(drafts)
             texts = {str(number): text for number, (_, text) in enumerate(window)}
             (outcome,) = yield [self._call(NuggetsStep.name, item, nuggets=so_far, contexts=texts)]
             if isinstance(outcome, CallError):

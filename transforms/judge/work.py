@@ -184,10 +184,7 @@ class EvaluateAnswers:
 
 
 def document_grades(item: Item, judgements: Sequence[Judgement]) -> tuple[tuple[str, int], ...]:
-    """The judge's grades of documents: of several samples the median, and of two medians the lower.
-
-    A document of several texts has the highest of their grades.
-    """
+    """Grades of documents: of several samples the lower median, of several texts of a document the highest."""
     by_text: defaultdict[str, list[int]] = defaultdict(list)
     for judgement in judgements:
         if judgement.step == GradeStep.name and not judgement.is_repeat and judgement.said is not None:

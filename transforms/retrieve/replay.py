@@ -193,10 +193,7 @@ def _first(known: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def rankings_in(known: pa.RecordBatch) -> pa.RecordBatch:
-    """The rankings in `columns.REPLAYED` as `columns.RETRIEVED`.
-
-    A ranking are the documents of all steps of an agent; without such, the contexts, if every one has an id.
-    """
+    """Documents of all steps of an agent as `columns.RETRIEVED`; without such, contexts, if every one has an id."""
     rows = [
         {"query_id": row["query_id"], "documents": _documents(row["contexts"], in_rows(row["steps"]))}
         for row in known.select(["query_id", "contexts", "steps"]).to_pylist()

@@ -89,11 +89,7 @@ class CrossEncoder:
         return _in_threads(self.score, pairs)
 
     def score(self, pair: tuple[str, str]) -> ScoredPair:
-        """The score of a text for a query: the logit, or, of two classes, how far the second one is above the first.
-
-        Raises:
-            InputError: the model fails, or its score is not a finite number.
-        """
+        """The score of a text for a query: the logit, or, of two classes, how far the second one is above the first."""
         encoding = self.tokenizer.encode(*pair)
         try:
             (output,) = self.session.run([_CLASSES], _feeds(self.session, encoding))
@@ -120,7 +116,8 @@ def opened(model: ModelFiles, pooling: str | None, max_tokens: int) -> OnnxSessi
     tokenizer, session = _tokenizer(model, max_tokens), _session(model)
     encoding = tokenizer.encode("word " * min(max_tokens, _MOST_TRIED))
     try:
-        outputs = dict(zip(_names(session), session.run(None, _feeds(session, encoding)), strict=True))
+        names = [one.name for one in session.get_outputs()]
+        outputs = dict(zip(names, session.run(None, _feeds(session, encoding)), strict=True))
     except _ERRORS as error:
         problem = f"cannot embed a text of {len(encoding.ids):,} tokens; lower max_tokens: {_first_line(error)}"
         raise InputError(problem, path=str(model.model)) from error
@@ -214,10 +211,6 @@ def _pooled(hidden: npt.NDArray[np.floating], pooling: str) -> npt.NDArray[np.fl
         return mean
     one: npt.NDArray[np.floating] = hidden[0 if pooling == "cls" else -1]
     return one
-
-
-def _names(session: onnxruntime.InferenceSession) -> list[str]:
-    return [one.name for one in session.get_outputs()]
 
 
 def _processors() -> int:

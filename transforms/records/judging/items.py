@@ -199,14 +199,14 @@ def _item(row: Mapping[str, Any]) -> Item:
         attributes_in(row["attributes"]),
         tuple(Passage(entry["doc_id"], entry["text"]) for entry in row["passages"]),
         tuple(
-            System(entry["configuration"], tuple(entry["passages"]), entry["failed"], _given(entry))
+            System(entry["configuration"], tuple(entry["passages"]), entry["failed"], _provided(entry))
             for entry in row["systems"]
         ),
         _gold(row["reference"], row),
     )
 
 
-def _given(row: Mapping[str, Any]) -> Given:
+def _provided(row: Mapping[str, Any]) -> Given:
     return Given(
         row["answer"],
         row["problem"],

@@ -156,16 +156,7 @@ def unjudged_bounds(metrics: Sequence[Metric], documents: Assessment, grade: flo
 
 
 def metric_values(metrics: Iterable[Metric], documents: Assessment, chunks: Assessment | None) -> FloatArray:
-    """The values of several metrics.
-
-    Args:
-        metrics: m metrics.
-        documents: n rankings with distinct documents.
-        chunks: the same rankings with every chunk counted; needed by metrics of chunks.
-
-    Returns:
-        float64[n, m].
-    """
+    """float64[n, m], of n rankings with distinct documents by m metrics; `chunks` are they with every chunk counted."""
     columns = []
     for metric in metrics:
         seen = chunks if metric.definition.chunks else documents
