@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rankbeam.transforms.clients.models.base import ModelParameters, Stored
     from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
     from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
-    from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
+    from rankbeam.transforms.clients.retrievers.rerankers import Reranker
     from rankbeam.transforms.judge.definitions import JudgedDefinition
     from rankbeam.transforms.kernels.judged import Undefined
     from rankbeam.transforms.kernels.ranking.rankings import Assessment
@@ -110,7 +110,7 @@ _HOMES = {
     "RankbeamError": "transforms.records.errors",
     "Ranking": "transforms.records.queries",
     "RemoteRetriever": "transforms.clients.retrievers.remote",
-    "Reranker": "transforms.clients.retrievers.rerankers.base",
+    "Reranker": "transforms.clients.retrievers.rerankers",
     "Reply": "transforms.records.reply",
     "Result": "pipelines.api.result",
     "Retriever": "transforms.clients.retrievers.base",

@@ -11,7 +11,7 @@ from support.data import REPOSITORY
 
 from rankbeam.pipelines.goldens.export import FORMATS
 from rankbeam.transforms.goldens.asking import templates
-from rankbeam.transforms.goldens.records.types import TYPES
+from rankbeam.transforms.goldens.records.items import TYPES
 
 GUIDE = (REPOSITORY / "docs" / "goldens.md").read_text(encoding="utf-8")
 

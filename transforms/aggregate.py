@@ -19,8 +19,8 @@ from rankbeam.transforms.merge import MergeFn
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.scores.aggregates import UNMET, RunAggregate
-from rankbeam.transforms.records.scores.clusters import cluster_moments, cluster_totals
 from rankbeam.transforms.records.scores.estimates import RunEstimates
+from rankbeam.transforms.records.scores.means import cluster_moments, cluster_totals
 from rankbeam.transforms.records.scores.scored import ScoredPartition
 from rankbeam.transforms.records.slices import ALL
 

@@ -6,6 +6,7 @@ one worker at a time paces it, and the whole job keeps the quota whatever the nu
 
 import logging
 import time
+from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,10 +16,8 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
-from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls import task_batches
-from rankbeam.transforms.clients.calls.failure_limit import FailureLimit
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lanes import Lane
@@ -35,6 +34,31 @@ from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.reply import Tokens
 
+
+class FailureLimit:
+    """Counts failures until more queries have failed than the limit allows."""
+
+    def __init__(self, most: float, queries: int) -> None:
+        self._most, self._queries = most, queries
+        self._failed: Tally[tuple[str, int]] = Tally()
+        self._is_exceeded = False
+
+    def add(self, failed: FailedTask) -> str | None:
+        """Count a failure; returns a warning, once, that the limit can no longer be met."""
+        subject = failed.subject
+        places = [(subject.panel, position) for position in subject.positions]
+        self._failed.update(places)
+        if self._is_exceeded or all(self._failed[place] / self._queries <= self._most for place in places):
+            return None
+        self._is_exceeded = True
+        count = max(self._failed[place] for place in places)
+        return (
+            f"{count:,} of {self._queries:,} queries have failed for good, more than {self._most:.1%} "
+            "(max_failure_rate): the run continues, and will end with status 3; the last failure: "
+            f"{failed.failure.message}"
+        )
+
+
 Shard = tuple[Pools, int]
 """Connected quota pools, and a part of the tasks that use them."""
 
@@ -43,6 +67,7 @@ LaneKey = tuple[Pools, int]
 
 FAILED, RECALLED, USAGE, WARNINGS = "failed", "recalled", "usage", "warnings"
 _REPORT_EVERY_S = 0.1
+_in_window = GlobalWindows.windowed_value
 _logger = logging.getLogger(__name__)
 
 
@@ -50,8 +75,7 @@ class Called(NamedTuple):
     """The result of `CallServices`."""
 
     answers: beam.PCollection[CallAnswer]
-    recalled: beam.PCollection[Recalled]
-    """Of works of one call: tasks that the ledger has answered."""
+    recalled: beam.PCollection[Recalled]  # of works of one call: tasks that the ledger has answered
     failed: beam.PCollection[FailedTask]
     usage: beam.PCollection[Usage]
     warnings: beam.PCollection[str]
@@ -149,7 +173,6 @@ class CallFn(beam.DoFn):
         yield from ()
 
     def finish_bundle(self) -> Iterator[object]:
-        """Yield answers and failures as they come."""
         fan_out = FanOut(self._stage.after(self._earlier), self._ledger)
         for (pools, lane), references in self._lanes:
             recall = Recall(self._stage.works, partial(_batches, references))
@@ -207,7 +230,6 @@ def _by_use(used: list[Usage]) -> list[list[Usage]]:
 
 
 def _summed(used: list[Usage]) -> Usage:
-    """The use of one pool by several bundles."""
     tokens = sum((usage.tokens for usage in used), Tokens())
     calls, hits = sum(usage.calls for usage in used), sum(usage.ledger_hits for usage in used)
     records = tuple(name for usage in used for name in usage.records)
@@ -235,7 +257,3 @@ def _batches(references: Iterable[Reference]) -> Iterator[pa.RecordBatch]:
 def _report(counts: Counts) -> None:
     for (counter, pool), number in counts.items():
         count(counter, number, pool)
-
-
-def _in_window(value: object) -> WindowedValue:
-    return GlobalWindows.windowed_value(value)

@@ -16,13 +16,11 @@ Searching = tuple[Embed, RetrieverParameters, Documents]
 
 
 def tasks_of_documents(element: Searching) -> Iterator[TaskBatch]:
-    """The tasks that embed what a retriever searches."""
     embed, retriever, documents = element
     return _tasks(embed, retriever.embedded(documents))
 
 
 def tasks_of_queries(element: Bucketed, models: Mapping[str, Embed]) -> Iterator[TaskBatch]:
-    """The tasks that embed the queries of a bucket, by each model."""
     texts = [text for text in element[1]["text"].to_pylist() if text.strip()]
     for embed in models.values():
         yield from _tasks(embed.as_role(Role.QUERY), texts)

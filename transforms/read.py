@@ -26,9 +26,8 @@ from rankbeam.transforms.clients.workers import Workers
 from rankbeam.transforms.merge import MergeFn
 from rankbeam.transforms.read_files import ReadFiles
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.cluster_summary import ClusterSummary
 from rankbeam.transforms.records.counters import Counter
-from rankbeam.transforms.records.dataset import DatasetSummary, References
+from rankbeam.transforms.records.dataset import ClusterSummary, DatasetSummary, References
 from rankbeam.transforms.records.holes import Holes
 
 batches.register()

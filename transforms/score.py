@@ -26,22 +26,26 @@ from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
-from rankbeam.transforms.records.metrics.under_spans import span_values
-from rankbeam.transforms.records.metrics.values import metric_values, shows_unjudged, tie_bounds, unjudged_bounds
+from rankbeam.transforms.records.metrics.values import (
+    metric_values,
+    shows_unjudged,
+    span_values,
+    tie_bounds,
+    unjudged_bounds,
+)
 from rankbeam.transforms.records.race import order_of
-from rankbeam.transforms.records.rankings.filled import SeenRankings, by_judgements, filled
 from rankbeam.transforms.records.rankings.fused import Answers, answers_of
-from rankbeam.transforms.records.rankings.ranked import RankedSource, cuts_of
+from rankbeam.transforms.records.rankings.ranked import RankedSource, SeenRankings, by_judgements, cuts_of, filled
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
 from rankbeam.transforms.records.rankings.spans import RankedSpans, SpanEvidence, without_place
 from rankbeam.transforms.records.scores.judged import JudgedValues, judged_values, with_judged
-from rankbeam.transforms.records.scores.ranked import rank_slices
 from rankbeam.transforms.records.scores.scored import (
     Counts,
     ScoredConfiguration,
     ScoredPanel,
     ScoredPartition,
     Status,
+    rank_slices,
 )
 from rankbeam.transforms.records.slices import slices_of
 

@@ -15,9 +15,9 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
 from rankbeam.transforms.records.metrics.panels import AnyMetric, panels_of
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
-from rankbeam.transforms.records.scores.clusters import cluster_moments, cluster_totals
 from rankbeam.transforms.records.scores.comparisons import comparisons_of
 from rankbeam.transforms.records.scores.estimates import RunEstimates
+from rankbeam.transforms.records.scores.means import cluster_moments, cluster_totals
 from rankbeam.transforms.records.scores.rows import Comparison
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
 from rankbeam.transforms.records.suggestions import did_you_mean

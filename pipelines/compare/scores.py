@@ -14,8 +14,14 @@ from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.metrics.panels import Panel, panels_of
 from rankbeam.transforms.records.scores.judged import LABELLED_IN_PART
-from rankbeam.transforms.records.scores.ranked import rank_slices
-from rankbeam.transforms.records.scores.scored import LABELS, ScoredConfiguration, ScoredPanel, ScoredPartition, Status
+from rankbeam.transforms.records.scores.scored import (
+    LABELS,
+    ScoredConfiguration,
+    ScoredPanel,
+    ScoredPartition,
+    Status,
+    rank_slices,
+)
 from rankbeam.transforms.records.slices import slices_of
 
 _ROWS_READ = 1 << 16

@@ -30,9 +30,8 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.corpora import BuiltCorpus
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.documents import Documents, Judgements
-from rankbeam.transforms.records.generation import Judging
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
-from rankbeam.transforms.records.stages import RewriteKind, RewrittenQuery
+from rankbeam.transforms.records.stages import Judging, RewriteKind, RewrittenQuery
 
 _STAGES = ("rewrite", "embed", "retrieve", "rerank", "judge")
 """Stages that make calls, in their order; named here, since their modules take long to import."""

@@ -8,14 +8,14 @@ from rankbeam.pipelines.experiment.grid.cells import Cell
 from rankbeam.pipelines.experiment.grid.components import ANSWERS
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.judge.metrics import JudgedMetric, named_in
-from rankbeam.transforms.judge.people import problem_of_labels
+from rankbeam.transforms.judge.panel import problem_of_labels
 from rankbeam.transforms.judge.steps.criterion import ALL
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.dialects import DIALECTS
 from rankbeam.transforms.records.metrics.names import Metric
-from rankbeam.transforms.records.metrics.under_spans import not_defined
-from rankbeam.transforms.records.scores.ranked import ranking_metric
+from rankbeam.transforms.records.metrics.values import not_defined
+from rankbeam.transforms.records.scores.scored import ranking_metric
 from rankbeam.transforms.records.slices import RANKED_BY, ranked_by
 
 AnyMetric = Metric | JudgedMetric

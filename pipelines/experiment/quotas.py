@@ -21,8 +21,8 @@ from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 from rankbeam.transforms.records.calls.quota import ImportQuota, Prices, Quota
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.generation import Judging
 from rankbeam.transforms.records.metrics.evaluation import Configuration
+from rankbeam.transforms.records.stages import Judging
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 _TOKENS_OF_A_LANE = 100_000  # of a minute: a lane with much less could not begin a long prompt

@@ -228,7 +228,7 @@ def _doubt(gate: Gate, row: ConfigurationMetric | Comparison, run: Results) -> s
     """Reasons to doubt a value: few queries behind the end of an interval, or a judge that is near chance."""
     judge: list[str] = []
     if is_judged(gate.metric):
-        from rankbeam.transforms.judge.quality_warnings import near_chance  # few runs have a judge
+        from rankbeam.transforms.judge.quality import near_chance  # few runs have a judge
 
         steps = steps_of(gate.metric)
         judge = [near_chance(entry) for entry in run.judge_quality if entry["step"] in steps]

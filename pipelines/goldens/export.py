@@ -14,8 +14,7 @@ from rankbeam.transforms.clients.formats.cases.vertex import row_of
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.formats.spreadsheets import safe
 from rankbeam.transforms.goldens.publishing import judgements, query, reviewed
-from rankbeam.transforms.goldens.records.items import Golden, Review
-from rankbeam.transforms.goldens.records.types import UNANSWERABLE
+from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, Review
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 

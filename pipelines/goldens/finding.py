@@ -14,11 +14,18 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.distilling import EnlargedClue
 from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library
-from rankbeam.transforms.goldens.lookups import Missing, Rankings, Sought, TextEmbedding, text_name
 from rankbeam.transforms.goldens.parts import json_lines
-from rankbeam.transforms.goldens.records.items import Made, State
-from rankbeam.transforms.goldens.records.types import SourceSpan, WritingTask
-from rankbeam.transforms.goldens.searching import Found, PassageSearch, PoolRetriever
+from rankbeam.transforms.goldens.records.items import Made, SourceSpan, State, WritingTask
+from rankbeam.transforms.goldens.searching import (
+    Found,
+    Missing,
+    PassageSearch,
+    PoolRetriever,
+    Rankings,
+    Sought,
+    TextEmbedding,
+    text_name,
+)
 from rankbeam.transforms.kernels.search.nearest import Vectors
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.failures import FailureKind
@@ -101,7 +108,7 @@ class Finding:
         embed = self.goldens.duplicates.embed.as_role(Role.SIMILARITY)
         questions = [item.question for item in items]
         missing = self._embedded(embed, questions, number)
-        stored = KeptEmbeddings(embed, self.goldens.ledger).vectors(questions, [])
+        stored = KeptEmbeddings(embed, ledger=self.goldens.ledger).vectors(questions, [])
         vectors = {text: vector for text, vector in zip(questions, stored, strict=True) if vector is not None}
         return vectors, _of_items(items, missing)
 

@@ -10,8 +10,7 @@ from rankbeam.pipelines.goldens.rounds import RoundProgress
 from rankbeam.transforms.goldens.library import Library
 from rankbeam.transforms.goldens.planning import GoldensPlan
 from rankbeam.transforms.goldens.publishing import separated, splits
-from rankbeam.transforms.goldens.records.items import Golden, Made, Reason, State
-from rankbeam.transforms.goldens.records.types import UNANSWERABLE
+from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, Made, Reason, State
 from rankbeam.transforms.kernels.sampling import shuffled
 from rankbeam.transforms.kernels.wording import DIFFICULTIES, UNREACHABLE, difficulty
 

@@ -17,10 +17,10 @@ from pydantic import TypeAdapter
 
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.goldens import publishing, tabling
+from rankbeam.transforms.goldens import publishing
 from rankbeam.transforms.goldens.parts import json_lines
+from rankbeam.transforms.goldens.publishing import TABLES
 from rankbeam.transforms.goldens.records.items import Golden, Made, Review
-from rankbeam.transforms.goldens.tabling import TABLES
 from rankbeam.transforms.records.errors import InputError
 
 ITEMS, REJECTED, REVIEWS, ABOUT, MANIFEST = (
@@ -83,7 +83,7 @@ class GoldensFolder:
         self.write("evidence.jsonl", json_lines(row for item in items for row in publishing.evidence(item)))
         self.write("nuggets.jsonl", json_lines(map(publishing.reference, items)))
         self.write("provenance.jsonl", json_lines(publishing.provenance(item, about["prompts"]) for item in items))
-        for name, content in tabling.files_of(about["name"], items, self.rejected(), reviews).items():
+        for name, content in publishing.tables_of(about["name"], items, self.rejected(), reviews).items():
             self.write(f"tables/{name}.parquet", content)
         for name in about["splits"]:
             self._publish_split(name, [item for item in items if item.split == name], reviews)

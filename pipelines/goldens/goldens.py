@@ -8,18 +8,15 @@ from typing import Any
 from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.models.embeddings import Embed
-from rankbeam.transforms.clients.retrievers.retrieve import Retrieve
+from rankbeam.transforms.clients.retrievers.remote import Retrieve
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import Asking
 from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues
-from rankbeam.transforms.goldens.grading import GradePassages
-from rankbeam.transforms.goldens.lookups import SEARCH, EmbedTexts, SearchServices
 from rankbeam.transforms.goldens.origins import Origin
-from rankbeam.transforms.goldens.planning import PlannedBenchmark
-from rankbeam.transforms.goldens.searching import PoolRetriever
-from rankbeam.transforms.goldens.suggesting import SuggestProfiles
+from rankbeam.transforms.goldens.planning import PlannedBenchmark, SuggestProfiles
+from rankbeam.transforms.goldens.searching import SEARCH, EmbedTexts, GradePassages, PoolRetriever, SearchServices
 from rankbeam.transforms.goldens.writing import Reviews, WriteItems
-from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.judge import Model
 from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Work

@@ -30,7 +30,7 @@ from rankbeam.transforms.clients.retrievers.lexical import LexicalParameters
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.goldens.documents import lacks_documents
 from rankbeam.transforms.goldens.planning import PlannedBenchmark
-from rankbeam.transforms.goldens.records.types import DIMENSIONS, Dimension
+from rankbeam.transforms.goldens.records.items import DIMENSIONS, Dimension
 from rankbeam.transforms.goldens.searching import PoolRetriever, words_of
 from rankbeam.transforms.goldens.writing import Reviews
 from rankbeam.transforms.records.errors import InputError, InputErrors

@@ -13,7 +13,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.distilling import ContextRules
 from rankbeam.transforms.goldens.documents import Sample
 from rankbeam.transforms.goldens.origins import DataStore, Folder, Origin, RagFiles, SourceFiles
-from rankbeam.transforms.goldens.records.types import TYPES
+from rankbeam.transforms.goldens.records.items import TYPES
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 _MOST = (1 << 31) - 1

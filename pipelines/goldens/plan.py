@@ -13,10 +13,9 @@ from rankbeam.pipelines.plan.models import Range, shown
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.goldens.distilling import EnlargeClues
-from rankbeam.transforms.goldens.grading import GradingPool
-from rankbeam.transforms.goldens.lookups import EMBED, SEARCH
 from rankbeam.transforms.goldens.planning import GoldensPlan
 from rankbeam.transforms.goldens.rehearsal import OUTPUT_TOKENS, CallCost, rehearsed, size_of
+from rankbeam.transforms.goldens.searching import EMBED, SEARCH, GradingPool
 from rankbeam.transforms.goldens.writing import WriteItems
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.quota import Quota

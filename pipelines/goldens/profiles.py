@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.goldens.records.types import Dimension, ProfileValue, repeated_name
+from rankbeam.transforms.goldens.records.items import Dimension, ProfileValue, repeated_name
 from rankbeam.transforms.records.errors import InputError, InputErrors
 
 PROFILES = "profiles.json"

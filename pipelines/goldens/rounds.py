@@ -21,10 +21,8 @@ from rankbeam.pipelines.goldens.stages import StageResults, batched_stage, run_s
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.goldens.library import library_of
-from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan
-from rankbeam.transforms.goldens.records.items import Made, Pooled, State
-from rankbeam.transforms.goldens.records.types import WritingTask
-from rankbeam.transforms.goldens.screening import Likeness, graded, screened
+from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, Likeness, graded, screened
+from rankbeam.transforms.goldens.records.items import Made, Pooled, State, WritingTask
 from rankbeam.transforms.records.calls.outcomes import Usage
 
 

@@ -12,10 +12,9 @@ from rankbeam.pipelines.goldens.profiles import suggested
 from rankbeam.pipelines.goldens.stages import run_stage
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.goldens.planning import GoldensPlan
-from rankbeam.transforms.goldens.records.types import SourceSpan
+from rankbeam.transforms.goldens.planning import GoldensPlan, SuggestedProfiles, SuggestProfiles, sampled
+from rankbeam.transforms.goldens.records.items import SourceSpan
 from rankbeam.transforms.goldens.rehearsal import size_of
-from rankbeam.transforms.goldens.suggesting import SuggestedProfiles, SuggestProfiles, sampled
 from rankbeam.transforms.records.errors import InputError
 
 

@@ -9,7 +9,7 @@ from rankbeam.pipelines.experiment.file.criteria import CriterionModel, criteria
 from rankbeam.pipelines.labels.items import LabelTask, Row, rows_of
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import JudgedMetric
-from rankbeam.transforms.judge.people import places_of
+from rankbeam.transforms.judge.panel import places_of
 from rankbeam.transforms.judge.steps.criterion import input_of
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.judging.criteria import STATEMENT, Criterion, criteria_in

@@ -10,7 +10,7 @@ from rankbeam.pipelines.labels.items import LabelTask, chosen_rows, rows_of
 from rankbeam.pipelines.labels.rankings import ranked_queries, ranking_tasks
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all
-from rankbeam.transforms.judge.people import problem_of_labels
+from rankbeam.transforms.judge.panel import problem_of_labels
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.criteria import criteria_in, spelled

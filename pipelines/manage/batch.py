@@ -9,7 +9,7 @@ from rankbeam.pipelines.manage.ledger import ledger_folder
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.ledger.batches import BatchFolder, BatchJobRecord
+from rankbeam.transforms.clients.ledger.waiting import BatchFolder, BatchJobRecord
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.models.batches.make import BatchedService, BatchJobs
 from rankbeam.transforms.clients.models.remote import RemoteModel

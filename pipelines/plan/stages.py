@@ -51,8 +51,8 @@ from rankbeam.transforms.records.judging.items import batches_of, items_in
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.reply import Reply
 from rankbeam.transforms.retrieve import remote
-from rankbeam.transforms.retrieve.answers import is_application
 from rankbeam.transforms.retrieve.remote import CollectRankings
+from rankbeam.transforms.retrieve.replay import is_application
 from rankbeam.transforms.retrieve.rerank import CollectReranked, as_configurations, not_computed
 from rankbeam.transforms.retrieve.rewrite import TEXTS, AskRewritten
 from rankbeam.transforms.retrieve.rewrite import failures_of as rewrites_failed

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rankbeam.pipelines.report.lines import Curve, LinePlot, Point, line_plot
 from rankbeam.pipelines.report.study import Study
-from rankbeam.transforms.records.scores.ranked import ranking_metric
+from rankbeam.transforms.records.scores.scored import ranking_metric
 from rankbeam.transforms.records.slices import first_rank, ranked_by, value_of
 
 

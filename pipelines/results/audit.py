@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.judge.audit import STEP, audit_row
+from rankbeam.transforms.judge.agreement import AUDIT, audit_row
 from rankbeam.transforms.kernels.statistics.agreement import wilson_interval
 from rankbeam.transforms.kernels.statistics.raters import observed_agreement
 from rankbeam.transforms.records.errors import InputError
@@ -154,7 +154,7 @@ def audit_in(run: Results) -> Audit | None:
         rows = run.table("agreement").to_pylist()
     except InputError:  # the run is of an earlier version
         return None
-    return next((Audit.of(row) for row in rows if row["step"] == STEP), None)
+    return next((Audit.of(row) for row in rows if row["step"] == AUDIT), None)
 
 
 def problem_of_gate(run: Results, metric: str) -> str:

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.judge.agreement import PEOPLE
-from rankbeam.transforms.judge.audit import STEP as AUDIT
+from rankbeam.transforms.judge.agreement import AUDIT, PEOPLE
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.kernels.statistics.raters import (
     DecisionAgreement,

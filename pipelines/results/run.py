@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from rankbeam.pipelines.config.yaml_lines import Located, load
 from rankbeam.pipelines.results.tables import InBigQuery, InFolder, RunTables
 from rankbeam.transforms.judge.metrics import named_in, parse_all
-from rankbeam.transforms.judge.quality_warnings import mixed_versions
+from rankbeam.transforms.judge.quality import mixed_versions
 from rankbeam.transforms.records import answer_tables
 from rankbeam.transforms.records.calls.outcomes import OVER_BUDGET
 from rankbeam.transforms.records.errors import InputError

@@ -16,18 +16,15 @@ from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.contexts import GatherContexts
-from rankbeam.transforms.judge.agreement import AgreementRows, agreement_table
+from rankbeam.transforms.judge.agreement import AgreementRows, audit_table
 from rankbeam.transforms.judge.answering import Answerer, Answering
 from rankbeam.transforms.judge.ask_known import AskKnown, known_steps
-from rankbeam.transforms.judge.audit import audit_table
 from rankbeam.transforms.judge.collect import WORK, CollectEvaluated, given_answers, tasks_of, unevaluated
-from rankbeam.transforms.judge.judge import Judge
-from rankbeam.transforms.judge.measure import Measured, MeasureJudge, PlanKnown
+from rankbeam.transforms.judge.judge import Judge, Model
+from rankbeam.transforms.judge.measure import Measured, MeasureJudge, PlanKnown, QualityRows
 from rankbeam.transforms.judge.metrics import JudgedMetric
-from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.panel import MAJORITY
-from rankbeam.transforms.judge.quality_rows import QualityRows
-from rankbeam.transforms.judge.quality_warnings import circularity, self_preference
+from rankbeam.transforms.judge.quality import circularity, self_preference
 from rankbeam.transforms.judge.rows import Rows
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.criterion import CriterionStep, template_of
@@ -36,10 +33,10 @@ from rankbeam.transforms.judge.work import STAGE, EvaluateAnswers
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.prompt import template_hash
 from rankbeam.transforms.records.calls.steps import Work
-from rankbeam.transforms.records.generation import Judging
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 from rankbeam.transforms.records.labels import NO_LABELS
 from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.records.stages import Judging
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ def answers_of(
             )
             together = labelled | "TogetherVerdicts" >> beam.combiners.ToList()
             agreement = agreement_rows_of(experiment, work)
-            tables["agreement"] = [together | "AgreementRows" >> beam.Map(agreement_table, agreement)]
+            tables["agreement"] = [together | "AgreementRows" >> beam.Map(agreement.table)]
         known = items.pipeline | "FamilyWarnings" >> beam.Create(list(family_warnings(experiment, work)))
         warnings = (warnings, measured.warnings, known) | "WarningsOfModels" >> beam.Flatten()
     grades = None if experiment.evaluation.holes is None else collected.grades

@@ -26,8 +26,7 @@ from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.pipelines.run.work_folders import ROUND, delete_abandoned, owned, work_folder
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.ledger.batches import BatchFolder
-from rankbeam.transforms.clients.ledger.waiting import BATCHES, BatchRound
+from rankbeam.transforms.clients.ledger.waiting import BATCHES, BatchFolder, BatchRound
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.calls.quota import Quota

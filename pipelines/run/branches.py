@@ -16,7 +16,7 @@ from rankbeam.transforms.read_files import ReadRun
 from rankbeam.transforms.records.run import Run
 
 if TYPE_CHECKING:
-    from rankbeam.transforms.retrieve.answers import CollectedAnswers
+    from rankbeam.transforms.retrieve.replay import CollectedAnswers
 
 
 @dataclass

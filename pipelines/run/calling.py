@@ -18,15 +18,15 @@ from rankbeam.transforms.clients.models.embeddings import STAGE as EMBED_STAGE
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.applications.ask import Ask
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
-from rankbeam.transforms.clients.retrievers.retrieve import STAGE, Retrieve, reaching_alike
+from rankbeam.transforms.clients.retrievers.remote import STAGE, Retrieve, reaching_alike
 from rankbeam.transforms.embed import Searching, tasks_of_documents, tasks_of_queries, tasks_of_rewritten, warning_of
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.retrieve import remote
-from rankbeam.transforms.retrieve.answers import CollectAnswers, CollectedAnswers, is_application
 from rankbeam.transforms.retrieve.remote import CollectRankings
+from rankbeam.transforms.retrieve.replay import CollectAnswers, CollectedAnswers, is_application
 
 
 class CalledRankings(NamedTuple):

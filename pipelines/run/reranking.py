@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.clients.models.scoring import CrossEncode, Rate
-from rankbeam.transforms.clients.retrievers.rerankers.base import Rerank, Reranker
+from rankbeam.transforms.clients.retrievers.rerankers import Rerank, Reranker
 from rankbeam.transforms.contexts import GatherContexts
 from rankbeam.transforms.read import Dataset
 from rankbeam.transforms.records.run import Run

@@ -14,7 +14,7 @@ from rankbeam.transforms.clients.storage import files, parquet
 from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
-from rankbeam.transforms.records.metrics.under_spans import DEFAULT_METRICS as SPAN_DEFAULTS
+from rankbeam.transforms.records.metrics.values import DEFAULT_METRICS as SPAN_DEFAULTS
 
 DEFAULT_METRICS = ("nDCG@10", "P@10", "R@100", "RR", "AP")
 

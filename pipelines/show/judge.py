@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.judge.quality_warnings import by_judge
+from rankbeam.transforms.judge.quality import by_judge
 
 
 def judge_line(results: Results) -> str:

@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.under_spans import DEFAULT_METRICS as SPAN_DEFAULTS
+from rankbeam.transforms.records.metrics.values import DEFAULT_METRICS as SPAN_DEFAULTS
 
 SCHEMA = "rankbeam.schema.json"
 """The file of the JSON Schema, beside the experiment."""

@@ -56,7 +56,7 @@ MODULES = [
     "transforms/kernels/pacing.py",
     "transforms/kernels/judged.py",
     "transforms/records/scores/means.py",
-    "transforms/records/scores/differences.py",
+    "transforms/records/scores/aggregates.py",
     "transforms/records/scores/resampled.py",
     "transforms/records/scores/estimates.py",
     "transforms/clients/calls/lanes.py",

@@ -9,7 +9,7 @@ from support import answering, batches
 from support.killing import Step, killed_at
 from support.standins import serve
 
-from rankbeam.transforms.clients.ledger.batches import BatchFolder
+from rankbeam.transforms.clients.ledger.waiting import BatchFolder
 
 QUERIES = int(os.environ.get("RANKBEAM_BATCH_QUERIES", "5000"))  # four judgements of each
 _BATCHES, _LEDGER = "rankbeam.transforms.clients.models.batches", "rankbeam.transforms.clients.ledger"

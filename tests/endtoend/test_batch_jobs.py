@@ -13,7 +13,7 @@ from support.standins import Standin, serve
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.ledger import Ledger, store
-from rankbeam.transforms.clients.ledger.batches import BatchFolder
+from rankbeam.transforms.clients.ledger.waiting import BatchFolder
 from rankbeam.transforms.clients.models.batches.make import BatchJobs
 from rankbeam.transforms.records.errors import InputError
 

@@ -12,7 +12,7 @@ from support.killing import Step, killed_at
 from support.standins import serve
 from support.standins.vertex_batches import BUCKET
 
-from rankbeam.transforms.clients.ledger.batches import BatchFolder
+from rankbeam.transforms.clients.ledger.waiting import BatchFolder
 from rankbeam.transforms.records.errors import InputError
 
 MIN = {"min_calls": 5}
@@ -130,7 +130,7 @@ def test_jobs_are_listed_cancelled_and_collected_by_the_command(
 ) -> None:
     with batches.served(kind, tmp_path, monkeypatch, batch={"polls": 99}) as server:
         path = batches.experiment(tmp_path, server, KINDS[kind], kind)
-        step = Step("rankbeam.transforms.clients.ledger.batches:BatchFolder.save", 2)
+        step = Step("rankbeam.transforms.clients.ledger.waiting:BatchFolder.save", 2)
         assert killed_at(step, ["evaluate", path], tmp_path).returncode == -signal.SIGKILL
         out = str(tmp_path / "out")
         (job,) = json.loads(rankbeam("batch", "list", out, "--format", "json").stdout)["jobs"]

@@ -11,7 +11,7 @@ from support import batches
 from support.killing import Step, killed_at
 from support.standins import serve
 
-from rankbeam.transforms.clients.ledger.batches import BatchFolder
+from rankbeam.transforms.clients.ledger.waiting import BatchFolder
 
 QUERIES, CLAIMS, SUPPORTS = 12, 12, 36
 STANDINS = {"openai": "openai_batches", "gemini": "gemini_batches"}

@@ -13,10 +13,10 @@ from support.killing import Step, killed_at
 from support.standin_models import KEY, service
 from support.standins import Standin, serve
 
-from rankbeam.transforms.clients.ledger.batches import BatchFolder
+from rankbeam.transforms.clients.ledger.waiting import BatchFolder
 
 PRICES = {"price_per_million": {"input": 100.0, "output": 400.0}}
-PARTS = "rankbeam.transforms.clients.ledger.batches:BatchFolder"
+PARTS = "rankbeam.transforms.clients.ledger.waiting:BatchFolder"
 
 
 def written(folder: Path, server: Standin, batch: dict[str, Any] | None, **more: Any) -> str:

@@ -16,13 +16,12 @@ from support.standins import Faults, serve
 from rankbeam.pipelines.goldens.finding import Finding
 from rankbeam.pipelines.goldens.load import load_goldens
 from rankbeam.pipelines.goldens.rounds import plan_of
-from rankbeam.transforms.clients.models.extractive import Extractive
+from rankbeam.transforms.clients.models.offline import Extractive
 from rankbeam.transforms.goldens.asking import Asking, Reading
 from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues, EnlargedClue
 from rankbeam.transforms.goldens.records import forms
-from rankbeam.transforms.goldens.records.items import Asked
-from rankbeam.transforms.goldens.records.types import SourceSpan, WritingTask
-from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.goldens.records.items import Asked, SourceSpan, WritingTask
+from rankbeam.transforms.judge.judge import Model
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 

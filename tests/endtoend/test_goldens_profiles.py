@@ -14,7 +14,7 @@ from support.standins import Standin, serve
 
 from rankbeam.pipelines.goldens.load import load_goldens
 from rankbeam.pipelines.goldens.rounds import plan_of
-from rankbeam.transforms.goldens.suggesting import sampled
+from rankbeam.transforms.goldens.planning import sampled
 
 
 @pytest.fixture

@@ -19,22 +19,21 @@ from support.standins.models import Question, embedding
 from rankbeam.pipelines.plan.counting import counted
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.base import STOP, Stored
-from rankbeam.transforms.clients.models.lexical import Lexical
+from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.judge.answering import Answering
 from rankbeam.transforms.judge.definitions import JUDGED
-from rankbeam.transforms.judge.judge import Judge
+from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_judged
-from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.generation import Generation
-from rankbeam.transforms.records.judging.evaluated import Evaluated
+from rankbeam.transforms.records.judging.answers import Evaluated
 from rankbeam.transforms.records.judging.items import Gold, Item, System, batch_of, items_in
-from rankbeam.transforms.records.rankings.contexts import Passage
+from rankbeam.transforms.records.rankings.contexts import Given, Passage
 from rankbeam.transforms.records.reply import Reply
+from rankbeam.transforms.records.stages import Generation
 
 QUERY = "who pays what"
 REFUSAL = "The contexts do not say."
@@ -92,7 +91,7 @@ class Case:
             Passage(f"d{place}" if self.has_ids else None, text) for place, text in enumerate(self.contexts or ())
         )
         answer = self.answer if self.form == "replay" else None
-        system = System(0, tuple(range(len(passages))), answer=answer, has_contexts=self.contexts is not None)
+        system = System(0, tuple(range(len(passages))), given=Given(answer, has_contexts=self.contexts is not None))
         gold = Gold(self.reference, self.answerable, self.nuggets)
         (item,) = items_in(batch_of([Item("q", QUERY, {}, passages, (system,), gold)]))  # as it travels
         return item

@@ -15,14 +15,13 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run.answers import known_of, work_of
 from rankbeam.pipelines.run.evaluate import run
 from rankbeam.pipelines.run.options import pipeline_options
-from rankbeam.transforms.clients.models.lexical import Lexical
+from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown, known_steps
 from rankbeam.transforms.judge.definitions import JUDGED
-from rankbeam.transforms.judge.judge import Judge, JudgeReply
+from rankbeam.transforms.judge.judge import Judge, JudgeReply, Model
 from rankbeam.transforms.judge.known_items import known_items
 from rankbeam.transforms.judge.measure import texts_in
 from rankbeam.transforms.judge.metrics import parse_judged
-from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.rows import Rows
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import shipped

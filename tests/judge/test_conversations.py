@@ -5,9 +5,8 @@ import json
 import pytest
 
 from rankbeam.transforms.clients.models.base import STOP, Stored
-from rankbeam.transforms.clients.models.lexical import Lexical
-from rankbeam.transforms.judge.judge import Judge
-from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.clients.models.offline import Lexical
+from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt

@@ -10,12 +10,10 @@ from support.forecast import planned_calls
 from support.standins.faults import fraction
 
 from rankbeam.transforms.clients.models.base import STOP, Stored
-from rankbeam.transforms.clients.models.extractive import Extractive
-from rankbeam.transforms.clients.models.lexical import Lexical
+from rankbeam.transforms.clients.models.offline import Extractive, Lexical
 from rankbeam.transforms.judge.answering import Answering
-from rankbeam.transforms.judge.judge import Judge
+from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_judged
-from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.quality import Quality, StepQuality
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import shipped
@@ -23,12 +21,12 @@ from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, InputError
-from rankbeam.transforms.records.generation import Generation
+from rankbeam.transforms.records.judging.answers import Evaluated
 from rankbeam.transforms.records.judging.criteria import PARTS, PREFERENCES, Criterion, levels_of, statements_of
-from rankbeam.transforms.records.judging.evaluated import Evaluated
 from rankbeam.transforms.records.judging.items import Gold, Item, System
-from rankbeam.transforms.records.rankings.contexts import Passage
+from rankbeam.transforms.records.rankings.contexts import Given, Passage
 from rankbeam.transforms.records.reply import Reply
+from rankbeam.transforms.records.stages import Generation
 
 READER, JUDGE = Model("reader", "extractive", Extractive()), Model("judge", "lexical", Lexical())
 ANSWER = "Owners pay [1]."
@@ -195,7 +193,7 @@ def test_pairs_are_compared_in_both_orders_and_only_a_verdict_of_both_counts(dat
     reference = data.draw(st.sampled_from([None, "Owners pay."]))
     criterion = Criterion("Better", "which?", about, PREFERENCES, pairs=kind)
     systems = [
-        System(place, (), answer=None if answer == "failed" else answer, problem="lost" if answer == "failed" else None)
+        System(place, (), given=Given(problem="lost") if answer == "failed" else Given(answer))
         for place, answer in enumerate(answers)
     ]
     metric = JudgedMetric("Criterion(Better)", criterion=criterion)

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaigns import examples
 
-from rankbeam.transforms.clients.models.lexical import Lexical
-from rankbeam.transforms.judge.judge import Judge, JudgeReply
-from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.clients.models.offline import Lexical
+from rankbeam.transforms.judge.judge import Judge, JudgeReply, Model
 from rankbeam.transforms.judge.nuggets import (
     CollectNuggets,
     NuggetPool,

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.clients.models.lexical import Lexical
-from rankbeam.transforms.judge.judge import Judge
-from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.clients.models.offline import Lexical
+from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.claims import claims_question
 from rankbeam.transforms.judge.steps.support import SupportVerdict

@@ -5,13 +5,12 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.judge.quality import Quality, StepQuality
-from rankbeam.transforms.judge.quality_warnings import notes_of
+from rankbeam.transforms.judge.quality import Quality, StepQuality, notes_of
 from rankbeam.transforms.judge.steps.claims import Claim
 from rankbeam.transforms.judge.steps.grade import ContextGrade
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.steps.support import SupportVerdict
-from rankbeam.transforms.records.judging.evaluated import Evaluated, Judgement, KnownAnswer, Value
+from rankbeam.transforms.records.judging.answers import Evaluated, Judgement, KnownAnswer, Value
 from rankbeam.transforms.records.reply import Tokens
 
 VERDICT = {one.value: ReasonedVerdict(one, "") for one in SupportVerdict}

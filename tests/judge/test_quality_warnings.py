@@ -9,16 +9,21 @@ from rankbeam.pipelines.gates.gates import Gate
 from rankbeam.pipelines.gates.noise import noise_warnings
 from rankbeam.transforms.clients.models.base import ModelParameters
 from rankbeam.transforms.clients.models.gemini import Gemini
-from rankbeam.transforms.clients.models.lexical import Lexical
+from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.clients.models.openai import OpenAi
 from rankbeam.transforms.judge.answering import Answering
-from rankbeam.transforms.judge.judge import Judge
-from rankbeam.transforms.judge.models import Model
-from rankbeam.transforms.judge.quality import JudgeOfStep, Quality, StepQuality
-from rankbeam.transforms.judge.quality_rows import QualityRows
-from rankbeam.transforms.judge.quality_warnings import circularity, self_preference, warnings_of
+from rankbeam.transforms.judge.judge import Judge, Model
+from rankbeam.transforms.judge.measure import QualityRows
+from rankbeam.transforms.judge.quality import (
+    JudgeOfStep,
+    Quality,
+    StepQuality,
+    circularity,
+    self_preference,
+    warnings_of,
+)
 from rankbeam.transforms.records.calls.prompt import Template
-from rankbeam.transforms.records.generation import Generation
+from rankbeam.transforms.records.stages import Generation
 
 PRO = Gemini(model="gemini-x-pro", project="p", location="us-central1")
 FLASH = Gemini(model="gemini-x-flash", project="p", location="us-central1")

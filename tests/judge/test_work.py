@@ -7,25 +7,22 @@ import pytest
 from support.forecast import planned_calls
 
 from rankbeam.transforms.clients.models.base import STOP, Stored
-from rankbeam.transforms.clients.models.extractive import Extractive
-from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.clients.models.local import LocalModel
+from rankbeam.transforms.clients.models.offline import Extractive, Lexical
 from rankbeam.transforms.judge.answering import Answering
-from rankbeam.transforms.judge.judge import Judge
+from rankbeam.transforms.judge.judge import Judge, Model
 from rankbeam.transforms.judge.metrics import parse_judged
-from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.generation import Generation
-from rankbeam.transforms.records.judging.answers import AnswerStatus
-from rankbeam.transforms.records.judging.evaluated import Evaluated, Value
+from rankbeam.transforms.records.judging.answers import AnswerStatus, Evaluated, Value
 from rankbeam.transforms.records.judging.items import Gold, Item, System
-from rankbeam.transforms.records.rankings.contexts import Passage
+from rankbeam.transforms.records.rankings.contexts import Given, Passage
 from rankbeam.transforms.records.reply import Reply
+from rankbeam.transforms.records.stages import Generation
 
 PASSAGES = (
     Passage("owners", "Owners pay the invoices. They get a mail each month."),
@@ -122,7 +119,7 @@ def test_a_text_that_is_missing_is_a_failure_and_never_an_empty_context() -> Non
 
 
 def test_given_answers_are_judged_as_they_are() -> None:
-    replayed = Item("q", ITEM.text, {}, PASSAGES, (System(0, (1,), answer="Owners pay the invoices."),), GOLD)
+    replayed = Item("q", ITEM.text, {}, PASSAGES, (System(0, (1,), given=Given("Owners pay the invoices.")),), GOLD)
     calls: list[Call] = []
     evaluated = driven(work("Faithfulness", "ClaimPrecision", configurations=(), judged=(0,)), replayed, calls)
     assert by_metric(evaluated, 0) == {"Faithfulness": 0.0, "ClaimPrecision": 1.0}

@@ -9,8 +9,13 @@ from hypothesis import strategies as st
 from support.campaigns import examples
 
 from rankbeam.transforms.records import columns
-from rankbeam.transforms.records.cluster_summary import SOURCE_DOCUMENT, ClusterSummary, cluster_hashes, values_of
-from rankbeam.transforms.records.dataset import DatasetSummary
+from rankbeam.transforms.records.dataset import (
+    SOURCE_DOCUMENT,
+    ClusterSummary,
+    DatasetSummary,
+    cluster_hashes,
+    values_of,
+)
 from rankbeam.transforms.records.errors import InputError
 
 

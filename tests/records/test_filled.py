@@ -8,7 +8,7 @@ from support.campaigns import examples
 
 from rankbeam.transforms.kernels.ranking.pools import Pool
 from rankbeam.transforms.records import holes
-from rankbeam.transforms.records.rankings.filled import filled
+from rankbeam.transforms.records.rankings.ranked import filled
 
 PAIRS = st.tuples(st.sampled_from("qrs"), st.sampled_from("abcdef"))
 QUERIES = ["q", "r", "s"]

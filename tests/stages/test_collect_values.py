@@ -18,8 +18,7 @@ from rankbeam.transforms.records.calls.outcomes import CallAnswer
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
-from rankbeam.transforms.records.judging.evaluated import AnswerRow, Evaluated, Value
+from rankbeam.transforms.records.judging.answers import Answer, AnswerRow, AnswerStatus, Evaluated, Value
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.rankings.contexts import Passage

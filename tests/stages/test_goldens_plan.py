@@ -9,10 +9,8 @@ from support.goldens import documents
 from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.library import Library, library_of
 from rankbeam.transforms.goldens.origins import Gathered
-from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, PlannedBenchmark
-from rankbeam.transforms.goldens.records.items import Made, State
-from rankbeam.transforms.goldens.records.types import DIMENSIONS, Candidate, WritingTask
-from rankbeam.transforms.goldens.screening import screened
+from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, PlannedBenchmark, screened
+from rankbeam.transforms.goldens.records.items import DIMENSIONS, Candidate, Made, State, WritingTask
 from rankbeam.transforms.kernels.sampling import draw
 
 TYPES = {"lookup": 4, "why": 2, "multi_hop": 1, "unanswerable": 2}

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.goldens.publishing import judgements, separated
-from rankbeam.transforms.goldens.records.items import Golden, GoldenEvidence, Made, PoolGrade, State
-from rankbeam.transforms.goldens.records.types import UNANSWERABLE
+from rankbeam.transforms.goldens.records.items import UNANSWERABLE, Golden, GoldenEvidence, Made, PoolGrade, State
 
 NAMES = st.sampled_from("abcdefgh")
 

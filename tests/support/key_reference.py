@@ -38,13 +38,11 @@ from rankbeam.pipelines.gates.models import GateModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.models.batch_settings import Batch
-from rankbeam.transforms.clients.retrievers.applications.adk import AdkApplication
-from rankbeam.transforms.clients.retrievers.applications.chat import ChatApplication
+from rankbeam.transforms.clients.retrievers.applications.ask import AdkApplication, ChatApplication
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.replay import Replay
-from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
-from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
+from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS, Reranker
 
 PAGE = Path(__file__).parents[2] / "docs" / "experiment.md"
 _TABLE = re.compile(r"(<!-- keys: ([^>]+) -->\n\n)(?:\|.*\n)*\n*")

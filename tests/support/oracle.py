@@ -10,8 +10,8 @@ import pytest
 from support.inputs import json_texts, trec_qrels, trec_run, write
 
 from rankbeam.transforms.clients.models.base import STOP, ModelParameters, Stored, prompt_of
-from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.clients.models.local import LocalModel
+from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.clients.parameters import registered
 from rankbeam.transforms.judge.known_items import KnownItem, known_items
 from rankbeam.transforms.records.calls.prompt import Prompt

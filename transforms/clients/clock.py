@@ -65,7 +65,6 @@ class SystemClock:
         return thread
 
     def at_work(self) -> AbstractContextManager[None]:
-        """As `Clock`; nothing waits for it."""
         return nullcontext()
 
 

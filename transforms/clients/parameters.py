@@ -94,7 +94,6 @@ class Parameters(BaseModel):
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:
-    """Yield the types that an annotation is made of."""
     yield annotation
     for part in get_args(annotation):
         yield from _kinds(part)
@@ -115,7 +114,6 @@ class Kind(Generic[Base]):
         return registered(self.group)
 
     def load(self, name: str) -> type[Base]:
-        """The class of a type."""
         if name not in self.types:
             hint = did_you_mean(name, self.types) if self.types else f"no type of {self.name} is installed"
             raise InputError(f"unknown {self.name} type {name!r}; {hint}")

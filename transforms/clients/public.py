@@ -77,7 +77,6 @@ _WAIT_S, _KEPT_S = 30.0, 86_400.0
 
 
 def fetch_beir(name: str, split: str) -> PublicCollection:
-    """The files of a collection, fetched where they are not kept yet."""
     archive, _, part = name.partition("/")
     whole = kept_in("beir", archive)
     if not whole.is_dir():
@@ -123,7 +122,6 @@ _TITLES = ("title", "headline")
 
 
 def fetch_irds(name: str, *, with_corpus: bool) -> PublicCollection:
-    """The files of a collection, written where they are not kept yet."""
     folder = kept_in("ir_datasets", *name.split("/"))
     files = {part: folder / part for part in ("judged", "documents")}
     if not files["judged"].is_dir():

@@ -85,7 +85,6 @@ class Secrets:
     """The values of references to secrets; hides them in texts."""
 
     def __init__(self, values: Mapping[str, str], derived: Iterable[str] = ()) -> None:
-        """Prepare to hide the values."""
         self.values = dict(values)
         forms = {form for value in (*values.values(), *derived) for form in _forms(value)}
         longest_first = sorted(forms, key=len, reverse=True)
@@ -138,15 +137,7 @@ def _secret_manager() -> Any:
 
 
 async def resolve(places: Mapping[str, str], connect: Callable[[], Any] = _secret_manager) -> Secrets:
-    """Resolve references on this machine; values are stripped of white space.
-
-    Args:
-        places: the place of each reference, for messages.
-        connect: makes a client of Secret Manager.
-
-    Raises:
-        InputError: a reference has no value here.
-    """
+    """Resolve references on this machine, each with its place for messages; values are stripped of white space."""
     values = {}
     for reference, place in places.items():
         kind, _, name = reference[2:-1].partition(":")

@@ -33,12 +33,7 @@ class _Sleeper:
 
 @dataclass
 class _Time:
-    """The time that everything shares.
-
-    Attributes:
-        seconds: since the beginning.
-        wake_loop: lets the loop look again what is to be done.
-    """
+    """The time that everything shares."""
 
     seconds: float = 0.0
     wake_loop: Callable[[], None] = lambda: None
@@ -82,11 +77,7 @@ class _Time:
             self.wake_loop()
 
     def advance(self, timer_s: float | None) -> bool:
-        """Go to the next moment that is waited for, unless something is at work; whether it is the loop's timer.
-
-        Args:
-            timer_s: seconds until the loop's next timer; None where it has none.
-        """
+        """Go to the next moment that is waited for, unless something is at work; whether it is the loop's timer."""
         with self._lock:
             while self._sleepers and self._sleepers[0][2].is_woken:
                 heapq.heappop(self._sleepers)
@@ -224,11 +215,6 @@ class VirtualClock:
         return _START + timedelta(seconds=self._shared.seconds)
 
     def loop(self) -> asyncio.AbstractEventLoop:
-        """As `Clock`.
-
-        Raises:
-            RuntimeError: the clock was not started: use `with VirtualClock() as clock`.
-        """
         if self._thread is None:
             raise RuntimeError("the virtual clock is not running: use `with VirtualClock() as clock:`")
         return self._loop

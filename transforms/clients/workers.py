@@ -29,7 +29,6 @@ class Workers(Generic[Result]):
             yield self._pending.popleft().result()
 
     def finish(self) -> Iterator[Result]:
-        """Yield the remaining results, and end the threads."""
         while self._pending:
             yield self._pending.popleft().result()
         self._threads.shutdown()
@@ -41,7 +40,6 @@ class Ahead(Generic[Result]):
     def __init__(
         self, items: Iterator[Result], ready: int = 2, before: int = 0, maker: ThreadPoolExecutor | None = None
     ) -> None:
-        """Start to make items."""
         self._items, self._ready = items, ready
         self._maker = maker or ThreadPoolExecutor(1, thread_name_prefix="ahead")
         self._owned = maker is None
@@ -58,7 +56,6 @@ class Ahead(Generic[Result]):
             self.close()
 
     def close(self) -> None:
-        """Stop the thread, and close the items."""
         for future in self._waiting:
             future.cancel()
         wait(self._waiting)

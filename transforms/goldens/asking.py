@@ -1,6 +1,6 @@
 """Questions to the writing and the checking model: a step becomes a call, and its reply a parsed form."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from rankbeam.transforms.clients.models.base import Embedding
 from rankbeam.transforms.goldens.records import forms
 from rankbeam.transforms.goldens.records.items import Asked
-from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.judge import Model
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.templates import shipped
 from rankbeam.transforms.records.calls.call import Call
@@ -20,7 +20,6 @@ from rankbeam.transforms.records.reply import Reply
 
 @cache
 def templates() -> Mapping[str, Template]:
-    """By step, its newest template."""
     return newest("rankbeam.transforms.goldens", forms.schema)
 
 
@@ -52,7 +51,6 @@ class Asking:
 
     @property
     def services(self) -> list[str]:
-        """The names of the models."""
         return list(dict.fromkeys([self.writer.name, self.checker.name]))
 
     def model(self, step: str) -> Model:
@@ -64,7 +62,6 @@ class Asking:
         return replace(self.model(step).call(prompt), keeps_malformed=True)
 
     def read(self, call: Call, reply: Reply) -> Reading:
-        """The reply, checked against the question."""
         prompt = Prompt.parse(call.payload)
         completion = self.model(prompt.step).read(reply.answer)
         if isinstance(completion, Embedding):
@@ -77,8 +74,21 @@ class Asking:
         return Reading(value, Asked(prompt.step, call.service, completion.model_version, call.key or "", *numbers))
 
 
+@dataclass(frozen=True)
+class AskingWork:
+    """A `Work` whose calls are questions to the models."""
+
+    asking: Asking
+
+    @property
+    def services(self) -> Sequence[str]:
+        return self.asking.services
+
+    def read(self, call: Call, reply: Reply) -> Reading:
+        return self.asking.read(call, reply)
+
+
 def prompt_names() -> dict[str, str]:
-    """By step, the file of its prompt and the hash of its content."""
     own = {step: f"{template.name} {template.hash}" for step, template in templates().items()}
     judged = {step: f"{shipped(_JUDGED_VERSION)[step].name} {shipped(_JUDGED_VERSION)[step].hash}" for step in JUDGED}
     return dict(sorted((own | judged).items()))

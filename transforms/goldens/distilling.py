@@ -2,38 +2,28 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from rankbeam.transforms.goldens.asking import FINAL, Asking, Reading
+from rankbeam.transforms.goldens.asking import FINAL, Asking, AskingWork, Reading
 from rankbeam.transforms.goldens.records.forms import Fact
-from rankbeam.transforms.goldens.records.items import Asked
-from rankbeam.transforms.goldens.records.types import SourceSpan, WritingTask
+from rankbeam.transforms.goldens.records.items import Asked, SourceSpan, WritingTask
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.reply import Reply
 
 Distilled = tuple[Reading | CallError, list[Asked]]
 
 
 @dataclass(frozen=True)
 class ContextRules:
-    """Rules for the context of a source.
+    """Rules for the context of a source."""
 
-    Attributes:
-        passages: number of passages of other documents.
-        neighbours: number of passages of the same document, before and after each, that are added to it.
-        by: "bm25" finds passages by the words of the source, "pool" by the retrievers of the pool.
-        enlarged: whether the model first writes what to search for (HyDE), instead of the text of the source.
-        overall: whether a further call sees the sentences of all passages together; what it chooses is added.
-    """
-
-    passages: int = 0
-    neighbours: int = 0
-    by: Literal["bm25", "pool"] = "bm25"
-    overall: bool = False
-    enlarged: bool = False
+    passages: int = 0  # of other documents
+    neighbours: int = 0  # of the same document, before and after each
+    by: Literal["bm25", "pool"] = "bm25"  # by the words of the source, or by the retrievers of the pool
+    overall: bool = False  # a further call sees the sentences of all passages together, and adds what it chooses
+    enlarged: bool = False  # the model first writes what to search for (HyDE), instead of the text of the source
 
 
 @dataclass(frozen=True)
@@ -46,16 +36,10 @@ class EnlargedClue:
 
 
 @dataclass(frozen=True)
-class EnlargeClues:
+class EnlargeClues(AskingWork):
     """Write texts to search for; a `Work` whose items are sources."""
 
-    asking: Asking
-    stage: str = "enlarge"
-
-    @property
-    def services(self) -> Sequence[str]:
-        """The models."""
-        return self.asking.services
+    stage: ClassVar[str] = "enlarge"
 
     def steps(self, item: WritingTask) -> Steps[EnlargedClue]:
         (outcome,) = yield [self.call(item)]
@@ -64,11 +48,7 @@ class EnlargeClues:
         return EnlargedClue(item.name, outcome.value)
 
     def call(self, item: WritingTask) -> Call:
-        """The call about a source."""
         return self.asking.call("enlarge", {"text": item.spans[0].text})
-
-    def read(self, call: Call, reply: Reply) -> Reading:
-        return self.asking.read(call, reply)
 
 
 def distilled(

@@ -44,7 +44,6 @@ class Sample:
     seed: int
 
     def key(self, doc_id: str) -> tuple[int, str]:
-        """The hash of an id."""
         return draw(self.seed, "sample", doc_id), doc_id
 
     def note(self, whole: int) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from rankbeam.transforms.clients.models.local import stems
 from rankbeam.transforms.goldens.documents import Document
 from rankbeam.transforms.goldens.origins import Gathered
-from rankbeam.transforms.goldens.records.types import SourceSpan
+from rankbeam.transforms.goldens.records.items import SourceSpan
 from rankbeam.transforms.kernels.minhash import first_alike
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.kernels.topics import Neighbours, Profile, label, profiles, topic_count, topics
@@ -17,8 +17,7 @@ from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 
 LEAST_WORDS = 12
 """Of a span that a question can be made from."""
-_LEAST_LINK = 4
-"""Weight of the words that two documents share, for a question about both."""
+_LEAST_LINK = 4  # weight of the words that two documents share, for a question about both
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,6 @@ class Library:
 
 
 def library_of(gathered: Gathered, span_tokens: int, language: str, path: str) -> Library:
-    """Spans, topics and near-duplicates of documents."""
     documents = gathered.documents
     if not documents:
         raise InputError("; ".join(["holds no document that can be read", *gathered.warnings]), path=path)

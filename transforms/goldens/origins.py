@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from rankbeam.transforms.clients.calls.alone import Alone
+from rankbeam.transforms.clients.calls.fanout import Alone
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
@@ -55,9 +55,7 @@ class Origin(Protocol):
         """A path or the name of a resource, for messages."""
         ...
 
-    def gather(self, ledger: Ledger) -> Gathered:
-        """Read all documents."""
-        ...
+    def gather(self, ledger: Ledger) -> Gathered: ...
 
 
 @dataclass(frozen=True)
@@ -192,7 +190,6 @@ def _distinct(place: str, documents: Iterable[Document]) -> list[Document]:
 
 
 def _unread(place: str, names: Iterable[str], texts: Iterable[str], advice: str) -> tuple[str, ...]:
-    """The warning about documents without text, if there are some."""
     missing = sorted({*names} - {*texts})
     if not missing:
         return ()

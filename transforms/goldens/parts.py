@@ -26,19 +26,16 @@ class WriteResultsFn(beam.DoFn):
         self._folder = folder
 
     def start_bundle(self) -> None:
-        """Nothing is to be written."""
         self._lines: list[str] = []
         self._written_at = time.monotonic()
 
     def process(self, element: CallAnswer) -> None:
-        """Add the results of a task; write them when there are enough, or it is time."""
         values = element.value if isinstance(element.value, tuple) else (element.value,)
         self._lines += [as_line(value) for value in values]
         if len(self._lines) >= _MOST_LINES or time.monotonic() >= self._written_at + _EVERY_S:
             self._write()
 
     def finish_bundle(self) -> None:
-        """Write what is left."""
         self._write()
 
     def _write(self) -> None:
@@ -47,7 +44,6 @@ class WriteResultsFn(beam.DoFn):
 
 
 def write_usage(usage: Usage, folder: str) -> None:
-    """Write the use of a pool."""
     write_part(folder, USAGE, [as_line(usage)])
 
 
@@ -66,7 +62,6 @@ def as_line(record: Any) -> str:
 
 
 def json_lines(records: Iterable[Mapping[str, Any]]) -> bytes:
-    """Records as the content of a file."""
     text = "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records)
     return text.encode("utf-8", "replace")
 
@@ -78,7 +73,6 @@ def write_part(folder: str, kind: str, lines: list[str]) -> None:
 
 
 def read_parts(folder: str, kind: str, record: type[Record]) -> Iterator[Record]:
-    """All records of a kind, in any order."""
     adapter = TypeAdapter(record)
     for path in sorted(files.match(files.join(folder, f"{kind}-*.jsonl"))):
         for line in files.read_all(path).decode().split("\n"):

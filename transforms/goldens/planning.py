@@ -2,27 +2,40 @@
 
 A stratum is a topic, crossed with attributes of the documents. Its quota is in proportion to the square root of its
 spans. All choices are by hash, so that a seed and documents give one plan.
+New items are screened by it, and a model may suggest its profiles from a sample.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice, zip_longest
+from typing import ClassVar
 
+from rankbeam.transforms.goldens.asking import AskingWork
 from rankbeam.transforms.goldens.library import Library
-from rankbeam.transforms.goldens.records.items import Made
-from rankbeam.transforms.goldens.records.types import (
+from rankbeam.transforms.goldens.records.items import (
     TYPES,
+    UNANSWERABLE,
     Candidate,
     Dimension,
+    Made,
+    Pooled,
     Profile,
+    Reason,
     SourceSpan,
+    State,
     WritingTask,
     item_id,
 )
+from rankbeam.transforms.kernels.judged import USEFUL_GRADE
+from rankbeam.transforms.kernels.minhash import first_alike
 from rankbeam.transforms.kernels.sampling import allotted, allotted_by_root, crossed, in_turn, shuffled
+from rankbeam.transforms.kernels.search.nearest import Vectors, first_near
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.errors import CallError
 
 ROUNDS = 4
 """At most: a later round replaces what the ones before it lacked."""
@@ -67,7 +80,6 @@ class GoldensPlan:
 
     @cached_property
     def quotas(self) -> Mapping[Cell, int]:
-        """By stratum and type, how many questions are wanted."""
         sizes = [len(spans) for spans in self.strata.values()]
         types = list(self.wanted.types)
         rows = allotted_by_root(sizes, self.wanted.items)
@@ -104,7 +116,6 @@ class GoldensPlan:
         return {cell: quota - have[cell] for cell, quota in self.quotas.items() if quota > have[cell]}
 
     def cell(self, item: Made) -> Cell:
-        """The stratum and type of a candidate."""
         return self._stratum_of[item.spans[0]], item.type
 
     @cached_property
@@ -153,3 +164,107 @@ class GoldensPlan:
             (dimension.name, in_turn(position, [value.name for value in dimension.values], seed, dimension.name))
             for dimension in self.wanted.dimensions
         )
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """The near-duplicate questions: those with similar wording, or with similar embeddings where these exist."""
+
+    vectors: Vectors = field(default_factory=dict)
+    least_cosine: float = 1.0
+
+    def first(self, questions: Sequence[str]) -> list[int]:
+        """For every question the place of the first one that it is a near-duplicate of; else its own."""
+        return first_near(questions, self.vectors, self.least_cosine, first_alike(questions))
+
+
+_WORDING = Likeness()
+
+
+def screened(
+    plan: GoldensPlan,
+    before: Sequence[Made],
+    accepted: Sequence[Made],
+    new: Sequence[Made],
+    likeness: Likeness = _WORDING,
+) -> list[Made]:
+    candidates = sorted((item for item in new if item.state is State.ACCEPTED), key=lambda item: item.item_id)
+    every = [*accepted, *candidates]
+    same = likeness.first([item.question for item in every])[len(accepted) :]
+    lacking = Counter(plan.shortfalls(before, {item.item_id for item in accepted}))
+    verdicts: dict[str, Made] = {}
+    for item, (place, first) in zip(candidates, enumerate(same, start=len(accepted)), strict=True):
+        if first != place:
+            detail = f"a near-duplicate of {every[first].item_id}: {every[first].question}"
+            verdicts[item.item_id] = rejected(item, Reason.DUPLICATE, detail)
+        elif lacking[plan.cell(item)] <= 0:
+            verdicts[item.item_id] = rejected(item, Reason.SURPLUS, "its stratum has all the questions of its type")
+        else:
+            lacking[plan.cell(item)] -= 1
+    return [verdicts.get(item.item_id, item) for item in new]
+
+
+def graded(new: Sequence[Made], pooled: Mapping[str, Pooled]) -> list[Made]:
+    """New items, of which those called unanswerable that some passage answers are rejected."""
+    return [_graded(item, pooled[item.item_id]) if item.item_id in pooled else item for item in new]
+
+
+def _graded(item: Made, pooled: Pooled) -> Made:
+    failed = next((one for one in pooled.grades if one.failure is not None), None)
+    if failed is not None:
+        detail = f"the grade of {failed.span}: {failed.failure}: {failed.reason}"
+        return replace(item, state=State.FAILED, detail=detail, failure=failed.failure)
+    answering = next((one for one in pooled.grades if (one.grade or 0) >= USEFUL_GRADE), None)
+    if item.type == UNANSWERABLE and answering is not None:
+        detail = f"{answering.span} has grade {answering.grade}: {answering.reason}"
+        return rejected(item, Reason.ANSWERED_ELSEWHERE, detail)
+    return item
+
+
+def rejected(item: Made, reason: Reason, detail: str) -> Made:
+    return replace(item, state=State.REJECTED, reason=reason, detail=detail)
+
+
+STAGE = "profiles"
+_MOST_CHARACTERS = 40_000  # the most characters of all texts of the call, about 10,000 tokens
+
+
+@dataclass(frozen=True)
+class SuggestedProfiles:
+    """The dimensions that a model suggests, or why there are none."""
+
+    dimensions: tuple[Dimension, ...] = ()
+    model_version: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class SuggestProfiles(AskingWork):
+    """Suggest profiles; a `Work` whose items are samples of spans."""
+
+    stage: ClassVar[str] = STAGE
+
+    @property
+    def services(self) -> Sequence[str]:
+        return [self.asking.writer.name]
+
+    def steps(self, item: Sequence[SourceSpan]) -> Steps[SuggestedProfiles]:
+        (outcome,) = yield [self.call(item)]
+        if isinstance(outcome, CallError):
+            return SuggestedProfiles(problem=f"{outcome.kind}: {outcome.message}")
+        return SuggestedProfiles(outcome.value, outcome.asked.model_version)
+
+    def call(self, item: Sequence[SourceSpan]) -> Call:
+        """The call about a sample; no text is longer than its share of the whole."""
+        most = _MOST_CHARACTERS // len(item)
+        return self.asking.call(STAGE, {"texts": {str(number): span.text[:most] for number, span in enumerate(item)}})
+
+
+def sampled(plan: GoldensPlan, count: int) -> tuple[SourceSpan, ...]:
+    """The first span of every stratum in turn, then the second of every one, and so on."""
+    return tuple(islice(_in_turn(plan), count))
+
+
+def _in_turn(plan: GoldensPlan) -> Iterator[SourceSpan]:
+    for some in zip_longest(*plan.strata.values()):
+        yield from (span for span in some if span is not None)

@@ -17,8 +17,7 @@ from rankbeam.transforms.goldens.records.forms import (
     Facts,
     YesNo,
 )
-from rankbeam.transforms.goldens.records.items import Asked, Nugget, Vote
-from rankbeam.transforms.goldens.records.types import WritingTask
+from rankbeam.transforms.goldens.records.items import Asked, Nugget, Vote, WritingTask
 from rankbeam.transforms.goldens.writing import WriteItems
 from rankbeam.transforms.judge.steps.reading import ReasonedVerdict
 from rankbeam.transforms.judge.steps.support import SupportVerdict
@@ -64,7 +63,6 @@ class CallCost:
 
 
 def size_of(call: Call, is_known: bool = False) -> CallCost:
-    """The size of a call, by its characters."""
     prompt = Prompt.parse(call.payload)
     rendered = prompt.rendered()
     tokens = (len(rendered.system) + len(rendered.user)) // CHARACTERS_PER_TOKEN

@@ -1,22 +1,68 @@
-"""A search through all passages: how hard a question's documents are to find, and what else may answer it.
+"""A search through all passages: how hard a question's documents are to find, and which others answer it, by grades.
 
-A pool holds the documents that several retrievers find for a question, best first, to be graded.
+A pool holds the documents that several retrievers find for a question, best first, to be graded. Services
+are asked for embeddings and rankings before.
 """
 
+import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, ClassVar
 
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
-from rankbeam.transforms.clients.retrievers.bm25 import Bm25
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
+from rankbeam.transforms.clients.retrievers.lexical import Bm25
+from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever, Retrieve, payload_of
 from rankbeam.transforms.clients.search.analysis import STOP_WORDS
-from rankbeam.transforms.goldens.grading import GradingPool
-from rankbeam.transforms.goldens.records.items import Made
-from rankbeam.transforms.goldens.records.types import SourceSpan
+from rankbeam.transforms.goldens.asking import FINAL, AskingWork, Reading
+from rankbeam.transforms.goldens.records.items import Made, Pooled, PoolGrade, SourceSpan
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Query
+from rankbeam.transforms.records.reply import Reply
+
+STAGE = "grade"
+
+
+@dataclass(frozen=True)
+class GradingPool:
+    """A question and the passages that a search finds for it."""
+
+    item_id: str
+    question: str
+    passages: tuple[SourceSpan, ...]
+
+
+@dataclass(frozen=True)
+class GradePassages(AskingWork):
+    """Grade passages for a question; a `Work` whose items are `GradingPool`s."""
+
+    stage: ClassVar[str] = STAGE
+
+    @property
+    def services(self) -> Sequence[str]:
+        return [self.asking.checker.name]
+
+    def steps(self, item: GradingPool) -> Steps[Pooled]:
+        """Grade all passages; one whose call fails has no grade."""
+        calls = [
+            self.asking.call("grade", {"query": item.question, "context": passage.text}) for passage in item.passages
+        ]
+        outcomes = yield calls
+        grades = (_grade(passage, outcome) for passage, outcome in zip(item.passages, outcomes, strict=True))
+        spent = (outcome.asked for outcome in outcomes if isinstance(outcome, Reading))
+        return Pooled(item.item_id, tuple(grades), tuple(spent))
+
+
+def _grade(passage: SourceSpan, outcome: Any) -> PoolGrade:
+    if isinstance(outcome, CallError):
+        failure = None if outcome.kind in FINAL else outcome.kind
+        return PoolGrade(passage.id, passage.doc_id, None, outcome.message, failure)
+    return PoolGrade(passage.id, passage.doc_id, outcome.value.grade, outcome.value.reason)
+
 
 Opened = Mapping[str, Retriever]
 """By name, retrievers that answer in process."""
@@ -48,7 +94,6 @@ class Ids:
 
     @classmethod
     def of(cls, passages: Mapping[str, SourceSpan]) -> "Ids":
-        """The ids of these passages."""
         first: dict[str, SourceSpan] = {}
         for span in passages.values():
             first.setdefault(span.doc_id, span)
@@ -85,7 +130,6 @@ def interleaved(rankings: Sequence[Sequence[SourceSpan]], depth: int) -> list[So
 
 
 def words_of(language: str) -> dict[str, str]:
-    """The parameters of retrievers by words for texts of a language."""
     return {"stemming": language, "stop_words": language if language in STOP_WORDS else "none"}
 
 
@@ -99,7 +143,6 @@ class PassageSearch:
 
     @classmethod
     def of(cls, path: str, passages: Sequence[SourceSpan], language: str, retrievers: Opened) -> "PassageSearch":
-        """The search through the passages of a file."""
         index = Bm25(**words_of(language)).open(path)
         return cls(index, {span.id: span for span in passages}, retrievers)
 
@@ -108,7 +151,6 @@ class PassageSearch:
         return self._ranked(self.index, question)
 
     def found(self, item: Made, depth: int, services: Mapping[str, Sequence[str]], order: Sequence[str]) -> "Found":
-        """The results of the search for an accepted question."""
         best = self.best(item.question)
         pooled = self.pooled(item.question, best, depth, services, order)
         others = tuple(span for span in pooled if span.doc_id not in item.doc_ids)
@@ -134,13 +176,11 @@ class PassageSearch:
 
     @cached_property
     def ids(self) -> Ids:
-        """The ids that retrievers may give."""
         return Ids.of(self.passages)
 
     def _of(
         self, name: str, question: str, best: list[SourceSpan], services: Mapping[str, Sequence[str]]
     ) -> list[SourceSpan]:
-        """The ranking of one retriever of the pool."""
         if name in services:
             return self.ids.best(services[name], best)
         retriever = self.retrievers[name]
@@ -161,3 +201,94 @@ class Found:
 
     rank: int | None
     pool: GradingPool
+
+
+EMBED, SEARCH = "embed", "search"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A call without an answer."""
+
+    failure: FailureKind
+    message: str
+
+
+@dataclass(frozen=True)
+class TextEmbedding:
+    """A text whose embedding is in the ledger, or will never be."""
+
+    name: str
+    missing: Missing | None = None  # why there is no embedding; None if there is one
+
+
+@dataclass(frozen=True)
+class EmbedTexts:
+    """Embed texts; a `Work` whose items are texts."""
+
+    embed: Embed
+    stage: str = EMBED
+
+    @property
+    def services(self) -> Sequence[str]:
+        return self.embed.services
+
+    def steps(self, item: str) -> Steps[TextEmbedding]:
+        """Ask once; the answer stays in the ledger."""
+        (outcome,) = yield [self.embed.call(item)]
+        return TextEmbedding(text_name(item), _missing(outcome))
+
+    def read(self, call: Call, reply: Reply) -> Any:
+        return self.embed.read(call, reply)
+
+
+@dataclass(frozen=True)
+class Sought:
+    """A question that services are asked."""
+
+    item_id: str
+    question: str
+
+
+@dataclass(frozen=True)
+class Rankings:
+    """The rankings of services for a question."""
+
+    item_id: str
+    doc_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    missing: Missing | None = None  # why there is none of some retriever; None if there are all
+
+
+@dataclass(frozen=True)
+class SearchServices:
+    """Ask retrievers that are services; a `Work` whose items are `Sought`."""
+
+    retrieve: Mapping[str, Retrieve]
+    stage: str = SEARCH
+
+    @property
+    def services(self) -> Sequence[str]:
+        return list(self.retrieve)
+
+    def steps(self, item: Sought) -> Steps[Rankings]:
+        calls = []
+        for name, one in self.retrieve.items():
+            ((key, text),) = one.questions([item.question])
+            calls.append(Call(name, key, payload_of(text, one.reach), one.reach))
+        outcomes = yield calls
+        by_search = dict(zip(self.retrieve, outcomes, strict=True))
+        missing = next(filter(None, map(_missing, outcomes)), None)
+        rankings = {name: ranking.doc_ids for name, ranking in by_search.items() if not isinstance(ranking, CallError)}
+        return Rankings(item.item_id, rankings, missing)
+
+    def read(self, call: Call, reply: Reply) -> Any:
+        return self.retrieve[call.service].read(call, reply)
+
+
+def text_name(text: str) -> str:
+    """The name of a text as a task: equal texts have one."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _missing(outcome: Any) -> Missing | None:
+    return Missing(outcome.kind, outcome.message) if isinstance(outcome, CallError) else None

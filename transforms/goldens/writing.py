@@ -9,12 +9,12 @@ documents that belong to them (`distilling`).
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rankbeam.transforms.clients.models.local import share, stems
-from rankbeam.transforms.goldens.asking import FINAL, Asking, Reading
+from rankbeam.transforms.goldens.asking import FINAL, AskingWork, Reading
 from rankbeam.transforms.goldens.distilling import distilled
 from rankbeam.transforms.goldens.records.forms import (
     CRITICS,
@@ -25,14 +25,19 @@ from rankbeam.transforms.goldens.records.forms import (
     Facts,
     YesNo,
 )
-from rankbeam.transforms.goldens.records.items import Asked, GoldenEvidence, Made, Reason, State, Vote
-from rankbeam.transforms.goldens.records.types import (
+from rankbeam.transforms.goldens.records.items import (
     DIMENSIONS,
     TYPES,
     UNANSWERABLE,
+    Asked,
     Candidate,
     Dimension,
+    GoldenEvidence,
+    Made,
+    Reason,
     SourceSpan,
+    State,
+    Vote,
     WritingTask,
 )
 from rankbeam.transforms.judge.steps.support import SupportVerdict
@@ -42,7 +47,6 @@ from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps, together
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.reply import Reply
 
 STAGE = "write"
 LEAST_AGREEMENT = 0.8
@@ -74,24 +78,15 @@ class _Rejected(Exception):
 
 
 @dataclass(frozen=True)
-class WriteItems:
+class WriteItems(AskingWork):
     """Write and check questions about spans; a `Work` whose items are `WritingTask`s."""
 
-    asking: Asking
     reviews: Reviews = Reviews()
     dimensions: tuple[Dimension, ...] = DIMENSIONS
     overall: bool = False
-
-    @property
-    def stage(self) -> str:
-        return STAGE
-
-    @property
-    def services(self) -> Sequence[str]:
-        return self.asking.services
+    stage: ClassVar[str] = STAGE
 
     def steps(self, item: WritingTask) -> Steps[tuple[Made, ...]]:
-        """Write and check all candidates; returns what became of each."""
         texts = {str(number): span.text for number, span in enumerate(item.spans)}
         (facts,) = yield [self.asking.call("facts", {"texts": texts})]
         calls: list[Asked] = []
@@ -100,9 +95,6 @@ class WriteItems:
         writings = [_Writing(self, item, candidate, list(calls)) for candidate in item.candidates]
         results = yield from together([writing.steps(facts) for writing in writings])
         return tuple(results)
-
-    def read(self, call: Call, reply: Reply) -> Reading:
-        return self.asking.read(call, reply)
 
 
 @dataclass(eq=False)
@@ -301,7 +293,6 @@ def _votes(step: str, items: Mapping[str, str], judged: Sequence[Any]) -> list[V
 
 
 def _described(candidate: Candidate, dimensions: Sequence[Dimension]) -> str:
-    """The profile of a candidate, for the writer."""
     assigned = dict(candidate.profile)
     lines = []
     for dimension in dimensions:

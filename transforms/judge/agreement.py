@@ -1,7 +1,7 @@
-"""Rows of the table `agreement`: people with each other, judges with people and with each other, step by step."""
+"""Rows of the table `agreement`: people with each other, judges with people and with each other; audits of holes."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -10,28 +10,26 @@ import numpy as np
 import pyarrow as pa
 
 from rankbeam.transforms.judge.steps import step_named
-from rankbeam.transforms.kernels.arrays import IntArray
+from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
 from rankbeam.transforms.kernels.statistics import raters
+from rankbeam.transforms.kernels.statistics.agreement import wilson_interval
 from rankbeam.transforms.kernels.statistics.raters import MISSING, Level
-from rankbeam.transforms.records import tables
+from rankbeam.transforms.records import holes, tables
 from rankbeam.transforms.records.answer_tables import AGREEMENT
-from rankbeam.transforms.records.judging.evaluated import LabelledVerdict, Votes
-from rankbeam.transforms.records.labels import ADJUDICATED, Labels, Place, agreed
+from rankbeam.transforms.records.judging.answers import LabelledVerdict, Votes
+from rankbeam.transforms.records.labels import ADJUDICATED, Labels, Place, agreed, text_hash
 
 PEOPLE, JUDGES = "people", "judges"
+AUDIT = "qrels_holes"
+"""The name of the row of an audit: grades on the scale of people, not the judge's 0 to 3 of the step `grade`."""
+
 _QUADRATIC = 2
+Formula = Callable[[raters.Counts], float | None]
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The verdicts of a step, the lowest first.
-
-    Attributes:
-        name: name of the step in tables.
-        words: the verdicts.
-        scores: their values.
-        is_ordered: distances count.
-    """
+    """The verdicts of a step with their scores, the lowest first; the name is that of the step in tables."""
 
     name: str
     words: tuple[str, ...]
@@ -54,15 +52,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class AgreementRows:
-    """Makes rows, without the common columns.
-
-    Attributes:
-        labels: decisions of people.
-        judges: names by service, and that of the majority by None.
-        levels: by step of a criterion, the value of each verdict.
-        confidence: level of the intervals.
-        seed: random seed of the bootstrap.
-    """
+    """Makes rows, without the common columns, from verdicts on what people labelled and all votes of judges."""
 
     labels: Labels
     judges: Mapping[str | None, str]
@@ -71,7 +61,6 @@ class AgreementRows:
     seed: int = 0
 
     def table(self, verdicts: Sequence[LabelledVerdict | Votes]) -> pa.Table:
-        """Rows of `answer_tables.AGREEMENT`."""
         of_judge = {(one.judge, one.place): one.verdict for one in verdicts if isinstance(one, LabelledVerdict)}
         by_step: defaultdict[str, list[Place]] = defaultdict(list)
         for place in self.labels.decisions:
@@ -82,7 +71,6 @@ class AgreementRows:
         return pa.Table.from_pylist(rows, tables.own_columns(AGREEMENT))
 
     def _of_votes(self, votes: Sequence[Votes]) -> Iterator[dict[str, Any]]:
-        """The agreement between judges, two by two and all together."""
         by_step: defaultdict[str, list[Votes]] = defaultdict(list)
         for of_query in sorted(votes, key=lambda one: (one.step, one.query_id)):
             by_step[of_query.step].append(of_query)
@@ -126,38 +114,20 @@ class AgreementRows:
         both = (pair >= 0).all(axis=1)
         pair, queries = pair[both], queries[both]
         counts = raters.confusion(pair[:, 0], pair[:, 1], size)
-        scores = np.array(step.scores)
         drawn = raters.resampled_confusions(pair[:, 0], pair[:, 1], queries, size, seed=self.seed)
-
-        def bias(matrix: IntArray) -> float | None:
-            total = int(matrix.sum())
-            return float((matrix * (scores[None, :] - scores[:, None])).sum()) / total if total else None
-
-        formulas = {
-            "agreement": raters.observed_agreement,
-            "kappa": lambda matrix: raters.cohen(matrix, power),
-            "ac": lambda matrix: raters.gwet_of(matrix, power),
-            "bias": bias,
-        }
-        row: dict[str, Any] = {
+        return {
             "step": step.name,
             "first": first,
             "second": second,
             "items": len(pair),
             "queries": len(np.unique(queries)),
             "weights": _weights(step),
-            "confusion": _cells(step, counts),
+            "confusion": _cells(step.words, counts),
+            **_estimates(_formulas(power, np.array(step.scores)), counts, drawn, self.confidence),
         }
-        tails = (50.0 * (1.0 - self.confidence), 50.0 * (1.0 + self.confidence))
-        for column, formula in formulas.items():
-            values = [value for matrix in drawn if (value := formula(matrix)) is not None]
-            low, high = np.percentile(values, tails).tolist() if values else (None, None)
-            row |= {column: formula(counts), f"{column}_low": low, f"{column}_high": high}
-        return row
 
 
 def _together(step: Scale, who: str, columns: Sequence[IntArray]) -> dict[str, Any]:
-    """The agreement of all people, or of all judges."""
     every, size = np.column_stack(columns), len(step.words)
     return {
         "step": step.name,
@@ -190,8 +160,7 @@ def _numbers(names: Sequence[str]) -> IntArray:
     return numbers
 
 
-def _cells(step: Scale, counts: IntArray) -> list[dict[str, Any]]:
-    words = step.words
+def _cells(words: Sequence[str], counts: IntArray) -> list[dict[str, Any]]:
     return [
         {"first": words[one], "second": words[other], "items": int(count)}
         for (one, other), count in np.ndenumerate(counts)
@@ -199,6 +168,128 @@ def _cells(step: Scale, counts: IntArray) -> list[dict[str, Any]]:
     ]
 
 
-def agreement_table(verdicts: Sequence[LabelledVerdict | Votes], rows: AgreementRows) -> pa.Table:
-    """Rows of `answer_tables.AGREEMENT`, from all verdicts on what people labelled, and all votes of judges."""
-    return rows.table(verdicts)
+def _formulas(power: int, scores: FloatArray) -> dict[str, Formula]:
+    """Coefficients of a confusion matrix; the bias is the second rater's mean score minus that of the first."""
+
+    def bias(matrix: raters.Counts) -> float | None:
+        total = float(matrix.sum())
+        return float((matrix * (scores[None, :] - scores[:, None])).sum()) / total if total else None
+
+    return {
+        "agreement": raters.observed_agreement,
+        "kappa": lambda matrix: raters.cohen(matrix, power),
+        "ac": lambda matrix: raters.gwet_of(matrix, power),
+        "bias": bias,
+    }
+
+
+def _estimates(
+    formulas: Mapping[str, Formula], matrix: raters.Counts, drawn: Sequence[raters.Counts], confidence: float
+) -> dict[str, float | None]:
+    """The value of each formula, with the percentiles of its values in the bootstrap's matrices."""
+    tails = (50.0 * (1.0 - confidence), 50.0 * (1.0 + confidence))
+    row: dict[str, float | None] = {}
+    for name, formula in formulas.items():
+        known = [value for replicate in drawn if (value := formula(replicate)) is not None]
+        low, high = np.percentile(known, tails).tolist() if known else (None, None)
+        row |= {name: formula(matrix), f"{name}_low": low, f"{name}_high": high}
+    return row
+
+
+def audit_table(
+    parts: Sequence[pa.RecordBatch], judge: str, confidence: float = 0.95, most: int = holes.MOST_AUDITED
+) -> pa.Table:
+    """The audit of a judge that fills holes: one row of `answer_tables.AGREEMENT`, from batches of `holes.AUDITED`."""
+    return pa.Table.from_pylist([audit_row(parts, judge, confidence, most)], tables.own_columns(AGREEMENT))
+
+
+def audit_row(
+    parts: Sequence[pa.RecordBatch], judge: str, confidence: float = 0.95, most: int = holes.MOST_AUDITED
+) -> dict[str, Any]:
+    """The row: `unmatched` are documents that the judge alone graded.
+
+    At most `most` documents are compared, about equally many of each grade of the judge, in the order of a hash. Shares
+    and coefficients weigh them, so that they are estimates of those of all documents that both graded.
+    """
+    table = pa.Table.from_batches(parts, holes.AUDITED).combine_chunks()
+    graded = table.filter(table["human"].is_valid())
+    drawn, weight = stratified_sample(graded["judge"].to_numpy(), _order(graded), most)
+    both, weight = graded.filter(pa.array(drawn)), weight[drawn]
+    first = np.round(both["human"].to_numpy()).astype(np.int64)
+    second = both["judge"].to_numpy()
+    queries = _numbers(both["query_id"].to_pylist())
+    size = max(1, int(first.max(initial=0)), int(second.max(initial=0))) + 1
+    counts = raters.confusion(first, second, size)
+    weighted = np.zeros((size, size))
+    np.add.at(weighted, (first, second), weight)
+    replicates = raters.resampled_confusions(first, second, queries, size, weight=weight)
+    row: dict[str, Any] = {
+        "step": AUDIT,
+        "first": PEOPLE,
+        "second": judge,
+        "items": len(first),
+        "queries": len(np.unique(queries)),
+        "unmatched": table.num_rows - graded.num_rows,
+        "weights": "quadratic",
+        "sampled_from": graded.num_rows,
+        "confusion": _cells(list(map(str, range(size))), counts),
+    }
+    if len(first):
+        formulas = {**_formulas(_QUADRATIC, np.arange(size, dtype=float)), "overrating": _overrating}
+        row |= _estimates(formulas, weighted, replicates, confidence)
+    if row.get("overrating") is not None:
+        row |= _widened(row, weight[first == 0], confidence)
+    return row
+
+
+def _widened(row: Mapping[str, Any], weight: FloatArray, confidence: float) -> dict[str, float]:
+    """The interval of the overrating: Wilson's, for the effective number of documents, or the wider bootstrap.
+
+    Where all decisions are equal, the bootstrap has no width. Documents of equal weights are Wilson's alone.
+    """
+    effective = float(weight.sum() ** 2 / (weight**2).sum())
+    low, high = wilson_interval(row["overrating"] * effective, effective, confidence)
+    if np.ptp(weight) and row["overrating_low"] is not None:
+        low, high = min(low, row["overrating_low"]), max(high, row["overrating_high"])
+    return {"overrating_low": low, "overrating_high": high}
+
+
+def stratified_sample(stratum: IntArray, order: IntArray, most: int) -> tuple[BoolArray, FloatArray]:
+    """Draw about equally many items of each stratum, with weights so that they represent all items.
+
+    Args:
+        stratum: int64[n].
+        order: int64[n], random ranks; the lowest of each stratum are drawn.
+        most: number of items to draw in all. What a small stratum lacks, larger ones have more.
+
+    Returns:
+        bool[n], the drawn items; float64[n], their weights: items of the stratum by drawn ones, 0 for the others.
+
+    >>> drawn, weight = stratified_sample(np.array([0, 0, 0, 1]), np.array([2, 0, 1, 3]), 3)
+    >>> drawn.tolist(), weight.tolist()
+    ([False, True, True, True], [0.0, 1.5, 1.5, 1.0])
+    """
+    drawn, weight = np.zeros(len(stratum), bool), np.zeros(len(stratum))
+    values, sizes = np.unique(stratum, return_counts=True)
+    left = most
+    for done, place in enumerate(np.argsort(sizes, kind="stable")):
+        count = min(int(sizes[place]), left // (len(values) - done))
+        left -= count
+        own = np.flatnonzero(stratum == values[place])
+        chosen = own[np.argsort(order[own], kind="stable")[:count]]
+        drawn[chosen] = True
+        weight[chosen] = sizes[place] / max(1, count)
+    return drawn, weight
+
+
+def _order(graded: pa.Table) -> IntArray:
+    """Random ranks of pairs of query and document, which depend on these alone."""
+    pairs = zip(graded["query_id"].to_pylist(), graded["doc_id"].to_pylist(), strict=True)
+    digests = np.array([text_hash("\0".join(pair)) for pair in pairs], str)
+    return np.argsort(np.argsort(digests, kind="stable"), kind="stable").astype(np.int64)
+
+
+def _overrating(matrix: raters.Counts) -> float | None:
+    """The share of the documents without relevance, by people, to which the judge gives more."""
+    total = float(matrix[0].sum())
+    return float(matrix[0, 1:].sum()) / total if total else None

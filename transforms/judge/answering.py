@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rankbeam.transforms.clients.models.base import Completion
-from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.judge.judge import Model
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt, split_template, variables_of
 from rankbeam.transforms.records.calls.quota import Prices, Quota
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus, fitting
 from rankbeam.transforms.records.judging.items import Item, System
 from rankbeam.transforms.records.rankings.contexts import Passage
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
+from rankbeam.transforms.records.stages import Generation
 
 STEP = "answer"
 _STATUSES = {FailureKind.BLOCKED: AnswerStatus.BLOCKED, FailureKind.TRUNCATED: AnswerStatus.TRUNCATED}
@@ -48,10 +48,7 @@ class Answering:
     day: str | None = None  # the date, where each day asks anew
 
     def begun(self, item: Item, system: System) -> Answer:
-        """The answer before the model is asked: its contexts, or why the model is not asked at all.
-
-        `AnswerStatus.OK` means that it is to be asked.
-        """
+        """The answer before the model is asked, or why it is not asked; `AnswerStatus.OK` if it is to be asked."""
         if system.failed:
             return Answer(AnswerStatus.FAILED, message="not asked: the retriever gave no answer")
         retrieved = item.contexts(system)[: self.generation.contexts]
@@ -66,7 +63,6 @@ class Answering:
         return answer
 
     def call(self, item: Item, contexts: Sequence[Passage], sample: int) -> Call:
-        """The call that asks for one answer."""
         generation = self.generation
         known: dict[str, Any] = {**item.attributes, "query": item.text}
         known["contexts"] = [{"id": passage.doc_id, "text": passage.text} for passage in contexts]
@@ -88,11 +84,9 @@ class Answering:
         return replace(call, key=content_key({"answer": call.key, "day": self.day}))
 
     def is_asked_by(self, call: Call) -> bool:
-        """Return whether this is who a call asks for an answer."""
         return call.service == self.model.name and Prompt.parse(call.payload).step == STEP
 
     def read(self, reply: Reply) -> "AnswerText":
-        """The model's reply."""
         given = self.model.read(reply.answer)
         if not isinstance(given, Completion):
             raise CallError(FailureKind.INVALID, f"{self.model.name} embeds texts and cannot answer queries")
@@ -109,7 +103,6 @@ class AnswerText:
 
 
 def ended(begun: Answer, outcome: Any) -> Answer:
-    """The answer, once the model was asked."""
     if isinstance(outcome, CallError):
         status = _STATUSES.get(outcome.kind, AnswerStatus.FAILED)
         return replace(begun, status=status, message=outcome.message, tokens=outcome.tokens, error=outcome)

@@ -5,13 +5,14 @@ and holds the answers of earlier weeks, with which those of this week are compar
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import ClassVar
 
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.judge.judge import Judge, JudgeReply
+from rankbeam.transforms.judge.judge import JudgeWork
 from rankbeam.transforms.judge.known_items import KnownItem, known_items_of
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.judge.steps import step_named
@@ -20,7 +21,7 @@ from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.judging.evaluated import Evaluated, KnownAnswer
+from rankbeam.transforms.records.judging.answers import Evaluated, KnownAnswer
 from rankbeam.transforms.records.reply import Reply
 
 KNOWN = "ask known items"
@@ -40,31 +41,19 @@ class Earlier:
 
 
 @dataclass(frozen=True)
-class AskKnown:
+class AskKnown(JudgeWork):
     """Ask a judge what is known; a `Work` whose items are `KnownItem`s."""
 
-    judge: Judge
     began: datetime
     judged_steps: tuple[str, ...]
     is_further: bool = False  # the judge is not the first of several
+    stage: ClassVar[str] = STAGE  # known items are among the questions of the run
 
     @property
     def work(self) -> str:
-        """The name of the work, which is that of one judge."""
         return f"{KNOWN} of {self.judge.model.name}" if self.is_further else KNOWN
 
-    @property
-    def stage(self) -> str:
-        """The name of the stage: known items are among the questions of the run."""
-        return STAGE
-
-    @property
-    def services(self) -> Sequence[str]:
-        """The judge."""
-        return [self.judge.model.name]
-
     def items(self) -> list[KnownItem]:
-        """The question."""
         return [item for step in self.judged_steps for item in known_items_of(step)]
 
     def tasks(self, texts: int) -> Iterator[TaskBatch]:
@@ -84,12 +73,7 @@ class AskKnown:
         judgement = judgement_of(item.question, 0, call.key or "", outcome, known=known, judge=self.judge.model.name)
         return Evaluated("", None, (), (), (judgement,))
 
-    def read(self, call: Call, reply: Reply) -> JudgeReply:
-        """The judge's verdict."""
-        return self.judge.read(call, reply)
-
     def call(self, item: KnownItem) -> Call:
-        """The call that asks an item."""
         return self._in_week(self._always(item), 0)
 
     def _always(self, item: KnownItem) -> Call:
@@ -128,7 +112,6 @@ class AskKnown:
 
 
 def known_steps(metrics: Iterable[JudgedMetric]) -> tuple[str, ...]:
-    """The steps of some metrics that have known items."""
     definitions = [metric.definition for metric in metrics]
     inputs = [of for one in definitions for of in (*one.inputs.values(), *one.inputs_without_claims.values())]
     return tuple(step for step in sorted({step for of in inputs for step in of.steps}) if known_items_of(step))

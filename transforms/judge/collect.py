@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
-from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
@@ -22,7 +21,7 @@ from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Subject, Task, without_calls
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.holes import GRADES
-from rankbeam.transforms.records.judging.evaluated import Evaluated, Value
+from rankbeam.transforms.records.judging.answers import Evaluated, Value
 from rankbeam.transforms.records.judging.items import items_in
 from rankbeam.transforms.records.scores.judged import VALUES
 from rankbeam.transforms.records.scores.scored import Status
@@ -39,11 +38,12 @@ _TEXT_SHARDS = 64
 _TABLES = ("answers", "claims", "verdicts")
 _FAILURES, _TEXTS, _GRADES = "failures", "texts", "grades"
 
+_in_window = GlobalWindows.windowed_value
+
 batches.register()
 
 
 def tasks_of(element: Bucketed, configurations: tuple[int, ...]) -> Iterator[TaskBatch]:
-    """The tasks that answer and judge the queries of a bucket, one each."""
     bucket, items = element
     tasks = (
         Task(item.query_id, WORK, item, (Subject(PANEL, item.query_id, bucket, configurations),))
@@ -64,12 +64,9 @@ def given_answers(element: Bucketed, work: EvaluateAnswers, configurations: tupl
 class CollectedJudgements(NamedTuple):
     """The result of `CollectEvaluated`."""
 
-    values: beam.PCollection[Bucketed]
-    """By bucket, batches of `VALUES`."""
-    grades: beam.PCollection[Bucketed]
-    """By bucket, batches of `GRADES`, where the judge's grades fill holes."""
-    rows: dict[str, beam.PCollection[pa.Table]]
-    """By table, rows without the common columns."""
+    values: beam.PCollection[Bucketed]  # by bucket, batches of `VALUES`
+    grades: beam.PCollection[Bucketed]  # by bucket, batches of `GRADES`, where the judge's grades fill holes
+    rows: dict[str, beam.PCollection[pa.Table]]  # by table, rows without the common columns
 
 
 @dataclass
@@ -79,7 +76,6 @@ class CollectEvaluated(beam.PTransform):
     rows: Rows
 
     def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # a Collected; Beam warns of named results
-        """Add the steps."""
         tags = (*_TABLES, _FAILURES, _TEXTS, _GRADES)
         outputs = answers | "Collect" >> beam.ParDo(CollectJudgementsFn(self.rows)).with_outputs(*tags, main="values")
         written = {name: outputs[name] for name in (*_TABLES, _FAILURES)}
@@ -96,7 +92,6 @@ class CollectJudgementsFn(beam.DoFn):
         self._rows = rows
 
     def start_bundle(self) -> None:
-        """Nothing is collected."""
         self._values: defaultdict[int, list[tuple[str, Value]]] = defaultdict(list)
         self._held = 0
         self._waiting: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -128,7 +123,6 @@ class CollectJudgementsFn(beam.DoFn):
             yield from self._shards()
 
     def finish_bundle(self) -> Iterator[object]:
-        """Yield what is left."""
         for output in (*self._outputs(1), *self._shards()):
             yield beam.pvalue.TaggedOutput(output.tag, _in_window(output.value))
         yield from map(_in_window, self._batches())
@@ -141,14 +135,14 @@ class CollectJudgementsFn(beam.DoFn):
         self._values, self._held = defaultdict(list), 0
 
     def _outputs(self, least: int) -> Iterator[beam.pvalue.TaggedOutput]:
-        """Batches of at least so many rows."""
         for name, rows in self._waiting.items():
             if len(rows) >= least:
-                yield beam.pvalue.TaggedOutput(name, pa.Table.from_pylist(rows, tables.own_columns(_schema(name))))
+                yield beam.pvalue.TaggedOutput(
+                    name, pa.Table.from_pylist(rows, tables.own_columns(ANSWER_TABLES.get(name, tables.FAILURES)))
+                )
                 self._waiting[name] = []
 
     def _shards(self) -> Iterator[beam.pvalue.TaggedOutput]:
-        """The texts that are held, by shard."""
         by_shard: defaultdict[int, list[dict[str, str]]] = defaultdict(list)
         for text_hash, text in self._texts.items():
             by_shard[int(text_hash[:8], 16) % _TEXT_SHARDS].append({"text_hash": text_hash, "text": text})
@@ -159,7 +153,6 @@ class CollectJudgementsFn(beam.DoFn):
 
 
 def distinct_texts(element: tuple[int, Iterable[Reference]]) -> Iterator[pa.Table]:
-    """The texts of a shard, each once."""
     _, shard = element
     seen: set[str] = set()
     for reference in shard:
@@ -173,10 +166,6 @@ def distinct_texts(element: tuple[int, Iterable[Reference]]) -> Iterator[pa.Tabl
 def unevaluated(failed: FailedTask, rows: Rows) -> pa.Table:
     """The failure of a whole item, as rows of `tables.FAILURES`."""
     return pa.Table.from_pylist(list(rows.failed(failed.subject, failed.failure)), tables.own_columns(tables.FAILURES))
-
-
-def _schema(name: str) -> pa.Schema:
-    return ANSWER_TABLES.get(name, tables.FAILURES)
 
 
 def _batch(some: Sequence[tuple[str, Value]]) -> pa.RecordBatch:
@@ -200,7 +189,3 @@ def _status(value: Value) -> Status:
     if value.value is not None:
         return Status.OK
     return Status.UNDEFINED if value.error is None else Status.FAILED
-
-
-def _in_window(value: object) -> WindowedValue:
-    return GlobalWindows.windowed_value(value)

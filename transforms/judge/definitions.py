@@ -66,7 +66,6 @@ class JudgedDefinition:
 
     @property
     def needs(self) -> frozenset[Need]:
-        """The inputs that the metric needs besides a judge."""
         return frozenset().union(*(of.needs for of in self.inputs.values()))
 
     @property
@@ -122,7 +121,6 @@ class CriterionDefinition(JudgedDefinition):
         return self.criterion is None or super().takes_cutoff
 
     def value(self, arguments: Mapping[str, Any], cutoff: int | None = None) -> Value:
-        """The value of one query; contexts are cut here."""
         ((name, of),) = self.inputs.items()
         levels = arguments[name]
         return self.kernel(levels[..., :cutoff] if of.per_context and not isinstance(levels, Undefined) else levels)
@@ -130,7 +128,6 @@ class CriterionDefinition(JudgedDefinition):
 
 @cache
 def definition_of(criterion: Criterion | None) -> JudgedDefinition:
-    """The definition of a criterion's metric."""
     reasons = (Undefined.NO_ANSWER, Undefined.NO_CONTEXTS, Undefined.NO_REFERENCE, Undefined.NO_RUBRICS)
     lowest = -1.0 if criterion is not None and criterion.pairs else 0.0
     return CriterionDefinition(kernels.criterion_value, reasons, lowest, criterion=criterion)
@@ -244,11 +241,7 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
 
 @cache
 def judged_names() -> tuple[str, ...]:
-    """The names of all judged metrics, those of other packages last; these are not loaded.
-
-    Raises:
-        InputError: another package has a metric of a name that rankbeam uses.
-    """
+    """The names of all judged metrics, those of other packages last; these are not loaded."""
     names = [name for name in sorted(plug_ins()) if is_metric(name)]
     if taken := [name for name in names if name in JUDGED]:
         raise InputError(f"{GROUP} {taken[0]!r}: rankbeam has a metric of that name; choose another")
@@ -257,11 +250,7 @@ def judged_names() -> tuple[str, ...]:
 
 @cache
 def definition_named(name: str) -> JudgedDefinition:
-    """The definition of a metric, loaded if it is one of another package.
-
-    Raises:
-        InputError: the package registers something that is not a definition.
-    """
+    """The definition of a metric, loaded if it is one of another package."""
     if name in JUDGED:
         return JUDGED[name]
     definition = loaded(GROUP, name, GROUP)

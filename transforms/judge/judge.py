@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rankbeam.transforms.clients.models.base import Embedding, Role
-from rankbeam.transforms.judge.models import Model
+from rankbeam.transforms.clients.models.base import Completion, Embedding, ModelParameters, Role
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt, Template
@@ -15,6 +14,28 @@ from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.judging.steps import JudgeQuestion
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
+
+
+@dataclass(frozen=True)
+class Model:
+    """A service that answers prompts."""
+
+    name: str
+    kind: str
+    parameters: ModelParameters
+
+    @property
+    def label(self) -> str:
+        """The name in tables: the service's model, or a description of one in this process."""
+        offline = self.parameters.offline
+        return self.parameters.model if offline is None else f"{self.kind}: {offline}"
+
+    def call(self, prompt: Prompt) -> Call:
+        return Call(self.name, self.parameters.key(self.kind, prompt), prompt.payload(), step=prompt.step)
+
+    def read(self, answer: str) -> Completion | Embedding:
+        return self.parameters.read(answer)
+
 
 _SEPARATOR = "\n---\n"
 _NOTE = (
@@ -53,11 +74,9 @@ class Judge:
 
     @property
     def models(self) -> tuple[Model, ...]:
-        """The judging and the embedding model."""
         return (self.model,) if self.embedder is None else (self.model, self.embedder)
 
     def is_asked_by(self, call: Call) -> bool:
-        """Return whether a call is to one of the models."""
         return any(call.service == model.name for model in self.models)
 
     def calls(self, question: JudgeQuestion, query: str, sample: int, history: str = "") -> list[Call]:
@@ -83,14 +102,7 @@ class Judge:
         return step_named(question.step).parts(question, self.most_letters, in_windows=self.in_windows)
 
     def call(self, question: JudgeQuestion, query: str, sample: int, history: str = "") -> Call:
-        """The call for a question that one call can hold; it belongs to no configuration more than to another.
-
-        Args:
-            question: the step with its texts.
-            query: text of the query.
-            sample: number of the judgement among several.
-            history: the conversation before the query; "" if there is none.
-        """
+        """The call for a question that one call can hold; it belongs to no configuration more than to another."""
         step = step_named(question.step)
         values = step.values(question, query)
         if step.embeds:
@@ -113,3 +125,17 @@ class Judge:
         if isinstance(answer, Embedding):
             return JudgeReply(np.array(answer.vector), answer.model_version, reply.tokens)
         return JudgeReply(step.read(prompt.values, answer.text), answer.model_version, reply.tokens)
+
+
+@dataclass(frozen=True)
+class JudgeWork:
+    """A `Work` whose calls are questions to one judge."""
+
+    judge: Judge
+
+    @property
+    def services(self) -> Sequence[str]:
+        return [self.judge.model.name]
+
+    def read(self, call: Call, reply: Reply) -> JudgeReply:
+        return self.judge.read(call, reply)

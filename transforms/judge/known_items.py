@@ -34,7 +34,6 @@ class KnownItem:
 
     @property
     def question(self) -> JudgeQuestion:
-        """The item as a run asks it."""
         return step_named(self.step).question(self.values)
 
 
@@ -59,7 +58,6 @@ def known_items_of(step: str) -> tuple[KnownItem, ...]:
 
 @cache
 def known_items() -> Mapping[str, tuple[KnownItem, ...]]:
-    """By step of rankbeam, its known items."""
     by_step = {step.name: known_items_of(step.name) for step in STEPS}
     return MappingProxyType({step: items for step, items in sorted(by_step.items()) if items})
 

@@ -1,6 +1,8 @@
 """Measure the judge of a run: count what it judged, and hold known items against their answers."""
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -10,12 +12,76 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage.batches import Bucketed
-from rankbeam.transforms.judge.ask_known import AskKnown
-from rankbeam.transforms.judge.quality import JudgeOfStep, Quality
-from rankbeam.transforms.judge.quality_rows import QualityRows
-from rankbeam.transforms.judge.quality_warnings import notes_of, warnings_of
+from rankbeam.transforms.judge.ask_known import AskKnown, Earlier
+from rankbeam.transforms.judge.known_items import accuracies, drift_p_value, known_items_of
+from rankbeam.transforms.judge.quality import JudgeOfStep, Quality, StepQuality, notes_of, warnings_of
 from rankbeam.transforms.merge import MergeFn
+from rankbeam.transforms.records import tables
+from rankbeam.transforms.records.answer_tables import JUDGE_QUALITY
 from rankbeam.transforms.records.calls.outcomes import CallAnswer
+from rankbeam.transforms.records.calls.prompt import Template
+from rankbeam.transforms.records.calls.quota import Prices
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class QualityRows:
+    """Makes rows, without the common columns."""
+
+    judges: Mapping[str, str]  # names by service
+    templates: Mapping[str, Template]
+    prices: Mapping[str, Prices | None] = field(default_factory=dict)
+    confidence: float = 0.95
+
+    def table(self, quality: Quality, earlier: Mapping[JudgeOfStep, Earlier]) -> pa.Table:
+        order = sorted(quality.steps, key=lambda key: (key.step, list(self.judges).index(key.judge)))
+        rows = [self._row(key, quality.steps[key], earlier.get(key)) for key in order]
+        return pa.Table.from_pylist(rows, tables.own_columns(JUDGE_QUALITY))
+
+    def _row(self, key: JudgeOfStep, counted: StepQuality, earlier: Earlier | None) -> Row:
+        step, prices = key.step, self.prices.get(key.judge)
+        versions, tokens, template = sorted(counted.versions.items()), counted.tokens, self.templates.get(step)
+        return {
+            "step": step,
+            "judge": self.judges[key.judge],
+            "model_version": versions[0][0] if len(versions) == 1 else None,
+            "model_versions": [{"model_version": name, "judgements": count} for name, count in versions],
+            "prompt_hash": None if template is None else template.hash,
+            "items": counted.items,
+            "failed": counted.failed,
+            "repeated": counted.repeated,
+            "compared": counted.compared,
+            "agreement": float(counted.agreement / counted.compared) if counted.compared else None,
+            "within_sd": None if not counted.compared else math.sqrt(counted.variance / counted.compared),
+            **self._of_known(step, counted.known, earlier),
+            "input_tokens": tokens.input,
+            "cached_tokens": tokens.cached,
+            "output_tokens": tokens.output,
+            "cost": None if prices is None else prices.cost(tokens),
+        }
+
+    def _of_known(self, step: str, answers: Mapping[str, str | None], earlier: Earlier | None) -> Row:
+        row: Row = {"sentinels": len(answers), "sentinel_groups": []}
+        if not answers:
+            return row
+        items = [item for item in known_items_of(step) if item.id in answers]
+        classes = {name: answer for name, answer in answers.items() if answer is not None}
+        classes_of = accuracies(items, classes, self.confidence)
+        groups = [
+            {"name": name, "correct": accuracy.right, "count": accuracy.count}
+            for name, accuracy in classes_of.items()
+            if name
+        ]
+        row |= {
+            "sentinels_right": classes_of[""].right,
+            "sentinel_accuracy": classes_of[""].right / classes_of[""].count,
+        }
+        row |= {"sentinel_low": classes_of[""].low, "sentinel_high": classes_of[""].high, "sentinel_groups": groups}
+        if earlier is not None:
+            row["drift_since"] = earlier.week
+            row["drift_p_value"] = drift_p_value(items, earlier.classes, classes)
+        return row
 
 
 @dataclass
@@ -25,7 +91,6 @@ class PlanKnown(beam.PTransform):
     asks: tuple[AskKnown, ...]
 
     def expand(self, items: beam.PCollection[Bucketed]) -> beam.PCollection[TaskBatch]:
-        """Add the steps."""
         return (
             items
             | "CountTexts" >> beam.Map(texts_in)
@@ -43,8 +108,7 @@ def texts_in(element: Bucketed) -> int:
 class Measured(NamedTuple):
     """The outputs of `MeasureJudge`."""
 
-    rows: beam.PCollection[pa.Table]
-    """Of `answer_tables.JUDGE_QUALITY`, without the common columns."""
+    rows: beam.PCollection[pa.Table]  # of `answer_tables.JUDGE_QUALITY`, without the common columns
     warnings: beam.PCollection[str]
 
 
@@ -58,10 +122,9 @@ class MeasureJudge(beam.PTransform):
     strict: bool = False
 
     def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # a Measured; Beam warns of named results
-        """Add the steps."""
         quality = (
             answers
-            | "CountJudgements" >> beam.Map(quality_of).with_output_types(Quality)
+            | "CountJudgements" >> beam.Map(lambda answer: Quality.of(answer.value)).with_output_types(Quality)
             | "Merge" >> beam.CombineGlobally(MergeFn(Quality))
         )
         rows = quality | "Rows" >> beam.Map(table_of, self.rows, self.asks, self.ledger)
@@ -70,11 +133,6 @@ class MeasureJudge(beam.PTransform):
             quality | "Notes" >> beam.FlatMap(notes_of, self.rows.judges),
         ) | "EveryWarning" >> beam.Flatten()
         return Measured(rows, warnings)
-
-
-def quality_of(answer: CallAnswer) -> Quality:
-    """The rows of one answered task's judgements."""
-    return Quality.of(answer.value)
 
 
 def table_of(quality: Quality, rows: QualityRows, asks: tuple[AskKnown, ...], ledger: Ledger) -> pa.Table:

@@ -112,12 +112,10 @@ class JudgedMetric:
 
     @property
     def definition(self) -> JudgedDefinition:
-        """The definition of the metric."""
         return definition_of(self.criterion) if self.is_criterion else definition_named(self.name)
 
     @property
     def is_criterion(self) -> bool:
-        """True for a criterion of the user's own."""
         return self.name.startswith(f"{CRITERION}(")
 
     @property
@@ -168,16 +166,13 @@ class JudgedMetric:
 
     @property
     def lowest(self) -> float:
-        """The lowest value that a query can have."""
         return self.definition.lowest
 
     @property
     def highest(self) -> float | None:
-        """The highest value that a query can have; None if there is no bound."""
         return self.definition.highest
 
     def value(self, inputs: Mapping[str, Any]) -> Value:
-        """The metric of one query."""
         return self.definition.value(inputs, self.cutoff)
 
 

@@ -2,23 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from rankbeam.transforms.judge.judge import Judge, JudgeReply
+from rankbeam.transforms.judge.judge import JudgeWork
 from rankbeam.transforms.judge.steps.nuggets import DraftNugget, NuggetsStep, NuggetWeightStep, Weight
 from rankbeam.transforms.kernels.wording import words
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.reply import Reply
 
 STAGE = "nuggets"
 Words = tuple[str, ...]
 
-_AT_ONCE = 10
-"""Contexts, or nuggets to weigh, that the model sees at once."""
-_MOST_CHARACTERS = 40_000
-"""The most characters of the contexts of one call, about 10,000 tokens."""
+_AT_ONCE = 10  # contexts, or nuggets to weigh, that the model sees at once
+_MOST_CHARACTERS = 40_000  # the most characters of the contexts of one call, about 10,000 tokens
 
 
 @dataclass(frozen=True)
@@ -51,27 +48,17 @@ class PooledNuggets:
 
 
 @dataclass(frozen=True)
-class CollectNuggets:
+class CollectNuggets(JudgeWork):
     """Collect and weigh nuggets; a `Work` whose items are `NuggetPool`s."""
 
-    judge: Judge
-
-    @property
-    def stage(self) -> str:
-        """The name of the stage."""
-        return STAGE
-
-    @property
-    def services(self) -> Sequence[str]:
-        """The model that is called."""
-        return [self.judge.model.name]
+    stage: ClassVar[str] = STAGE
 
     def steps(self, item: NuggetPool) -> Steps[PooledNuggets]:
         """Update the list with each window of contexts, then weigh all nuggets; one failed call leaves none."""
         drafts: tuple[DraftNugget, ...] = ()  # with positions of contexts in the pool
         dropped, version = 0, None
         for window in windows(item.contexts):
-            so_far = {str(number): draft.text for number, draft in enumerate(drafts)}
+            so_far = _numbered(drafts)
             texts = {str(number): text for number, (_, text) in enumerate(window)}
             (outcome,) = yield [self._call(NuggetsStep.name, item, nuggets=so_far, contexts=texts)]
             if isinstance(outcome, CallError):
@@ -87,10 +74,6 @@ class CollectNuggets:
         weighed = zip(drafts, weights, strict=True)
         nuggets = (PooledNugget(draft.text, weight is Weight.VITAL, draft.contexts) for draft, weight in weighed)
         return PooledNuggets(item.query_id, tuple(nuggets), dropped, model_version=version)
-
-    def read(self, call: Call, reply: Reply) -> JudgeReply:
-        """The model's reply."""
-        return self.judge.read(call, reply)
 
     def _call(self, step: str, item: NuggetPool, **values: Mapping[str, str]) -> Call:
         template = self.judge.templates[step]
@@ -122,13 +105,7 @@ def windows(contexts: Sequence[str]) -> Iterator[list[tuple[int, str]]]:
 def updated(
     before: Sequence[DraftNugget], reply: Sequence[DraftNugget], positions: Sequence[int]
 ) -> tuple[DraftNugget, ...]:
-    """The updated list: nuggets of equal words are one, and each has all contexts that say it.
-
-    Args:
-        before: the list so far, with positions of contexts in the pool.
-        reply: the model's list, with numbers of nuggets so far and of contexts in the window.
-        positions: for each context of the window, its position in the pool.
-    """
+    """The updated list: nuggets of equal words are one; `positions` of the window's contexts are places in the pool."""
     contexts: dict[Words, set[int]] = {}
     texts: dict[Words, str] = {}
     for draft in reply:
@@ -162,13 +139,7 @@ def _failed(item: NuggetPool, error: CallError) -> PooledNuggets:
 
 
 def as_reference(pool: NuggetPool, pooled: PooledNuggets, doc_ids: Sequence[Sequence[str]]) -> dict[str, Any]:
-    """The nuggets as `dataset.answers` reads them, with the documents that say each, for people who review them.
-
-    Args:
-        pool: the query.
-        pooled: its nuggets.
-        doc_ids: for each context of the pool, its documents.
-    """
+    """The nuggets as `dataset.answers` reads them, with the `doc_ids` of the contexts that say each."""
     return {
         "nuggets": [{"text": nugget.text, "vital": nugget.vital} for nugget in pooled.nuggets],
         "query": pool.query,

@@ -13,7 +13,7 @@ from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import Failure
-from rankbeam.transforms.records.judging.evaluated import AnswerRow, Evaluated, Judgement
+from rankbeam.transforms.records.judging.answers import AnswerRow, Evaluated, Judgement
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.reply import Tokens
@@ -42,7 +42,6 @@ class Rows:
     templates: Mapping[str, Template]
 
     def answers(self, evaluated: Evaluated) -> Iterator[Row]:
-        """Rows of `answer_tables.ANSWERS`."""
         for row in evaluated.answers:
             yield self._answer(evaluated, row)
 
@@ -79,7 +78,6 @@ class Rows:
         }
 
     def claims(self, evaluated: Evaluated) -> Iterator[Row]:
-        """Rows of `answer_tables.CLAIMS`."""
         for judgement in evaluated.judgements:
             if judgement.step != ClaimsStep.name or judgement.said is None or judgement.known is not None:
                 continue
@@ -100,7 +98,6 @@ class Rows:
                 }
 
     def verdicts(self, evaluated: Evaluated) -> Iterator[Row]:
-        """Rows of `answer_tables.VERDICTS`."""
         for judgement in evaluated.judgements:
             known = judgement.known
             if judgement.said is None:
@@ -176,7 +173,6 @@ def _verdicts(judgement: Judgement) -> Iterator[tuple[str | None, Row]]:
 
 
 def texts_of(evaluated: Evaluated) -> Iterator[tuple[str, str]]:
-    """The texts that the rows refer to, with their hashes, each once."""
     items = (item for judgement in evaluated.judgements for item in judgement.items)
     for text in dict.fromkeys([*evaluated.texts(), *items]):
         yield text_hash(text), text

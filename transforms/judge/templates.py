@@ -42,12 +42,7 @@ def shipped(version: int = VERSIONS[DEFAULT_VERSION]) -> Mapping[str, Template]:
 
 
 def templates(prompts: str = DEFAULT_VERSION, examples: str | None = None) -> Mapping[str, Template]:
-    """By step, its template.
-
-    Args:
-        prompts: a version of the shipped ones, or a user's folder whose templates replace those of the default version.
-        examples: folder of right replies, `STEP.jsonl`, that the judge is shown instead of the shipped ones.
-    """
+    """By step, its template; `prompts` is a version or a user's folder, `examples` a folder of right replies."""
     version = VERSIONS.get(prompts, VERSIONS[DEFAULT_VERSION])
     known = {**shipped(version), **_plugged_in()}
     if prompts not in VERSIONS:
@@ -95,11 +90,7 @@ def _with_examples(known: Mapping[str, Template], folder: str) -> Mapping[str, T
 
 
 def _examples(name: str, path: str) -> str:
-    """The examples of one step, as the judge reads them.
-
-    Raises:
-        InputError: a line has other keys than the step's variables and `reply`, or a reply that the step cannot read.
-    """
+    """The examples of one step, as the judge reads them, each checked by the step's own reader."""
     step, shown = step_named(name), []
     for line, text in json_lines.numbered(path):
         row = json_lines.parsed(path, line, text)
@@ -124,7 +115,6 @@ def _examples(name: str, path: str) -> str:
 
 
 def _misshapen(row: Mapping[str, Any], items: str | None) -> str | None:
-    """The problem of the texts of an example, if there is one."""
     for name, value in row.items():
         is_list = isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
         if name == items and not is_list:
@@ -141,7 +131,6 @@ def _shown(value: str | list[str], first: int) -> str:
 
 
 def _plugged_in() -> Mapping[str, Template]:
-    """By step of another package, its template."""
     others = (step for step in steps() if step.prompt)
     return {step.name: Template(step.name, step.prompt, f"{step.name}.txt", _schema) for step in others}
 

@@ -2,20 +2,93 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rankbeam.transforms.judge.definitions import JudgedDefinition
-from rankbeam.transforms.judge.evidence import Evidence, Replies
 from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.kernels.judged import Undefined
 from rankbeam.transforms.kernels.judged_refusals import reads_as_refusal
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
-from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
-from rankbeam.transforms.records.judging.evaluated import Value
+from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus, Value
 from rankbeam.transforms.records.judging.items import Item, System
-from rankbeam.transforms.records.judging.steps import JudgedCase, JudgeQuestion, Need
+from rankbeam.transforms.records.judging.steps import JudgedCase, JudgedInput, JudgeQuestion, JudgeReplies, Need
+
+Replies = Mapping[JudgeQuestion, Any]
+"""The parsed reply of a step, or the CallError of a question that failed."""
+
+
+class Evidence:
+    """Arguments of formulas, or the CallError of a failed judgement, by name, and questions that lack a reply."""
+
+    def __init__(self, case: JudgedCase, replies: Replies, metrics: Iterable[JudgedMetric]) -> None:
+        self._case, self._replies = case, replies
+        self.arguments: dict[str, Any] = {}
+        self.missing: dict[JudgeQuestion, None] = {}
+        definitions = [metric.definition for metric in metrics]
+        self._add({name: of for one in definitions for name, of in one.inputs.items()})
+        if self._is_refusable():
+            self._add({name: of for one in definitions for name, of in one.inputs_without_claims.items()})
+
+    def value(self, metric: JudgedMetric) -> float | Undefined:
+        """The value of a metric, or why it has none; an answer that was not requested has no claims."""
+        definition, gold = metric.definition, self._case.gold
+        needed = {name: self._argument(name) for name in definition.inputs}
+        if self._is_refusable() and any(name in needed for name in _CLAIMS):
+            needed |= {name: self._argument(name) for name in definition.inputs_without_claims}
+        value = metric.value(needed)
+        if value is not Undefined.NO_REFERENCE_CLAIMS:
+            return value
+        if gold.reference is None:
+            return Undefined.NO_REFERENCE
+        is_doubtful = definition.scores_refusals and gold.answerable is None
+        return Undefined.REFERENCE_REFUSES if is_doubtful else value
+
+    def _is_refusable(self) -> bool:
+        """Return whether the answer makes no claims where the dataset has no answer."""
+        claims = (self.arguments.get(name) for name in _CLAIMS)
+        has_none = any(of is not None and not isinstance(of, CallError) and not len(of) for of in claims)
+        return self._case.gold.answerable is False and has_none
+
+    def _argument(self, name: str) -> Any:
+        argument = self.arguments[name]
+        if isinstance(argument, CallError):
+            raise argument
+        return argument
+
+    def _add(self, inputs: Mapping[str, JudgedInput]) -> None:
+        for name, of in inputs.items():
+            if name not in self.arguments:
+                try:
+                    missing = self._run(name, of)
+                except CallError as error:
+                    self.arguments[name] = error
+                else:
+                    self.missing |= dict.fromkeys(missing)
+
+    def _run(self, name: str, of: JudgedInput) -> Iterable[JudgeQuestion]:
+        """Run an input to its end, or to questions that lack a reply."""
+        inquiry = of.get(self._case)
+        if not isinstance(inquiry, Generator):
+            self.arguments[name] = inquiry
+            return ()
+        try:
+            questions = next(inquiry)
+            while True:
+                missing = [question for question in questions if question not in self._replies]
+                if missing:
+                    inquiry.close()
+                    return missing
+                questions = inquiry.send(JudgeReplies(self._replies))
+        except StopIteration as end:
+            self.arguments[name] = end.value
+            return ()
+
+
+_CLAIMS = ("ac", "ag")  # arguments whose first axis is that of the answer's claims
+
 
 _ANSWERED = frozenset({AnswerStatus.OK, AnswerStatus.NO_CONTEXT})
 
@@ -48,10 +121,7 @@ def units_of(
     answers: Mapping[int, Sequence[Answer]],
     baseline: int = 0,
 ) -> Iterator[Unit]:
-    """The units of one configuration: metrics of answers apart from those of contexts alone, by their cutoff.
-
-    A failed answer takes no value from a metric that does not look at it.
-    """
+    """Metrics of answers apart from those of contexts alone, by cutoff: a failed answer takes no value from these."""
     position = system.configuration
     answers_of = answers.get(position)
     own = [entry for entry in item.systems if entry.configuration == position]  # several where samples are replayed
@@ -93,10 +163,7 @@ def units_of(
 
 
 def values_of(units: Sequence[Unit], samples: Iterable[Replies]) -> Iterator[Value]:
-    """The values of all units; several units of one metric, and several samples, are averaged.
-
-    A value has failed where any of them has, and does not exist where none of them does.
-    """
+    """Values, averaged over units and samples of one metric; failed where any has, missing where none exists."""
     values: defaultdict[tuple[int, JudgedMetric], list[float | Undefined | CallError]] = defaultdict(list)
     for replies in samples:
         for unit in units:
@@ -144,7 +211,7 @@ def _lacking(definition: JudgedDefinition, item: Item, system: System) -> Undefi
     gold = item.gold
     if Need.CONTEXTS in definition.needs and not item.knows_contexts(system):
         return Undefined.CONTEXTS_NOT_GIVEN
-    if Need.STEPS in definition.needs and system.steps is None and system.problem is None:
+    if Need.STEPS in definition.needs and system.given.steps is None and system.given.problem is None:
         return Undefined.STEPS_NOT_GIVEN
     if Need.EXPECTED_STEPS in definition.needs and gold.expected_steps is None:
         return Undefined.NO_EXPECTED_STEPS
@@ -158,8 +225,8 @@ def _lacking(definition: JudgedDefinition, item: Item, system: System) -> Undefi
 
 
 def _no_contexts(system: System, without_text: Sequence[str | None]) -> CallError | None:
-    if system.problem is not None:
-        return CallError(FailureKind.NOT_FOUND, f"not judged: {system.problem}", 0)
+    if system.given.problem is not None:
+        return CallError(FailureKind.NOT_FOUND, f"not judged: {system.given.problem}", 0)
     if system.failed:
         return CallError(FailureKind.UNAVAILABLE, "not judged: the retriever gave no answer", 0)
     if without_text:

@@ -8,13 +8,12 @@ from collections import defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from rankbeam.transforms.judge.answering import Answerer, Answering, ended
 from rankbeam.transforms.judge.judge import Judge
 from rankbeam.transforms.judge.metrics import JudgedMetric
-from rankbeam.transforms.judge.panel import AllReplies, JudgePanel
-from rankbeam.transforms.judge.people import labelled_verdicts, values_by_people
+from rankbeam.transforms.judge.panel import AllReplies, JudgePanel, labelled_verdicts, values_by_people
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.grade import GradeStep
 from rankbeam.transforms.judge.units import Unit, units_of, values_of
@@ -24,8 +23,14 @@ from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.conversations import as_dialogue, history_of
 from rankbeam.transforms.records.errors import CallError
-from rankbeam.transforms.records.judging.answers import Answer, AnswerStatus
-from rankbeam.transforms.records.judging.evaluated import AnswerRow, Evaluated, Judgement, KnownAnswer
+from rankbeam.transforms.records.judging.answers import (
+    Answer,
+    AnswerRow,
+    AnswerStatus,
+    Evaluated,
+    Judgement,
+    KnownAnswer,
+)
 from rankbeam.transforms.records.judging.items import Item, System
 from rankbeam.transforms.records.judging.steps import JudgeQuestion
 from rankbeam.transforms.records.labels import NO_LABELS, Labels
@@ -55,26 +60,19 @@ class EvaluateAnswers:
     others: tuple[Judge, ...] = ()
     fills_holes: bool = False
     answerers: Mapping[int, Answerer] = field(default_factory=dict)
+    stage: ClassVar[str] = STAGE
 
     @property
     def judges(self) -> tuple[Judge, ...]:
-        """All judges."""
         return () if self.judge is None else (self.judge, *self.others)
 
     @property
-    def stage(self) -> str:
-        """The name of the stage."""
-        return STAGE
-
-    @property
     def services(self) -> Sequence[str]:
-        """The models that are called."""
         models = [answerer.model.name for answerer in self.answering.values()]
         models += [model.name for judge in self.judges for model in judge.models]
         return list(dict.fromkeys(models))
 
     def steps(self, item: Item) -> Steps[Evaluated]:
-        """Answer, then judge; returns what comes of it."""
         answers = yield from self._answer(item)
         first: dict[int, System] = {}
         for system in item.systems:  # answers that exist may be several samples of one configuration
@@ -109,7 +107,6 @@ class EvaluateAnswers:
         return Evaluated(item.query_id, item.gold.reference, rows, values, tuple(judgements), verdicts, votes, grades)
 
     def read(self, call: Call, reply: Reply) -> Any:
-        """A model's reply."""
         for answering in self.answering.values():
             if answering.is_asked_by(call):
                 return answering.read(reply)
@@ -120,15 +117,15 @@ class EvaluateAnswers:
         answers: Answers = {}
         calls: list[tuple[int, int, Call]] = []
         for system in item.systems:
-            answering = self.answering.get(system.configuration)
-            if system.problem is not None:
-                answers[system.configuration] = [Answer(AnswerStatus.FAILED, message=system.problem)]
-            elif system.answer is not None:
+            answering, given = self.answering.get(system.configuration), system.given
+            if given.problem is not None:
+                answers[system.configuration] = [Answer(AnswerStatus.FAILED, message=given.problem)]
+            elif given.answer is not None:
                 contexts = tuple(item.contexts(system) if item.knows_contexts(system) else ())
-                used = system.consumption
-                known = Answer(AnswerStatus.OK, system.answer, contexts, tokens=used.tokens, steps=system.steps)
+                used = given.consumption
+                known = Answer(AnswerStatus.OK, given.answer, contexts, tokens=used.tokens, steps=given.steps)
                 known = replace(known, seconds=used.seconds, first_token_s=used.first_token_s)
-                answers.setdefault(system.configuration, []).append(replace(known, citations=system.citations))
+                answers.setdefault(system.configuration, []).append(replace(known, citations=given.citations))
             elif answering is not None:
                 begun = answering.begun(item, system)
                 count = answering.generation.samples if begun.status is AnswerStatus.OK else 1
@@ -174,12 +171,10 @@ class EvaluateAnswers:
 
     @property
     def templates(self) -> Mapping[str, Template]:
-        """The prompts of the judges, by step."""
         return {} if self.judge is None else self.judge.templates
 
     @cached_property
     def panel(self) -> JudgePanel:
-        """The judges together."""
         criteria = (metric.criterion for metrics in self.metrics.values() for metric in metrics)
         return JudgePanel(self.judges, {one.step: dict(one.levels) for one in criteria if one is not None})
 
@@ -189,10 +184,7 @@ class EvaluateAnswers:
 
 
 def document_grades(item: Item, judgements: Sequence[Judgement]) -> tuple[tuple[str, int], ...]:
-    """The judge's grades of documents: of several samples the median, and of two medians the lower.
-
-    A document of several texts has the highest of their grades.
-    """
+    """Grades of documents: of several samples the lower median, of several texts of a document the highest."""
     by_text: defaultdict[str, list[int]] = defaultdict(list)
     for judgement in judgements:
         if judgement.step == GradeStep.name and not judgement.is_repeat and judgement.said is not None:
@@ -239,7 +231,6 @@ def judgement_of(
     known: KnownAnswer | None = None,
     judge: str = "",
 ) -> Judgement:
-    """The outcome of a question."""
     failed = isinstance(outcome, CallError)
     return Judgement(
         question.step,

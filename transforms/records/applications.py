@@ -8,17 +8,11 @@ from rankbeam.transforms.records.trajectories import AgentSteps
 
 @dataclass(frozen=True)
 class Consumption:
-    """Tokens and durations of the attempt that answered.
-
-    Attributes:
-        tokens: tokens that the application reports.
-        seconds: duration of the attempt; None if it was not measured.
-        first_token_s: time to the first token of a stream; None without a stream.
-    """
+    """Tokens and durations of the attempt that answered."""
 
     tokens: Tokens = NO_TOKENS
-    seconds: float | None = None
-    first_token_s: float | None = None
+    seconds: float | None = None  # duration of the attempt; None if it was not measured
+    first_token_s: float | None = None  # time to the first token of a stream; None without a stream
 
 
 NO_CONSUMPTION = Consumption()
@@ -28,19 +22,13 @@ INVENTED = -1
 
 @dataclass(frozen=True)
 class ApplicationAnswer:
-    """The answer of an application to one query.
+    """The answer of an application to one query."""
 
-    Attributes:
-        text: the answer.
-        contexts: id and text of each context, best first; None if the application does not say them.
-        consumption: tokens and durations.
-        steps: calls of tools; None if the application does not say them.
-        citations: positions of the contexts that the application says it cites, and `INVENTED` for each citation of
-            something else; None for the numbers in the text.
-    """
-
-    text: str
+    text: str  # the answer
+    # Id and text of each context, best first; None if the application does not say them.
     contexts: tuple[tuple[str | None, str | None], ...] | None
-    consumption: Consumption = NO_CONSUMPTION
-    steps: AgentSteps | None = None
+    consumption: Consumption = NO_CONSUMPTION  # tokens and durations
+    steps: AgentSteps | None = None  # calls of tools; None if the application does not say them
+    # Positions of the contexts that the application says it cites, and `INVENTED` for each citation of something else;
+    # None for the numbers in the text.
     citations: tuple[int, ...] | None = None

@@ -37,7 +37,6 @@ class Chunker(ABC):
         return [f"{kind.__module__}:{kind.__qualname__}", *astuple(self)]
 
     def checked_spans(self, text: str) -> Sequence[Span]:
-        """The chunks of a text, refused where they are not spans of it."""
         spans, last = list(self.spans(text)), 0
         for start, end in spans:
             if not last <= start < end <= len(text):
@@ -59,7 +58,6 @@ class Chunking(Chunker):
     intact: bool = False
 
     def spans(self, text: str) -> list[Span]:
-        """The chunks of a text, as spans of code points."""
         return chunk_spans(text, self.by, self.size, self.overlap, splits=self.longer == "split", intact=self.intact)
 
     @property

@@ -1,5 +1,7 @@
 """The columns of batches inside a pipeline, and the first ones of every table; `tables` has those of the tables."""
 
+from collections.abc import Iterable, Mapping
+
 import pyarrow as pa
 
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, STEP
@@ -116,3 +118,8 @@ def with_line(schema: pa.Schema) -> pa.Schema:
     ['query_id', 'doc_id', 'grade', 'line']
     """
     return schema.append(LINE)
+
+
+def attributes_in(pairs: Iterable[Mapping[str, str]] | None) -> dict[str, str]:
+    """The attributes in one value of `ATTRIBUTES`; none where it is null."""
+    return {pair["name"]: pair["value"] for pair in pairs or ()}

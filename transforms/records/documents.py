@@ -28,22 +28,11 @@ class Embeddings(Protocol):
         ...
 
     def vectors(self, texts: Iterable[str], cut: list[int]) -> Iterator[npt.NDArray[np.float32] | None]:
-        """The vector of each text; None for one that has none.
-
-        Args:
-            texts: the texts.
-            cut: gets, after the last text, the number of texts that the model sees in part only.
-        """
+        """The vector of each text, or None; `cut` gets at the end the number of texts that the model sees in part."""
         ...
 
     def cut_warning(self, what: str, cut: int, total: int) -> str:
-        """The warning that the model sees some of all texts in part only.
-
-        Args:
-            what: the texts, such as "queries".
-            cut: the number of texts that it sees in part.
-            total: the number of all.
-        """
+        """The warning that the model sees `cut` of `total` texts, such as "queries", in part only."""
         ...
 
 
@@ -69,7 +58,6 @@ class Documents:
     is_rewritten: bool = False  # whether other texts than the queries are searched for
 
     def name(self, doc_id: str, start: int, end: int) -> str:
-        """The id under which a chunk is ranked."""
         return doc_id if self.as_documents else chunk_id(doc_id, start, end)
 
     def as_chunks(self) -> "Documents":

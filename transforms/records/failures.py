@@ -36,41 +36,24 @@ _TRANSIENT = {FailureKind.QUOTA, FailureKind.TIMEOUT, FailureKind.UNAVAILABLE, F
 
 @dataclass(frozen=True)
 class Failure:
-    """One call that failed after all its retries.
-
-    Attributes:
-        stage: stage that made the call, such as "retrieve".
-        kind: kind of the failure.
-        query_id: id of the call's query.
-        attempts: number of attempts.
-        message: the service's message.
-        only_thresholds: whether the call has an answer after all, which only configurations with a distance threshold
-            cannot use.
-    """
+    """One call that failed after all its retries."""
 
     stage: str
     kind: FailureKind
-    query_id: str
+    query_id: str  # id of the call's query
     attempts: int
     message: str
+    # Whether the call has an answer after all, which only configurations with a distance threshold cannot use.
     only_thresholds: bool = False
 
 
 class FailedCall(NamedTuple):
-    """The text of a warning about a failure.
-
-    Attributes:
-        kind: kind of the failure.
-        attempts: number of attempts.
-        message: the service's message.
-        query_id: id of the call's query.
-        metric: the judged metric that has no value for the query; None where the query has no answer.
-    """
+    """The text of a warning about a failure."""
 
     kind: str
     attempts: int
     message: str
-    query_id: str
+    query_id: str  # id of the call's query
     metric: str | None = None
 
 

@@ -29,15 +29,9 @@ _DEFAULT_SCALES: Mapping[float, Sequence[int]] = {1.0: (0, 0, 1, 1), 2.0: (0, 0,
 
 @dataclass(frozen=True)
 class Holes:
-    """Rules for filling holes.
+    """Rules for filling holes."""
 
-    Attributes:
-        depth: number of first documents of each configuration that the judge grades.
-        grades: worth of the judge's grades 0 to 3 on the scale of people; None to choose by people's highest grade.
-        audit: number of pairs of query and document that audit the judge, at most.
-    """
-
-    depth: int = 10
+    depth: int = 10  # number of first documents of each configuration that the judge grades
     grades: tuple[int, ...] | None = None
     audit: int = MOST_AUDITED
 

@@ -83,7 +83,6 @@ class Label:
 
     @property
     def place(self) -> "Place":
-        """Identifies what was labelled."""
         return self.step, self.query_id, self.left_hash, self.right_hash
 
 
@@ -123,7 +122,6 @@ class Labels:
 
     @cached_property
     def annotators(self) -> dict[str, tuple[str, ...]]:
-        """By query, who labelled it."""
         result: defaultdict[str, dict[str, None]] = defaultdict(dict)
         for row in self.rows:
             result[row.query_id][row.annotator] = None
@@ -136,11 +134,7 @@ class Labels:
 
     @cached_property
     def strata(self) -> str | None:
-        """The attribute by whose values queries were drawn; None for all at random.
-
-        Raises:
-            InputError: some were drawn by the values of one attribute, and others by those of another.
-        """
+        """The attribute by whose values queries were drawn, which is one for all; None for all at random."""
         names = sorted({row.drawn_by for row in self.rows if row.drawn_by is not None})
         if len(names) > 1:
             problem = f"queries were drawn by {names[0]} and by {names[1]}; keep the labels of one of them in a folder"

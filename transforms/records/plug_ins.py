@@ -10,11 +10,7 @@ from rankbeam.transforms.records.errors import InputError
 
 @cache
 def registered(group: str) -> Mapping[str, EntryPoint]:
-    """The entry points that installed packages register in a group, by name.
-
-    Raises:
-        InputError: two packages register different objects under one name.
-    """
+    """The entry points of a group by name; two packages may not register different objects under one."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
         other = points.setdefault(point.name, point)
@@ -25,16 +21,7 @@ def registered(group: str) -> Mapping[str, EntryPoint]:
 
 
 def loaded(group: str, name: str, kind: str) -> Any:
-    """The object of an entry point.
-
-    Args:
-        group: group of the entry point.
-        name: name of the entry point.
-        kind: kind of object that it registers, for messages.
-
-    Raises:
-        InputError: it cannot be imported.
-    """
+    """The object of an entry point; `kind` says in messages what it is."""
     try:
         return registered(group)[name].load()
     except (ImportError, AttributeError) as error:

@@ -120,15 +120,7 @@ def slice_values(queries: pa.RecordBatch, name: str) -> list[str]:
 
 
 def slices_of(queries: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[str, BoolArray]]:
-    """The slices of some queries: all queries, then one slice for each value of each named attribute or crossing.
-
-    Args:
-        queries: n rows of `columns.QUERIES`.
-        names: attributes, or crossings of them, in their canonical form.
-
-    Yields:
-        The name of a slice, and bool[n]: which of the queries belong to it.
-    """
+    """The slices of n queries, each bool[n]: all queries, then one for each value of each attribute or crossing."""
     yield ALL, np.ones(queries.num_rows, bool)
     values = {attribute: slice_values(queries, attribute) for name in names for attribute in attributes_of(name)}
     for name in names:
@@ -141,15 +133,7 @@ def slices_of(queries: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[s
 
 
 def slices_by_rank(name: str, values: FloatArray) -> Iterator[tuple[str, BoolArray]]:
-    """The slices by rank of some queries.
-
-    Args:
-        name: such as `rank(RR)`.
-        values: float64[k, n], the metric of k configurations and n queries.
-
-    Yields:
-        The name of a slice, and bool[k, n]: which of the queries belong to it under each configuration.
-    """
+    """The slices by rank, each bool[k, n], by values float64[k, n] of k configurations and n queries."""
     labels = np.array([[f"{name}={label}" for label in rank_labels(row)] for row in values], object)
     for label, members in _members(labels.ravel()):
         yield label, members.reshape(values.shape)

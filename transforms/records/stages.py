@@ -1,4 +1,4 @@
-"""Stages around retrievers: rewriting, reranking and fusion, and the configurations that differ by one stage only."""
+"""Stages of configurations: rewriting, reranking, fusion, generation; and those that differ by one stage only."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -13,6 +13,8 @@ Texts = tuple[str, tuple[str, ...]]
 """A query, and the texts that are scored for it in one call."""
 Scores = tuple[tuple[str, float | None], ...]
 """Hashes of texts with their scores; None for a text that got none."""
+HIGHEST_RATING = 10
+"""Of a text by a model that reranks; the lowest is 0."""
 REWRITE = "rewrite"
 ADDED = (REWRITE, RERANK)
 """Stages that a configuration may have or lack."""
@@ -127,11 +129,7 @@ def stage_between(parameters: str, other: str) -> str | None:
 
 @lru_cache(maxsize=16)
 def added_pairs(parameters: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
-    """Positions of every configuration with a stage, and of the one that lacks this stage alone.
-
-    Args:
-        parameters: canonical parameters of the configurations.
-    """
+    """Positions of every configuration with a stage, and of the one that lacks this stage alone."""
     places = {text: place for place, text in enumerate(parameters)}
     return tuple(
         (place, places[without])
@@ -154,3 +152,42 @@ def lacking(parameters: str) -> Iterator[tuple[str, str]]:
 def _parts(parameters: str) -> dict[str, Any]:
     parts: dict[str, Any] = json.loads(parameters or "{}")
     return parts
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The settings of a model that answers a query from the first contexts of a ranking."""
+
+    service: str
+    template: str
+    contexts: int = 5
+    max_context_tokens: int | None = None
+    temperature: float = 0.0
+    seed: int = 0
+    max_output_tokens: int = 1024
+    thinking: int | None = None  # tokens that the model may think; None for as many as it has by default
+    samples: int = 1
+    without_contexts: bool = False
+
+
+@dataclass(frozen=True)
+class Judging:
+    """The settings of the judge, or of several."""
+
+    service: str  # the only one, or the first
+    embeddings: str | None = None
+    samples: int = 1
+    repeat_share: float = 0.1
+    prompts: str = "v2"  # a version of rankbeam's prompts, or the folder of those that replace them
+    examples: str | None = None  # the folder of examples that the judge is shown; None for those of the version
+    max_output_tokens: int = 4096
+    strict_version: bool = False
+    labels: str | None = None  # the file, folder or table of labels; None for none
+    strata: str | None = None  # attribute by which the labelled queries were drawn
+    others: tuple[str, ...] = ()
+    max_context_tokens: int | None = None  # of a text that is judged at once; None for all
+    in_windows: bool = True  # many items or sentences are judged in parts
+
+    @property
+    def services(self) -> tuple[str, ...]:
+        return (self.service, *self.others)

@@ -32,18 +32,12 @@ _EVENTS = ("invocation_events", "invocationEvents")
 
 @dataclass(frozen=True)
 class AgentStep:
-    """One call of a tool.
+    """One call of a tool."""
 
-    Attributes:
-        tool: its name.
-        args: its arguments as JSON, in one spelling.
-        status: "ok", "error", or the system's own word; None if it is not known.
-        doc_ids: ids of the documents that it retrieved, best first; None if it retrieved nothing.
-    """
-
-    tool: str
-    args: str = "{}"
-    status: str | None = None
+    tool: str  # its name
+    args: str = "{}"  # its arguments as JSON, in one spelling
+    status: str | None = None  # "ok", "error", or the system's own word; None if it is not known
+    # Ids of the documents that it retrieved, best first; None if it retrieved nothing.
     doc_ids: tuple[str, ...] | None = None
 
     @property
@@ -154,12 +148,10 @@ def documents_of(steps: AgentSteps | None) -> tuple[str, ...] | None:
 
 
 def rows_of(steps: AgentSteps | None) -> list[dict[str, Any]] | None:
-    """Steps as values of `STEP`."""
     return None if steps is None else [asdict(step) for step in steps]
 
 
 def in_rows(rows: Sequence[Mapping[str, Any]] | None) -> AgentSteps | None:
-    """Steps from values of `STEP`."""
     if rows is None:
         return None
     return tuple(

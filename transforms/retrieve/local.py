@@ -47,12 +47,9 @@ batches.register()
 class RetrievedLocally(NamedTuple):
     """The outputs of `RetrieveRankings`."""
 
-    rankings: beam.PCollection[SourceRows]
-    """Per bucket and source a batch of `columns.RETRIEVED`."""
-    failures: beam.PCollection[BucketFailures]
-    """Per bucket, source and query without an answer, the failure."""
-    warnings: beam.PCollection[str]
-    """Warnings of retrievers."""
+    rankings: beam.PCollection[SourceRows]  # per bucket and source a batch of `columns.RETRIEVED`
+    failures: beam.PCollection[BucketFailures]  # per bucket, source and query without an answer, the failure
+    warnings: beam.PCollection[str]  # warnings of retrievers
 
 
 @dataclass
@@ -93,7 +90,6 @@ class RetrieveRankings(beam.PTransform):
         return RetrievedLocally(outputs.rankings, outputs[FAILURES], warnings)
 
     def _dealt(self, judged: beam.PCollection[Bucketed]) -> beam.PCollection[tuple[Share, Bucketed]]:
-        """The queries of every source, dealt to shares."""
         plain = [source for source in self.retrievers if not self.searched[source].is_rewritten]
         dealt = judged | "ForEachSource" >> beam.FlatMap(for_each_source, plain, self.shares)
         if self.rewritten is None:
@@ -109,7 +105,6 @@ class PrepareFn(beam.DoFn):
         self._retrievers, self._searched = dict(retrievers), dict(searched)
 
     def process(self, element: Sequence[int], *_: object) -> Iterator[int]:
-        """Yield each source once its retriever is prepared; further arguments are what it waits for."""
         for source in element:
             self._retrievers[source].prepare(self._searched[source])
             yield source
@@ -127,10 +122,6 @@ class RetrieveFn(beam.DoFn):
         self._retrievers, self._top_k, self._searched = dict(retrievers), dict(top_k), dict(searched)
 
     def process(self, element: tuple[Share, Iterable[Bucketed]], *_: object) -> Iterator[object]:
-        """Yield a batch of rankings per bucket, and a failure per query that has none.
-
-        Further arguments are what it waits for: the check of the dataset, embeddings, indexes.
-        """
         (source, _share), parts = element
         retriever = self._retrievers[source].search(self._searched[source])
         try:
@@ -158,7 +149,6 @@ def cut_warning(element: CutOfSource, searched: Mapping[int, Documents]) -> Iter
 
 
 def summed(numbers: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    """The sums of pairs of numbers."""
     first, second = 0, 0
     for one, other in numbers:
         first, second = first + one, second + other
@@ -186,7 +176,6 @@ def for_own_source(element: SourceRows, sources: list[int], shares: int) -> Iter
 
 
 def retrieve(retriever: Retriever, judged: pa.RecordBatch, top_k: int) -> tuple[pa.RecordBatch, list[Failure]]:
-    """Run one retriever on some queries."""
     rankings: list[tuple[str, Ranking]] = []
     failures = []
     for query_id, ranking in _answers(retriever, judged, top_k):
@@ -223,7 +212,6 @@ def batch_of(rankings: Sequence[tuple[str, Ranking]], top_k: int | None) -> pa.R
 
 
 def is_cut(source: int, evaluation: Evaluation) -> bool:
-    """Return whether a distance threshold is applied to the rankings of a source."""
     configurations, plans = evaluation.configurations, (entry.rerank for entry in evaluation.sources)
     by_rerankers = (plan.distance for plan in plans if plan is not None and plan.source == source)
     distances = (one.distance for one in configurations if one.source == source)

@@ -15,7 +15,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
-from rankbeam.transforms.clients.retrievers.retrieve import PANEL, Retrieve
+from rankbeam.transforms.clients.retrievers.remote import PANEL, Retrieve
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.records import columns
@@ -43,7 +43,6 @@ _RECALLED_AT_ONCE = 4096  # rankings of all buckets
 def tasks_of(
     element: Bucketed, works: Mapping[int, Retrieve], last: Mapping[int, int | None] = MappingProxyType({})
 ) -> Iterator[TaskBatch]:
-    """The tasks that send the queries of a bucket to remote retrievers."""
     bucket, judged = element
     order = order_of(judged["query_id"])
     for source, work in works.items():
@@ -70,18 +69,14 @@ def tasks_of_rewritten(
 class CollectedRankings(NamedTuple):
     """The outputs of `CollectRankings`."""
 
-    rankings: beam.PCollection[SourceRows]
-    """Per bucket and source batches of `columns.RETRIEVED`."""
+    rankings: beam.PCollection[SourceRows]  # per bucket and source batches of `columns.RETRIEVED`
     failures: beam.PCollection[BucketFailures]
     """Per bucket, source and query whose answer cannot be scored, the failure."""
 
 
 @dataclass
 class CollectRankings(beam.PTransform):
-    """Make batches of `columns.RETRIEVED` of the answers of remote retrievers.
-
-    They are grouped by bucket next, so that a later failure does not repeat the calls.
-    """
+    """Batches of `columns.RETRIEVED`, grouped by bucket next, so that a later failure does not repeat the calls."""
 
     evaluation: Evaluation
     recalled: beam.PCollection[Recalled] | None = None
@@ -110,7 +105,6 @@ class CollectRankingsFn(beam.DoFn):
         self._rankings: defaultdict[tuple[int, int], list[tuple[str, Ranking]]] = defaultdict(list)
 
     def process(self, element: CallAnswer) -> Iterator[object]:
-        """Add an answer for all its subjects; yield full batches."""
         for source, subjects in _by_source(element.subjects).items():
             yield from self.collect(element.value, source, subjects)
 
@@ -132,7 +126,6 @@ class CollectRankingsFn(beam.DoFn):
                 yield self._batch(key, self._rankings.pop(key))
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Yield the remaining batches."""
         for key, rankings in self._rankings.items():
             yield GlobalWindows.windowed_value(self._batch(key, rankings))
 
@@ -163,7 +156,6 @@ class CollectRecalledFn(beam.DoFn):
             yield from self._collect(element.values, source, rows)
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Yield the remaining batches."""
         for source in list(self._waiting):
             yield from map(GlobalWindows.windowed_value, self._batches(source))
         yield from self._one_by_one.finish_bundle()
@@ -206,7 +198,6 @@ class CollectRecalledFn(beam.DoFn):
 
 
 def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | None:
-    """The reason why an answer cannot be scored, or None."""
     source_evaluation = evaluation.sources[source]
     doc_ids = ranking.doc_ids[: source_evaluation.top_k]
     if source_evaluation.refuse_repeats and len(set(doc_ids)) < len(doc_ids):
@@ -216,7 +207,6 @@ def unusable(ranking: Ranking, source: int, evaluation: Evaluation) -> str | Non
 
 
 def failures_of(failed: FailedTask) -> Iterator[BucketFailures]:
-    """The failure of a query without a ranking, once for each source that needs it."""
     for source in failed.subject.positions:
         yield failed.subject.bucket, (source, failed.failure)
 

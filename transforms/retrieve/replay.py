@@ -6,6 +6,7 @@ dataset ─► queries ──────┘            └─► what users sho
 """
 
 from collections import Counter as Tally
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -14,6 +15,8 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 import pyarrow as pa
 import pyarrow.compute as pc
+from apache_beam.transforms.window import GlobalWindows
+from apache_beam.utils.windowed_value import WindowedValue
 
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.formats.replay import ReplayConflict
@@ -22,11 +25,13 @@ from rankbeam.transforms.clients.storage import batches
 from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, SourceRows
 from rankbeam.transforms.read_files import ReadFiles, mark
 from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.applications import ApplicationAnswer
+from rankbeam.transforms.records.calls.outcomes import CallAnswer
 from rankbeam.transforms.records.counters import Counter
 from rankbeam.transforms.records.failures import Failure, FailureKind
 from rankbeam.transforms.records.suggestions import shortened
-from rankbeam.transforms.records.trajectories import AgentSteps, documents_of, in_rows
-from rankbeam.transforms.retrieve.local import BucketFailures
+from rankbeam.transforms.records.trajectories import AgentSteps, documents_of, in_rows, rows_of
+from rankbeam.transforms.retrieve.local import ROWS_AT_ONCE, BucketFailures
 
 STAGE = "replay"
 _ROWS, _RANKINGS, _FAILURES, _TALLIES = "rows", "rankings", "failures", "tallies"
@@ -46,7 +51,6 @@ class ReplayTally:
     sampled: int = 0
 
     def merge(self, other: "ReplayTally") -> "ReplayTally":
-        """That of both."""
         return ReplayTally(
             self.foreign + other.foreign,
             min((entry for entry in (self.example, other.example) if entry is not None), default=None),
@@ -81,12 +85,9 @@ class Replayed(NamedTuple):
 
     answers: beam.PCollection[SourceRows]
     """Per bucket and source a batch of `columns.REPLAYED`, of the queries that are evaluated."""
-    rankings: beam.PCollection[SourceRows]
-    """The same as `columns.RETRIEVED`."""
-    failures: beam.PCollection[BucketFailures]
-    """Per bucket, source and query that has no answer, why."""
-    warnings: beam.PCollection[str]
-    """Warnings for users."""
+    rankings: beam.PCollection[SourceRows]  # the same as `columns.RETRIEVED`
+    failures: beam.PCollection[BucketFailures]  # per bucket, source and query that has no answer, why
+    warnings: beam.PCollection[str]  # warnings for users
 
 
 @dataclass
@@ -129,7 +130,6 @@ class ReplayFn(beam.DoFn):
         self._replays = dict(replays)
 
     def process(self, element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[object]:
-        """Yield answers, rankings and failures of every source."""
         bucket, parts = element
         queries = pa.concat_arrays([pa.array([], pa.string()), *(batch["query_id"] for batch in parts[JUDGED])])
         batches = list(parts[_ROWS])
@@ -188,16 +188,12 @@ def _by_text(known: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
 
 
 def _first(known: pa.RecordBatch) -> pa.RecordBatch:
-    """The first answer to each query."""
     places = {query_id: place for place, query_id in reversed([*enumerate(known["query_id"].to_pylist())])}
     return known.take(pa.array(sorted(places.values()), pa.int64()))
 
 
 def rankings_in(known: pa.RecordBatch) -> pa.RecordBatch:
-    """The rankings in `columns.REPLAYED` as `columns.RETRIEVED`.
-
-    A ranking are the documents of all steps of an agent; without such, the contexts, if every one has an id.
-    """
+    """Documents of all steps of an agent as `columns.RETRIEVED`; without such, contexts, if every one has an id."""
     rows = [
         {"query_id": row["query_id"], "documents": _documents(row["contexts"], in_rows(row["steps"]))}
         for row in known.select(["query_id", "contexts", "steps"]).to_pylist()
@@ -216,11 +212,77 @@ def _documents(contexts: list[dict[str, Any]] | None, steps: AgentSteps | None) 
 
 
 def merged(tallies: Iterable[ReplayTally]) -> ReplayTally:
-    """That of all together."""
     return reduce(ReplayTally.merge, tallies, ReplayTally())
 
 
 def warned(element: tuple[int, ReplayTally], replays: Mapping[int, Replay], is_ranked: bool) -> Iterator[str]:
-    """Warnings about one source."""
     source, tally = element
     yield from tally.warnings(replays[source], is_ranked=is_ranked)
+
+
+class CollectedAnswers(NamedTuple):
+    """Answers and rankings of applications."""
+
+    answers: beam.PCollection[SourceRows]  # per bucket and source batches of `columns.REPLAYED`
+    rankings: beam.PCollection[SourceRows]
+    """The same as `columns.RETRIEVED`; documents are null where a context has no id."""
+
+
+@dataclass
+class CollectAnswers(beam.PTransform):
+    """Make batches of the answers of applications."""
+
+    def expand(self, answers: beam.PCollection[CallAnswer]) -> Any:  # CollectedAnswers; Beam warns of named results
+        rows = answers | "Collect" >> beam.ParDo(CollectAnswersFn()).with_output_types(SourceRows)
+        return CollectedAnswers(rows, rows | "Rank" >> beam.Map(_ranked).with_output_types(SourceRows))
+
+
+def is_application(answer: CallAnswer) -> bool:
+    """Return whether an application has given an answer, and no retriever a ranking."""
+    return isinstance(answer.value, ApplicationAnswer)
+
+
+class CollectAnswersFn(beam.DoFn):
+    """Collects answers, some at a time."""
+
+    def start_bundle(self) -> None:
+        self._rows: defaultdict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
+
+    def process(self, element: CallAnswer) -> Iterator[SourceRows]:
+        for subject in element.subjects:
+            for source in subject.positions:
+                rows = self._rows[subject.bucket, source]
+                rows.append(_row(subject.query_id, element.value))
+                if len(rows) >= ROWS_AT_ONCE:
+                    yield _batch((subject.bucket, source), self._rows.pop((subject.bucket, source)))
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        for key, rows in self._rows.items():
+            yield GlobalWindows.windowed_value(_batch(key, rows))
+
+
+def _row(query_id: str, answer: ApplicationAnswer) -> dict[str, Any]:
+    contexts = None if answer.contexts is None else [{"doc_id": name, "text": text} for name, text in answer.contexts]
+    used = answer.consumption
+    return {
+        "query_id": query_id,
+        "answer": answer.text,
+        "contexts": contexts,
+        "input_tokens": used.tokens.input,
+        "cached_tokens": used.tokens.cached,
+        "output_tokens": used.tokens.output,
+        "seconds": used.seconds,
+        "first_token_s": used.first_token_s,
+        "steps": rows_of(answer.steps),
+        "citations": answer.citations,
+    }
+
+
+def _batch(key: tuple[int, int], rows: list[dict[str, Any]]) -> SourceRows:
+    bucket, source = key
+    return bucket, (source, pa.RecordBatch.from_pylist(rows, schema=columns.REPLAYED))
+
+
+def _ranked(element: SourceRows) -> SourceRows:
+    bucket, (source, batch) = element
+    return bucket, (source, rankings_in(batch))

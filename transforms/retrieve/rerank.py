@@ -17,7 +17,7 @@ import apache_beam as beam
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.calls.task_batches import TaskBatch, batches_of
 from rankbeam.transforms.clients.models.scoring import CrossEncode, Rate
-from rankbeam.transforms.clients.retrievers.rerankers.base import Rerank
+from rankbeam.transforms.clients.retrievers.rerankers import Rerank
 from rankbeam.transforms.clients.storage.batches import Bucketed, SourceRows
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Subject, Task
@@ -63,10 +63,7 @@ class Reranked(NamedTuple):
 
 
 def as_configurations(evaluation: Evaluation) -> Evaluation:
-    """The evaluation with one configuration for each reranked source, in their order: the one that is reranked.
-
-    Gathering contexts of these configurations yields what is reranked.
-    """
+    """One configuration for each reranked source, in their order, so that its contexts are what is reranked."""
     configurations = [
         Configuration(
             config_id="",
@@ -132,7 +129,6 @@ def _requests(
 
 
 def _reranked(item: Item, works: Mapping[int, Reranking]) -> Iterator[tuple[int, System]]:
-    """The sources that are reranked, each with its results before."""
     sources = sorted(works)
     for system in item.systems:
         yield sources[system.configuration], system
@@ -171,7 +167,6 @@ class ScoreResultsFn(beam.DoFn):
         self._works, self._evaluation = works, evaluation
 
     def process(self, element: Bucketed) -> Iterator[object]:
-        """Yield scores by query and source, and the numbers of pairs that are cut and of all."""
         bucket, items = element
         for item in items_in(items):
             known: defaultdict[str, dict[str, ScoredPair]] = defaultdict(dict)
@@ -208,16 +203,12 @@ def _warning_of_cut(element: Cut, encoders: Mapping[str, CrossEncode]) -> Iterat
 
 @dataclass
 class CollectReranked(beam.PTransform):
-    """Order what is reranked by the scores."""
+    """Order what is reranked by the scores of "items"; the other parts are "scores", "failed" and "computed"."""
 
     evaluation: Evaluation
     works: Mapping[int, Reranking]
 
     def expand(self, parts: dict[str, beam.PCollection]) -> Any:  # a Reranked; Beam warns of named results
-        """Add the steps.
-
-        The parts are "items", and what there is of "scores" of `CallAnswer`, "failed" of `FailedTask`, and "computed".
-        """
         by_bucket = dict(parts)
         if _SCORES in parts:
             by_bucket[_SCORES] = parts[_SCORES] | "ScoresByBucket" >> beam.FlatMap(scores_by_bucket)
@@ -240,14 +231,12 @@ class CollectReranked(beam.PTransform):
 
 
 def scores_by_bucket(answer: CallAnswer) -> Iterator[ScoresOfQuery]:
-    """The scores of a call, for every query and source that needs them."""
     for subject in answer.subjects:
         for source in subject.positions:
             yield subject.bucket, (subject.query_id, source, answer.value)
 
 
 def failed_by_bucket(failed: FailedTask) -> Iterator[tuple[int, tuple[str, int, Failure]]]:
-    """The failure of a call, for every source that needs it."""
     subject = failed.subject
     for source in subject.positions:
         yield subject.bucket, (subject.query_id, source, failed.failure)
@@ -260,7 +249,6 @@ class RankFn(beam.DoFn):
         self._works = works
 
     def process(self, element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[object]:
-        """Yield a batch for each source, failures, and the numbers of documents without a score."""
         bucket, parts = element
         scores: defaultdict[tuple[str, int], dict[str, float | None]] = defaultdict(dict)
         for query_id, source, some in chain(parts.get(_SCORES, ()), parts.get(_COMPUTED, ())):
@@ -307,7 +295,6 @@ def reranked(passages: Sequence[Passage], known: Mapping[str, float | None]) -> 
 
 
 def _without_any_text(query_id: str, passages: Sequence[Passage]) -> Failure | None:
-    """The failure of a query none of whose documents has a text."""
     if not passages or any((passage.text or "").strip() for passage in passages):
         return None
     problem = f"not reranked: there is no text of {passages[0].doc_id!r}, nor of any other result"
@@ -315,7 +302,6 @@ def _without_any_text(query_id: str, passages: Sequence[Passage]) -> Failure | N
 
 
 def warning_of(left: Left, evaluation: Evaluation) -> str:
-    """The warning about results that a reranker could not score."""
     (source, reason), (documents, queries) = left
     name = evaluation.configurations[evaluation.owner(source)].name
     results = f"{documents:,} results of {queries:,} queries"

@@ -18,6 +18,7 @@ from rankbeam.transforms.clients.models.rewriting import Original, Rewrite
 from rankbeam.transforms.clients.storage.batches import JUDGED, Bucketed, SourceRows
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Subject, Task
+from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.conversations import history_of, with_history
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.race import order_of
@@ -34,12 +35,7 @@ Works = Mapping[str, tuple[Rewrite, tuple[int, ...]]]
 def works_of(
     evaluation: Evaluation, models: Mapping[str, tuple[str, Any]]
 ) -> dict[str, tuple[Rewrite, tuple[int, ...]]]:
-    """The works of an evaluation.
-
-    Args:
-        evaluation: its sources.
-        models: type and parameters of each service.
-    """
+    """The works of an evaluation; `models` are type and parameters of each service."""
     sources: defaultdict[Any, list[int]] = defaultdict(list)
     for number, source in enumerate(evaluation.sources):
         if source.rewrite is not None:
@@ -79,19 +75,17 @@ def _counted(sources: Sequence[int], evaluation: Evaluation) -> tuple[int, ...]:
 
 
 def is_rewritten(work: Rewrite, item: Original) -> bool:
-    """Return whether a query is rewritten at all."""
     text, attributes = item
     return bool(text.strip()) and (work.rewriting.kind is not RewriteKind.STANDALONE or bool(history_of(attributes)))
 
 
 def _originals(queries: pa.RecordBatch, work: Rewrite) -> Iterator[Original]:
     for text, pairs in zip(queries["text"].to_pylist(), queries["attributes"].to_pylist(), strict=True):
-        known = {pair["name"]: pair["value"] for pair in pairs or ()}
+        known = attributes_in(pairs)
         yield text or "", {name: known[name] for name in sorted(work.attributes) if name in known}
 
 
 def texts_by_bucket(answer: CallAnswer, works: Works) -> Iterator[tuple[int, tuple[str, tuple[int, ...], Any]]]:
-    """The texts of a call, for every query and all sources that need them."""
     for subject in answer.subjects:
         yield subject.bucket, (subject.query_id, works[answer.work][1], answer.value)
 
@@ -105,7 +99,6 @@ class AskFn(beam.DoFn):
         self._owners = {number: evaluation.owner(number) for number in self._rewritten}
 
     def process(self, element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[object]:
-        """Yield the queries for each source, and for how many of them nothing was written."""
         bucket, parts = element
         texts: dict[tuple[str, int], tuple[str, ...]] = {}
         for query_id, sources, written in parts[TEXTS]:
@@ -147,7 +140,7 @@ def _plain(text: str) -> str:
 def with_histories(element: Bucketed, sources: Sequence[int]) -> Iterator[tuple[int, tuple[int, pa.RecordBatch]]]:
     """The queries of a bucket with the messages before them, for each source that is asked both."""
     bucket, judged = element
-    attributes = ({pair["name"]: pair["value"] for pair in pairs or ()} for pairs in judged["attributes"].to_pylist())
+    attributes = map(attributes_in, judged["attributes"].to_pylist())
     texts = map(with_history, (text or "" for text in judged["text"].to_pylist()), attributes)
     place = judged.schema.get_field_index("text")
     batch = judged.set_column(place, judged.schema.field(place), pa.array(texts, pa.string()))
@@ -157,8 +150,7 @@ def with_histories(element: Bucketed, sources: Sequence[int]) -> Iterator[tuple[
 class Rewritten(NamedTuple):
     """The outputs of `AskRewritten`."""
 
-    queries: beam.PCollection[SourceRows]
-    """Per bucket and source the queries with the texts that it is asked."""
+    queries: beam.PCollection[SourceRows]  # per bucket and source the queries with the texts that it is asked
     warnings: beam.PCollection[str]
 
 
@@ -170,7 +162,6 @@ class AskRewritten(beam.PTransform):
     works: Works
 
     def expand(self, parts: dict[str, beam.PCollection]) -> Any:  # an Rewritten; Beam warns of named results
-        """Add the steps; the parts are "judged", "texts" of `CallAnswer`, and "failed" of `FailedTask`."""
         outputs = (
             {
                 JUDGED: parts[JUDGED],
@@ -188,19 +179,16 @@ class AskRewritten(beam.PTransform):
 
 
 def failed_by_bucket(failed: FailedTask, works: Works) -> Iterator[tuple[int, tuple[str, int]]]:
-    """The query of a call that failed, for every source that needs its texts."""
     for bucket, (source, failure) in failures_of(failed, works):
         yield bucket, (failure.query_id, source)
 
 
 def failures_of(failed: FailedTask, works: Works) -> Iterator[BucketFailures]:
-    """The failure of a call, for every source that needs its texts."""
     for source in works[failed.work][1]:
         yield failed.subject.bucket, (source, failed.failure)
 
 
 def warning_of(empty: tuple[int, int], evaluation: Evaluation) -> str:
-    """The warning about texts that were not written."""
     owner, number = empty
     texts = "1 rewritten text is" if number == 1 else f"{number:,} rewritten texts are"
     return f"{evaluation.configurations[owner].name}: {texts} empty; the query itself was used instead"

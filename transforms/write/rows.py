@@ -12,8 +12,14 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import column_order
-from rankbeam.transforms.records.scores.ranked import values_of
-from rankbeam.transforms.records.scores.scored import LABELS, ScoredConfiguration, ScoredPanel, ScoredPartition, Status
+from rankbeam.transforms.records.scores.scored import (
+    LABELS,
+    ScoredConfiguration,
+    ScoredPanel,
+    ScoredPartition,
+    Status,
+    values_of,
+)
 from rankbeam.transforms.records.slices import rank_labels, ranked_by, slice_values
 
 _STATUSES = pa.array(LABELS)

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 from rankbeam.pipelines.experiment.file.criteria import CriterionModel
 from rankbeam.pipelines.experiment.file.keys import MOST, Count, Section, Word
 from rankbeam.transforms.clients.parameters import Parameters
-from rankbeam.transforms.clients.retrievers.rerankers.base import Depth
+from rankbeam.transforms.clients.retrievers.rerankers import Depth
 from rankbeam.transforms.records.stages import DEFAULT_DEPTH, RewriteKind
 
 Samples = Annotated[int, Field(ge=1, le=100)]

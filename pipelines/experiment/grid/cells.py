@@ -20,7 +20,7 @@ from rankbeam.pipelines.experiment.grid.components import (
 )
 from rankbeam.transforms.clients.bigquery.read_source import pinned
 from rankbeam.transforms.clients.retrievers.base import Route
-from rankbeam.transforms.clients.retrievers.rerankers.base import FusedLists
+from rankbeam.transforms.clients.retrievers.rerankers import FusedLists
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.evaluation import Source
 from rankbeam.transforms.records.stages import RewrittenQuery

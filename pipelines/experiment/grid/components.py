@@ -13,11 +13,10 @@ from rankbeam.transforms.clients.models.onnx import Onnx
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
-from rankbeam.transforms.clients.retrievers.rerankers.base import ByService, Reranker
+from rankbeam.transforms.clients.retrievers.rerankers import ByService, Reranker
 from rankbeam.transforms.records.calls.prompt import template_hash
 from rankbeam.transforms.records.content_keys import content_key
-from rankbeam.transforms.records.generation import Generation
-from rankbeam.transforms.records.stages import RewriteKind, Rewriting, RewrittenQuery
+from rankbeam.transforms.records.stages import Generation, RewriteKind, Rewriting, RewrittenQuery
 
 RETRIEVER, REWRITE, RERANK = "retriever", "rewrite", "rerank"
 GENERATE, ANSWERS = "generate", "answers"

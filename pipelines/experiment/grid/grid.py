@@ -41,7 +41,7 @@ from rankbeam.pipelines.experiment.grid.drafts import (
 )
 from rankbeam.pipelines.experiment.grid.stages import STAGES, variants, wrong_stages
 from rankbeam.transforms.clients.models.rewriting import NUMBER, QUERY, default_template
-from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
+from rankbeam.transforms.clients.retrievers.rerankers import Reranker
 from rankbeam.transforms.records.calls.prompt import FENCE, variables_of
 from rankbeam.transforms.records.conversations import HISTORY
 from rankbeam.transforms.records.errors import InputError

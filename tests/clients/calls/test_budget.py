@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from support.services import Echo, feed, stage, task
 
 from rankbeam.transforms.clients.calls.admission import Stopped
-from rankbeam.transforms.clients.calls.budget import Account, Budget
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
+from rankbeam.transforms.clients.calls.shared import Account, Budget
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.outcomes import FailedTask, Usage

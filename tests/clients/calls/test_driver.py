@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from rankbeam.transforms.clients.calls.driver import Driver, Flight, Outcome
-from rankbeam.transforms.clients.calls.parking import Waiting
+from rankbeam.transforms.clients.calls.driver import Driver, Flight, Outcome, Waiting
 from rankbeam.transforms.records.calls.call import Call, Reach
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted

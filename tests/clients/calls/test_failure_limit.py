@@ -5,7 +5,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.clients.calls.failure_limit import FailureLimit
+from rankbeam.transforms.call import FailureLimit
 from rankbeam.transforms.records.calls.outcomes import FailedTask
 from rankbeam.transforms.records.calls.steps import Subject
 from rankbeam.transforms.records.failures import Failure, FailureKind

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from support.services import FAST, Echo, Script, WorkerGone, failing, feed, make, run_all, stage, subjects, taking, task
 
-from rankbeam.transforms.clients.calls import fanout, outcome_queue
+from rankbeam.transforms.clients.calls import fanout
 from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.models.refusals import RequestPart
+from rankbeam.transforms.clients.models.model_connection import RequestPart
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
@@ -198,7 +198,7 @@ def test_a_second_run_makes_no_call(tmp_path: Path) -> None:
 
 
 def test_answers_of_the_ledger_are_read_as_outcomes_are_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outcome_queue, "_MOST", 5)
+    monkeypatch.setattr(fanout, "_MOST", 5)
     calls, again = [task(f"q{i}") for i in range(400)], Echo()
     make(calls, Echo(), tmp_path)
     assert len(make(calls, again, tmp_path)) == 400

@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct, groups_in, rows_in
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.models.lexical import Lexical
+from rankbeam.transforms.clients.models.offline import Lexical
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.call import Call

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbeam.transforms.clients.ledger import LedgerEntry
-from rankbeam.transforms.clients.ledger.pending import PIECE_BYTES, Pending
+from rankbeam.transforms.clients.ledger.writer import PIECE_BYTES, Pending
 
 LARGE = "x" * (PIECE_BYTES // 2)
 

@@ -11,11 +11,9 @@ from scipy.stats import spearmanr
 from support.data import REPOSITORY
 
 from rankbeam.transforms.clients.models.base import Completion, Embedding, ModelParameters
-from rankbeam.transforms.clients.models.extractive import NO_ANSWER, Extractive
-from rankbeam.transforms.clients.models.hashed import Hashed
-from rankbeam.transforms.clients.models.lexical import Lexical
 from rankbeam.transforms.clients.models.local import share, stems
-from rankbeam.transforms.clients.retrievers.bm25 import Bm25
+from rankbeam.transforms.clients.models.offline import NO_ANSWER, Extractive, Hashed, Lexical
+from rankbeam.transforms.clients.retrievers.lexical import Bm25
 from rankbeam.transforms.judge.steps import step_named
 from rankbeam.transforms.judge.steps.support import SupportVerdict
 from rankbeam.transforms.judge.templates import VARIABLES, shipped

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from rankbeam.transforms.clients.models.base import Stored
-from rankbeam.transforms.clients.models.extractive import Extractive
-from rankbeam.transforms.clients.models.lexical import Lexical
+from rankbeam.transforms.clients.models.offline import Extractive, Lexical
 from rankbeam.transforms.clients.models.rewriting import Rewrite, default_template
 from rankbeam.transforms.clients.models.scoring import Rate
 from rankbeam.transforms.records.calls.prompt import Prompt

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from rankbeam.transforms.clients.models.batches.vertex_jobs import AskedRequests
+from rankbeam.transforms.clients.models.batches.gemini_jobs import AskedRequests
 
 
 def request(text: str, temperature: float = 0.0) -> dict[str, Any]:

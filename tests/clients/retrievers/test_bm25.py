@@ -13,7 +13,7 @@ from support.campaigns import examples
 from support.inputs import json_texts, tab_texts, texts_table, write, write_table
 
 from rankbeam.transforms.clients.retrievers.base import Retriever
-from rankbeam.transforms.clients.retrievers.bm25 import Bm25
+from rankbeam.transforms.clients.retrievers.lexical import Bm25
 from rankbeam.transforms.kernels.search.top import top
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.queries import Query, Ranking

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.campaigns import examples
 from support.inputs import json_texts, write
 
-from rankbeam.transforms.clients.retrievers.bm25 import Bm25
+from rankbeam.transforms.clients.retrievers.lexical import Bm25
 from rankbeam.transforms.kernels.chunks import chunk_spans
 from rankbeam.transforms.records.chunking import Chunking, chunk_id
 from rankbeam.transforms.records.documents import Documents

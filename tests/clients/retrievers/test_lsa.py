@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from support.campaigns import examples
 from support.inputs import json_texts, write
 
-from rankbeam.transforms.clients.retrievers.lexical import LexicalParameters
+from rankbeam.transforms.clients.retrievers.lexical import LexicalParameters, TfIdf
 from rankbeam.transforms.clients.retrievers.lsa import Lsa
-from rankbeam.transforms.clients.retrievers.tfidf import TfIdf
 from rankbeam.transforms.records.queries import Query, Ranking
 
 PLAIN = {"stemming": "none", "stop_words": "none"}

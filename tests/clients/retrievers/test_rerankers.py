@@ -13,7 +13,7 @@ from support.connections import call
 from support.standins import Faults, Standin, serve
 from support.standins.rerankers import relevance
 
-from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
+from rankbeam.transforms.clients.retrievers.rerankers import Reranker
 from rankbeam.transforms.clients.retrievers.rerankers.http import Cohere, HttpReranker
 from rankbeam.transforms.clients.retrievers.rerankers.vertex import VertexRanking
 from rankbeam.transforms.records.errors import CallError

@@ -1,8 +1,7 @@
 """Retrieving as remote work: sources that ask the same go as far as the farthest, so that one call serves all."""
 
 from rankbeam.transforms.clients.retrievers.http import Http
-from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.clients.retrievers.retrieve import Retrieve, reaching_alike
+from rankbeam.transforms.clients.retrievers.remote import Retrieve, payload_of, reaching_alike
 from rankbeam.transforms.records.calls.call import Call, Reach
 
 

@@ -9,7 +9,7 @@ import pytest
 from support import memory_filesystem
 from support.inputs import json_texts, write
 
-from rankbeam.transforms.clients.retrievers.bm25 import Bm25
+from rankbeam.transforms.clients.retrievers.lexical import Bm25
 from rankbeam.transforms.clients.search import collection, units
 from rankbeam.transforms.clients.search.index_folder import IndexFolder
 from rankbeam.transforms.records.chunking import Chunking

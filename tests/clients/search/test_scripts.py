@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.inputs import json_texts, write
 
-from rankbeam.transforms.clients.retrievers.bm25 import Bm25
+from rankbeam.transforms.clients.retrievers.lexical import Bm25
 from rankbeam.transforms.clients.search.analysis import Analysis
 from rankbeam.transforms.kernels.search.words import pairs_of, words_of
 from rankbeam.transforms.records.queries import Query

@@ -11,7 +11,7 @@ from support import memory_filesystem
 from support.cli import rankbeam
 from support.inputs import json_texts, write
 
-from rankbeam.transforms.clients.retrievers.bm25 import Bm25
+from rankbeam.transforms.clients.retrievers.lexical import Bm25
 from rankbeam.transforms.clients.search import collection, units
 from rankbeam.transforms.records.chunking import Chunking
 from rankbeam.transforms.records.documents import Documents

@@ -136,7 +136,7 @@ def test_the_wheel_is_the_code_that_runs(tmp_path: Path) -> None:
     about = "rankbeam-0.1.0.dist-info"
     metadata = wheel[f"{about}/METADATA"].decode()
     assert "\nRequires-Dist: apache-beam[gcp]" in metadata
-    assert b"rankbeam.transforms.clients.retrievers.bm25:Bm25" in wheel[f"{about}/entry_points.txt"]
+    assert b"rankbeam.transforms.clients.retrievers.lexical:Bm25" in wheel[f"{about}/entry_points.txt"]
 
 
 @pytest.mark.campaign

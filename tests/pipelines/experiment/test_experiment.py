@@ -15,7 +15,7 @@ from support.experiment_files import (
 from support.inputs import write
 
 from rankbeam.pipelines.experiment.load import load_experiment
-from rankbeam.transforms.clients.retrievers.bm25 import Bm25
+from rankbeam.transforms.clients.retrievers.lexical import Bm25
 
 # --- What a good file means --------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from support.cli import rankbeam
 from support.goldens import goldens_file, lines
 
 from rankbeam.transforms.clients.bigquery.schemas import columns_of
-from rankbeam.transforms.goldens.tabling import TABLES
+from rankbeam.transforms.goldens.publishing import TABLES
 
 
 @pytest.fixture(scope="module")

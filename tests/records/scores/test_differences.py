@@ -10,7 +10,7 @@ from rankbeam.transforms.kernels.statistics.clusters import Clustered
 from rankbeam.transforms.kernels.statistics.estimates import DifferenceEstimate
 from rankbeam.transforms.records.metrics.evaluation import Statistics
 from rankbeam.transforms.records.metrics.panels import Range
-from rankbeam.transforms.records.scores.differences import PairedAggregate
+from rankbeam.transforms.records.scores.aggregates import PairedAggregate
 
 SHARE, SIGNED, UNBOUNDED = Range(0.0, 1.0), Range(-1.0, 1.0), Range(0.0, None)
 NONE = np.empty((1, 0))

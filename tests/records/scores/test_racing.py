@@ -11,7 +11,7 @@ from rankbeam.transforms.records.metrics.evaluation import Configuration, Evalua
 from rankbeam.transforms.records.metrics.names import parse_metric
 from rankbeam.transforms.records.race import Look, Race
 from rankbeam.transforms.records.scores.aggregates import RunAggregate
-from rankbeam.transforms.records.scores.clusters import cluster_moments, cluster_totals
+from rankbeam.transforms.records.scores.means import cluster_moments, cluster_totals
 from rankbeam.transforms.records.scores.racing import left_after
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition
 

@@ -77,17 +77,7 @@ class Admission:
 
     @asynccontextmanager
     async def attempt(self, breaker: StepBreaker, tokens: int, *, is_new: bool) -> AsyncIterator[Permit]:
-        """Wait until an attempt may begin; the block makes it at once, and raises CallError if it fails.
-
-        Args:
-            breaker: the circuit breakers of the service and of the step.
-            tokens: tokens that the attempt may use, at most; 0 where the service does not charge by the token.
-            is_new: whether it is the first attempt of its call.
-
-        Raises:
-            CallError: the service was given up, or the call needs more tokens than the quota of a minute.
-            Stopped: the lane was stopped.
-        """
+        """Wait until an attempt may begin; `tokens` is the most that it may use, and the block makes it at once."""
         permit = await self._permit(breaker, tokens, is_new)
         is_closed = True
         try:
@@ -116,7 +106,6 @@ class Admission:
         breaker.on_change.append(self._wake_next)
 
     def unwatch(self, breaker: Breaker) -> None:
-        """Look at a breaker no longer."""
         breaker.on_change.remove(self._wake_next)
 
     def _allows(self, breaker: StepBreaker) -> bool:
@@ -124,11 +113,7 @@ class Admission:
         return breaker.wait_until(now) == now
 
     async def pause(self, seconds: float) -> None:
-        """Wait.
-
-        Raises:
-            Stopped: the lane was stopped.
-        """
+        """Wait; raises `Stopped` once the lane was stopped."""
         try:
             async with asyncio.timeout(seconds):
                 await self._stop.wait()
@@ -142,7 +127,6 @@ class Admission:
         self._wake_next()
 
     def refuse_when_stopped(self) -> None:
-        """Raise `Stopped` once `stop` was called."""
         if self._stop.is_set():
             raise Stopped
 

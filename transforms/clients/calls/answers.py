@@ -12,7 +12,6 @@ T = TypeVar("T")
 
 
 def checked(form: TypeAdapter[T], reply: Any) -> T:
-    """A reply, validated."""
     try:
         return form.validate_python(reply)
     except ValidationError as error:

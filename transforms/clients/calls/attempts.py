@@ -50,7 +50,6 @@ class Attempts:
         return self._truncated > 0
 
     def begin(self, now: float) -> None:
-        """Count an attempt that begins now."""
         self.made += 1
         self.counted += 1
         self.began = min(self.began, now)

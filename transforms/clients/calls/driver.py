@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankbeam.transforms.clients.calls.parking import Waiting
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Steps, Task, Work
 from rankbeam.transforms.records.errors import CallError, RankbeamError
-from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.records.failures import Failure, FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 Outcome = CallAnswer | FailedTask
@@ -19,6 +18,13 @@ Emit = Callable[[Outcome, int], None]
 """Takes the outcome of a task, and about how many bytes it holds."""
 
 _BYTES_OF_A_TASK, _BYTES_OF_A_CALL = 1200, 800  # besides its texts, or its payload; measured
+
+
+class Waiting(CallError):
+    """The outcome of a call that waits for a batch job."""
+
+    def __init__(self) -> None:
+        super().__init__(FailureKind.UNAVAILABLE, "waits for a batch job", 0)
 
 
 @dataclass(eq=False)
@@ -77,7 +83,6 @@ class Driver:
         self._ask_new()
 
     def settle(self, flight: Flight, outcomes: Sequence[Any]) -> None:
-        """Deliver the outcomes of a call, one for each task that requests it."""
         key = flight.call.key
         if key is not None and self._flights.get(key) is flight:
             del self._flights[key]

@@ -11,19 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.calls.feed import Feed
-from rankbeam.transforms.clients.calls.lanes import Lane
+from rankbeam.transforms.clients.calls.fanout import Alone
 from rankbeam.transforms.clients.calls.services import Service
-from rankbeam.transforms.clients.calls.stage import Stage
-from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct, rows_in
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.records.calls.call import Call
-from rankbeam.transforms.records.calls.outcomes import CallAnswer
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
+from rankbeam.transforms.records.calls.steps import Steps, accepted
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -114,25 +108,11 @@ def call_all(
     Returns:
         For each payload the value that `service.read` returned, or the final CallError.
     """
-    tasks = [_task(place, payload) for place, payload in enumerate(payloads)]
-    batches = list(distinct([Reference.to(batch) for batch in batches_of(tasks)]))
-    stage = Stage("call", {_NAME: _OneCall(service)}, {_NAME: service}, {_NAME: _NAME}, {_NAME: quota}, {})
-    fan_out = FanOut(stage, Ledger(ledger), clock)
-    fan_out.begin(Lane((_NAME,), 0), Feed(rows_in(batches), sum(batch.num_rows for batch in batches)))
-    values: dict[str, Any] = {}
-    for outcome in fan_out.outcomes():
-        if isinstance(outcome, CallAnswer):
-            values |= {subject.query_id: outcome.value for subject in outcome.subjects}
-        elif outcome is not None:
-            failure = outcome.failure
-            values[outcome.subject.query_id] = CallError(failure.kind, failure.message, failure.attempts)
-    return [values[task.subjects[0].query_id] for task in tasks]
-
-
-def _task(place: int, payload: Mapping[str, Any]) -> Task:
-    key = content_key(payload)
-    call = Call(_NAME, key, json.dumps(payload, ensure_ascii=False))
-    return Task(key, _NAME, call, (Subject(_NAME, str(place), 0, (0,)),))
+    contents = [(content_key(payload), json.dumps(payload, ensure_ascii=False)) for payload in payloads]
+    calls = [Call(_NAME, key, text) for key, text in dict(contents).items()]
+    values = Alone(service, _NAME, quota, Ledger(ledger), clock).done(_OneCall(service), calls)
+    by_key = {call.key: value for call, value in zip(calls, values, strict=True)}
+    return [by_key[key] for key, _ in contents]
 
 
 @dataclass(frozen=True)

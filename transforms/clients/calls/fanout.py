@@ -7,24 +7,69 @@ lanes run meanwhile, so that several lanes in one bundle each keep their pace.
 import asyncio
 import weakref
 from collections import Counter as Tally
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.driver import Outcome
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.lanes import FanOutContext, Lane, LaneRun
-from rankbeam.transforms.clients.calls.outcome_queue import OutcomeQueue
+from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.clients.calls.shared import SharedServices
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
+from rankbeam.transforms.clients.calls.task_batches import batches_of, rows_in
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import Ledger
-from rankbeam.transforms.records.calls.outcomes import Recalled, Took, Usage, over_budget, summed
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, Recalled, Took, Usage, over_budget, summed
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.steps import Subject, Task, Work
 from rankbeam.transforms.records.counters import Counter, Counts
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.reply import Tokens
+
+_MOST, _MOST_BYTES = 1000, 16 << 20  # outcomes above which the queue is full
+
+
+class OutcomeQueue:
+    """A queue of outcomes. Any thread may put one, full or not; None only wakes the thread that waits."""
+
+    def __init__(self, clock: Clock, on_room: Callable[[], object]) -> None:
+        self._changed, self._on_room = clock.condition(), on_room
+        self._outcomes = deque[tuple[Outcome | None, int]]()
+        self.held_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._outcomes)
+
+    @property
+    def is_full(self) -> bool:
+        """True while too many outcomes wait for their reader."""
+        return len(self._outcomes) > _MOST or self.held_bytes > _MOST_BYTES
+
+    def put(self, outcome: Outcome | None, size: int = 0) -> None:
+        with self._changed:
+            self._outcomes.append((outcome, size))
+            self.held_bytes += size
+            self._changed.notify_all()
+
+    def get(self, timeout_s: float = 0.0) -> Outcome | None:
+        """The first outcome; None after some time without one."""
+        with self._changed:
+            if not self._outcomes and timeout_s > 0:
+                self._changed.wait(timeout_s)
+            was_full = self.is_full
+            outcome, size = self._outcomes.popleft() if self._outcomes else (None, 0)
+            self.held_bytes -= size
+            has_room_again = was_full and not self.is_full
+        if has_room_again:
+            self._on_room()
+        return outcome
+
 
 _TICK_S = 0.25
 _MOST_READY_BYTES, _MOST_HELD_BYTES = 8 << 20, 64 << 20
@@ -50,7 +95,6 @@ class FanOut:
 
     @property
     def ended(self) -> bool:
-        """True if all lanes that were begun have ended."""
         return all(end.done() for end in self._ends)
 
     def begin(self, lane: Lane, feed: Feed) -> None:
@@ -105,7 +149,6 @@ class FanOut:
         return Tally({key: number for key, number in new.items() if number})
 
     def totals(self) -> Counts:
-        """The counts since the beginning."""
         total: Counts = Tally()
         for lane, run in self._runs:
             for (counter, service), number in run.tally.items():
@@ -116,7 +159,6 @@ class FanOut:
         return total
 
     def usage(self) -> list[Usage]:
-        """The use of every pool and model."""
         totals: dict[tuple[str, str], Tally[Counter]] = {}
         for _, run in self._runs:
             for (counter, service), number in run.tally.items():
@@ -138,7 +180,6 @@ class FanOut:
         ]
 
     def warnings(self) -> list[str]:
-        """Warnings about the ledger, the services and the budget, each once."""
         refused: Tally[Pools] = Tally()
         for lane, run in self._runs:
             refused[lane.pools] += run.over_budget
@@ -171,7 +212,6 @@ class FanOut:
         return _MOST_HELD_BYTES // len(self._feeds)
 
     def _took(self) -> dict[tuple[str, str], list[Took]]:
-        """Costs and durations of calls, by pool and model."""
         took: dict[tuple[str, str], list[Took]] = {}
         for _, run in self._runs:
             for service, costs in run.sums.took():
@@ -212,7 +252,6 @@ class FanOut:
 
 
 def at_work() -> "list[FanOut]":
-    """The fan-outs of this process that are still running."""
     return [fan_out for fan_out in list(_started) if not fan_out.ended]
 
 
@@ -228,3 +267,42 @@ def _stop(fan_outs: Sequence["FanOut"], grace_s: float) -> None:
         fan_out._wait_until_ended(grace_s if fan_out is fan_outs[0] else 0.0)
     for _, run in [run for fan_out in fan_outs for run in fan_out._runs]:
         run.flush()
+
+
+@dataclass
+class Alone:
+    """One service that a process calls by itself."""
+
+    service: Service
+    account: str
+    quota: Quota
+    ledger: Ledger
+    clock: Clock = SYSTEM_CLOCK
+    usage: list[Usage] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def done(self, work: Work[Any], items: Sequence[Any]) -> list[Any]:
+        name, (pool,) = work.stage, work.services
+        tasks = [
+            Task(f"{number}", name, item, (Subject(name, f"{number}", 0, ()),)) for number, item in enumerate(items)
+        ]
+        stage = Stage(name, {name: work}, {pool: self.service}, {pool: pool}, {pool: self.quota}, {pool: self.account})
+        fan_out = FanOut(stage, self.ledger, self.clock)
+        if tasks:
+            fan_out.begin(Lane((pool,), 0), Feed(rows_in(batches_of(tasks)), len(tasks)))
+        values: list[Any] = [None] * len(tasks)
+        for outcome in fan_out.outcomes():
+            if isinstance(outcome, CallAnswer):
+                values[int(outcome.name)] = outcome.value
+            elif outcome is not None:
+                failure = outcome.failure
+                values[int(failure.query_id)] = CallError(failure.kind, failure.message, failure.attempts)
+        self.usage += fan_out.usage()
+        self.warnings += fan_out.warnings()
+        return values
+
+    def one(self, work: Work[Any], item: Any) -> Any:
+        (value,) = self.done(work, [item])
+        if isinstance(value, CallError):
+            raise value
+        return value

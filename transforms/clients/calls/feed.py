@@ -26,12 +26,10 @@ class Feed:
         self._on_taken: Callable[[], object] = _nothing
 
     def connect(self, on_filled: Callable[[], object], on_taken: Callable[[], object]) -> None:
-        """Connect the two ends."""
         self._on_filled, self._on_taken = on_filled, on_taken
 
     @property
     def has_ended(self) -> bool:
-        """True if all groups were taken."""
         return self._is_read and not self._ready
 
     @property

@@ -74,7 +74,6 @@ class Breaker:
         return self._opened is not None
 
     def notify(self) -> None:
-        """Have all lanes look at it again."""
         for on_change in self.on_change:
             on_change()
 
@@ -84,7 +83,6 @@ class Breaker:
         self._awaits_first |= not (self._answers or self._unconfirmed or self._failures)
 
     def is_given_up(self, now: float) -> bool:
-        """Return whether no further attempt may begin."""
         if self._opened is not None and not self._is_probing:
             self._is_given_up |= now - self._opened >= self._give_up_after_s
         return self._is_given_up
@@ -174,7 +172,6 @@ class Breaker:
         return NotAsked(kind, f"not asked: {self._reason()}", 0)
 
     def report(self) -> str:
-        """The warning about an open breaker."""
         wait = f"calls wait, and one at a time is tried for up to {self._give_up_after_s:g} s"
         return f"{self._reason()}; {'no further call is made' if self._is_given_up else wait}"
 
@@ -211,24 +208,19 @@ class StepBreaker:
 
     @property
     def is_open(self) -> bool:
-        """True while only probes may begin."""
         return self.service.is_open or self.answers.is_open
 
     def notify(self) -> None:
-        """Have all lanes look at it again."""
         self.service.notify()
 
     def is_given_up(self, now: float) -> bool:
-        """Return whether no further attempt may begin."""
         return self.service.is_given_up(now) or self.answers.is_given_up(now)
 
     def wait_until(self, now: float) -> float | None:
-        """As of `Breaker`, for both."""
         of_service, of_answers = self.service.wait_until(now), self.answers.wait_until(now)
         return None if of_service is None or of_answers is None else max(of_service, of_answers)
 
     def begin(self) -> Begun:
-        """Count an attempt that begins."""
         return replace(self.service.begin(), of_step=self.answers.begin())
 
     def answered(self, begun: Begun, now: float, *, is_usable: bool) -> None:
@@ -240,7 +232,6 @@ class StepBreaker:
             self.answers.ended(_of_step(begun), now)
 
     def failed(self, begun: Begun, error: CallError, now: float) -> None:
-        """An attempt failed, or its answer cannot be used."""
         if error.kind in _REPLIED:
             self.service.answered()
         else:
@@ -251,12 +242,10 @@ class StepBreaker:
             self.answers.ended(_of_step(begun), now)
 
     def ended(self, begun: Begun, now: float) -> None:
-        """An attempt ended without evidence."""
         self.service.ended(begun, now)
         self.answers.ended(_of_step(begun), now)
 
     def refusal(self, now: float) -> NotAsked:
-        """The reason why the remaining calls are not made."""
         return (self.service if self.service.is_given_up(now) else self.answers).refusal()
 
 

@@ -1,15 +1,18 @@
-"""The calls of a lane that the ledger answers: collected, and read in the order of its files, some at a time."""
+"""The calls of a lane that it need not make: those that the ledger answers, and those left to batch jobs."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from rankbeam.transforms.clients.calls.driver import Flight
+from rankbeam.transforms.clients.calls.driver import Flight, Waiting
+from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.clients.ledger import Lookup
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.clients.ledger.waiting import BatchRound, PendingCall
+from rankbeam.transforms.records.calls.call import Call, Reach
 from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply
 
 _READ_AT_ONCE = 128
@@ -25,7 +28,6 @@ class Hits:
     def __init__(self, lookup: Lookup, flush: Callable[[], None], added: dict[str, Reach | None]) -> None:
         self._lookup, self._flush, self._added = lookup, flush, added
         self._calls: dict[str, Flight] = {}
-        self._others: list[Flight] = []
         self._must_flush = False
 
     def __len__(self) -> int:
@@ -52,33 +54,25 @@ class Hits:
         return True
 
     async def refresh(self) -> None:
-        """Read what other runs, or this lane, have added to the ledger.
-
-        Raises:
-            InputError: the ledger cannot be listed.
-        """
+        """Read what other runs, or this lane, have added to the ledger."""
         await asyncio.to_thread(self._lookup.refresh)
         place = self._lookup.place
         for key in [key for key, reach in self._added.items() if place(key, reach) is not None]:
             del self._added[key]
 
     def give(self) -> dict[str, Flight]:
-        """All calls taken so far, to be read."""
         calls, self._calls = self._calls, {}
         return calls
 
-    async def read(self, calls: dict[str, Flight]) -> "AsyncReads":
-        """Read the answers to calls.
-
-        Raises:
-            InputError: the ledger cannot be listed.
-        """
+    async def read(self, calls: dict[str, Flight]) -> AsyncIterator[list[Read]]:
         if self._must_flush:
             self._must_flush = False
             with suppress(InputError):  # the lane's upkeep reports it
                 await asyncio.to_thread(self._flush)
             await self.refresh()
-        return AsyncReads(self._read(calls))
+        reads = self._read(calls)
+        while some := await asyncio.to_thread(lambda: list(islice(reads, _READ_AT_ONCE))):
+            yield some
 
     def _read(self, calls: dict[str, Flight]) -> Iterator[Read]:
         for entry in self._lookup.read({key: flight.call.reach for key, flight in calls.items()}):
@@ -89,23 +83,48 @@ class Hits:
                 yield flight, reply, outcomes
 
 
-class AsyncReads:
-    """Answers that a thread reads, some at a time."""
-
-    def __init__(self, reads: Iterator[Read]) -> None:
-        self._reads = reads
-
-    def __aiter__(self) -> "AsyncReads":
-        return self
-
-    async def __anext__(self) -> list[Read]:
-        """The next answers."""
-        reads = await asyncio.to_thread(lambda: list(islice(self._reads, _READ_AT_ONCE)))
-        if not reads:
-            raise StopAsyncIteration
-        return reads
-
-
 def _is_useless(outcomes: list[Any]) -> bool:
     """Return whether no task can read an answer any more: the call is then made again."""
     return all(isinstance(outcome, CallError) and outcome.kind.is_transient for outcome in outcomes)
+
+
+_MOST_BYTES = 8 << 20  # of payloads in memory
+
+
+class Parking:
+    """Decides which calls of a lane wait for batch jobs, and writes them down."""
+
+    def __init__(self, batch: BatchRound, stage: str, services: Mapping[str, Service]) -> None:
+        self._batch, self._stage = batch, stage
+        self._waits = {name: getattr(service, "waits", None) for name, service in services.items()}
+        self._pending: list[PendingCall] = []
+        self._bytes = 0
+        self._decided: dict[str, str] = {}
+
+    def load(self) -> None:
+        """Read which calls wait no longer."""
+        self._decided = self._batch.decided()
+
+    def refusal(self, call: Call, positions: Collection[int]) -> CallError | None:
+        """The error of a call that is not made now; None for one that is.
+
+        A call that no job answered fails where the service says `otherwise: fail`.
+        """
+        if call.key is None:
+            return None
+        if (reason := self._decided.get(call.key)) is not None:
+            return CallError(FailureKind.TIMEOUT, reason, 0) if reason else None
+        waits = self._waits[call.service]
+        if not self._batch.parks or waits is None or not waits(call.payload):
+            return None
+        needed_by = tuple(sorted(positions))
+        self._pending.append(PendingCall(call.key, call.service, self._stage, call.step, needed_by, call.payload))
+        self._bytes += len(call.payload)
+        if self._bytes >= _MOST_BYTES:
+            self.flush()
+        return Waiting()
+
+    def flush(self) -> None:
+        pending, self._pending, self._bytes = self._pending, [], 0
+        if pending:
+            self._batch.write_pending(pending)

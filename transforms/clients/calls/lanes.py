@@ -15,16 +15,12 @@ from typing import Protocol
 
 from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.attempts import Answered, after
-from rankbeam.transforms.clients.calls.budget import Budget
-from rankbeam.transforms.clients.calls.call_sums import CallSums
 from rankbeam.transforms.clients.calls.driver import Driver, Emit, Flight
 from rankbeam.transforms.clients.calls.feed import Feed
-from rankbeam.transforms.clients.calls.hits import Hits
-from rankbeam.transforms.clients.calls.in_flight import InFlight
-from rankbeam.transforms.clients.calls.lane_context import Counts, LaneContext
-from rankbeam.transforms.clients.calls.parking import Parking
+from rankbeam.transforms.clients.calls.hits import Hits, Parking
+from rankbeam.transforms.clients.calls.lane_context import CallSums, Counts, InFlight, LaneContext
 from rankbeam.transforms.clients.calls.pool_calls import PoolCalls
-from rankbeam.transforms.clients.calls.shared import SharedServices
+from rankbeam.transforms.clients.calls.shared import Budget, SharedServices
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedErrors
 from rankbeam.transforms.clients.calls.upkeep import Upkeep, UpkeepHooks
@@ -118,7 +114,6 @@ class LaneRun:
 
     @property
     def tally(self) -> Counts:
-        """Counts so far, by counter and service."""
         tally = self._tally.copy()
         for service, number in self._feed.recalled.items():
             tally[Counter.CALLS_PLANNED, service] += number
@@ -132,16 +127,10 @@ class LaneRun:
 
     @property
     def left(self) -> int:
-        """Number of tasks that are not started yet."""
         return self._feed.left
 
     async def run(self) -> None:
-        """Bring all tasks of the feed to an outcome.
-
-        Raises:
-            InputError: the services or the ledger cannot be used.
-            Stopped: the lane was stopped before that.
-        """
+        """Bring all tasks of the feed to an outcome; raises `Stopped` if the lane was stopped before that."""
         await self._hits.refresh()
         if self._parking is not None:
             await asyncio.to_thread(self._parking.load)
@@ -179,7 +168,6 @@ class LaneRun:
         self._writer.flush()
 
     def warnings(self) -> list[str]:
-        """Warnings about the ledger and the services."""
         of_pools = (warning for pool in self._pools.values() for warning in pool.warnings())
         return [*self._lookup.warnings(), *of_pools, *self._unexpected.warnings()]
 
@@ -189,7 +177,6 @@ class LaneRun:
         return self._budget.refused
 
     def record_name(self, pool: str) -> str:
-        """The name of the record of how the lane uses the ledger for a pool."""
         return self._records[pool].name
 
     async def _make_calls(self) -> None:
@@ -247,7 +234,6 @@ class LaneRun:
         return self._feed.has_ended and not self._driver.open
 
     def is_held(self) -> bool:
-        """True while answers cannot be written."""
         return self._writer.problem is not None
 
     def _ask(self, flight: Flight) -> None:
@@ -290,7 +276,7 @@ class LaneRun:
 
     async def _read_hits(self) -> None:
         calls = self._hits.give()
-        async for reads in await self._hits.read(calls):
+        async for reads in self._hits.read(calls):
             for flight, reply, outcomes in reads:
                 service = flight.call.service
                 self._tally[Counter.LEDGER_HITS, service] += 1
@@ -316,7 +302,6 @@ class LaneRun:
         return not self._is_over()
 
     def answered(self, answered: Answered) -> None:
-        """Write the answer to a call, and deliver it to its tasks."""
         call = answered.flight.call
         if call.key is not None:
             reply, now = answered.reply, self._clock.now()
@@ -329,7 +314,6 @@ class LaneRun:
         self._news.set()
 
     def failed(self, flight: Flight, error: CallError) -> None:
-        """Deliver the failure of a call to its tasks."""
         self._driver.settle(flight, [error] * len(flight.wanted_by))
         self._shared.ended(flight.call, error)
         self._news.set()

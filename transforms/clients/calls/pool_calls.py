@@ -14,11 +14,11 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import Admission, Stopped
 from rankbeam.transforms.clients.calls.attempts import Answered, Attempts, after
-from rankbeam.transforms.clients.calls.budget import BudgetReservation
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBreaker
 from rankbeam.transforms.clients.calls.lane_context import LaneContext
 from rankbeam.transforms.clients.calls.services import Connection, Service, access_of
+from rankbeam.transforms.clients.calls.shared import BudgetReservation
 from rankbeam.transforms.clients.calls.together import Joining, Together
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedError
 from rankbeam.transforms.records.calls.call import Call
@@ -60,7 +60,6 @@ class PoolCalls:
 
     @property
     def waiting(self) -> Collection[Flight]:
-        """The calls that are not begun yet."""
         return [*self._waiting, *self._last]
 
     def add(self, flight: Flight) -> None:
@@ -87,18 +86,15 @@ class PoolCalls:
         return None if tried == self._tried_before else tried
 
     def answered_before(self, service: str) -> None:
-        """Note that the ledger has an answer of a service."""
         self._breakers[service].answered_before()
 
     def warnings(self) -> list[str]:
-        """Warnings about the connections, each once."""
         by_connection = (getattr(connection, "warnings", ()) for connection in self._connections.values())
         problem = "reports impossible numbers of tokens: the maximum that a call may use is counted instead"
         impossible = [f"{service} {problem}" for service in self._misreporting]
         return [*dict.fromkeys(warning for of_one in by_connection for warning in of_one), *impossible]
 
     def close(self) -> None:
-        """Note that no further call will come."""
         self._is_closed = True
         self._changed.set()
 
@@ -109,14 +105,12 @@ class PoolCalls:
         self._changed.set()
 
     async def disconnect(self) -> None:
-        """Release the resources of the connections."""
         for breaker in self._breakers.values():
             self.admission.unwatch(breaker)
         for service in self._connections:
             await self._shared.disconnect(service)
 
     async def begin_all(self) -> None:
-        """Begin queued calls, until no more will come or the lane is stopped."""
         with suppress(Stopped):
             while (flight := await self._first_waiting()) is not None:
                 await self._begin(flight)
@@ -173,11 +167,7 @@ class PoolCalls:
 
     # Tenacity's loop would leave a cycle of some twenty objects behind each call, until Python collects all garbage.
     async def _pause_after(self, flight: Flight, attempts: Attempts) -> float | None:
-        """Make an attempt; returns the pause before the next one, and None for an answer.
-
-        Raises:
-            CallError: another attempt would not help, or would be too late.
-        """
+        """Make an attempt; returns the pause before the next one, and None for an answer."""
         try:
             await self._attempt(flight, attempts)
         except CallError as error:
@@ -241,7 +231,6 @@ class PoolCalls:
         return reply, outcomes
 
     def _breaker(self, call: Call) -> StepBreaker:
-        """The breakers that a call needs closed."""
         answers = self._shared.breaker(call.service, self._quota.give_up_after_s, call.step)
         self._of_answers[call.service, call.step] = answers
         return StepBreaker(self._breakers[call.service], answers, call.key or call.payload)

@@ -86,7 +86,6 @@ class Recall:
         return recalled
 
     def _numbers_of(self, batch: pa.RecordBatch, index: Index) -> IntArray:
-        """The numbers of answers to the tasks of a batch."""
         numbers = np.full(batch.num_rows, NONE)
         if not self._works:
             return numbers

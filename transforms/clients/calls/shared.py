@@ -1,16 +1,83 @@
-"""State that the lanes of one process share: money, and for each service one connection and one circuit breaker."""
+"""State that the lanes of one process share: money, and for each service one connection and one circuit breaker.
+
+Each call reserves the most that it may cost, and settles with what it did.
+"""
 
 import asyncio
+import math
 from collections import Counter as Tally
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
-from rankbeam.transforms.clients.calls.budget import Account
 from rankbeam.transforms.clients.calls.driver import Flight
 from rankbeam.transforms.clients.calls.health import Breaker
 from rankbeam.transforms.clients.calls.services import Connection, Service
 from rankbeam.transforms.records.calls.call import Call, Reach
 from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply
+
+_ROUNDING = 1e-9  # of sums of many small costs
+
+
+@dataclass
+class BudgetReservation:
+    """Money reserved for one attempt."""
+
+    cost: float = 0.0
+
+
+class Account:
+    """The money that lanes of one loop share: what one of them does not need, another may spend."""
+
+    def __init__(self, limit: float = 0.0) -> None:
+        self.limit = limit
+        self.reserved = self.spent = 0.0
+        self.changed = asyncio.Event()
+
+    def is_over(self, cost: float) -> bool:
+        """Return whether a sum is more than all calls may cost."""
+        return cost > self.limit * (1 + _ROUNDING)
+
+
+class Budget:
+    """Reserves money for the calls of one lane."""
+
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self.refused = 0
+
+    @property
+    def is_limited(self) -> bool:
+        return math.isfinite(self._account.limit)
+
+    @asynccontextmanager
+    async def reserved(self, most: float, refuse_when_stopped: Callable[[], None]) -> AsyncIterator[BudgetReservation]:
+        """Put aside the most that an attempt may cost, once there is enough beside those in flight, if there can be."""
+        account = self._account
+        while most > 0 and account.is_over(account.spent + account.reserved + most):
+            refuse_when_stopped()
+            if account.is_over(account.spent + most):
+                self.refused += 1
+                left = max(0.0, account.limit - account.spent)
+                problem = f"not asked: it may cost {most:,.4g}, and {left:,.4g} of max_cost is left"
+                raise CallError(FailureKind.OVER_BUDGET, problem, 0)
+            account.changed.clear()
+            await account.changed.wait()
+        account.reserved += most
+        reservation = BudgetReservation()
+        try:
+            yield reservation
+        finally:
+            account.reserved -= most
+            account.spent += reservation.cost
+            self.wake()
+
+    def wake(self) -> None:
+        """Let those that wait look again."""
+        self._account.changed.set()
+
 
 TakeOutcome = Callable[[Reply | CallError], None]
 """Takes the outcome of a call that another lane made."""
@@ -35,13 +102,11 @@ class SharedServices:
         self._lanes: Tally[str] = Tally()
 
     def breaker(self, service: str, give_up_after_s: float, step: str | None = None) -> Breaker:
-        """The circuit breaker of a service, or of the answers to one step of it."""
         if (service, step) not in self._breakers:
             self._breakers[service, step] = Breaker(give_up_after_s)
         return self._breakers[service, step]
 
     def flush(self) -> None:
-        """Write the answers of all lanes to the ledger."""
         for flush in list(self.flushes):
             flush()
 
@@ -65,11 +130,7 @@ class SharedServices:
             take(outcome)
 
     async def connect(self, service: str) -> Connection:
-        """The connection to a service, which is made for the first lane; `disconnect` is called once for each call.
-
-        Raises:
-            InputError: the service's configuration cannot work.
-        """
+        """The connection to a service, made for the first lane; `disconnect` is called once for each call."""
         async with self._connecting.setdefault(service, asyncio.Lock()):
             if service not in self._connections:
                 self._connections[service] = await self._services[service].connect()

@@ -63,7 +63,6 @@ class Stage:
         return replace(self, budget=max(0.0, self.budget - spent))
 
     def services_of(self, pools: Sequence[str]) -> dict[str, Service]:
-        """The services that these pools pay for."""
         return {name: service for name, service in self.services.items() if self.pools[name] in pools}
 
     def model(self, service: str) -> str | None:

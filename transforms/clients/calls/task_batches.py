@@ -37,12 +37,10 @@ batches.register()
 
 
 def batches_of(tasks: Iterable[Task]) -> Iterator[pa.RecordBatch]:
-    """Tasks as rows."""
     yield from _batches((task.name, task.work, _written((task,))) for task in tasks)
 
 
 def groups_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Group]:
-    """The tasks of batches, one row after the other."""
     return map(group_of, rows_in(batches))
 
 
@@ -111,7 +109,6 @@ def _combined(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def dealt(batch: pa.RecordBatch, lanes: Sequence[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of a batch, assigned to lanes."""
     of_lanes: dict[int, list[int]] = {}
     for row, lane in enumerate(lanes):
         of_lanes.setdefault(lane, []).append(row)

@@ -38,7 +38,6 @@ class Together(Flight):
 
     @classmethod
     def of(cls, parts: Sequence[Flight]) -> "Together":
-        """Join calls."""
         payload = json.dumps([part.call.payload for part in parts], ensure_ascii=False)
         return cls(
             replace(parts[0].call, key=None, payload=payload, positions=None, keeps_malformed=False), [], parts=parts
@@ -53,7 +52,6 @@ class Together(Flight):
         return error.kind in _SPLITTING and not error.changes_form and not isinstance(error, NotAsked)
 
     def read(self, reply: Reply, skip: int = 0) -> list[Any]:
-        """The reply as each task of each call reads it."""
         return [value for part, one in zip(self.parts, reply.parts, strict=True) for value in part.read(one, skip)]
 
     def parts_of(self, reply: Reply, outcomes: Sequence[Any]) -> Iterator[tuple[Flight, Reply, Sequence[Any]]]:

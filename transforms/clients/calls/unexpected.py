@@ -49,5 +49,4 @@ class UnexpectedErrors:
             self._places[name] = f"please report it, with {path}"
 
     def warnings(self) -> list[str]:
-        """Warnings about them."""
         return [f"{name}: the calls that met it count as malformed; {place}" for name, place in self._places.items()]

@@ -29,19 +29,12 @@ Sleep = Callable[[float], Awaitable[None]]
 
 @dataclass(frozen=True)
 class UpkeepHooks:
-    """The effects of upkeep on its lane.
+    """The effects of upkeep on its lane."""
 
-    Attributes:
-        look: looks up answers of other runs; returns whether calls are left to make.
-        stop: stops the lane.
-        sleep: waits some seconds.
-        is_look_due: true if a look-up is due before its time.
-    """
-
-    look: Callable[[], Awaitable[bool]]
+    look: Callable[[], Awaitable[bool]]  # looks up answers of other runs; returns whether calls are left to make
     stop: Callable[[], None]
     sleep: Sleep
-    is_look_due: Callable[[], bool] = lambda: False
+    is_look_due: Callable[[], bool] = lambda: False  # before its time
 
 
 class Upkeep:
@@ -158,11 +151,6 @@ class Upkeep:
             await self._refuse_cancelled()
 
     async def _refuse_cancelled(self) -> None:
-        """End the lane of a run that another process has cancelled.
-
-        Raises:
-            InputError: the run is cancelled.
-        """
         self._asked_to_stop = self._clock()
         if await asyncio.to_thread(self._ledger.is_stop_requested):
             raise InputError("the run was cancelled; no answer is lost", path=self._ledger.folder)

@@ -58,7 +58,6 @@ def in_url(url: str) -> Iterator[RequestText]:
 
 
 def in_headers(headers: Mapping[str, str]) -> Iterator[RequestText]:
-    """The values of headers."""
     for name, value in headers.items():
         yield RequestText(f"header {name}", ("headers", name), value, names_secret(name))
 

@@ -94,7 +94,6 @@ def kind_of_status(status: int) -> FailureKind:
 
 
 def kind_of(error: Exception) -> FailureKind:
-    """The kind of an error of httpx."""
     if isinstance(error, httpx.TimeoutException):
         return FailureKind.TIMEOUT
     if isinstance(error, httpx.LocalProtocolError | httpx.UnsupportedProtocol | httpx.InvalidURL):

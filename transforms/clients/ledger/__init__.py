@@ -4,21 +4,23 @@ Any number of runs and processes may share a ledger. Its parts need no lock: a p
 merged is deleted only after the merged part exists. Leases decide which run makes the calls of a quota pool.
 """
 
+import hashlib
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
-from rankbeam.transforms.clients.ledger import stops, store, tried, uses
-from rankbeam.transforms.clients.ledger.clearing import Cleared, clear
+from rankbeam.transforms.clients.ledger import store, uses
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.ledger.lookup import Lookup
 from rankbeam.transforms.clients.ledger.merging import Compacted, compact
 from rankbeam.transforms.clients.ledger.rows import LedgerEntry
 from rankbeam.transforms.clients.ledger.store import read_also
-from rankbeam.transforms.clients.ledger.survey import LedgerSurvey, RunUse, survey
+from rankbeam.transforms.clients.ledger.survey import Cleared, LedgerSurvey, RunUse, clear, survey
 from rankbeam.transforms.clients.ledger.uses import LaneCounts, LedgerUse, UseRecord
 from rankbeam.transforms.clients.ledger.writer import LedgerWriter
+from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.errors import InputError
 
@@ -54,6 +56,8 @@ class Owner:
 
 
 _NO_OWNER = Owner()
+_STOP = b"stop"
+_MOST_TRIED = 10_000
 
 
 class Ledger:
@@ -63,7 +67,6 @@ class Ledger:
         self.folder, self.owner, self.patience_s = folder, owner, patience_s
 
     def find(self, reaches: Mapping[str, Reach | None]) -> Iterator[LedgerEntry]:
-        """Find answers of earlier calls."""
         lookup = self.lookup()
         lookup.refresh()
         yield from lookup.read(reaches)
@@ -73,7 +76,6 @@ class Ledger:
         return Lookup(self.folder)
 
     def writer(self, before_part: Callable[[], None] = lambda: None, clock: Clock = SYSTEM_CLOCK) -> LedgerWriter:
-        """A writer that adds finished calls."""
         return LedgerWriter(self.folder, before_part=before_part, clock=clock)
 
     def probe(self) -> None:
@@ -85,7 +87,6 @@ class Ledger:
             raise InputError(f"the ledger of finished calls {error.problem}; {advice}", path=self.folder) from error
 
     def lease(self, name: str, clock: Clock = SYSTEM_CLOCK) -> Lease:
-        """The lease of a lane."""
         me = Holder.here(self.owner.run_id, self.owner.started)
         return Lease(
             place_of(self.folder if self.owner.leases is None else self.owner.leases),
@@ -96,38 +97,59 @@ class Ledger:
         )
 
     def record(self, pool: str, lane: int, counted: Callable[[], LaneCounts], clock: Clock = SYSTEM_CLOCK) -> UseRecord:
-        """A record of how a lane of a run uses the ledger."""
         owner = self.owner
         return UseRecord(self.folder, owner.run_id, owner.started, (pool, lane), counted, clock.monotonic)
 
     def tried(self, pool: str, lane: int) -> frozenset[str]:
-        """The keys of calls that failed in an earlier run, which gave their service up before it made all calls."""
-        return tried.read(self.folder, pool, lane)
+        """The keys of calls that failed in an earlier run, which gave their service up before it made all calls.
+
+        Made first, they would fail first in every run, and those behind them would never be made. None if they cannot
+        be read, as they only decide an order.
+        """
+        try:
+            with files.open_raw(files.join(self.folder, store.USES, store.tried_name(pool, lane))) as handle:
+                keys = json.loads(handle.read())
+        except (InputError, OSError, ValueError):
+            return frozenset()
+        return frozenset(key for key in keys if isinstance(key, str)) if isinstance(keys, list) else frozenset()
 
     def keep_tried(self, pool: str, lane: int, keys: Collection[str]) -> None:
         """Keep the keys of such calls for the next run. If they cannot be written, only its order of calls changes."""
+        content = json.dumps(sorted(keys)[:_MOST_TRIED]).encode()
         with suppress(InputError):
-            tried.keep(self.folder, pool, lane, keys)
+            store.put_use(self.folder, store.tried_name(pool, lane), content)
 
     def keep_log(self, name: str, text: str) -> str:
         """Keep a log of an unexpected error; returns where."""
         return store.put_use(self.folder, name, text.encode("utf-8", "backslashreplace"))
 
     def request_stop(self) -> None:
-        """Have the lanes of the run begin no further call, in whatever process they work."""
-        stops.request(self.folder, self.owner.run_id, self.owner.started)
+        """Have the lanes of the run begin no further call, in whatever process they work.
+
+        An engine that cancels a job may leave the bundle of a lane to its end, which is hours of calls. So the process
+        that cancels leaves a file in the ledger, and every lane of the run looks for it.
+        """
+        place_of(self.folder).create(self._stop_name, _STOP)
 
     def is_stop_requested(self) -> bool:
         """True if the lanes of the run shall begin no further call; False while the ledger cannot be read."""
         try:
-            return stops.is_requested(self.folder, self.owner.run_id, self.owner.started)
+            return place_of(self.folder).read(self._stop_name) is not None
         except InputError:  # the next heartbeat reports it
             return False
 
     def withdraw_stop(self) -> None:
         """Delete the request, once no lane of the run is left. If it stays, it does no harm to later runs."""
+        place = place_of(self.folder)
         with suppress(InputError):
-            stops.withdraw(self.folder, self.owner.run_id, self.owner.started)
+            if (seen := place.read(self._stop_name)) is not None:
+                place.delete(self._stop_name, seen)
+
+    @property
+    def _stop_name(self) -> str:
+        # A run may be repeated under the same id: with its start, the id names one execution.
+        run = f"{self.owner.run_id} {self.owner.started}"
+        return f"stop-{hashlib.sha256(run.encode()).hexdigest()[:32]}.json"
 
     def uses(self) -> list[LedgerUse]:
         """The records of the run, including those of lanes that ended with their workers."""

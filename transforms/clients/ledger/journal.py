@@ -24,8 +24,7 @@ from rankbeam.transforms.clients.storage import whole
 from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.reply import Tokens
 
-_DIGITS = 8
-"""The length of the number of calls in flight, with which a file begins, and of a line's checksum."""
+_DIGITS = 8  # the length of the number of calls in flight, with which a file begins, and of a line's checksum
 
 
 class Left(NamedTuple):
@@ -88,7 +87,6 @@ class Journal:
         self._ended = []
 
     def close(self) -> None:
-        """Delete all files."""
         self._in_flight = 0
         self.end_file()
         self.delete_ended()

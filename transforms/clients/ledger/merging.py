@@ -23,8 +23,7 @@ from rankbeam.transforms.records.errors import InputError
 TIERS = (1 << 20, 16 << 20)
 """Sizes below which parts stay few; parts larger than the last are left alone."""
 MANY = 32
-_PART_BYTES = 2 * TIERS[-1]
-"""Of a merged part, about, and of what a merge holds in memory."""
+_PART_BYTES = 2 * TIERS[-1]  # of a merged part, about, and of what a merge holds in memory
 _LEFT_BEHIND_S = 86_400.0
 
 Merge = Generator[None, None, StoredFile | None]
@@ -42,7 +41,6 @@ class Compacted:
 
 
 def compact(folder: str) -> Compacted:
-    """Merge all small parts of a ledger."""
     before = store.parts_in(folder)
     with _alone(folder) as is_alone:
         small = [part for part in before if part.bytes < TIERS[-1]] if is_alone else []

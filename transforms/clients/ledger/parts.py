@@ -57,12 +57,12 @@ class Encoder:
     def add(self, table: pa.Table) -> None:
         """Add at most a row group of rows; small additions share a row group with the next ones."""
         together = [*self._waiting, table]
-        if sum(piece.num_rows for piece in together) > GROUP_ROWS or sum(map(_bytes, together)) > GROUP_BYTES:
+        rows, size = sum(piece.num_rows for piece in together), sum(piece.nbytes for piece in together)
+        if rows > GROUP_ROWS or size > GROUP_BYTES:
             self._end_group()
         self._waiting.append(self._layout.fitted(table))
 
     def finish(self) -> pa.Buffer:
-        """The complete part."""
         self._end_group()
         self._writer.close()
         return self._sink.getvalue()
@@ -75,7 +75,6 @@ class Encoder:
 
 
 def encoded(entries: Sequence[LedgerEntry]) -> pa.Buffer:
-    """A part of entries."""
     encoder = Encoder()
     for group in row_groups(entries):
         encoder.add(table_of(group))
@@ -142,7 +141,3 @@ def _why_not(path: str, error: Exception) -> PartError:
     if isinstance(error, InputError):
         return PartError(error.problem)
     return PartError(f"cut short or damaged ({' '.join(str(error).split())})")
-
-
-def _bytes(table: pa.Table) -> int:
-    return int(table.nbytes)

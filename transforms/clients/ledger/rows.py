@@ -23,8 +23,7 @@ WHOLE = Reach(0)
 """The stored reach of an answer that is whole."""
 IMPOSSIBLE = "rows with impossible values"
 _TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
-_LAST_MOMENT = 253_402_300_799_999_999
-"""The end of the year 9999, in microseconds."""
+_LAST_MOMENT = 253_402_300_799_999_999  # the end of the year 9999, in microseconds
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BASE = [name for name in FIRST.names if name != "check"]
 

@@ -67,7 +67,6 @@ class PartLayout:
         return [*FIRST.names, *self.checked]
 
     def is_ours(self) -> bool:
-        """Return whether the known columns have the types of a ledger."""
         known = [*FIRST, *(ADDED.field(name) for name in self.checked if name in ADDED.names)]
         return all(field.name in self.schema.names and self.schema.field(field.name).equals(field) for field in known)
 

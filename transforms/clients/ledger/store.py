@@ -78,17 +78,18 @@ def _parts(folder: str) -> list[StoredFile]:
 
 
 def uses_in(folder: str) -> list[StoredFile]:
-    """The records of how runs used a ledger, sorted."""
     return [stored for stored in _listed(files.join(folder, USES)) if _USE.fullmatch(stored.name)]
 
 
 def tried_in(folder: str) -> list[StoredFile]:
-    """The lists of calls to be made last, sorted."""
     return [stored for stored in _listed(files.join(folder, USES)) if _TRIED.fullmatch(stored.name)]
 
 
+def tried_name(pool: str, lane: int) -> str:
+    return f"tried-{hashlib.sha256(f'{pool} {lane}'.encode()).hexdigest()[:32]}.json"
+
+
 def logs_in(folder: str) -> list[StoredFile]:
-    """The logs of unexpected errors, sorted."""
     return [stored for stored in _listed(files.join(folder, USES)) if _LOG.fullmatch(stored.name)]
 
 

@@ -134,7 +134,6 @@ def _took(row: Mapping[str, Any]) -> Took:
 
 
 def of_run(folder: str, run_id: str, run_started: str) -> list[LedgerUse]:
-    """The records of one run."""
     prefix = f"use-{_prefix(run_id, run_started)}"
     uses = [read(stored) for stored in store.uses_in(folder) if stored.name.startswith(prefix)]
     return [use for use in uses if use is not None and (use.run_id, use.run_started) == (run_id, run_started)]

@@ -1,6 +1,8 @@
 """Writes finished calls to a ledger within seconds, in a thread of its own, and keeps its files few."""
 
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -8,11 +10,71 @@ from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import merging, store
 from rankbeam.transforms.clients.ledger.journal import Journal
 from rankbeam.transforms.clients.ledger.parts import encoded
-from rankbeam.transforms.clients.ledger.pending import Pending
 from rankbeam.transforms.clients.ledger.rows import LedgerEntry
 from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.clients.storage import files, memory
 from rankbeam.transforms.records.errors import InputError
+
+PIECE_BYTES = 32 << 20
+"""Approximate bytes of answers in one part; that much is written at once."""
+
+
+class Pending:
+    """Entries in the order in which they were added. The caller holds a lock."""
+
+    def __init__(self, flush_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._flush_s, self._clock = flush_s, clock
+        self._entries: deque[LedgerEntry] = deque()
+        self._bytes = 0
+        self._due: float | None = None
+        self._has_failed = False
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, entry: LedgerEntry) -> bool:
+        """Add an entry; returns whether a waiting writer must check again."""
+        self._entries.append(entry)
+        self._bytes += len(entry.answer)
+        is_first = self._due is None
+        if is_first:
+            self._due = self._clock() + self._flush_s
+        return is_first or self._bytes >= PIECE_BYTES
+
+    def is_due(self) -> bool:
+        """Return whether it is time to write: the oldest entry has waited long enough, or a part is full.
+
+        After a failed write, the next try waits, however many entries there are.
+        """
+        is_late = self._due is not None and self._clock() >= self._due
+        return bool(self._entries) and (is_late or (self._bytes >= PIECE_BYTES and not self._has_failed))
+
+    def wait_s(self) -> float | None:
+        """Seconds until entries are due; None until an entry is added."""
+        return None if self._due is None else max(0.0, self._due - self._clock())
+
+    def take(self) -> list[LedgerEntry]:
+        """Take the oldest entries, as many as go into one part; the remaining ones are due."""
+        piece: list[LedgerEntry] = []
+        size = 0
+        while self._entries and size < PIECE_BYTES:
+            piece.append(self._entries.popleft())
+            size += len(piece[-1].answer)
+        self._bytes -= size
+        self._due = self._clock() if self._entries else None  # the remaining entries have waited long enough
+        return piece
+
+    def written(self) -> None:
+        """Note that the taken entries are on the filesystem."""
+        self._has_failed = False
+
+    def put_back(self, piece: list[LedgerEntry]) -> None:
+        """Return taken entries that could not be written."""
+        self._entries.extendleft(reversed(piece))
+        self._bytes += sum(len(entry.answer) for entry in piece)
+        self._due = self._clock() + self._flush_s
+        self._has_failed = True
+
 
 _DONE = object()
 _LOCAL_FLUSH_S, _FLUSH_S = 0.2, 0.5
@@ -63,7 +125,6 @@ class LedgerWriter:
 
     @property
     def added(self) -> int:
-        """Number of entries so far."""
         return self._added
 
     @property
@@ -179,11 +240,9 @@ class _Merging:
         self._merge: Iterator[None] | None = None
 
     def add(self, part: StoredFile) -> None:
-        """Add a part that was written."""
         self._parts.append(part)
 
     def is_wanted(self) -> bool:
-        """Return whether there are parts to merge."""
         if self._merge is None and (chosen := merging.wanted(self._parts)):
             self._merge = self._merged(chosen)
         return self._merge is not None

@@ -39,16 +39,12 @@ class _Trouble:
 
 
 class ModelAttempts:
-    """Remembers what was wrong with answers, until the prompt has one that can be used.
-
-    A connection has one of these. What another process saw is not known here: then both remedies are taken.
-    """
+    """Remembers what was wrong with answers; for a prompt that another process asked, both remedies are taken."""
 
     def __init__(self) -> None:
         self._troubles: OrderedDict[str, _Trouble] = OrderedDict()
 
     def ask(self, payload: str, prompt: Prompt, attempt: int) -> ModelRequest:
-        """Parameters of the request."""
         seed = None if prompt.seed is None else prompt.seed + _SEEDS_OF_A_SAMPLE * prompt.sample
         first = ModelRequest(prompt.rendered(), prompt.max_output_tokens, prompt.temperature, seed)
         if attempt == 1:

@@ -40,12 +40,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True)
 class Completion:
-    """An answer of a model.
-
-    Attributes:
-        text: the answer.
-        model_version: the model that gave it, as the service calls it; "" where it does not say.
-    """
+    """An answer of a model; the version is the service's name of the model, "" where it does not say."""
 
     text: str
     model_version: str
@@ -53,12 +48,7 @@ class Completion:
 
 @dataclass(frozen=True)
 class Embedding:
-    """The embedding of a text.
-
-    Attributes:
-        vector: its components.
-        model_version: as of `Completion`.
-    """
+    """The embedding of a text, with the version as of `Completion`."""
 
     vector: tuple[float, ...]
     model_version: str
@@ -83,7 +73,6 @@ class Stored:
     vector: tuple[FiniteFloat, ...] | None = None
 
     def written(self) -> str:
-        """As JSON."""
         fields = {"text": self.text, "finish": self.finish, "block": self.block, "model_version": self.model_version}
         vector = {} if self.vector is None else {"vector": self.vector}
         written = json.dumps({**fields, **vector}, ensure_ascii=False, separators=(",", ":"))
@@ -184,11 +173,7 @@ class ModelParameters(Parameters):
         return Prompt(EMBED, {"text": text})
 
     def identity(self, kind: str) -> dict[str, Any]:
-        """All of the service that decides an answer besides its prompt, as JSON values.
-
-        Args:
-            kind: the model's type, such as "gemini".
-        """
+        """All of the service that decides an answer besides its prompt, as JSON values."""
         return {
             "type": kind,
             **self.model_dump(mode="json", exclude=set(self.operational | self.of_roles), exclude_defaults=True),
@@ -248,11 +233,7 @@ MODELS = Kind("model", "rankbeam.models", ModelParameters, methods=("connect",))
 
 
 def prompt_of(payload: str) -> Prompt:
-    """The prompt of a call.
-
-    Raises:
-        CallError: the payload is not a prompt (`INVALID`).
-    """
+    """The prompt of a call; raises a CallError (`INVALID`) for another payload."""
     try:
         return Prompt.parse(payload)
     except (ValueError, TypeError) as error:
@@ -260,11 +241,7 @@ def prompt_of(payload: str) -> Prompt:
 
 
 def prompts_of(payload: str) -> list[Prompt]:
-    """The prompts of a request: that of a call, or those of several calls that are made together.
-
-    Raises:
-        CallError: one of them is not a prompt (`INVALID`).
-    """
+    """The prompts of a request: that of a call, or those of several calls that are made together."""
     payloads = json.loads(payload) if payload.startswith("[") else [payload]
     if not payloads:
         raise CallError(FailureKind.INVALID, "there is no prompt")
@@ -272,11 +249,7 @@ def prompts_of(payload: str) -> list[Prompt]:
 
 
 def embedded_text(prompt: Prompt) -> str:
-    """The text to embed.
-
-    Raises:
-        CallError: the prompt has none (`INVALID`).
-    """
+    """The text to embed; raises a CallError (`INVALID`) if there is none."""
     text = prompt.values.get("text")
     if not isinstance(text, str) or not text.strip():
         raise CallError(FailureKind.INVALID, "there is no text to embed")

@@ -1,9 +1,9 @@
 """Embeddings of texts by a model: what is asked of it, and the vectors that the ledger holds afterwards."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,6 @@ class Embed:
         return replace(self, role=role) if is_other else self
 
     def call(self, text: str) -> Call:
-        """The call that asks for the embedding of a text."""
         prompt = self.parameters.embedding(text, self.role)
         return Call(self.service, self.parameters.key(self.kind, prompt), prompt.payload(), step=prompt.step)
 
@@ -63,7 +62,6 @@ class Embed:
         accepted((yield [self.call(item)]))
 
     def read(self, call: Call, reply: Reply) -> Embedding:  # noqa: ARG002  every answer is read alike
-        """The embedding that an answer holds."""
         answer = self.parameters.read(reply.answer)
         if not isinstance(answer, Embedding):
             raise CallError(FailureKind.INVALID, "the model answers with a text; name one that embeds texts")
@@ -71,33 +69,32 @@ class Embed:
 
 
 @dataclass(frozen=True)
-class KeptEmbeddings:
-    """The embeddings that a ledger holds."""
+class _ModelEmbeddings:
+    """The embeddings of a model; see `records.documents.Embeddings`."""
 
     model: Embed
-    ledger: str
     role: Role = Role.QUERY  # of the texts that are asked
 
     @property
     def identity(self) -> str:
-        """All of the model that decides a vector."""
         return self.model.call("").key or ""
 
-    def of_queries(self) -> "KeptEmbeddings":
-        """The embeddings of texts that are asked."""
+    def of_queries(self) -> Self:
         return replace(self, model=self.model.as_role(self.role))
 
-    @property
-    def is_kept(self) -> bool:
-        """True."""
-        return True
+
+@dataclass(frozen=True)
+class KeptEmbeddings(_ModelEmbeddings):
+    """The embeddings that a ledger holds."""
+
+    ledger: str = field(kw_only=True)
+    is_kept: ClassVar[bool] = True
 
     def cut_warning(self, what: str, cut: int, total: int) -> str:
         """Services do not say which texts they cut."""
         raise NotImplementedError
 
     def vectors(self, texts: Iterable[str], cut: list[int]) -> Iterator[Vector | None]:  # noqa: ARG002  not known
-        """The vector of each text; None for one without an answer."""
         from rankbeam.transforms.clients.ledger import Ledger  # few experiments embed texts
 
         lookup = Ledger(self.ledger).lookup()
@@ -117,28 +114,12 @@ class KeptEmbeddings:
 
 
 @dataclass(frozen=True)
-class ComputedEmbeddings:
+class ComputedEmbeddings(_ModelEmbeddings):
     """The embeddings of a model in this process, computed where they are compared."""
 
-    model: Embed
-    role: Role = Role.QUERY  # of the texts that are asked
-
-    @property
-    def identity(self) -> str:
-        """All of the model that decides a vector."""
-        return self.model.call("").key or ""
-
-    def of_queries(self) -> "ComputedEmbeddings":
-        """The embeddings of texts that are asked."""
-        return replace(self, model=self.model.as_role(self.role))
-
-    @property
-    def is_kept(self) -> bool:
-        """False."""
-        return False
+    is_kept: ClassVar[bool] = False
 
     def vectors(self, texts: Iterable[str], cut: list[int]) -> Iterator[Vector | None]:
-        """The vector of each text; None for a blank one."""
         from rankbeam.transforms.clients.calls.tally import count  # imports Beam
 
         session, number = self._onnx.session, 0
@@ -158,7 +139,6 @@ class ComputedEmbeddings:
         return self.model.parameters
 
     def cut_warning(self, what: str, cut: int, total: int) -> str:
-        """The warning, with the way out."""
         number = f"{cut:,} of {total:,} {what} {'has' if cut == 1 else 'have'} more than {self._onnx.limit:,} tokens"
         advice = "raise max_tokens if the model takes more, or make the texts shorter"
         return f"{self.model.service}: {number}, and the rest of the text is not embedded; {advice}"
@@ -167,11 +147,10 @@ class ComputedEmbeddings:
 def embeddings_of(model: Embed, ledger: str, role: Role = Role.QUERY, *, computes: bool = True) -> Embeddings:
     """The embeddings of a model: those that a ledger holds, or computed in this process if that is allowed."""
     is_computed = computes and not model.is_called
-    return ComputedEmbeddings(model, role) if is_computed else KeptEmbeddings(model, ledger, role)
+    return ComputedEmbeddings(model, role) if is_computed else KeptEmbeddings(model, role, ledger=ledger)
 
 
 def batched(texts: Iterable[str], at_once: int) -> Iterator[list[str]]:
-    """Texts, some at a time."""
     rest = iter(texts)
     while some := list(islice(rest, at_once)):
         yield some

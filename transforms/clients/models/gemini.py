@@ -77,7 +77,6 @@ class Gemini(RemoteModel):
 
     @property
     def on_vertex(self) -> bool:
-        """True if it is called on Vertex AI."""
         return self.project is not None
 
     @property
@@ -88,12 +87,10 @@ class Gemini(RemoteModel):
 
     @property
     def url(self) -> str:
-        """The address of the service; "" for the public one."""
         return self.api_endpoint or ""
 
     @property
     def access(self) -> Access:
-        """The project and location, or Google's public API."""
         place = f"projects/{self.project}/locations/{self.location}" if self.on_vertex else "the Gemini API"
         keys = (CREDENTIALS,) if self.on_vertex else tuple(self.secret_places())
         return Access(f"{self.url or place}, model {self.model!r}", keys)
@@ -117,16 +114,13 @@ class Gemini(RemoteModel):
 
     @property
     def jobs_module(self) -> str | None:
-        """Module of the service's batch jobs."""
-        return f"rankbeam.transforms.clients.models.batches.{'vertex' if self.on_vertex else 'gemini'}_jobs"
+        return "rankbeam.transforms.clients.models.batches.gemini_jobs"
 
     @property
     def embeds_in_batches(self) -> bool:
-        """True on the Developer API."""
         return not self.on_vertex
 
     def unbatchable(self) -> str | None:
-        """The reason against batch jobs of the service; None if it has them."""
         if not self.on_vertex:
             return super().unbatchable()
         if self.batch is not None and self.batch.staging is not None:
@@ -134,5 +128,4 @@ class Gemini(RemoteModel):
         return "jobs of Vertex AI read and write files in Cloud Storage: add staging: gs://BUCKET/FOLDER"
 
     async def connect(self) -> Connection:
-        """Find credentials and make a client."""
         return await connected("rankbeam.transforms.clients.models.gemini_connection", self)

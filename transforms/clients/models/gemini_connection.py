@@ -16,8 +16,7 @@ from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_transport import message_of, translated
-from rankbeam.transforms.clients.models.model_connection import ModelConnection, texts_of
-from rankbeam.transforms.clients.models.refusals import RequestPart
+from rankbeam.transforms.clients.models.model_connection import ModelConnection, RequestPart, texts_of
 from rankbeam.transforms.clients.models.remote import resolved
 from rankbeam.transforms.clients.models.replies import ReportedUsage, reply_of, unreadable
 from rankbeam.transforms.records.calls.prompt import Prompt
@@ -36,11 +35,7 @@ _BLOCKS = {
 
 
 async def connect(parameters: Gemini) -> "GeminiConnection":
-    """Find credentials and make a client.
-
-    Raises:
-        InputError: there are no credentials, or the key has no value here.
-    """
+    """Find credentials, or the value of the key, and make a client."""
     key, secrets = await resolved(parameters.api_key)
     genai = await asyncio.to_thread(_library)
     warnings.filterwarnings("ignore", message=".* is not a valid .*", module=r"google\.genai\..*")  # new reasons
@@ -97,7 +92,6 @@ class GeminiConnection(ModelConnection):
         await self.session.close()
 
     async def answer(self, request: ModelRequest, prompt: Prompt, timeout_s: float) -> Reply:
-        """Ask for an answer."""
         parts, sent = self.parts(request, prompt), request.texts.system + request.texts.user
         thinking = self.parameters.thinking if prompt.thinking is None else prompt.thinking
         config = self.config(request, prompt, timeout_s)
@@ -120,7 +114,6 @@ class GeminiConnection(ModelConnection):
         return Reply(stored.written(), tokens)
 
     def config(self, request: ModelRequest, prompt: Prompt, timeout_s: float) -> Any:
-        """The settings of a request for an answer, in the library's form."""
         from google.genai import types
 
         parts = self.parts(request, prompt)
@@ -138,7 +131,6 @@ class GeminiConnection(ModelConnection):
         )
 
     async def embed(self, prompts: list[Prompt], timeout_s: float) -> Reply:
-        """Embed the texts of prompts in one request."""
         from google.genai import types
 
         texts = texts_of(prompts)
@@ -177,18 +169,7 @@ class GeminiConnection(ModelConnection):
         parts: frozenset[RequestPart] = frozenset(),
         thinking: int | None = None,
     ) -> Reply:
-        """The reply to a request; what the library or its reply raises becomes the failure of this call.
-
-        Args:
-            send: sends the request and reads its reply.
-            request: the texts of the request: a reply that cannot be read is charged as these.
-            timeout_s: time limit.
-            parts: the parts of the request that the model might refuse.
-            thinking: tokens that the model may think; None where the request does not say.
-
-        Raises:
-            CallError: there is no reply.
-        """
+        """The reply to a request; one that cannot be read is charged as the texts of `request`."""
         tokens = Tokens(estimated_tokens(request))
         try:
             async with asyncio.timeout(timeout_s):
@@ -268,7 +249,6 @@ def _library() -> Any:
 
 
 def errors() -> tuple[type[Exception], ...]:
-    """The errors that the library and its transport raise."""
     import aiohttp
     from google.auth.exceptions import GoogleAuthError
     from google.genai.errors import APIError

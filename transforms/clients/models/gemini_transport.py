@@ -27,11 +27,7 @@ class _Response(aiohttp.ClientResponse):
     """A response that is read as the library reads it: an answer by `text`, a refusal by `json`."""
 
     async def text(self, encoding: str | None = None, errors: str = "strict") -> str:
-        """The body of an answer.
-
-        Raises:
-            CallError: it is too large, or no text.
-        """
+        """The body of an answer; raises a CallError if it is too large, or no text."""
         try:
             return (await self._received()).decode(encoding or "utf-8", errors)
         except UnicodeDecodeError as error:

@@ -80,11 +80,9 @@ class LocalModel(ModelParameters):
         raise NotImplementedError(f"{type(self).__name__} has no answer()")
 
     async def connect(self) -> "LocalConnection":
-        """Nothing is opened."""
         return LocalConnection(self)
 
     def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  the Protocol's
-        """No tokens are charged."""
         return NO_TOKENS
 
 
@@ -95,7 +93,6 @@ class LocalConnection:
     model: LocalModel
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  the Protocol's
-        """Answer; see `services.Connection.call`."""
         return Reply(self.model.answer(prompt_of(payload)).written())
 
     async def close(self) -> None:

@@ -1,20 +1,109 @@
-"""An open connection to a remote model: the part of a call that is the same for every protocol."""
+"""An open connection to a remote model: the part of a call that is the same for every protocol.
+
+It learns from refusals which optional parts of requests the service refuses, and leaves them out from then on. A
+content key never depends on them: it holds the configured values.
+"""
 
 import json
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, ClassVar
 
 from rankbeam.transforms.clients.models.attempts import ModelAttempts, ModelRequest
 from rankbeam.transforms.clients.models.base import embedded_text, prompts_of
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.openai import OpenAi
-from rankbeam.transforms.clients.models.refusals import Refusals, RequestPart, without_bounds
 from rankbeam.transforms.clients.models.replies import Charges, Vectors
 from rankbeam.transforms.clients.secrets import Secrets
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.reply import Reply
+
+BOUNDS = ("minimum", "maximum", "minItems", "maxItems")
+"""Keywords of JSON schemas that some services refuse; every answer is checked for them in any case."""
+
+_NO = (
+    r"unsupported|not (?:be )?(?:supported|permitted|allowed|enabled|accepted|available)|not support|only the default|"
+    r"unknown|unrecogni[sz]ed|unexpected|extra inputs|deprecated|too many states"
+)
+
+
+class RequestPart(StrEnum):
+    """A part of a request that some services refuse, in the order in which refusals are read."""
+
+    LIMIT = "limit"
+    TEMPERATURE = "temperature"
+    SEED = "seed"
+    BOUNDS = "bounds"
+    SCHEMA = "schema"
+    JSON = "json"
+
+
+def _near(names: str) -> re.Pattern[str]:
+    """Matches one of some names beside words of a refusal: an error may quote the whole request."""
+    name = rf"(?<![A-Za-z]){names}(?![A-Za-z])"
+    return re.compile(rf"{name}.{{0,160}}?(?:{_NO})|(?:{_NO}).{{0,160}}?{name}", re.IGNORECASE | re.DOTALL)
+
+
+_FORM = re.compile(
+    r"response_?format|response_?schema|response_?mime_?type|json_?schema|json mode|structured|guided|grammar|"
+    r"too many states",
+    re.IGNORECASE,
+)
+_REFUSED: Mapping[RequestPart, re.Pattern[str]] = {
+    RequestPart.LIMIT: _near("(?:max_tokens|max_completion_tokens)"),
+    RequestPart.TEMPERATURE: _near("temperature"),
+    RequestPart.SEED: _near("seed"),
+    RequestPart.BOUNDS: _near(f"(?:{'|'.join(BOUNDS)}|min_items|max_items|item limits|too many states)"),
+    RequestPart.SCHEMA: _FORM,
+    RequestPart.JSON: _FORM,
+}
+_WARNINGS: Mapping[RequestPart, str] = {
+    RequestPart.LIMIT: "refuses the name of the token limit: requests use the other one of max_tokens and "
+    "max_completion_tokens",
+    RequestPart.TEMPERATURE: "refuses temperature: it is left out of requests, and the model's own value applies",
+    RequestPart.SEED: "refuses seed: it is left out of requests, so answers may vary more",
+    RequestPart.BOUNDS: f"refuses {', '.join(BOUNDS)} in JSON schemas: they are left out of requests; answers are "
+    "checked as before",
+    RequestPart.SCHEMA: "refuses JSON schemas: requests ask for a JSON object, with the schema in the prompt; "
+    "answers are checked as before",
+    RequestPart.JSON: "refuses requests for a JSON object: only the prompt asks for one; answers are checked as before",
+}
+
+
+@dataclass
+class Refusals:
+    """Parameters that a service refuses, learned by a connection; each call in flight learns it by one attempt more."""
+
+    service: str
+    warnings: list[str]
+    parts: frozenset[RequestPart] = field(default=frozenset())
+
+    def learn(self, message: str, sent: Collection[RequestPart]) -> bool:
+        """Note what a refusal is about; returns whether the next request differs from the refused one."""
+        part = next((part for part in RequestPart if part in sent and _REFUSED[part].search(message)), None)
+        if part is None:
+            return False
+        if part not in self.parts:
+            self.parts |= {part}
+            self.warnings.append(f"{self.service} {_WARNINGS[part]}")
+        return True
+
+
+def without_bounds(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON schema without `BOUNDS`.
+
+    >>> without_bounds({"type": "array", "maxItems": 2, "items": {"type": "integer", "minimum": 0}})
+    {'type': 'array', 'items': {'type': 'integer'}}
+    """
+    relaxed = {name: value for name, value in schema.items() if name not in BOUNDS}
+    if "items" in relaxed:
+        relaxed["items"] = without_bounds(relaxed["items"])
+    if "properties" in relaxed:
+        relaxed["properties"] = {name: without_bounds(child) for name, child in relaxed["properties"].items()}
+    return relaxed
 
 
 @dataclass(frozen=True)
@@ -39,16 +128,13 @@ class ModelConnection(ABC):
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings for users."""
         return self.charges.warnings
 
     @property
     def texts_per_request(self) -> int:
-        """Texts that one request embeds, at most."""
         return self.vectors.texts_per_request
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:
-        """Make one attempt; see `services.Connection.call`."""
         prompt, *others = prompts_of(payload)
         if prompt.step == EMBED:
             return await self.embed([prompt, *others], timeout_s)
@@ -92,5 +178,4 @@ class ModelConnection(ABC):
 
 
 def texts_of(prompts: list[Prompt]) -> list[str]:
-    """The texts that prompts want embedded."""
     return [embedded_text(prompt) for prompt in prompts]

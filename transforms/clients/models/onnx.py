@@ -65,7 +65,6 @@ class Onnx(PrefixedModel):
 
     @property
     def is_free(self) -> bool:
-        """True: nobody is paid."""
         return True
 
     @property
@@ -74,11 +73,7 @@ class Onnx(PrefixedModel):
 
     @property
     def session(self) -> "OnnxSession":
-        """The model, if it embeds texts.
-
-        Raises:
-            InputError: it is a cross-encoder.
-        """
+        """The model; raises an InputError if it is a cross-encoder, which embeds no texts."""
         from rankbeam.transforms.clients.models.onnx_session import OnnxSession
 
         if not isinstance(model := self._opened, OnnxSession):
@@ -89,13 +84,11 @@ class Onnx(PrefixedModel):
 
     @property
     def scores_pairs(self) -> bool:
-        """True for a cross-encoder."""
         from rankbeam.transforms.clients.models.onnx_session import CrossEncoder
 
         return isinstance(self._opened, CrossEncoder)
 
     def scored(self, query: str, texts: Sequence[str]) -> "list[ScoredPair]":
-        """The scores of texts for a query by a cross-encoder."""
         encoder = cast("CrossEncoder", self._opened)
         return encoder.score_all([(self.query_prefix + query, self.document_prefix + text) for text in texts])
 
@@ -120,7 +113,6 @@ class Onnx(PrefixedModel):
         return self.model_copy(update={"folder": own})
 
     def inputs(self) -> dict[str, str]:
-        """The folder of the model."""
         return {} if self.folder is None else {"folder": self.folder}
 
     def unset(self) -> Iterator[tuple[tuple[str | int, ...], str]]:
@@ -131,7 +123,6 @@ class Onnx(PrefixedModel):
             yield ("model" if self.model else "folder",), str(error)
 
     def scope(self) -> str:
-        """The name, or the folder."""
         return self.model or self.folder or ""
 
     def decisive(self) -> dict[str, Any]:
@@ -149,11 +140,9 @@ class Onnx(PrefixedModel):
         return others | {"content": own.content, "pooling": pooling, "max_tokens": self.limit}
 
     async def connect(self) -> "OnnxConnection":
-        """Open the model, in a thread."""
         return OnnxConnection(self, await asyncio.to_thread(lambda: self.session))
 
     def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  the Protocol's
-        """No tokens are charged."""
         return NO_TOKENS
 
 
@@ -166,7 +155,6 @@ class OnnxConnection:
     texts_per_request: int = _TEXTS_AT_ONCE
 
     async def call(self, payload: str, timeout_s: float, attempt: int) -> Reply:  # noqa: ARG002  the Protocol's
-        """Embed texts; see `services.Connection.call`."""
         prompts = prompts_of(payload)
         other = next((prompt.step for prompt in prompts if prompt.step != EMBED), None)
         if other is not None:

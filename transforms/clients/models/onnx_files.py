@@ -35,7 +35,6 @@ _EXPORTED = frozenset({"Transformer", "Pooling", "Normalize"})
 
 
 def own_folder() -> str:
-    """The folder of models."""
     return os.environ.get(MODELS_VARIABLE, "").strip() or str(_cache() / "rankbeam" / "models")
 
 
@@ -50,11 +49,7 @@ def folders_of(name: str) -> Iterator[str]:
 
 
 def folder_named(name: str) -> str:
-    """The folder of a model on this machine.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The folder of a model on this machine."""
     places = list(folders_of(name))
     for place in places:
         if Path(place).is_dir() if files.is_local(place) else matching.matches(files.join(place, "**")):
@@ -71,19 +66,12 @@ def _cache() -> Path:
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """The files of a model.
-
-    Attributes:
-        folder: their folder.
-        model: the model.
-        tokenizer: its tokenizer, as the library tokenizers writes it.
-        states: time and size of every file of the folder; others mean other content.
-    """
+    """The files of a model; other times or sizes in `states` mean other content."""
 
     folder: Path
     model: Path
-    tokenizer: Path
-    states: Hashable
+    tokenizer: Path  # as the library tokenizers writes it
+    states: Hashable  # time and size of every file of the folder
 
     @cached_property
     def content(self) -> str:
@@ -96,11 +84,7 @@ class ModelFiles:
 
     @cached_property
     def pooling(self) -> str | None:
-        """The pooling that the settings name; None without settings.
-
-        Raises:
-            InputError: it is another one than rankbeam knows.
-        """
+        """The pooling that the settings name; None without settings."""
         settings = self._settings("1_Pooling/config.json")
         modes = [mode for mode, is_set in settings.items() if mode.startswith("pooling_mode_") and is_set is True]
         if not modes:
@@ -147,15 +131,7 @@ class ModelFiles:
 
 
 def files_in(folder: str, file: str | None = None) -> ModelFiles:
-    """The files of a model in a folder; what was read of them is read again only where a file has changed.
-
-    Args:
-        folder: a folder of this machine or of a bucket, whose files are then copied to this machine.
-        file: path of the model in the folder; None for the usual name, or the only one.
-
-    Raises:
-        InputError: a file is missing, or there are several.
-    """
+    """The files of a model in a folder, copied from a bucket; they are read again only where one has changed."""
     local = Path(folder).expanduser() if files.is_local(folder) else Path(_copied(folder).name)
     if not local.is_dir():
         raise InputError("is not a folder; it holds a model (.onnx) and its tokenizer.json", path=folder)

@@ -59,11 +59,6 @@ class OnnxSession:
         return _in_threads(self.embed, texts)
 
     def embed(self, text: str) -> EmbeddedText:
-        """The vector of a text.
-
-        Raises:
-            InputError: the model fails, or its vector has no direction.
-        """
         encoding = self.tokenizer.encode(text)
         try:
             (output,) = self.session.run([self.output], _feeds(self.session, encoding))
@@ -91,15 +86,10 @@ class CrossEncoder:
     tokenizer: Tokenizer
 
     def score_all(self, pairs: Sequence[tuple[str, str]]) -> list[ScoredPair]:
-        """The scores of pairs of a query and a text."""
         return _in_threads(self.score, pairs)
 
     def score(self, pair: tuple[str, str]) -> ScoredPair:
-        """The score of a text for a query: the logit, or, of two classes, how far the second one is above the first.
-
-        Raises:
-            InputError: the model fails, or its score is not a finite number.
-        """
+        """The score of a text for a query: the logit, or, of two classes, how far the second one is above the first."""
         encoding = self.tokenizer.encode(*pair)
         try:
             (output,) = self.session.run([_CLASSES], _feeds(self.session, encoding))
@@ -122,20 +112,12 @@ def _in_threads(function: Callable[[Source], Result], sources: Sequence[Source])
 
 @lru_cache(2)
 def opened(model: ModelFiles, pooling: str | None, max_tokens: int) -> OnnxSession | CrossEncoder:
-    """The model, opened and tried.
-
-    Args:
-        model: the files.
-        pooling: method that makes one vector of those of all tokens; None for that of the settings, or the mean.
-        max_tokens: the model sees this many of the first tokens of a text.
-
-    Raises:
-        InputError: a file cannot be read, or the model neither embeds texts nor scores pairs of them.
-    """
+    """The model, opened and tried with a text of `max_tokens`; without `pooling`, that of the settings, or the mean."""
     tokenizer, session = _tokenizer(model, max_tokens), _session(model)
     encoding = tokenizer.encode("word " * min(max_tokens, _MOST_TRIED))
     try:
-        outputs = dict(zip(_names(session), session.run(None, _feeds(session, encoding)), strict=True))
+        names = [one.name for one in session.get_outputs()]
+        outputs = dict(zip(names, session.run(None, _feeds(session, encoding)), strict=True))
     except _ERRORS as error:
         problem = f"cannot embed a text of {len(encoding.ids):,} tokens; lower max_tokens: {_first_line(error)}"
         raise InputError(problem, path=str(model.model)) from error
@@ -229,10 +211,6 @@ def _pooled(hidden: npt.NDArray[np.floating], pooling: str) -> npt.NDArray[np.fl
         return mean
     one: npt.NDArray[np.floating] = hidden[0 if pooling == "cls" else -1]
     return one
-
-
-def _names(session: onnxruntime.InferenceSession) -> list[str]:
-    return [one.name for one in session.get_outputs()]
 
 
 def _processors() -> int:

@@ -72,23 +72,18 @@ class OpenAi(RemoteModel):
 
     @property
     def url(self) -> str:
-        """The address of the service."""
         return self.base_url
 
     def scope(self) -> str:
-        """The address and the model."""
         return f"{self.base_url} {self.model}"
 
     @property
     def embeds_in_batches(self) -> bool:
-        """True."""
         return True
 
     @property
     def jobs_module(self) -> str:
-        """Module of the service's batch jobs."""
         return "rankbeam.transforms.clients.models.batches.openai_jobs"
 
     async def connect(self) -> Connection:
-        """Find the key and make a client."""
         return await connected("rankbeam.transforms.clients.models.openai_connection", self)

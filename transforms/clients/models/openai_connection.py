@@ -13,9 +13,8 @@ import httpx
 from rankbeam.transforms.clients.http.transport import Clients, error_of, kind_of_status, received, retry_after_s
 from rankbeam.transforms.clients.models.attempts import ModelRequest
 from rankbeam.transforms.clients.models.base import MAX_TOKENS, STOP, Stored
-from rankbeam.transforms.clients.models.model_connection import ModelConnection, texts_of
+from rankbeam.transforms.clients.models.model_connection import ModelConnection, RequestPart, texts_of
 from rankbeam.transforms.clients.models.openai import OpenAi
-from rankbeam.transforms.clients.models.refusals import RequestPart
 from rankbeam.transforms.clients.models.remote import resolved
 from rankbeam.transforms.clients.models.replies import MOST_BYTES, ReportedUsage, found_among, object_of, reply_of
 from rankbeam.transforms.records.calls.prompt import Prompt
@@ -37,11 +36,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 async def connect(parameters: OpenAi) -> "OpenAiConnection":
-    """Find the key and make a client.
-
-    Raises:
-        InputError: the key has no value here.
-    """
+    """Find the value of the key, and make a client."""
     key, secrets = await resolved(parameters.api_key)
     headers = httpx.Headers({"User-Agent": "rankbeam", "Accept": "application/json"})
     if key is not None:
@@ -86,7 +81,6 @@ class OpenAiConnection(ModelConnection):
         return parts - _FORM if self.parameters.schema_in == "prompt" else parts
 
     async def answer(self, request: ModelRequest, prompt: Prompt, timeout_s: float) -> Reply:
-        """Ask for an answer."""
         sent, parts = request.texts.system + request.texts.user, self.parts(request, prompt)
         response = await self._post("/chat/completions", self.body(request, prompt), sent, timeout_s)
         if response.status in (400, 422):
@@ -99,14 +93,12 @@ class OpenAiConnection(ModelConnection):
         return self.reply(self._object(response, sent), request, prompt)
 
     def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:
-        """The reply that is the body of a response."""
         sent = request.texts.system + request.texts.user
         stored = self._stored(body, prompt, sent)
         limit = request.max_output_tokens if stored.finish == MAX_TOKENS else None
         return Reply(stored.written(), self.charges.of(_usage(body), sent, stored.text or "", limit))
 
     def body(self, request: ModelRequest, prompt: Prompt) -> dict[str, Any]:
-        """The body of a request for an answer."""
         own, form, parts = self.parameters, {}, self.parts(request, prompt)
         system, schema = self.system_and_schema(request, prompt, parts)
         if schema is not None:
@@ -128,7 +120,6 @@ class OpenAiConnection(ModelConnection):
         }
 
     async def embed(self, prompts: list[Prompt], timeout_s: float) -> Reply:
-        """Embed the texts of prompts in one request."""
         texts = texts_of(prompts)
         request = "".join(texts)
         response = await self._post("/embeddings", self.embedding_body(texts), request, timeout_s)
@@ -137,13 +128,11 @@ class OpenAiConnection(ModelConnection):
         return self.embeddings(self._object(response, request), texts)
 
     def embedding_body(self, texts: list[str]) -> dict[str, Any]:
-        """The body of a request for embeddings."""
         own = self.parameters
         size = {} if own.dimensions is None else {"dimensions": own.dimensions}
         return {"model": own.model, "input": texts if len(texts) > 1 else texts[0], **size, **own.extra_body}
 
     def embeddings(self, body: Mapping[str, Any], texts: list[str]) -> Reply:
-        """The embeddings that are the body of a response."""
         tokens, version = self.charges.of(_usage(body), "".join(texts)), self._version(body)
         vectors = self.vectors.read(_rows(body.get("data")), texts, tokens)
         return reply_of(vectors, texts, tokens, version)
@@ -151,11 +140,6 @@ class OpenAiConnection(ModelConnection):
     async def object(
         self, method: str, path: str, content: bytes | None = None, timeout_s: float = 120.0, form: str = JSON
     ) -> dict[str, Any]:
-        """The JSON object that a request returns.
-
-        Raises:
-            CallError: there is none.
-        """
         return self._object(await self._send(method, path, content, "", timeout_s, form), "")
 
     async def _post(self, path: str, body: Mapping[str, Any], request: str, timeout_s: float) -> _Response:
@@ -165,11 +149,7 @@ class OpenAiConnection(ModelConnection):
     async def _send(
         self, method: str, path: str, content: bytes | None, request: str, timeout_s: float, form: str = JSON
     ) -> _Response:
-        """Send a request and receive its response, whatever its status.
-
-        Raises:
-            CallError: there is no response, or not a whole one; the latter may be charged as the request.
-        """
+        """Send a request and receive its response, whatever its status; one that breaks off may be charged."""
         url, tokens = f"{self.parameters.base_url}{path}", Tokens()
         headers = {} if content is None else {"Content-Type": form}
         try:
@@ -185,7 +165,6 @@ class OpenAiConnection(ModelConnection):
         return _Response(response.status_code, response.headers, received_body)
 
     def _object(self, response: _Response, request: str) -> dict[str, Any]:
-        """The answer's JSON object."""
         if not 200 <= response.status < 300:
             raise self._refusal(response)
         try:

@@ -33,13 +33,7 @@ def places_of(api_key: str | None) -> dict[str, str]:
 
 
 async def resolved(api_key: str | None) -> tuple[str | None, Secrets]:
-    """The value of a key on this machine, and what hides it.
-
-    A short value, such as the `EMPTY` of a local server, is not a secret; hiding it would change the words of answers.
-
-    Raises:
-        InputError: it has none here.
-    """
+    """The value of a key on this machine, and what hides it, unless it is short: `EMPTY` is a word of answers, too."""
     if api_key is None:
         return None, Secrets({})
     values = (await resolve(places_of(api_key))).values
@@ -158,7 +152,6 @@ class RemoteModel(PrefixedModel):
         return prompt if self.temperature is None else replace(prompt, temperature=self.temperature)
 
     def warnings(self) -> list[str]:
-        """Warnings about the configuration."""
         if self._plain_network() is not Network.PRIVATE:
             return []
         place = urlsplit(self.url).netloc
@@ -166,7 +159,6 @@ class RemoteModel(PrefixedModel):
         return [f"the key of {self.model} goes to {place} without encryption: {advice}"]
 
     def secret_places(self) -> dict[str, str]:
-        """The references in the key."""
         return places_of(self.api_key)
 
     def _plain_network(self) -> Network | None:

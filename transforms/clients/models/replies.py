@@ -77,7 +77,6 @@ class Vectors:
     texts_per_request: int = 1
 
     def read(self, rows: Any, texts: Sequence[str], tokens: Tokens) -> list[tuple[float, ...]]:
-        """The embeddings of a request."""
         if len(texts) == 1:
             return [self.checked(rows[0] if rows else None, texts[0], tokens)]
         if not isinstance(rows, list) or len(rows) != len(texts):
@@ -88,11 +87,9 @@ class Vectors:
         return [self.checked(row, text, tokens) for row, text in zip(rows, texts, strict=True)]
 
     def refused(self, texts: int) -> None:
-        """Note that a request has too many texts."""
         self.texts_per_request = min(self.texts_per_request, max(1, texts // 2))
 
     def checked(self, values: Any, text: str, tokens: Tokens) -> tuple[float, ...]:
-        """An embedding that can be kept."""
         vector = _vector(values)
         if vector is None:
             raise CallError(FailureKind.MALFORMED, "the answer holds no embedding", tokens=tokens)
@@ -133,7 +130,6 @@ class ReportedUsage:
 
     @property
     def is_empty(self) -> bool:
-        """True if the service counts nothing."""
         return not (self.input or self.cached or self.output)
 
     def tokens(self) -> Tokens | None:

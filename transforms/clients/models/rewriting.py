@@ -35,7 +35,6 @@ class Rewrites(Form):
 
 @cache
 def default_template(kind: RewriteKind) -> str:
-    """The text of the template that comes with rankbeam."""
     return newest("rankbeam.transforms.clients.models", lambda _step, _values: {})[f"{_STEP}{kind}"].text
 
 
@@ -55,11 +54,9 @@ class Rewrite:
 
     @property
     def attributes(self) -> frozenset[str]:
-        """The attributes of queries that the template names."""
         return variables_of(self.rewriting.template) - {QUERY, NUMBER}
 
     def call(self, item: Original) -> Call:
-        """The call that asks for a text, or several."""
         query, attributes = item
         rewriting = self.rewriting
         known = {**attributes, QUERY: query, NUMBER: str(rewriting.n), HISTORY: _conversation(attributes)}

@@ -17,18 +17,16 @@ from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.forms import Form, parsed, schema_of
 from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.reply import Reply
-from rankbeam.transforms.records.stages import RERANK, Scores, Texts
+from rankbeam.transforms.records.stages import HIGHEST_RATING, RERANK, Scores, Texts
 
 if TYPE_CHECKING:
     from rankbeam.transforms.clients.models.onnx_session import ScoredPair
-
-HIGHEST = 10
 
 
 class Rating(Form):
     """The reply of a model that rates a text."""
 
-    score: Annotated[int, Field(ge=0, le=HIGHEST)]
+    score: Annotated[int, Field(ge=0, le=HIGHEST_RATING)]
 
 
 @cache
@@ -59,7 +57,6 @@ class Rate:
         return (self.service,)
 
     def call(self, item: Texts) -> Call:
-        """The call that asks for the rating of a text."""
         query, (text,) = item
         settings = {"max_output_tokens": self.max_output_tokens, "thinking": self.thinking}
         prompt = _template().prompt({"query": query, "document": text}, **settings)
@@ -76,7 +73,6 @@ class Rate:
         return ((text_hash(text), rating),)
 
     def read(self, call: Call, reply: Reply) -> float:  # noqa: ARG002  every answer is read alike
-        """The rating in an answer."""
         answer = self.parameters.read(reply.answer)
         if not isinstance(answer, Completion):
             raise CallError(FailureKind.INVALID, f"{self.service} embeds texts and cannot rate them")
@@ -94,11 +90,9 @@ class CrossEncode:
     is_pointwise: ClassVar[bool] = True
 
     def scored(self, query: str, texts: Sequence[str]) -> "Mapping[str, ScoredPair]":
-        """The scores of texts by their hash."""
         return dict(zip(map(text_hash, texts), self.parameters.scored(query, texts), strict=True))
 
     def cut_warning(self, cut: int, pairs: int) -> str:
-        """The warning about pairs that the model sees in part, with the way out."""
         have = "has" if cut == 1 else "have"
         what = f"{cut:,} of {pairs:,} pairs of query and text {have} more than {self.parameters.limit:,} tokens"
         advice = "raise max_tokens if the model takes more, or search chunks"

@@ -55,12 +55,10 @@ class VertexEvaluation(ModelParameters):
 
     @property
     def place(self) -> str:
-        """Project and region."""
         return f"projects/{self.project}/locations/{self.location}"
 
     @property
     def access(self) -> Access:
-        """The project and region."""
         return Access(self.api_endpoint or self.place, (CREDENTIALS,))
 
     def scope(self) -> str:
@@ -68,11 +66,9 @@ class VertexEvaluation(ModelParameters):
         return self.place
 
     def warnings(self) -> list[str]:
-        """As `ModelParameters`."""
         return ["vertex_evaluation does not say which model judges, so a change of that model cannot be noticed"]
 
     def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  the service does not count tokens
-        """None."""
         return NO_TOKENS
 
     async def connect(self) -> "EvaluationConnection":

@@ -57,12 +57,10 @@ class Dense(RetrieverParameters):
         return self
 
     def inputs(self) -> dict[str, str]:
-        """The files of vectors."""
         paths = {"vectors": self.vectors, "query_vectors": self.query_vectors}
         return {name: path for name, path in paths.items() if path is not None}
 
     def resolved(self, folder: str) -> "Dense":
-        """The same; relative paths are taken as below `folder`."""
         return self.model_copy(update={name: files.below(folder, path) for name, path in self.inputs().items()})
 
     def embedded(self, documents: Documents) -> Iterator[str]:
@@ -79,29 +77,20 @@ class Dense(RetrieverParameters):
         self.search(documents).close()
 
     def search(self, documents: Documents) -> Retriever:
-        """The vectors of documents or chunks."""
         return _opened(self, documents)
 
 
 @dataclass(frozen=True)
 class DenseIndex:
-    """Vectors that are compared with those of queries.
-
-    Attributes:
-        parameters: parameters of the retriever.
-        units: documents or chunks to rank.
-        vectors: float32[u, d], of length 1; zeros where one is missing. They are mapped into memory.
-        embeddings: embeddings of queries, if a model makes them.
-        queries: vectors of queries by id, if a file has them.
-        warnings: about documents or chunks without vectors, relevant documents that are not there, and texts that a
-            model sees in part.
-    """
+    """Vectors that are compared with those of queries."""
 
     parameters: Dense
-    units: Units
-    vectors: SingleArray
+    units: Units  # documents or chunks to rank
+    vectors: SingleArray  # float32[u, d], of length 1; zeros where one is missing. They are mapped into memory
     embeddings: Embeddings | None
     queries: Mapping[str, SingleArray]
+    # About documents or chunks without vectors, relevant documents that are not there, and texts that a model sees in
+    # part.
     warnings: list[str]
     cut: list[tuple[int, int]] = field(default_factory=list)  # of the queries so far
 
@@ -111,14 +100,12 @@ class DenseIndex:
         return sum(number for number, _ in self.cut), sum(total for _, total in self.cut)
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:
-        """The ranking of one query."""
         (ranking,) = self.retrieve_all([query], top_k)
         if isinstance(ranking, CallError):
             raise ranking
         return ranking
 
     def retrieve_all(self, queries: Sequence[Query], top_k: int) -> list[Ranking | CallError]:
-        """The rankings of several queries, or why there is none."""
         known = {place: vector for place, vector in enumerate(self._vectors(queries)) if vector is not None}
         missing = CallError(FailureKind.UNAVAILABLE, "the query has no embedding")
         answers: list[Ranking | CallError] = [missing] * len(queries)
@@ -219,7 +206,6 @@ def _refuse_other_width(parameters: Dense, vectors: SingleArray, queries: Mappin
 
 
 def _texts(units: Units, fields: Sequence[str], rows: IntArray) -> Iterator[str]:
-    """The texts of units that are embedded."""
     is_cut = units.documents.chunking is not None
     titles = units.collection.rows["title"]
     for first in range(0, len(rows), _UNITS_AT_ONCE):
@@ -243,7 +229,6 @@ def _ids(units: Units) -> Iterator[str]:
 
 
 def _table(path: str) -> dict[str, SingleArray]:
-    """Vectors by id."""
     return {
         name: vector for ids, vectors in vectors_in(path) for name, vector in zip(ids.to_pylist(), vectors, strict=True)
     }

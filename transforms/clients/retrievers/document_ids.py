@@ -100,7 +100,6 @@ class DocumentIds(IdRule):
         return self
 
     def of(self, uri: str, name: str, text: str) -> str:
-        """The id of a context."""
         if self.field == "chunk":
             return hashlib.sha256(f"{uri or name}\n{text}".encode()).hexdigest()[:32]
         return self.cut(self._named(uri, name))

@@ -54,7 +54,6 @@ class Fusion(RetrieverParameters):
         return self
 
     def plan(self, parts: tuple[FusionPart, ...]) -> FusionPlan:
-        """The plan of the fusion, for given sources."""
         weights = self.weights or (1.0,) * len(parts)
         weighted = tuple(replace(part, weight=weight) for part, weight in zip(parts, weights, strict=True))
         return FusionPlan(weighted, self.method, self.c, self.normalisation)

@@ -221,7 +221,6 @@ class Http(RemoteRetriever):
         return resolved
 
     def identity(self, kind: str) -> dict[str, Any]:
-        """The identity as for every retriever, and the values of references that are not secrets."""
         values = {"environment": self.environment} if self.environment else {}
         return super().identity(kind) | values
 
@@ -232,7 +231,6 @@ class Http(RemoteRetriever):
         return f"{parts.scheme}://{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
     def address(self) -> str:
-        """Scheme, host and port of the service."""
         match = URL.fullmatch(self.url)
         assert match is not None, self.scope  # noqa: S101  the validator has checked it
         return self.api_endpoint or f"{match['scheme'].lower()}://{match['host']}"
@@ -246,11 +244,9 @@ class Http(RemoteRetriever):
         return Access(f"{self.address()}{rest}", tuple(self.secret_places()), frozenset(shared))
 
     def is_prefix(self) -> bool:
-        """The parameter `derive`."""
         return self.derive
 
     async def connect(self) -> Connection:
-        """Resolve the secrets and create the connection."""
         return await connected("rankbeam.transforms.clients.retrievers.http_connection", self)
 
     def read(self, answer: str) -> Ranking:
@@ -273,7 +269,6 @@ class Http(RemoteRetriever):
         return self.ranking(answer).doc_ids != self.ranking(original).doc_ids
 
     def ranking(self, answer: Any) -> Ranking:
-        """The ranking in a parsed answer."""
         return Reader(self.results, self.id, self.score, self.text, self.results_required).ranking(answer)
 
 

@@ -36,11 +36,7 @@ _SHOWN = 200
 
 
 async def connect(parameters: Http) -> "HttpConnection":
-    """Resolve the secrets and create the connection.
-
-    Raises:
-        InputError: a secret has no value here, or a value that a header may not have.
-    """
+    """Resolve the secrets and create the connection; refuses values that a header may not have."""
     secrets = await resolve(parameters.secret_places())
     values = {**parameters.environment, **secrets.values}
     own_headers = _headers(parameters, values)

@@ -1,16 +1,18 @@
-"""Retrievers by words: the parameters that they share, and the index that they score."""
+"""Retrievers by words, in process: the parameters and the index that they share, `bm25`, and `tfidf`."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from functools import lru_cache
+from typing import Annotated, ClassVar, Literal
 
 import Stemmer
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from rankbeam.transforms.clients.retrievers.base import Retriever, RetrieverParameters
 from rankbeam.transforms.clients.search.analysis import STOP_WORDS, WORDS, Analysis, Tokenizer
 from rankbeam.transforms.clients.search.units import Indexed, indexed
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
-from rankbeam.transforms.kernels.search.weights import SingleArray
+from rankbeam.transforms.kernels.search.top import best, top
+from rankbeam.transforms.kernels.search.weights import Bm25Formula, Bm25Scorer, SingleArray, TfIdfScorer
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.queries import Query, Ranking
@@ -61,7 +63,6 @@ class LexicalParameters(RetrieverParameters):
         return value
 
     def open(self, corpus: str | None) -> Retriever:
-        """The index of whole documents."""
         return self.search(Documents(corpus))
 
     def prepare(self, documents: Documents) -> None:
@@ -69,7 +70,6 @@ class LexicalParameters(RetrieverParameters):
         self.search(documents).close()
 
     def index(self, documents: Documents) -> Indexed:
-        """The documents or chunks, with their terms."""
         if documents.path is None:
             raise InputError("a retriever by words needs dataset.corpus")
         return indexed(documents, Analysis(self.stemming, self.stop_words, self.tokenizer), self.fields)
@@ -83,7 +83,6 @@ class LexicalIndex:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about documents without text."""
         return self.indexed.warnings
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:
@@ -92,8 +91,66 @@ class LexicalIndex:
         return self.indexed.units.ranking(*self.best(terms, top_k)) if terms else Ranking((), ())
 
     def best(self, terms: list[int], top_k: int) -> tuple[IntArray, FloatArray | SingleArray]:
-        """The units with the highest scores for some terms, and their scores."""
         raise NotImplementedError
 
     def close(self) -> None:
         """Do nothing: the next bundle of this process uses the index again."""
+
+
+class Bm25(LexicalParameters):
+    """Okapi BM25 and its variants (Robertson and Zaragoza, 2009; Kamphuis et al., ECIR 2020).
+
+    Attributes:
+        k1: term-frequency saturation.
+        b: document-length normalisation, from 0 (none) to 1 (full).
+        delta: bonus per matching term in bm25l and bm25+; other methods ignore it.
+        method: variant of the formula.
+    """
+
+    k1: Annotated[float, Field(ge=0.0, le=100.0)] = 1.2
+    b: Annotated[float, Field(ge=0.0, le=1.0)] = 0.75
+    delta: Annotated[float, Field(ge=0.0, le=10.0)] = 0.5
+    method: Literal["lucene", "robertson", "atire", "bm25l", "bm25+"] = "lucene"
+
+    def search(self, documents: Documents) -> "Bm25Index":
+        return _opened_bm25(Bm25Formula(self.method, self.k1, self.b, self.delta), self.index(documents))
+
+
+@dataclass(frozen=True)
+class Bm25Index(LexicalIndex):
+    """An index that answers queries."""
+
+    scorer: Bm25Scorer
+
+    def best(self, terms: list[int], top_k: int) -> tuple[IntArray, SingleArray]:
+        """The units that match; with robertson and atire, a term that every unit has matches nothing."""
+        return best(self.scorer, terms, top_k)
+
+
+@lru_cache(2)
+def _opened_bm25(formula: Bm25Formula, indexed: Indexed) -> Bm25Index:
+    return Bm25Index(indexed, Bm25Scorer.of(formula, indexed.postings))
+
+
+class TfIdf(LexicalParameters):
+    """Cosine of tf-idf vectors, with 1 + ln(tf) and a smooth idf: scikit-learn's, with sublinear_tf."""
+
+    def search(self, documents: Documents) -> "TfIdfIndex":
+        return _opened_tfidf(self.index(documents))
+
+
+@dataclass(frozen=True)
+class TfIdfIndex(LexicalIndex):
+    """An index that answers queries."""
+
+    scorer: TfIdfScorer
+
+    def best(self, terms: list[int], top_k: int) -> tuple[IntArray, FloatArray]:
+        scores = self.scorer.scores(terms)
+        places = top(scores, top_k)
+        return places, scores[places]
+
+
+@lru_cache(2)
+def _opened_tfidf(indexed: Indexed) -> TfIdfIndex:
+    return TfIdfIndex(indexed, TfIdfScorer.of(indexed.postings))

@@ -31,21 +31,15 @@ class Lsa(LexicalParameters):
     dimension: Annotated[int, Field(ge=1, le=4096)] = 100
 
     def search(self, documents: Documents) -> "LsaIndex":
-        """The index of documents or chunks; one that is open already is used again."""
         return _opened(self.index(documents), self.dimension)
 
 
 @dataclass(frozen=True)
 class LsaIndex(LexicalIndex):
-    """An index that answers queries.
-
-    Attributes:
-        vectors: float32[u, k], of documents or chunks, of length 1.
-        terms: float32[t, k], of terms.
-    """
+    """An index that answers queries."""
 
     scorer: TfIdfScorer
-    vectors: SingleArray
+    vectors: SingleArray  # float32[u, k], of documents or chunks, of length 1
     terms: SingleArray
 
     def retrieve(self, query: Query, top_k: int) -> Ranking:
@@ -53,7 +47,6 @@ class LsaIndex(LexicalIndex):
         return self.retrieve_all([query], top_k)[0]
 
     def retrieve_all(self, queries: Sequence[Query], top_k: int) -> list[Ranking]:
-        """The rankings of several queries."""
         vectors = unit_length(np.stack([self._vector(query.text) for query in queries]))
         neighbours = nearest(self.vectors, vectors, top_k)
         known = (bool(self.indexed.known(query.text)) for query in queries)

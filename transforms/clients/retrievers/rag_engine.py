@@ -92,14 +92,12 @@ class RagEngine(RemoteRetriever):
         return self
 
     def searching(self, corpus: Searched) -> "RagEngine":
-        """As `RetrieverParameters`."""
         bound = self.model_copy()
         bound._searched = corpus
         return bound
 
     @property
     def lacks_corpus(self) -> bool:
-        """As `RetrieverParameters`."""
         return self.corpus is None and self._searched is None
 
     def identity(self, kind: str) -> dict[str, Any]:
@@ -113,7 +111,6 @@ class RagEngine(RemoteRetriever):
 
     @property
     def access(self) -> Access:
-        """The corpus, and Google's credentials."""
         corpus = self.corpus if self._searched is None else self._searched.resource
         return Access(f"{corpus or self.scope()} at {self._endpoint}", (CREDENTIALS,))
 
@@ -130,7 +127,6 @@ class RagEngine(RemoteRetriever):
         return RagConnection(await open_channels(self._endpoint, _library), self)
 
     def read(self, answer: str) -> Ranking:
-        """The contexts of an answer; see `services.Service.read`."""
         contexts = parsed(_ANSWER, answer)
         return Ranking(
             tuple(self._document(context) for context in contexts),
@@ -139,7 +135,6 @@ class RagEngine(RemoteRetriever):
         )
 
     def fields(self, query: str, top_k: int, distance: float | None) -> dict[str, Any]:
-        """The fields of the request, under the service's names."""
         if distance is not None and self.vector_similarity_threshold is not None:
             both = "vector_distance_threshold and vector_similarity_threshold exclude each other; remove one"
             raise CallError(FailureKind.INVALID, both)

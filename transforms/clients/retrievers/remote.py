@@ -1,10 +1,13 @@
 """Remote retrievers: their parameters say what a call requests, which quota pool pays, and how an answer is read.
 
 A new one is a subclass of `RemoteRetriever` with `connect` and `read`. rankbeam adds pacing, retries and the ledger.
+`Retrieve` is the remote work: one call a query.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Annotated, Any, ClassVar
 
 import pyarrow as pa
@@ -13,13 +16,14 @@ from pydantic import Field
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.storage.json_paths import refuse_invalid
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import Call, Reach
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.content_keys import content_keys
+from rankbeam.transforms.records.calls.steps import Steps, accepted
+from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.queries import Ranking
 from rankbeam.transforms.records.rankings.retrieved import documents_of, is_even
-from rankbeam.transforms.records.reply import NO_TOKENS, Tokens
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 _JSON = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` would make one for each text
 
@@ -102,3 +106,62 @@ def payload_of(text: str, reach: Reach) -> str:
     '{"query": "who?", "top_k": 10, "distance": null}'
     """
     return _JSON.encode({"query": text, "top_k": reach.results, "distance": reach.distance})
+
+
+STAGE, PANEL = "retrieve", "retrieval"
+
+
+Question = tuple[str, str]
+"""The key of the call that asks a retriever a query, and the query's text."""
+
+
+@dataclass(frozen=True)
+class Retrieve:
+    """Asks a remote retriever for the ranking of a query."""
+
+    service: str
+    kind: str
+    retriever: RemoteRetriever
+    reach: Reach
+
+    stage: ClassVar[str] = STAGE
+
+    @property
+    def services(self) -> tuple[str]:
+        return (self.service,)
+
+    def of_queries(self, queries: pa.RecordBatch) -> list[Question]:
+        return self.questions(queries["text"].to_pylist())
+
+    def questions(self, texts: Sequence[str]) -> list[Question]:
+        return list(zip(self.retriever.keys(self.kind, texts, self.reach), texts, strict=True))
+
+    def steps(self, item: Question) -> Steps[Ranking]:
+        key, text = item
+        call = Call(self.service, key, payload_of(text, self.reach), self.reach)
+        ranking: Ranking
+        (ranking,) = accepted((yield [call]))
+        return ranking
+
+    def read(self, call: Call, reply: Reply) -> Ranking:  # noqa: ARG002  every answer is read alike
+        return self.retriever.read(reply.answer)
+
+    def recall(self, answers: Sequence[bytes]) -> pa.ListArray:
+        return self.retriever.recall(answers)
+
+
+def reaching_alike(works: Mapping[int, Retrieve]) -> dict[int, Retrieve]:
+    """Works that go as far into a ranking as any of those that ask the same: one call answers them all."""
+    return {source: replace(work, reach=_widest(work, works.values())) for source, work in works.items()}
+
+
+def _widest(work: Retrieve, works: Iterable[Retrieve]) -> Reach:
+    key = _request_key(work)
+    return reduce(Reach.joined, (other.reach for other in works if _request_key(other) == key), work.reach)
+
+
+def _request_key(work: Retrieve) -> str:
+    """The key of a request, apart from its query."""
+    retriever, reach = work.retriever, work.reach
+    cut = None if retriever.is_prefix() else (reach.results, reach.distance)
+    return content_key({"retriever": retriever.identity(work.kind), "cut": cut})

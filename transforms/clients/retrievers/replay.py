@@ -46,25 +46,20 @@ class Replay(RetrieverParameters):
 
     @property
     def keeps_samples(self) -> bool:
-        """True if several answers to one query are samples."""
         return self.samples == "keep"
 
     @property
     def reader(self) -> ReplayReader:
-        """Reads the answers."""
         return ReplayReader(self.config, self.columns)
 
     @property
     def shown(self) -> str:
-        """For messages."""
         return self.path if self.config is None else f"{self.path} (config {self.config!r})"
 
     def inputs(self) -> dict[str, str]:
-        """The answers."""
         return {"path": self.path}
 
     def resolved(self, folder: str) -> "Replay":
-        """The same answers, their path taken as below `folder` when it is relative."""
         return self.model_copy(update={"path": files.below(folder, self.path)})
 
 
@@ -81,5 +76,4 @@ class Traced(Replay):
 
     @property
     def shown(self) -> str:
-        """For messages."""
         return str(self.source["path"])

@@ -32,11 +32,9 @@ class RunFile(RetrieverParameters):
         return {"path": self.path}
 
     def refuses_repeats(self, unit: str) -> bool:  # noqa: ARG002  a run has its own rule
-        """As the run's own parameter says."""
         return self.duplicates == "refuse"
 
     def resolved(self, folder: str) -> "RunFile":
-        """The same run; a relative path is taken as below `folder`."""
         return self.model_copy(update={"path": files.below(folder, self.path)})
 
 

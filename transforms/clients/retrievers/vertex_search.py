@@ -147,7 +147,6 @@ class VertexSearch(RemoteRetriever):
 
     @property
     def access(self) -> Access:
-        """The serving config, and Google's credentials."""
         return Access(f"{self.serving_config} at {self._endpoint}", (CREDENTIALS,))
 
     @property
@@ -160,7 +159,6 @@ class VertexSearch(RemoteRetriever):
         return SearchConnection(await open_channels(self._endpoint, _library), self)
 
     def read(self, answer: str) -> Ranking:
-        """The results of an answer; see `services.Service.read`."""
         results = parsed(_ANSWER, answer)
         return Ranking(
             tuple(self.doc_id.of(result) for result in results),
@@ -169,7 +167,6 @@ class VertexSearch(RemoteRetriever):
         )
 
     def fields(self, query: str, top_k: int, distance: float | None) -> dict[str, Any]:
-        """The fields of the request, under the service's names."""
         if self.most_results is not None and top_k > self.most_results:
             raise CallError(
                 FailureKind.INVALID, f"top_k is {top_k}, but vertex_search returns at most {self.most_results} results"

@@ -25,8 +25,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from rankbeam.transforms.goldens.records.items import Nugget, Vote
-from rankbeam.transforms.goldens.records.types import Dimension, ProfileValue, repeated_name
+from rankbeam.transforms.goldens.records.items import Dimension, Nugget, ProfileValue, Vote, repeated_name
 from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, malformed, object_of, parsed, place_of
 from rankbeam.transforms.records.suggestions import shortened
 

@@ -1,10 +1,172 @@
-"""A generated item: a question with its reference answer, evidence and votes, or the reason why there is none."""
+"""A generated benchmark: types of questions, profiles and spans; questions with answers, evidence and votes."""
 
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
 
-from rankbeam.transforms.goldens.records.types import Profile
 from rankbeam.transforms.records.failures import FailureKind
+
+UNANSWERABLE = "unanswerable"
+_NOT_WORD = re.compile(r"\W+")
+Profile = tuple[tuple[str, str], ...]
+"""Dimensions with the value that is assigned."""
+_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class QuestionType:
+    """A type of question."""
+
+    description: str
+    spans: int = 1
+    share: int = 1
+
+
+TYPES: Mapping[str, QuestionType] = MappingProxyType(
+    {
+        "lookup": QuestionType("asks for one fact: a name, a number, a place, a condition", share=4),
+        "how_to": QuestionType("asks how something is done; the answer names the steps", share=3),
+        "why": QuestionType("asks for a reason or a cause that the text states", share=2),
+        "comparison": QuestionType("asks how two things differ or agree; both texts are needed", spans=2),
+        "multi_hop": QuestionType("needs a fact of one text to find the fact of the other", spans=2),
+        "aggregation": QuestionType("asks for a list or a count of all that the text names"),
+        "negation": QuestionType("asks what does not hold, is excluded, or is not possible"),
+        "temporal": QuestionType("asks when, how long, in what order, or until when"),
+        "keywords": QuestionType("a short query of two to five keywords, as typed into a search box, no sentence"),
+        UNANSWERABLE: QuestionType(
+            "is plausible for a reader of the text, and nothing in the text answers it", share=2
+        ),
+    }
+)
+"""By name, the types that are known."""
+
+
+@dataclass(frozen=True)
+class ProfileValue:
+    """One value of a dimension of the profiles."""
+
+    name: str
+    description: str
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A dimension of the profiles, such as the persona that asks."""
+
+    name: str
+    description: str
+    values: tuple[ProfileValue, ...]
+    reason: str = ""  # why a model suggested it
+
+
+def repeated_name(dimensions: Sequence[Dimension]) -> str | None:
+    """The first dimension that columns cannot tell from an earlier one, or value that repeats one; None if none does.
+
+    >>> values = (ProfileValue("a", ""), ProfileValue("b", ""))
+    >>> repeated_name([Dimension("User role", "", values), Dimension("user-role", "", values)])
+    'user-role'
+    """
+    columns = [column_of(one.name) for one in dimensions]
+    twice = [one.name for place, one in enumerate(dimensions) if columns[place] in columns[:place]]
+    for one in dimensions:
+        names = [value.name for value in one.values]
+        twice += [name for place, name in enumerate(names) if name in names[:place]]
+    return next(iter(twice), None)
+
+
+def column_of(name: str) -> str:
+    """The name of a dimension in columns of tables.
+
+    >>> column_of("User role")
+    'user_role'
+    """
+    return _NOT_WORD.sub("_", name).lower()
+
+
+DIMENSIONS = (
+    Dimension(
+        "persona",
+        "who asks",
+        (
+            ProfileValue("newcomer", "knows none of the special terms, and describes the matter in own words"),
+            ProfileValue("practitioner", "works with the subject daily, and uses its terms"),
+            ProfileValue("manager", "decides, and wants consequences, cost and limits"),
+        ),
+    ),
+    Dimension(
+        "difficulty",
+        "how hard the text is to find and to use",
+        (
+            ProfileValue("easy", "in the words of the text"),
+            ProfileValue("medium", "partly in other words than the text"),
+            ProfileValue("hard", "in other words than the text throughout"),
+        ),
+    ),
+)
+"""The profiles where no file gives others."""
+
+
+@dataclass(frozen=True)
+class SourceSpan:
+    """A part of a document."""
+
+    doc_id: str
+    start: int
+    end: int
+    text: str
+    title: str = ""
+
+    @property
+    def id(self) -> str:
+        """Its name, which is split at the last `#`.
+
+        >>> SourceSpan("a#b", 0, 4, "text").id
+        'a#b#0-4'
+        """
+        return f"{self.doc_id}#{self.start}-{self.end}"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A question that is to be written."""
+
+    item_id: str
+    type: str
+    profile: Profile
+    topic: int
+    number: int  # among the questions of one type from the same spans, from 0
+    round: int
+
+
+@dataclass(frozen=True)
+class WritingTask:
+    """The task of writing: linked spans, and all that is to be asked about them in one round."""
+
+    spans: tuple[SourceSpan, ...]
+    candidates: tuple[Candidate, ...]
+    context: tuple[SourceSpan, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """A hash of the spans: questions about the same ones share their facts."""
+        return _hashed([part for span in self.spans for part in (span.id, span.text)])
+
+
+def item_id(spans: Sequence[SourceSpan], kind: str, profile: Profile, number: int) -> str:
+    """The id of a question: equal plans have equal ids, on any machine.
+
+    >>> item_id([SourceSpan("d", 0, 4, "text")], "lookup", (("persona", "owner"),), 0)
+    'g71f474b808ca'
+    """
+    parts = [part for span in spans for part in (span.id, span.text)]
+    return "g" + _hashed([*parts, kind, *(word for pair in profile for word in pair), str(number)])
+
+
+def _hashed(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
 
 
 class State(StrEnum):

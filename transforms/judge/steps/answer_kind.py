@@ -62,8 +62,7 @@ def _relevance(case: JudgedCase) -> Inquiry:
 
 
 _NEEDS = frozenset({Need.ANSWER})
-_KINDS = tuple(kind for kind in AnswerKind if kind is not AnswerKind.CLARIFIED)
-"""The kinds outside of conversations."""
+_KINDS = tuple(kind for kind in AnswerKind if kind is not AnswerKind.CLARIFIED)  # the kinds outside of conversations
 
 
 class AnswerKindStep(JudgeStep):
@@ -87,27 +86,22 @@ class AnswerKindStep(JudgeStep):
 
     @property
     def scale(self) -> tuple[str, ...]:
-        """From answered to refused."""
         kind = AnswerKind
         return (kind.ANSWERED, kind.PARTIAL, kind.CLARIFIED, kind.OFF_TOPIC, kind.REFUSED)
 
     def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A reason, a kind and a grade."""
         return object_of(reason=TEXT, kind=one_of(AnswerKind if HISTORY in values else _KINDS), relevance=LEVEL)
 
     def read(self, values: Mapping[str, Any], text: str) -> JudgedKind:
-        """The kind and the relevance."""
         reply = parsed(_Kind, text)
         if reply.kind is AnswerKind.CLARIFIED and HISTORY not in values:
             raise CallError(FailureKind.MALFORMED, f"kind: write one of {', '.join(_KINDS)}")
         return JudgedKind(reply.kind, reply.relevance, shortened(reply.reason, LONGEST_REASON))
 
     def imagined(self, imagined: Imagined) -> JudgedKind:  # noqa: ARG002
-        """An answer of no relevance."""
         return JudgedKind(AnswerKind.ANSWERED, 0, "")
 
     def verdicts(self, reply: JudgedKind) -> Sequence[JudgeVerdict]:
-        """The kind, with the relevance as its grade."""
         score = Fraction(reply.relevance, HIGHEST_GRADE)
         return [JudgeVerdict(reply.kind.value, reply.relevance, reply.reason, score)]
 
@@ -125,11 +119,9 @@ class AnswerKindStep(JudgeStep):
         return replace(replies[kind], relevance=replies[relevance].relevance)
 
     def decided(self, decisions: Sequence[str]) -> JudgedKind:
-        """The kind; people do not label the relevance."""
         return JudgedKind(AnswerKind(decisions[0]), 0, "")
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
-        """Refused by its words, else answered if it has half of the query's words."""
         if has_words_of_refusal(values["answer"]):
             return {"reason": "words of a refusal", "kind": AnswerKind.REFUSED, "relevance": 0}
         part = share(values["query"], values["answer"])

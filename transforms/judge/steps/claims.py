@@ -48,12 +48,10 @@ class ClaimsStep(JudgeStep):
     variables = ("query", "text")
 
     def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002
-        """A list of claims with ids from 0."""
         claim = object_of(id={"type": "integer", "minimum": 0}, text=TEXT, quote=TEXT)
         return object_of(claims=list_of(claim))
 
     def read(self, values: Mapping[str, Any], text: str) -> tuple[Claim, ...]:
-        """The claims in the order of their ids."""
         claims = sorted(parsed(_Claims, text).claims, key=lambda claim: claim.id)
         check_ids([claim.id for claim in claims], len(claims), "claims")
         return tuple(_placed(claim, values["text"]) for claim in claims)
@@ -61,12 +59,10 @@ class ClaimsStep(JudgeStep):
     def parts(
         self, question: JudgeQuestion, most_letters: int | None = None, *, in_windows: bool = True
     ) -> list[list[JudgeQuestion]]:
-        """One question for each part of a text of many sentences."""
         texts = parts_of(question.texts[0], _MOST_SENTENCES if in_windows else None, most_letters)
         return [[claims_question(text) for text in texts]] if len(texts) > 1 else [[question]]
 
     def joined(self, parts: Sequence[Sequence[JudgeQuestion]], replies: Sequence[Sequence[Any]]) -> tuple[Claim, ...]:
-        """The claims of all parts, with their places in the whole text."""
         claims, offset = list[Claim](), 0
         for part, reply in zip(parts[0], replies[0], strict=True):
             claims += (claim.moved(offset) for claim in reply)
@@ -74,25 +70,20 @@ class ClaimsStep(JudgeStep):
         return tuple(claims)
 
     def imagined(self, imagined: Imagined) -> tuple[Claim, ...]:
-        """One claim for each part."""
         return tuple(Claim(part, 0, 1) for part in imagined.parts)
 
     def imagined_parts(self, items: int, claims: int) -> int:  # noqa: ARG002
-        """The number of claims."""
         return claims
 
     def known_class(self, reply: Sequence[Claim]) -> str:
-        """The number of claims."""
         return how_many(reply)
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:  # noqa: ARG002
-        """Every sentence, except refusals and citations alone."""
         texts = statements_of(values["text"])
         return {"claims": [{"id": number, "text": text, "quote": text} for number, text in enumerate(texts)]}
 
 
 def claims_question(text: str) -> JudgeQuestion:
-    """The question for the claims of a text."""
     return JudgeQuestion(ClaimsStep.name, (text,))
 
 

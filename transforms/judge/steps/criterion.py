@@ -15,8 +15,8 @@ from rankbeam.transforms.records.calls.prompt import Template
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.forms import TEXT, Form, malformed, object_of, parsed
+from rankbeam.transforms.records.judging.answers import Judgement
 from rankbeam.transforms.records.judging.criteria import ANSWERS, PREFERENCES, STATEMENT, Criterion, statements_of
-from rankbeam.transforms.records.judging.evaluated import Judgement
 from rankbeam.transforms.records.judging.steps import (
     LONGEST_REASON,
     Imagined,
@@ -166,16 +166,13 @@ class CriterionStep(JudgeStep):
     judges = True
 
     def values(self, question: JudgeQuestion, query: str) -> dict[str, Any]:  # noqa: ARG002
-        """The aspect, the verdicts to choose from, examples of right ones, and the texts with their names."""
         _, criterion, verdicts, examples, texts = question.texts
         return {"criterion": criterion, "verdicts": verdicts, "examples": examples, "texts": json.loads(texts)}
 
     def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A reason and one of the verdicts."""
         return object_of(reason=TEXT, verdict={"type": "string", "enum": values["verdicts"].split(_BETWEEN)})
 
     def read(self, values: Mapping[str, Any], text: str) -> ChosenVerdict:
-        """The verdict."""
         reply, verdicts = parsed(_Chosen, text), values["verdicts"].split(_BETWEEN)
         verdict = str(reply.verdict).strip()
         if verdict not in verdicts:
@@ -188,7 +185,6 @@ class CriterionStep(JudgeStep):
         return ChosenVerdict("", Fraction(), "")
 
     def verdicts(self, reply: ChosenVerdict) -> Sequence[JudgeVerdict]:
-        """The verdict."""
         return [JudgeVerdict(reply.verdict, reason=reply.reason, score=reply.place)]
 
     def labelled_text(self, question: JudgeQuestion) -> str:

@@ -19,7 +19,6 @@ from rankbeam.transforms.records.judging.steps import (
 
 
 def embed_question(text: str) -> JudgeQuestion:
-    """The question for the embedding of a text."""
     return JudgeQuestion(EMBED, (text,))
 
 
@@ -44,5 +43,4 @@ class EmbedStep(JudgeStep):
     }
 
     def imagined(self, imagined: Imagined) -> Any:  # noqa: ARG002
-        """A vector of one component."""
         return np.ones(1)

@@ -71,20 +71,16 @@ class GradeStep(JudgeStep):
     }
 
     def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002
-        """A reason and three grades."""
         return object_of(reason=TEXT, intent=LEVEL, trust=LEVEL, grade=LEVEL)
 
     def read(self, values: Mapping[str, Any], text: str) -> ContextGrade:  # noqa: ARG002
-        """The grades."""
         reply = parsed(_Grade, text)
         return ContextGrade(reply.intent, reply.trust, reply.grade, shortened(reply.reason, LONGEST_REASON))
 
     def imagined(self, imagined: Imagined) -> ContextGrade:  # noqa: ARG002
-        """The lowest grades."""
         return ContextGrade(0, 0, 0, "")
 
     def verdicts(self, reply: ContextGrade) -> Sequence[JudgeVerdict]:
-        """The grade."""
         score = Fraction(reply.grade, HIGHEST_GRADE)
         return [JudgeVerdict(grade=reply.grade, reason=reply.reason, score=score)]
 
@@ -98,7 +94,6 @@ class GradeStep(JudgeStep):
         return ContextGrade(grade, grade, grade, "")
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
-        """One grade for each quarter of the query's words that are in the context."""
         part = share(values["query"], values["context"])
         level = offline_grade(part)
         return {"reason": offline_reason(part), "intent": level, "trust": level, "grade": level}

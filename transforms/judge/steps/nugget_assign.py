@@ -9,20 +9,17 @@ import numpy as np
 
 from rankbeam.transforms.judge.steps.reading import (
     SUPPORTED_SHARE,
+    ItemVerdicts,
     ReasonedVerdict,
+    VerdictsStep,
     offline_verdicts,
-    reasoned,
-    verdicts_schema,
 )
 from rankbeam.transforms.kernels.judged import Assigned
-from rankbeam.transforms.records.forms import Form, parsed
 from rankbeam.transforms.records.judging.steps import (
-    Imagined,
     Inquiry,
     JudgedCase,
     JudgedInput,
     JudgeQuestion,
-    JudgeStep,
     JudgeVerdict,
     Need,
     Share,
@@ -31,18 +28,7 @@ from rankbeam.transforms.records.judging.steps import (
 _SCORES: Mapping[Assigned, Fraction] = MappingProxyType(
     {Assigned.SUPPORT: Fraction(1), Assigned.PARTIAL: Fraction(1, 2), Assigned.NONE: Fraction(0)}
 )
-_MOST_WORDS = 0.75
-"""Share of a nugget's words from which the offline judge takes it for supported."""
-
-
-class _Assignment(Form):
-    id: int
-    reason: str
-    verdict: Assigned
-
-
-class _Assignments(Form):
-    verdicts: list[_Assignment]
+_MOST_WORDS = 0.75  # share of a nugget's words from which the offline judge takes it for supported
 
 
 def _assigned(case: JudgedCase) -> Inquiry:
@@ -54,12 +40,15 @@ def _assigned(case: JudgedCase) -> Inquiry:
     return [one.verdict for one in replies[question]]
 
 
-class NuggetAssignStep(JudgeStep):
+class NuggetAssignStep(VerdictsStep):
     """Assign nuggets to an answer."""
 
     name = "nugget_assign"
     variables = ("query", "answer", "nuggets")
     items = "nuggets"
+    choices = Assigned
+    form = ItemVerdicts[Assigned]
+    expected = Assigned.NONE
     most_items = 10
     judges = True
     decisions = (Assigned.NONE.value, Assigned.PARTIAL.value, Assigned.SUPPORT.value)
@@ -73,25 +62,8 @@ class NuggetAssignStep(JudgeStep):
         ),
     }
 
-    def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A reason and a verdict for each nugget."""
-        return verdicts_schema(Assigned, len(values["nuggets"]))
-
-    def read(self, values: Mapping[str, Any], text: str) -> tuple[ReasonedVerdict[Assigned], ...]:
-        """The verdicts in the order of the nuggets."""
-        return reasoned(parsed(_Assignments, text).verdicts, len(values["nuggets"]))
-
-    def imagined(self, imagined: Imagined) -> tuple[ReasonedVerdict[Assigned], ...]:
-        """The answer has no nugget."""
-        return tuple(ReasonedVerdict(Assigned.NONE, "") for _ in range(imagined.items))
-
     def verdicts(self, reply: Sequence[ReasonedVerdict[Assigned]]) -> Sequence[JudgeVerdict]:
-        """One for each nugget."""
         return [JudgeVerdict(one.verdict.value, reason=one.reason, score=_SCORES[one.verdict]) for one in reply]
-
-    def decided(self, decisions: Sequence[str]) -> tuple[ReasonedVerdict[Assigned], ...]:
-        """One verdict for each nugget."""
-        return tuple(ReasonedVerdict(Assigned(decision), "") for decision in decisions)
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
         """Supported if the answer has three quarters of the nugget's words, partially if it has half of them."""

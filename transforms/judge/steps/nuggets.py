@@ -12,10 +12,9 @@ from pydantic import Field
 
 from rankbeam.transforms.judge.steps.reading import (
     SUPPORTED_SHARE,
-    ReasonedVerdict,
+    ItemVerdicts,
+    VerdictsStep,
     offline_verdicts,
-    reasoned,
-    verdicts_schema,
 )
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.forms import TEXT, Form, Text, list_of, malformed, object_of, parsed, whole
@@ -23,8 +22,7 @@ from rankbeam.transforms.records.judging.steps import Imagined, JudgeStep, Share
 
 MOST_NUGGETS, MOST_WORDS = 30, 12
 """The most nuggets of a query, and the most words of a nugget."""
-_SAME_SHARE = 0.75
-"""Share of a sentence's words in a nugget from which the offline judge takes both for one fact."""
+_SAME_SHARE = 0.75  # share of a sentence's words in a nugget from which the offline judge takes both for one fact
 
 
 class Weight(StrEnum):
@@ -36,13 +34,7 @@ class Weight(StrEnum):
 
 @dataclass(frozen=True)
 class DraftNugget:
-    """A nugget of an updated list.
-
-    Attributes:
-        text: the fact.
-        merges: numbers of the nuggets so far that it takes the place of.
-        contexts: numbers of the contexts that say it.
-    """
+    """A nugget of an updated list: `merges` numbers nuggets so far that it replaces, `contexts` those that say it."""
 
     text: str
     merges: tuple[int, ...]
@@ -73,7 +65,6 @@ class NuggetsStep(JudgeStep):
         return object_of(nuggets=list_of(nugget))
 
     def read(self, values: Mapping[str, Any], text: str) -> tuple[DraftNugget, ...]:
-        """The list, checked."""
         drafts = parsed(_Nuggets, text).nuggets
         for number, draft in enumerate(drafts):
             if len(draft.text.split()) > MOST_WORDS:
@@ -88,11 +79,9 @@ class NuggetsStep(JudgeStep):
         return tuple(DraftNugget(draft.text, tuple(draft.merges), tuple(draft.contexts)) for draft in drafts)
 
     def imagined(self, imagined: Imagined) -> tuple[DraftNugget, ...]:
-        """One nugget for each part."""
         return tuple(DraftNugget(part, (), (0,)) for part in imagined.parts)
 
     def imagined_parts(self, items: int, claims: int) -> int:  # noqa: ARG002
-        """As many nuggets as claims."""
         return claims
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
@@ -121,37 +110,17 @@ def _check_known(place: str, numbers: Sequence[int], count: int) -> None:
         raise malformed(f"{place}: {wrong[:10]}; {known}")
 
 
-class _Weight(Form):
-    id: int
-    reason: str
-    verdict: Weight
-
-
-class _Weights(Form):
-    verdicts: list[_Weight]
-
-
-class NuggetWeightStep(JudgeStep):
+class NuggetWeightStep(VerdictsStep):
     """Decide which nuggets an answer must have."""
 
     name = "nugget_weight"
     variables = ("query", "nuggets")
     items = "nuggets"
-
-    def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A reason and a weight for each nugget."""
-        return verdicts_schema(Weight, len(values["nuggets"]))
-
-    def read(self, values: Mapping[str, Any], text: str) -> tuple[ReasonedVerdict[Weight], ...]:
-        """The weights in the order of the nuggets."""
-        return reasoned(parsed(_Weights, text).verdicts, len(values["nuggets"]))
-
-    def imagined(self, imagined: Imagined) -> tuple[ReasonedVerdict[Weight], ...]:
-        """All are vital."""
-        return tuple(ReasonedVerdict(Weight.VITAL, "") for _ in range(imagined.items))
+    choices = Weight
+    form = ItemVerdicts[Weight]
+    expected = Weight.VITAL
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
-        """Vital if the nugget has half of the query's words."""
         shares = {item: share(values["query"], text) for item, text in values["nuggets"].items()}
         weights = {item: Weight.VITAL if part >= SUPPORTED_SHARE else Weight.OKAY for item, part in shares.items()}
         return offline_verdicts(shares, weights)

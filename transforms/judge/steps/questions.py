@@ -76,12 +76,10 @@ class QuestionsStep(JudgeStep):
     }
 
     def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002
-        """Three questions."""
         question = object_of(question=TEXT, noncommittal={"type": "boolean"})
         return object_of(questions=list_of(question, QUESTIONS))
 
     def read(self, values: Mapping[str, Any], text: str) -> tuple[GeneratedQuestion, ...]:  # noqa: ARG002
-        """The questions."""
         return tuple(GeneratedQuestion(one.question, one.noncommittal) for one in parsed(_Questions, text).questions)
 
     def imagined(self, imagined: Imagined) -> tuple[GeneratedQuestion, ...]:
@@ -89,11 +87,9 @@ class QuestionsStep(JudgeStep):
         return tuple(GeneratedQuestion(f"{number} of {imagined.key}", False) for number in range(QUESTIONS))
 
     def known_class(self, reply: Sequence[GeneratedQuestion]) -> str:
-        """Return whether the answer commits itself."""
         return "noncommittal" if all(question.noncommittal for question in reply) else "committal"
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:  # noqa: ARG002
-        """The answer's sentences as questions."""
         texts = statements_of(values["answer"]) or [values["answer"]]
         evades = has_words_of_refusal(values["answer"])
         chosen = [texts[number % len(texts)] for number in range(QUESTIONS)]

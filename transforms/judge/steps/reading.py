@@ -1,13 +1,13 @@
-"""Replies with a verdict for each item, which `support` and `nugget_assign` share."""
+"""Replies with a verdict for each item, which several steps share, and rules of the offline judge."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
-from rankbeam.transforms.records.forms import TEXT, list_of, malformed, object_of, whole
-from rankbeam.transforms.records.judging.steps import LONGEST_REASON
+from rankbeam.transforms.records.forms import TEXT, Form, list_of, malformed, object_of, parsed, whole
+from rankbeam.transforms.records.judging.steps import LONGEST_REASON, Imagined, JudgeStep
 from rankbeam.transforms.records.suggestions import shortened
 
 V = TypeVar("V", bound=StrEnum)
@@ -26,19 +26,41 @@ class ReasonedVerdict(Generic[V]):
     reason: str
 
 
-class ItemForm(Protocol[V]):
-    """The form of a verdict on one item."""
-
+class _ItemVerdict(Form, Generic[V]):
     id: int
     reason: str
     verdict: V
 
 
-def reasoned(forms: Iterable[ItemForm[V]], count: int) -> tuple[ReasonedVerdict[V], ...]:
-    """Verdicts in the order of their items; refuse ids that are not exactly 0 to count - 1."""
-    in_order = sorted(forms, key=lambda form: form.id)
-    check_ids([form.id for form in in_order], count, "verdicts")
-    return tuple(ReasonedVerdict(form.verdict, shortened(form.reason, LONGEST_REASON)) for form in in_order)
+class ItemVerdicts(Form, Generic[V]):
+    """The form of a reply with a verdict on each item."""
+
+    verdicts: list[_ItemVerdict[V]]
+
+
+class VerdictsStep(JudgeStep):
+    """A step whose reply is a verdict on each item, with a reason."""
+
+    choices: ClassVar[type[StrEnum]]
+    form: ClassVar[type[ItemVerdicts[Any]]]
+    items: ClassVar[str]
+    expected: ClassVar[StrEnum]  # the verdict that `plan` imagines
+
+    def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        count = len(values[self.items])
+        verdict = object_of(id=whole(0, count - 1), reason=TEXT, verdict=one_of(self.choices))
+        return object_of(verdicts=list_of(verdict, count))
+
+    def read(self, values: Mapping[str, Any], text: str) -> tuple[ReasonedVerdict[Any], ...]:
+        verdicts = sorted(parsed(self.form, text).verdicts, key=lambda one: one.id)
+        check_ids([one.id for one in verdicts], len(values[self.items]), "verdicts")
+        return tuple(ReasonedVerdict(one.verdict, shortened(one.reason, LONGEST_REASON)) for one in verdicts)
+
+    def imagined(self, imagined: Imagined) -> tuple[ReasonedVerdict[Any], ...]:
+        return (ReasonedVerdict(self.expected, ""),) * imagined.items
+
+    def decided(self, decisions: Sequence[str]) -> tuple[ReasonedVerdict[Any], ...]:
+        return tuple(ReasonedVerdict(self.choices(decision), "") for decision in decisions)
 
 
 def check_ids(ids: Sequence[int], count: int, name: str) -> None:
@@ -52,14 +74,7 @@ def check_ids(ids: Sequence[int], count: int, name: str) -> None:
 
 
 def one_of(values: Iterable[StrEnum]) -> dict[str, Any]:
-    """The schema of one of some words."""
     return {"type": "string", "enum": [value.value for value in values]}
-
-
-def verdicts_schema(values: type[StrEnum], count: int) -> Mapping[str, Any]:
-    """The schema of a reason and a verdict for each of `count` items."""
-    verdict = object_of(id=whole(0, count - 1), reason=TEXT, verdict=one_of(values))
-    return object_of(verdicts=list_of(verdict, count))
 
 
 def offline_verdicts(shares: Mapping[str, float], verdicts: Mapping[str, StrEnum]) -> Mapping[str, Any]:
@@ -73,7 +88,6 @@ def offline_verdicts(shares: Mapping[str, float], verdicts: Mapping[str, StrEnum
 
 
 def offline_reason(share: float) -> str:
-    """The offline judge's reason."""
     return f"{share:.0%} of the words in common"
 
 

@@ -26,7 +26,6 @@ class _Sentences(Form):
 
 
 def sentences_of(text: str) -> tuple[str, ...]:
-    """The sentences of a text."""
     return tuple(text[start:end] for start, end in sentences(text))
 
 
@@ -50,18 +49,15 @@ class SentencesStep(JudgeStep):
     inputs = {"extracted": JudgedInput(_extracted, ("sentences",), frozenset({Need.CONTEXTS}))}  # noqa: RUF012
 
     def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Numbers of sentences, from 1."""
         return object_of(sentences=list_of(whole(1, len(values["sentences"]))))
 
     def read(self, values: Mapping[str, Any], text: str) -> tuple[bool, ...]:
-        """For each sentence, whether the reply has its number."""
         ids, count = parsed(_Sentences, text).sentences, len(values["sentences"])
         if len(set(ids)) < len(ids) or not all(1 <= one <= count for one in ids):
             raise malformed(f"sentences: each id at most once, and from 1 to {count}; found {sorted(ids)[:10]}")
         return tuple(number in ids for number in range(1, count + 1))
 
     def imagined(self, imagined: Imagined) -> tuple[bool, ...]:
-        """No sentence is needed."""
         return (False,) * imagined.items
 
     def imagined_parts(self, items: int, claims: int) -> int:
@@ -69,7 +65,6 @@ class SentencesStep(JudgeStep):
         return items if claims else 0
 
     def verdicts(self, reply: Sequence[bool]) -> Sequence[JudgeVerdict]:
-        """One for each sentence."""
         return [JudgeVerdict("needed" if is_needed else "not_needed") for is_needed in reply]
 
     def known_class(self, reply: Sequence[bool]) -> str:
@@ -81,6 +76,5 @@ class SentencesStep(JudgeStep):
         return ", ".join(str(number) for number, is_needed in enumerate(reply, start=1) if is_needed) or "none"
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
-        """Sentences that have half of the query's words."""
         shares = [share(values["query"], text) for text in values["sentences"]]
         return {"sentences": [number for number, part in enumerate(shares, start=1) if part >= SUPPORTED_SHARE]}

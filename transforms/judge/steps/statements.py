@@ -43,25 +43,19 @@ class StatementsStep(JudgeStep):
     }
 
     def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG002
-        """A list of texts."""
         return object_of(statements=list_of(TEXT))
 
     def read(self, values: Mapping[str, Any], text: str) -> tuple[str, ...]:  # noqa: ARG002
-        """The statements."""
         return tuple(parsed(_Statements, text).statements)
 
     def imagined(self, imagined: Imagined) -> tuple[str, ...]:
-        """One statement for each part."""
         return imagined.parts
 
     def imagined_parts(self, items: int, claims: int) -> int:  # noqa: ARG002
-        """As many statements as claims."""
         return claims
 
     def known_class(self, reply: Sequence[str]) -> str:
-        """The number of statements."""
         return how_many(reply)
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:  # noqa: ARG002
-        """Every sentence, except refusals and citations alone."""
         return {"statements": statements_of(values["answer"])}

@@ -10,22 +10,19 @@ import numpy as np
 from rankbeam.transforms.judge.steps.claims import ClaimsStep, claims_question
 from rankbeam.transforms.judge.steps.reading import (
     SUPPORTED_SHARE,
+    ItemVerdicts,
     ReasonedVerdict,
+    VerdictsStep,
     offline_verdicts,
-    reasoned,
-    verdicts_schema,
 )
 from rankbeam.transforms.judge.steps.sentences import sentences_of
 from rankbeam.transforms.kernels.arrays import BoolArray
-from rankbeam.transforms.records.forms import Form, parsed
 from rankbeam.transforms.records.judging.steps import (
-    Imagined,
     Inquiry,
     JudgedCase,
     JudgedInput,
     JudgeQuestion,
     JudgeReplies,
-    JudgeStep,
     JudgeVerdict,
     Need,
     Share,
@@ -42,16 +39,6 @@ class SupportVerdict(StrEnum):
     NOT_STATED = "not_stated"
 
 
-class _Verdict(Form):
-    id: int
-    reason: str
-    verdict: SupportVerdict
-
-
-class _Verdicts(Form):
-    verdicts: list[_Verdict]
-
-
 def support_question(items: Texts, evidence: str) -> list[JudgeQuestion]:
     """The question whether a text supports some items; none without items."""
     return [JudgeQuestion(SupportStep.name, (evidence,), items)] if items else []
@@ -64,7 +51,6 @@ def supported(replies: JudgeReplies, items: Texts, evidence: str) -> BoolArray:
 
 
 def joint(contexts: Sequence[str]) -> str:
-    """All contexts as one text."""
     return "\n\n".join(contexts)
 
 
@@ -131,12 +117,15 @@ _STEPS = (ClaimsStep.name, "support")
 _A, _C, _G = Need.ANSWER, Need.CONTEXTS, Need.REFERENCE
 
 
-class SupportStep(JudgeStep):
+class SupportStep(VerdictsStep):
     """Judge claims by a text. In names of inputs, a, g and c are answer, reference answer and contexts."""
 
     name = "support"
     variables = ("query", "evidence", "claims")
     items = "claims"
+    choices = SupportVerdict
+    form = ItemVerdicts[SupportVerdict]
+    expected = SupportVerdict.SUPPORTED
     most_items = 60  # reasons of 40 words for more of them exceed 4,096 tokens
     in_parts = True
     judges = True
@@ -150,20 +139,7 @@ class SupportStep(JudgeStep):
         "attributed": JudgedInput(_attributed, ("support",), frozenset({_G, _C}), by_people=False),
     }
 
-    def schema(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A reason and a verdict for each claim."""
-        return verdicts_schema(SupportVerdict, len(values["claims"]))
-
-    def read(self, values: Mapping[str, Any], text: str) -> tuple[ReasonedVerdict[SupportVerdict], ...]:
-        """The verdicts in the order of the claims."""
-        return reasoned(parsed(_Verdicts, text).verdicts, len(values["claims"]))
-
-    def imagined(self, imagined: Imagined) -> tuple[ReasonedVerdict[SupportVerdict], ...]:
-        """All claims are supported."""
-        return tuple(ReasonedVerdict(SupportVerdict.SUPPORTED, "") for _ in range(imagined.items))
-
     def verdicts(self, reply: Sequence[ReasonedVerdict[SupportVerdict]]) -> Sequence[JudgeVerdict]:
-        """One for each claim."""
         supports = SupportVerdict.SUPPORTED
         return [
             JudgeVerdict(one.verdict.value, reason=one.reason, score=Fraction(one.verdict is supports)) for one in reply
@@ -172,10 +148,6 @@ class SupportStep(JudgeStep):
     def weight(self, part: ReasonedVerdict[SupportVerdict]) -> float:
         """A claim is supported if any part of the text supports it, else contradicted if any contradicts it."""
         return _WEIGHTS.index(part.verdict)
-
-    def decided(self, decisions: Sequence[str]) -> tuple[ReasonedVerdict[SupportVerdict], ...]:
-        """One verdict for each claim."""
-        return tuple(ReasonedVerdict(SupportVerdict(decision), "") for decision in decisions)
 
     def offline(self, values: Mapping[str, Any], share: Share) -> Mapping[str, Any]:
         """Supported if half of the claim's words are in the evidence; never contradicted."""

@@ -105,7 +105,6 @@ def summed(took: Iterable[Took]) -> tuple[Took, ...]:
 
 
 def took_of(took: Iterable[Took], needed_by: Mapping[int, Collection[int]]) -> dict[int, Took]:
-    """The usage of the calls that each configuration needed, by its position."""
     of: dict[int, Took] = {}
     for item in took:
         users = () if item.position is None else needed_by.get(item.position, ())

@@ -147,16 +147,7 @@ def split_template(text: str) -> tuple[str, str]:
 
 
 def check_template(text: str, variables: Iterable[str], path: str | None = None) -> None:
-    """Refuse a template with a variable that has no value.
-
-    Args:
-        text: the whole template.
-        variables: names that have a value.
-        path: the template's file, for the message.
-
-    Raises:
-        InputError: a variable has no value; the message names the first such line.
-    """
+    """Refuse a template with a variable that has no value; the message names the first such line."""
     known = list(variables)
     for number, line in enumerate(text.splitlines(), start=1):
         for token in _TOKEN.finditer(line):
@@ -180,7 +171,6 @@ def variables_of(template: str) -> frozenset[str]:
 
 @lru_cache(_TEMPLATES)
 def template_hash(text: str) -> str:
-    """A hash of a template's content."""
     return hashlib.sha256(text.encode()).hexdigest()[:_CHARACTERS_OF_A_HASH]
 
 

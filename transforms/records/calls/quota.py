@@ -100,7 +100,6 @@ class Quota:
 
     @property
     def has_price(self) -> bool:
-        """True if the cost of calls is known."""
         return self.price_per_1000 is not None or self.prices is not None
 
     @property

@@ -85,9 +85,7 @@ class OneCall(Protocol):
     """
 
     @property
-    def service(self) -> str:
-        """The service that is called."""
-        ...
+    def service(self) -> str: ...
 
     @property
     def reach(self) -> Reach | None:

@@ -24,24 +24,17 @@ _SHORT = re.compile(r"\s*(?P<name>\w+)\s*(?:\((?P<options>[^()]*)\))?\s*(?P<cuto
 
 @dataclass(frozen=True)
 class Criterion:
-    """One criterion.
-
-    Attributes:
-        name: the word in the metric's name.
-        question: text of the question to the judge.
-        about: the texts that the judge is shown, some of `PARTS`.
-        levels: every verdict and its value from 0 to 1, in the order in which the judge reads them.
-        examples: right verdicts, as the judge reads them; empty for none.
-        rubrics: attribute of queries with statements that are judged one by one; None for a question alone.
-        pairs: "baseline" or "all", if the answer is compared with that of the baseline, or of all others; else None.
-    """
+    """One criterion."""
 
     name: str
     question: str
-    about: tuple[str, ...]
+    about: tuple[str, ...]  # the texts that the judge is shown, some of `PARTS`
+    # Every verdict and its value from 0 to 1, in the order in which the judge reads them.
     levels: tuple[tuple[str, float], ...]
-    examples: str = ""
+    examples: str = ""  # right verdicts, as the judge reads them; empty for none
+    # Attribute of queries with statements that are judged one by one; None for a question alone.
     rubrics: str | None = None
+    # "baseline" or "all", if the answer is compared with that of the baseline, or of all others; else None.
     pairs: str | None = None
 
     @property
@@ -56,7 +49,6 @@ class Criterion:
 
     @property
     def step(self) -> str:
-        """Name of its judgements in tables."""
         return step_named(self.name)
 
 

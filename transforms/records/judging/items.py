@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.transforms.records.applications import NO_CONSUMPTION, Consumption
-from rankbeam.transforms.records.columns import ATTRIBUTES
-from rankbeam.transforms.records.rankings.contexts import Contexts, Passage
+from rankbeam.transforms.records.applications import Consumption
+from rankbeam.transforms.records.columns import ATTRIBUTES, attributes_in
+from rankbeam.transforms.records.rankings.contexts import NOT_GIVEN, Contexts, Given, Passage
 from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, STEP, AgentSteps, in_rows, rows_of
 
@@ -77,12 +77,7 @@ class System:
     configuration: int
     passages: tuple[int, ...]
     failed: bool = False
-    answer: str | None = None  # one that was given to rankbeam; None if a model is to answer, or nothing is
-    problem: str | None = None
-    has_contexts: bool = True
-    consumption: Consumption = NO_CONSUMPTION
-    steps: AgentSteps | None = None
-    citations: tuple[int, ...] | None = None
+    given: Given = NOT_GIVEN
 
 
 @dataclass(frozen=True)
@@ -103,23 +98,18 @@ class Item:
     def knows_contexts(self, system: System) -> bool:
         """Return whether contexts were given, or the corpus has the texts of all documents that an agent retrieved."""
         retrieved = self.contexts(system)
-        return system.has_contexts or (bool(retrieved) and all(passage.text is not None for passage in retrieved))
+        return system.given.has_contexts or (bool(retrieved) and all(passage.text is not None for passage in retrieved))
 
 
 def items_of(queries: pa.RecordBatch, contexts: Sequence[Sequence[Contexts]]) -> Iterator[Item]:
-    """The items of some queries."""
     fields = (queries[name].to_pylist() for name in ("query_id", "text", "attributes"))
     for query_id, text, pairs, of_query, gold in zip(*fields, contexts, _golds(queries), strict=True):
         places: dict[Passage, int] = {}
         systems = []
         for entry in of_query:
             passages = tuple(places.setdefault(passage, len(places)) for passage in entry.passages)
-            fields = entry.given
-            known = fields.answer, fields.problem, fields.has_contexts, fields.consumption
-            more = fields.steps, fields.citations
-            systems.append(System(entry.configuration, passages, entry.failed, *known, *more))
-        attributes = {pair["name"]: pair["value"] for pair in pairs or ()}
-        yield Item(query_id, text or "", attributes, tuple(places), tuple(systems), gold)
+            systems.append(System(entry.configuration, passages, entry.failed, entry.given))
+        yield Item(query_id, text or "", attributes_in(pairs), tuple(places), tuple(systems), gold)
 
 
 def _golds(queries: pa.RecordBatch) -> list[Gold]:
@@ -137,7 +127,6 @@ def _gold(reference: str | None, row: Mapping[str, Any]) -> Gold:
 
 
 def batch_of(items: Iterable[Item]) -> pa.RecordBatch:
-    """Items as `ITEMS`."""
     return pa.RecordBatch.from_pylist([_row(item) for item in items], schema=ITEMS)
 
 
@@ -156,20 +145,17 @@ def batches_of(items: Iterable[Item]) -> Iterator[pa.RecordBatch]:
 
 
 def items_in(batch: pa.RecordBatch) -> Iterator[Item]:
-    """The items of a batch of `ITEMS`, made one by one."""
     for place in range(batch.num_rows):
         yield _item(batch.slice(place, 1).to_pylist()[0])
 
 
 def without_text(batch: pa.RecordBatch) -> list[str]:
-    """The ids, each once, of the documents that items of a batch lack the text of."""
     passages = batch["passages"].flatten()
     lacking = passages.field("doc_id").filter(passages.field("text").is_null())
     return [str(doc_id) for doc_id in lacking.unique().to_pylist()]
 
 
 def with_texts(item: Item, texts: Mapping[str, str]) -> Item:
-    """The item, with the texts of documents that it lacked and that are known."""
     passages = [
         replace(passage, text=texts.get(passage.doc_id or "")) if passage.text is None else passage
         for passage in item.passages
@@ -192,14 +178,14 @@ def _row(item: Item) -> dict[str, Any]:
                 "configuration": system.configuration,
                 "passages": list(system.passages),
                 "failed": system.failed,
-                "answer": system.answer,
-                "problem": system.problem,
-                "has_contexts": system.has_contexts,
-                "tokens": list(astuple(system.consumption.tokens)),
-                "seconds": system.consumption.seconds,
-                "first_token_s": system.consumption.first_token_s,
-                "steps": rows_of(system.steps),
-                "citations": system.citations,
+                "answer": system.given.answer,
+                "problem": system.given.problem,
+                "has_contexts": system.given.has_contexts,
+                "tokens": list(astuple(system.given.consumption.tokens)),
+                "seconds": system.given.consumption.seconds,
+                "first_token_s": system.given.consumption.first_token_s,
+                "steps": rows_of(system.given.steps),
+                "citations": system.given.citations,
             }
             for system in item.systems
         ],
@@ -210,23 +196,24 @@ def _item(row: Mapping[str, Any]) -> Item:
     return Item(
         row["query_id"],
         row["text"],
-        {pair["name"]: pair["value"] for pair in row["attributes"]},
+        attributes_in(row["attributes"]),
         tuple(Passage(entry["doc_id"], entry["text"]) for entry in row["passages"]),
         tuple(
-            System(
-                entry["configuration"],
-                tuple(entry["passages"]),
-                entry["failed"],
-                entry["answer"],
-                entry["problem"],
-                entry["has_contexts"],
-                Consumption(Tokens(*entry["tokens"]), entry["seconds"], entry["first_token_s"]),
-                in_rows(entry["steps"]),
-                None if entry["citations"] is None else tuple(entry["citations"]),
-            )
+            System(entry["configuration"], tuple(entry["passages"]), entry["failed"], _provided(entry))
             for entry in row["systems"]
         ),
         _gold(row["reference"], row),
+    )
+
+
+def _provided(row: Mapping[str, Any]) -> Given:
+    return Given(
+        row["answer"],
+        row["problem"],
+        row["has_contexts"],
+        Consumption(Tokens(*row["tokens"]), row["seconds"], row["first_token_s"]),
+        in_rows(row["steps"]),
+        None if row["citations"] is None else tuple(row["citations"]),
     )
 
 

@@ -14,7 +14,6 @@ _REGISTERED: dict[str, JudgeStep] = {}
 
 
 def register(*steps: JudgeStep) -> None:
-    """Make steps known by their names in this process."""
     _REGISTERED.update({step.name: step for step in steps})
 
 
@@ -36,7 +35,6 @@ def plug_ins() -> Mapping[str, EntryPoint]:
 
 @cache
 def plugged_steps() -> tuple[JudgeStep, ...]:
-    """The steps of other packages."""
     return tuple(_plugged_in(name) for name in sorted(plug_ins()) if not is_metric(name))
 
 

@@ -134,11 +134,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 
 @cache
 def metric_names() -> tuple[str, ...]:
-    """The names of all metrics of rankings, those of other packages last; these are not loaded.
-
-    Raises:
-        InputError: another package has a metric of a name that rankbeam uses, or of one that no metric can have.
-    """
+    """The names of all metrics of rankings, those of other packages last; these are not loaded."""
     taken = {plain(name): name for name in (*_BUILT_IN, *ALIASES, *SAME)}
     for name in (own := sorted(registered(GROUP))):
         if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name):
@@ -151,7 +147,6 @@ def metric_names() -> tuple[str, ...]:
 
 
 def families() -> dict[str, tuple[str, ...]]:
-    """The names of all metrics of rankings, by what they look at."""
     named = {
         "rankings": tuple(name for name, definition in METRICS.items() if not definition.chunks),
         "rankings of chunks": tuple(name for name, definition in METRICS.items() if definition.chunks),
@@ -164,11 +159,7 @@ def families() -> dict[str, tuple[str, ...]]:
 
 @cache
 def definition_named(name: str) -> MetricDefinition:
-    """The definition of a metric, loaded if it is one of another package.
-
-    Raises:
-        InputError: the package registers no definition, or one with options that cannot be written in a name.
-    """
+    """The definition of a metric, loaded if it is one of another package."""
     if name in _BUILT_IN:
         return _BUILT_IN[name]
     definition = loaded(GROUP, name, GROUP)

@@ -8,14 +8,13 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import BoolArray, HashArray
-from rankbeam.transforms.records.generation import Generation
 from rankbeam.transforms.records.holes import Holes
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel, panels_of
 from rankbeam.transforms.records.race import Race
 from rankbeam.transforms.records.slices import attributes_of
-from rankbeam.transforms.records.stages import FusionPlan, RerankPlan, RewrittenQuery, added_pairs
+from rankbeam.transforms.records.stages import FusionPlan, Generation, RerankPlan, RewrittenQuery, added_pairs
 
 _MOST_NAMED = 4
 
@@ -62,11 +61,7 @@ class Configuration:
     last: int | None = None
 
     def asked(self, order: HashArray) -> BoolArray:
-        """The queries that it is asked, as a mask.
-
-        Args:
-            order: uint64[n], their places.
-        """
+        """The queries that it is asked, as a mask; `order` is uint64[n], their places."""
         is_asked: BoolArray = np.ones(len(order), bool) if self.last is None else order <= np.uint64(self.last)
         return is_asked
 
@@ -114,7 +109,6 @@ class Evaluation:
         return next((i, names.index(name)) for i, names in enumerate(panels) if name in names)
 
     def with_dropped(self, positions: Collection[int], queries: int, last: int) -> "Evaluation":
-        """The evaluation after a look of a race."""
         configurations = tuple(
             replace(configuration, dropped_at=queries, last=last) if position in positions else configuration
             for position, configuration in enumerate(self.configurations)
@@ -142,10 +136,7 @@ class Evaluation:
 
     @property
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """Positions of the configurations that are compared, each with the one that is its baseline.
-
-        A configuration with a stage is always compared with the one that lacks this stage alone.
-        """
+        """Positions of compared configurations, each with its baseline: for a stage, the one that lacks it alone."""
         others = [i for i in range(len(self.configurations)) if i != self.baseline]
         pairs = [(i, self.baseline) for i in others]
         if self.statistics.all_pairs:
@@ -196,10 +187,7 @@ class Evaluation:
         return min(((metric.highest_grade, str(metric)) for metric in computed), default=(math.inf, ""))
 
     def primary(self, source: int) -> int | None:
-        """Position of the configuration that a source is asked for; its others are cut from that one.
-
-        None for a source that only others are made from.
-        """
+        """Position of the configuration that a source is asked for; None for a source only others are made from."""
         of_source = (i for i, configuration in enumerate(self.configurations) if configuration.source == source)
         return next((i for i in of_source if self.configurations[i].derived_from is None), None)
 

@@ -52,8 +52,7 @@ _FORM = "write it as nDCG@10, AP or P(rel=2)@5"
 _NAME = re.compile(
     r"^\s*(?P<name>[A-Za-z_0-9][A-Za-z_0-9-]*)\s*(?:\((?P<options>.*)\))?\s*(?:@\s*(?P<cutoff>[^\s,]+))?\s*$"
 )
-_SEPARATOR = re.compile(r"[,\s]+(?![^(]*\))")
-"""Commas and blanks outside brackets."""
+_SEPARATOR = re.compile(r"[,\s]+(?![^(]*\))")  # commas and blanks outside brackets
 OTHER_NAMES = "other names"
 """The family of aliases and of trec_eval's names, in messages."""
 _HIGHEST_OPTION = 1e15
@@ -173,7 +172,6 @@ class Metric:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of the kernel."""
         cuts = {"cutoff": self.cutoff, "budget": self.budget}
         return {**dict(self.options), **{name: cut for name, cut in cuts.items() if cut is not None}}
 

@@ -63,7 +63,6 @@ class Panel:
 
     @property
     def ranges(self) -> tuple[Range, ...]:
-        """The values that a query can have, for each metric."""
         return tuple(map(range_of, self.metrics))
 
     @property

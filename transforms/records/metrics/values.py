@@ -1,18 +1,90 @@
-"""Values of several metrics at once, and what they could be under ties."""
+"""Values of several metrics at once, also where evidence spans are the judgements, and their bounds under ties."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from enum import Enum
+from types import MappingProxyType
 
 import numpy as np
 
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking.rankings import Assessment
+from rankbeam.transforms.kernels.ranking.spans import SpanAssessment
 from rankbeam.transforms.kernels.ranking.ties import bounds
 from rankbeam.transforms.kernels.ranking.unjudged import with_assumed_grades
-from rankbeam.transforms.records.metrics.definitions import METRICS
+from rankbeam.transforms.records.metrics.definitions import METRICS, SPAN_METRICS
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.panels import AnyMetric
+
+
+class View(Enum):
+    """The input of a metric."""
+
+    EVIDENCE = "credited evidence, at the rank of its chunk"
+    PLACES = "credited evidence, at places that an ideal ranking also has"
+    CHUNKS = "chunks, relevant where they are credited with evidence"
+    CHARACTERS = "the spans themselves"
+
+
+VIEWS: Mapping[str, View] = MappingProxyType(
+    dict.fromkeys(("R", "SetR"), View.EVIDENCE)
+    | dict.fromkeys(("nDCG", "AP", "logAP", "Rcap", "Rprec"), View.PLACES)
+    | dict.fromkeys(("P", "RR", "Success", "RBP", "SetP"), View.CHUNKS)
+    | dict.fromkeys(SPAN_METRICS, View.CHARACTERS)
+)
+"""By the name of the metric; others are not defined there."""
+
+DEFAULT_METRICS = ("nDCG@10", "R@10", "SpanRecall@2000t", "SpanPrecision@2000t", "SpanIoU@2000t")
+"""Those of `rankbeam score` where the judgements are evidence."""
+
+
+def not_defined(metric: Metric, unit: str) -> str | None:
+    """The reason why a metric cannot be computed with judgements of a unit, or None.
+
+    >>> from rankbeam.transforms.records.metrics.names import parse_metric
+    >>> not_defined(parse_metric("SpanIoU@5"), "document"), not_defined(parse_metric("R@5"), "span")
+    ('compares spans of characters; give evidence spans: dataset: {evidence: FILE, unit: span}', None)
+    """
+    if unit != "span":
+        needs_spans = metric.name in SPAN_METRICS
+        advice = "compares spans of characters; give evidence spans: dataset: {evidence: FILE, unit: span}"
+        return advice if needs_spans else None
+    if metric.judged_only:
+        return "has judged_only, but evidence judges every chunk; remove it"
+    return None if metric.name in VIEWS else f"is not defined with unit: span; defined are {', '.join(VIEWS)}"
+
+
+def span_values(metrics: Iterable[Metric], a: SpanAssessment) -> FloatArray:
+    """The values of several metrics.
+
+    Args:
+        metrics: m metrics, each of a name in `VIEWS`.
+        a: n rankings of chunks.
+
+    Returns:
+        float64[n, m].
+
+    >>> from rankbeam.transforms.records.metrics.names import parse_metric
+    >>> from rankbeam.transforms.kernels.ranking.spans import EXAMPLE
+    >>> span_values([parse_metric("SpanRecall@50t"), parse_metric("R@1")], EXAMPLE).round(2).tolist()
+    [[0.85, 0.33]]
+    """
+    columns = [metric.definition.kernel(_seen(a, VIEWS[metric.name]), **metric.arguments) for metric in metrics]
+    return np.stack(columns, axis=1) if columns else np.empty((a.queries, 0))
+
+
+def _seen(a: SpanAssessment, view: View) -> SpanAssessment | Assessment:
+    match view:
+        case View.EVIDENCE:
+            return a.by_evidence
+        case View.PLACES:
+            return a.by_place
+        case View.CHUNKS:
+            return a.by_chunk
+        case View.CHARACTERS:
+            return a
+
 
 _OWN_RULES = frozenset({"Judged", "Bpref", "infAP", "NumRet", "NumRel", "NumRelRet"})
 """Metrics that count documents, or have rules of their own for unjudged ones."""
@@ -84,16 +156,7 @@ def unjudged_bounds(metrics: Sequence[Metric], documents: Assessment, grade: flo
 
 
 def metric_values(metrics: Iterable[Metric], documents: Assessment, chunks: Assessment | None) -> FloatArray:
-    """The values of several metrics.
-
-    Args:
-        metrics: m metrics.
-        documents: n rankings with distinct documents.
-        chunks: the same rankings with every chunk counted; needed by metrics of chunks.
-
-    Returns:
-        float64[n, m].
-    """
+    """float64[n, m], of n rankings with distinct documents by m metrics; `chunks` are they with every chunk counted."""
     columns = []
     for metric in metrics:
         seen = chunks if metric.definition.chunks else documents

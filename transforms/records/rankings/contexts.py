@@ -31,7 +31,7 @@ class Passage:
 class Given:
     """The parts of one system's answer to one query that rankbeam was given."""
 
-    answer: str | None = None  # the answer; None if none was given
+    answer: str | None = None  # None if a model is to answer, or nothing is
     problem: str | None = None
     has_contexts: bool = True
     consumption: Consumption = NO_CONSUMPTION
@@ -61,10 +61,7 @@ def contexts_of(
     counts: Mapping[int, int | None],
     replayed: Mapping[int, Sequence[pa.RecordBatch]] = MappingProxyType({}),
 ) -> list[list[Contexts]]:
-    """The contexts of some queries.
-
-    A configuration's dialect does not affect them: it only affects how a ranking is scored.
-    """
+    """The contexts of some queries; a dialect does not affect them, as it only affects how a ranking is scored."""
     answers = answers_of(queries, rows, failures, evaluation)
     order = order_of(queries["query_id"])
     by_query: list[list[Contexts]] = [[] for _ in range(queries.num_rows)]
@@ -105,7 +102,6 @@ def _given(
 
 
 def _contexts(row: Mapping[str, Any], position: int) -> Contexts:
-    """The contexts and the answer in a row."""
     steps = in_rows(row["steps"])
     passages = tuple(Passage(context["doc_id"], context["text"]) for context in row["contexts"] or ())
     if row["contexts"] is None:

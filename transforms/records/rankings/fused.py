@@ -20,25 +20,15 @@ from rankbeam.transforms.records.stages import FusionMethod, FusionPart, FusionP
 
 @dataclass(frozen=True)
 class Answers:
-    """The rankings of one source for n judged queries.
-
-    Attributes:
-        source: the source.
-        name: name of the source in messages.
-        query_ids: Arrow strings [n].
-        retrieved: its rows.
-        failed: bool[n], the query has no answer, because a call failed.
-        uncut: bool[n], the query has no answer to which a distance threshold can be applied.
-        unranked: bool[n], the query has an answer, and its ranking is not known.
-    """
+    """The rankings of one source for n judged queries."""
 
     source: Source
     name: str
-    query_ids: StringArray
-    retrieved: Retrieved
+    query_ids: StringArray  # Arrow strings [n]
+    retrieved: Retrieved  # its rows
     failed: BoolArray
-    uncut: BoolArray
-    unranked: BoolArray
+    uncut: BoolArray  # bool[n], the query has no answer to which a distance threshold can be applied
+    unranked: BoolArray  # bool[n], the query has an answer, and its ranking is not known
 
     def failed_at(self, distance: float | None) -> BoolArray:
         """A mask of the queries without an answer under a distance threshold, which None leaves out."""
@@ -87,7 +77,6 @@ def answers_of(
     failures: Mapping[int, Sequence[Failure]],
     evaluation: Evaluation,
 ) -> tuple[Answers, ...]:
-    """The rankings of each source of an evaluation for some queries."""
     bucket = _Bucket(queries, rows, failures, evaluation)
     return tuple(bucket.answers(number) for number in range(len(evaluation.sources)))
 
@@ -169,12 +158,7 @@ def fuse(plan: FusionPlan, parts: Sequence[Answers], failed: BoolArray, name: st
 
 
 def _texts(parts: Sequence[Retrieved], row: IntArray) -> StringArray | None:
-    """The text of each document in the first part that has one; None where no part has any.
-
-    Args:
-        parts: the rows of the p parts.
-        row: int64[p, u], each document's row among the rows of all parts together; -1 where a part lacks it.
-    """
+    """The text of each document in the first part that has one; `row` is int64[p, u], -1 where a part lacks it."""
     if all(rows.text is None for rows in parts):
         return None
     # Together the texts may have more bytes than the 32-bit offsets of a plain string array can address.

@@ -1,9 +1,11 @@
 """The rankings of one source, from a file or from calls: rows in rank order, joined with their judgements.
 
-Several configurations may search one source: each cuts its rows in its own way.
+Several configurations may search one source: each cuts its rows in its own way. Where a judge fills holes, its grades
+join the judgements of people.
 """
 
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,10 +17,11 @@ from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray, 
 from rankbeam.transforms.kernels.ranking.orders import order_by_score
 from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements, keys
 from rankbeam.transforms.kernels.ranking.rankings import Assessment, Ranked, assess
-from rankbeam.transforms.records import tables
+from rankbeam.transforms.records import holes, tables
 from rankbeam.transforms.records.holes import HUMAN, LLM
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.evaluation import Evaluation, Source
+from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.rankings.retrieved import Retrieved
 
 _SOURCES = pa.array([HUMAN, LLM])
@@ -26,21 +29,13 @@ _SOURCES = pa.array([HUMAN, LLM])
 
 @dataclass(frozen=True)
 class RankedSource:
-    """The rankings of one source under one dialect.
+    """The rankings of one source under one dialect."""
 
-    Attributes:
-        retrieved: the rows.
-        judgement: int64[m], the row of the pool for each row, or -1.
-        ranked: the rows in order, not cut.
-        by_score: whether the scores decide the order.
-        missing: bool[n], the source has no row for the query.
-    """
-
-    retrieved: Retrieved
-    judgement: IntArray
-    ranked: Ranked
-    by_score: bool
-    missing: BoolArray
+    retrieved: Retrieved  # the rows
+    judgement: IntArray  # int64[m], the row of the pool for each row, or -1
+    ranked: Ranked  # the rows in order, not cut
+    by_score: bool  # whether the scores decide the order
+    missing: BoolArray  # bool[n], the source has no row for the query
 
     @classmethod
     def of(
@@ -98,7 +93,6 @@ class RankedSource:
         return documents, assess(cut, self.judgement, pool) if chunks else None
 
     def first_ids(self, pool: Pool) -> tuple[str, str]:
-        """The smallest id of the retrieved documents, and of the judged ones."""
         return pc.min(self.retrieved.doc_id).as_py(), pc.min(pool.doc_id).as_py()
 
     def documents(
@@ -108,14 +102,7 @@ class RankedSource:
         row_grade: FloatArray | None = None,
         by_judge: BoolArray | None = None,
     ) -> pa.ListArray:
-        """The rankings as lists of `tables.DOCUMENT`.
-
-        Args:
-            pool: the judgements.
-            top_k: cut-off, or None.
-            row_grade: float64[m], the grade of each row, NaN for none; None for that of its judgement.
-            by_judge: bool, the judgements that are a judge's; None if none is.
-        """
+        """Lists of `tables.DOCUMENT`; `row_grade` is float64[m], NaN for none, instead of the judgements' grades."""
         ranked, retrieved = self.ranked.upto(top_k), self.retrieved
         row = pa.array(ranked.row)
         judged_by = self.judgement[ranked.row]
@@ -154,10 +141,7 @@ class Cut(NamedTuple):
 
 
 def cuts_of(evaluation: Evaluation, number: int) -> list[Cut]:
-    """The different rankings of a source, each with the positions of its configurations.
-
-    A tool that orders answers by score orders only what it received: the first `top_k` results in the service's order.
-    """
+    """The different rankings of a source; a tool that orders answers by score orders the first `top_k` only."""
     source = evaluation.sources[number]
     is_given = source.path is None and source.fusion is None
     positions: defaultdict[tuple[Dialect, float | None, int | None], list[int]] = defaultdict(list)
@@ -168,3 +152,81 @@ def cuts_of(evaluation: Evaluation, number: int) -> list[Cut]:
     if not positions and source.refuse_repeats:
         positions[RANKBEAM, None, None] = []  # only part of a fusion: ranked to check it for repeated documents
     return [Cut(*cut, tuple(configurations)) for cut, configurations in positions.items()]
+
+
+@dataclass(frozen=True)
+class FilledPool:
+    """Judgements of people and judge."""
+
+    pool: Pool  # both, on the scale of people
+    by_judge: BoolArray  # bool, the judgements of the pool that are the judge's
+    audited: pa.RecordBatch
+
+
+Assessed = tuple[Assessment, Assessment | None]
+"""Rankings with one row per document, and, where a metric needs it, with one row per chunk."""
+
+
+@dataclass(frozen=True)
+class SeenRankings:
+    """The rankings of one source seen through people's judgements, and, where holes are filled, through both."""
+
+    pool: Pool
+    ranked: RankedSource
+    filled: FilledPool | None = None
+    with_holes: RankedSource | None = None
+
+    def assess(self, top_k: int | None, *, chunks: bool) -> list[Assessed]:
+        """The rankings joined with people's judgements; then with those of people and judge, if there are any."""
+        assessed = [self.ranked.assess(self.pool, top_k, chunks=chunks)]
+        if self.filled is not None and self.with_holes is not None:
+            assessed.append(self.with_holes.assess(self.filled.pool, top_k, chunks=chunks))
+        return assessed
+
+    def documents(self, top_k: int | None, row_grade: FloatArray | None) -> pa.ListArray:
+        """The rankings as lists of `tables.DOCUMENT`; grades of the judge are marked as such."""
+        if self.filled is None or self.with_holes is None:
+            return self.ranked.documents(self.pool, top_k, row_grade)
+        return self.with_holes.documents(self.filled.pool, top_k, by_judge=self.filled.by_judge)
+
+
+def by_judgements(
+    metrics: Sequence[Metric],
+    assessed: Sequence[Assessed],
+    compute: Callable[[Sequence[Metric], Assessment, Assessment | None], FloatArray],
+) -> FloatArray:
+    """Values of m metrics along the last axis, each by the judgements that it counts: people's, or filled ones."""
+    values = compute(metrics, *assessed[0])
+    places = [place for place, metric in enumerate(metrics) if metric.holes]
+    if places and len(assessed) > 1:
+        values[..., places] = compute([metrics[place] for place in places], *assessed[1])
+    return values
+
+
+def filled(pool: Pool, query_ids: StringArray, grades: Sequence[pa.RecordBatch], scale: Sequence[int]) -> FilledPool:
+    """Fill the holes of a pool of n queries: documents without a grade, or with one below 0, get the judge's."""
+    table = pa.Table.from_batches(grades, holes.GRADES).combine_chunks()
+    doc_id = pa.concat_arrays([pa.array([], pa.string()), *table["doc_id"].chunks])
+    query = np.asarray(pc.index_in(table["query_id"], value_set=query_ids)).astype(np.int64)
+    worth = np.array(scale, np.int64)[table["grade"].to_numpy()]
+    judged_by = find_judgements(query, doc_id, pool)
+    human = np.append(pool.grade, -1.0)[judged_by]
+    is_hole = human < 0
+    stays = np.ones(len(pool.grade), bool)
+    stays[judged_by[is_hole & (judged_by >= 0)]] = False
+    queries = np.concatenate([pool.query[stays], query[is_hole]])
+    order = np.argsort(queries, kind="stable")
+    in_order = pa.array(order)
+    return FilledPool(
+        Pool(
+            pool.queries,
+            queries[order],
+            pa.concat_arrays([pool.doc_id.filter(pa.array(stays)), doc_id.filter(pa.array(is_hole))]).take(in_order),
+            np.concatenate([pool.grade[stays], worth[is_hole].astype(np.float64)])[order],
+        ),
+        np.repeat([False, True], [int(stays.sum()), int(is_hole.sum())])[order],
+        pa.RecordBatch.from_arrays(
+            [query_ids.take(pa.array(query)), doc_id, pa.array(human, mask=is_hole), pa.array(worth)],
+            schema=holes.AUDITED,
+        ),
+    )

@@ -64,25 +64,16 @@ def rankings_in(documents: pa.ListArray) -> Iterator[Ranking]:
 
 @dataclass(frozen=True)
 class Retrieved:
-    """The rows of one source whose queries are judged.
-
-    Attributes:
-        query: int64[m], position of each row's query among the judged ones, ascending.
-        doc_id: Arrow strings [m].
-        score: float64[m]; NaN where the source gives none.
-        text: Arrow strings [m]; None where the source has none.
-        unjudged: number of the source's further queries, which have no judgements.
-    """
+    """The rows of one source whose queries are judged."""
 
     query: IntArray
-    doc_id: StringArray
-    score: FloatArray
-    text: StringArray | None
-    unjudged: int
+    doc_id: StringArray  # Arrow strings [m]
+    score: FloatArray  # float64[m]; NaN where the source gives none
+    text: StringArray | None  # Arrow strings [m]; None where the source has none
+    unjudged: int  # number of the source's further queries, which have no judgements
 
     @classmethod
     def of(cls, queries: pa.RecordBatch, batches: Sequence[pa.RecordBatch]) -> "Retrieved":
-        """The rows of some queries in several batches."""
         table = pa.Table.from_batches(batches, batches[0].schema if batches else columns.RANKINGS).combine_chunks()
         position = pc.index_in(table["query_id"], value_set=queries["query_id"])
         unjudged = len(pc.unique(table["query_id"].filter(position.is_null()))) if position.null_count else 0
@@ -123,19 +114,11 @@ class Retrieved:
         return self.only(position_in_group(self.query, queries) < count)
 
     def only(self, mask: BoolArray) -> "Retrieved":
-        """Some of the rows.
-
-        Args:
-            mask: bool[m].
-        """
+        """Some of the rows; the mask is bool[m]."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def take(self, row: IntArray) -> "Retrieved":
-        """Some of the rows, in another order.
-
-        Args:
-            row: int64[≤ m], the rows to take.
-        """
+        """Some of the rows, int64[≤ m], in another order."""
         if np.array_equal(row, np.arange(len(self.query))):
             return self
         rows = pa.array(row)

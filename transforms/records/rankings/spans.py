@@ -43,20 +43,11 @@ def parse_evidence_id(name: str) -> tuple[str, int, int, str | None]:
 
 @dataclass(frozen=True)
 class SpanEvidence:
-    """The evidence of n queries.
+    """The evidence of n queries."""
 
-    Attributes:
-        queries: n.
-        spans: by query.
-        grade: float64[p].
-        group: int64[p], a number for each group. Evidence without a group is not needed (-1) where other evidence of
-            its query has one; else it is a group of its own.
-        document: the number of each document that has evidence for some of the queries.
-    """
-
-    queries: int
-    spans: Spans
-    grade: FloatArray
+    queries: int  # n
+    spans: Spans  # by query
+    grade: FloatArray  # float64[p]
     group: IntArray
     document: dict[str, int]
 

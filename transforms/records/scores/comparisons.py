@@ -35,7 +35,6 @@ def metrics_table(estimates: RunEstimates, evaluation: Evaluation) -> pa.Table:
 
 
 def comparisons_of(estimates: RunEstimates) -> list[Comparison]:
-    """The comparisons by configuration, baseline, slice and metric."""
     rows = [row for _, of_pair in sorted(estimates.differences.items()) for row in of_pair]
     return _corrected(rows, {name: _firsts(means) for name, means in estimates.means.items()})
 

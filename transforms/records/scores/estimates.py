@@ -15,9 +15,14 @@ from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import AnyMetric, Panel
 from rankbeam.transforms.records.metrics.values import has_unjudged_bounds
 from rankbeam.transforms.records.scores.aggregates import NO_OTHER, RunAggregate
-from rankbeam.transforms.records.scores.clusters import differences_by_cluster, means_by_cluster
 from rankbeam.transforms.records.scores.labelled import difference_with_labels, with_labels
-from rankbeam.transforms.records.scores.means import MetricSummary, QueryAggregate, or_null
+from rankbeam.transforms.records.scores.means import (
+    MetricSummary,
+    QueryAggregate,
+    differences_by_cluster,
+    means_by_cluster,
+    or_null,
+)
 from rankbeam.transforms.records.scores.resampled import SumLayout
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.scores.scored import Counts
@@ -45,7 +50,6 @@ class RunEstimates:
 
     @classmethod
     def of(cls, aggregate: RunAggregate, evaluation: Evaluation) -> "RunEstimates":
-        """The estimates of the slices of an aggregate."""
         names = dict.fromkeys(name for *_, name in aggregate.queries)
         totals = {name: _totals(aggregate, name) for name in names}
         pairs = sorted({(one, other, name) for one, other, _, name in aggregate.pairs})
@@ -127,8 +131,7 @@ class Contender(NamedTuple):
 
     row: ConfigurationMetric
     estimate: Estimate
-    replicates: FloatArray
-    """float64[b], the bootstrap's means."""
+    replicates: FloatArray  # float64[b], the bootstrap's means
 
 
 def _contenders(
@@ -189,7 +192,6 @@ def _row(
 
 
 def _firsts(name: str, aggregate: RunAggregate, evaluation: Evaluation) -> dict[tuple[str, str], str]:
-    """The `Firsts` of one slice."""
     firsts: dict[tuple[str, str], str] = {}
     for number, panel in enumerate(evaluation.panels):
         for column, metric in enumerate(map(str, panel.metrics)):

@@ -35,23 +35,14 @@ VALUES = pa.schema(
 
 @dataclass(frozen=True)
 class JudgedValues:
-    """The values of one judged metric under one configuration, for n queries of one bucket.
+    """The values of one judged metric under one configuration, for n queries of one bucket."""
 
-    Attributes:
-        configuration: its position in the experiment.
-        metric: the canonical name.
-        query_ids: n ids, each once.
-        values: float64[n]; NaN where the status is neither OK nor EMPTY.
-        status: int8[n], a `Status` each.
-        reasons: n texts: why there is no value; null where there is one.
-    """
-
-    configuration: int
-    metric: str
-    query_ids: pa.StringArray
-    values: FloatArray
+    configuration: int  # its position in the experiment
+    metric: str  # the canonical name
+    query_ids: pa.StringArray  # n ids, each once
+    values: FloatArray  # float64[n]; NaN where the status is neither OK nor EMPTY
     status: npt.NDArray[np.int8]
-    reasons: pa.StringArray
+    reasons: pa.StringArray  # n texts: why there is no value; null where there is one
 
     def __post_init__(self) -> None:
         """Check that values, status and reasons agree."""
@@ -63,7 +54,6 @@ class JudgedValues:
 
 
 def judged_values(batches: Sequence[pa.RecordBatch]) -> list[JudgedValues]:
-    """The values of one bucket, by configuration and metric."""
     table = pa.Table.from_batches(batches, VALUES)
     query_id, metric, reason = (_strings(table[name]) for name in ("query_id", "metric", "reason"))
     configuration, value, status = (table[name].to_numpy() for name in ("configuration", "value", "status"))
@@ -154,13 +144,7 @@ def _no_panel(queries: int) -> ScoredPanel:
 
 
 def _panel(query_ids: pa.StringArray, parts: Sequence[JudgedValues], is_asked: BoolArray) -> ScoredPanel:
-    """The values of one metric in the order of the queries.
-
-    Args:
-        query_ids: ids of the n queries.
-        parts: values of one metric.
-        is_asked: bool[n], the configuration is asked the query.
-    """
+    """The values of one metric for n queries in their order; `is_asked` is bool[n]."""
     ids = pa.chunked_array([part.query_ids for part in parts], pa.string())
     place = pc.index_in(ids, value_set=query_ids)
     if place.null_count or len(pc.unique(ids)) < len(ids):

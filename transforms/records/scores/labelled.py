@@ -33,18 +33,11 @@ STUDENT = "student"
 
 @dataclass(frozen=True)
 class LabelledMoments:
-    """Moments of labelled queries and of all others that have a judged value.
+    """Moments of labelled queries and of all others that have a judged value."""
 
-    Attributes:
-        labelled: human values, judged values, and their differences.
-        others: judged values of the other queries.
-        in_part: number of the others whose labels lack an item.
-        strata: the state of each stratum, by its value; empty where queries were drawn without strata.
-    """
-
-    labelled: Moments
-    others: Moments
-    in_part: int = 0
+    labelled: Moments  # human values, judged values, and their differences
+    others: Moments  # judged values of the other queries
+    in_part: int = 0  # number of the others whose labels lack an item
     strata: Mapping[str, "LabelledMoments"] = field(default_factory=dict)
 
     @classmethod
@@ -78,7 +71,6 @@ class LabelledMoments:
         return cls(Moments.of(columns), Moments.of(judged[has_judged][:, None]), incomplete, by_stratum)
 
     def merge(self, other: "LabelledMoments") -> "LabelledMoments":
-        """The state of both sets of queries."""
         strata = dict(self.strata)
         for name, state in other.strata.items():
             strata[name] = strata[name].merge(state) if name in strata else state

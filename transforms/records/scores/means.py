@@ -1,17 +1,67 @@
-"""The mean of some queries under one configuration: the state that merges, and the statistics drawn from it."""
+"""The mean of some queries, or of clusters of them: the state that merges, and the statistics drawn from it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, HashArray
-from rankbeam.transforms.kernels.hashing import fingerprints
-from rankbeam.transforms.kernels.statistics.clusters import Clustered
+from rankbeam.transforms.kernels.hashing import fingerprints, hash_strings
+from rankbeam.transforms.kernels.statistics.clusters import Clustered, ClusterMoments, ClusterTotals
 from rankbeam.transforms.kernels.statistics.estimates import Estimate
 from rankbeam.transforms.kernels.statistics.moments import Moments
+from rankbeam.transforms.records.dataset import cluster_hashes
+from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import Range
-from rankbeam.transforms.records.scores.scored import ScoredPanel, Status
+from rankbeam.transforms.records.scores.resampled import SumLayout
+from rankbeam.transforms.records.scores.scored import ScoredPanel, ScoredPartition, Status
+
+_PARTS = 64  # by cluster, that are merged apart
+
+
+def drawn_hashes(queries: pa.RecordBatch, evaluation: Evaluation) -> HashArray:
+    """uint64[n], the hash by which the bootstrap and the randomisation test draw: the cluster's, else the query's."""
+    attribute = evaluation.statistics.cluster
+    return hash_strings(queries["query_id"]) if attribute is None else cluster_hashes(queries, attribute)
+
+
+def cluster_totals(
+    partition: ScoredPartition, evaluation: Evaluation
+) -> Iterator[tuple[tuple[str, int], ClusterTotals]]:
+    """The sums by cluster of each slice of some scored queries, keyed by slice and part; none without clusters."""
+    if evaluation.statistics.cluster is None:
+        return
+    layout = SumLayout.of(evaluation)
+    parts = [
+        [layout.part(number, panel) for number, panel in enumerate(item.panels)] for item in partition.configurations
+    ]
+    columns = layout.columns(parts)
+    hashes = drawn_hashes(partition.queries, evaluation)
+    for name, chosen in partition.slices.items():
+        rows, own = layout.within(parts, columns, chosen)
+        for part, totals in ClusterTotals.of(hashes[rows], own).shares(_PARTS):
+            yield (name, part), totals
+
+
+def cluster_moments(totals: ClusterTotals, evaluation: Evaluation) -> ClusterMoments:
+    return ClusterMoments.of(totals, SumLayout.of(evaluation).weights)
+
+
+def means_by_cluster(moments: ClusterMoments, evaluation: Evaluation, position: int, panel: int) -> list[Clustered]:
+    return _results(moments, SumLayout.of(evaluation), position, panel)
+
+
+def differences_by_cluster(
+    moments: ClusterMoments, evaluation: Evaluation, pair: tuple[int, int], panel: int
+) -> list[Clustered]:
+    layout = SumLayout.of(evaluation)
+    return _results(moments, layout, layout.group_of(pair), panel)
+
+
+def _results(moments: ClusterMoments, layout: SumLayout, group: int, panel: int) -> list[Clustered]:
+    return [moments.result(column, scale) for column, scale in layout.places(group, panel)]
+
 
 _MODULUS = 1 << 64
 _SHARES = Range(0.0, 1.0)
@@ -52,18 +102,11 @@ class QueryAggregate:
 
     @classmethod
     def zero(cls, metrics: int) -> "QueryAggregate":
-        """The state of no query at all."""
         return cls(Moments.zero(metrics), 0, 0, fingerprints=(0,) * metrics)
 
     @classmethod
     def of(cls, scored: ScoredPanel, chosen: BoolArray, hashes: HashArray | None = None) -> "QueryAggregate":
-        """The state of the chosen queries.
-
-        Args:
-            scored: n queries.
-            chosen: bool[n].
-            hashes: uint64[n], of the queries' ids; None where configurations are not compared.
-        """
+        """The state of the chosen queries, bool[n]; `hashes` of their ids, uint64[n], are for comparisons only."""
         counted = chosen & scored.scored
         values = scored.values[counted]
         compared = np.zeros(values.shape[1], np.uint64) if hashes is None else fingerprints(hashes[counted], values)
@@ -81,7 +124,6 @@ class QueryAggregate:
         )
 
     def merge(self, other: "QueryAggregate") -> "QueryAggregate":
-        """The state of both sets of queries."""
         return QueryAggregate(
             self.moments.merge(other.moments),
             self.empty + other.empty,
@@ -148,7 +190,6 @@ def _bounds(values: FloatArray) -> tuple[Moments, Moments] | None:
 
 
 def _means(bounds: tuple[Moments, Moments] | None, metrics: int) -> list[tuple[float | None, float | None]]:
-    """The means of both bounds, per metric."""
     return [(None, None)] * metrics if bounds is None else list(zip(bounds[0].means(), bounds[1].means(), strict=True))
 
 
@@ -161,5 +202,4 @@ def _merged(
 
 
 def or_null(number: float | None) -> float | None:
-    """The number, or None for NaN."""
     return None if number is None or np.isnan(number) else number

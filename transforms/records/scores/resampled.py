@@ -33,7 +33,6 @@ class SumLayout:
 
     @classmethod
     def of(cls, evaluation: Evaluation) -> "SumLayout":
-        """The layout of an experiment."""
         return cls(evaluation.panels, len(evaluation.configurations), evaluation.pairs)
 
     def part(self, panel: int, scored: ScoredPanel) -> Part:
@@ -44,14 +43,7 @@ class SumLayout:
         return units, counted
 
     def columns(self, parts: Sequence[Sequence[Part]]) -> IntArray:
-        """The columns of some queries.
-
-        Args:
-            parts: for each configuration, those of its panels.
-
-        Returns:
-            int64[n, (k + pairs) · Σ(m + 1)], summed over the panels.
-        """
+        """int64[n, (k + pairs) · Σ(m + 1)], summed over the panels, from those of each configuration."""
         columns = [np.column_stack(part) for config in parts for part in config]
         for one, other in self.pairs:
             for (units, counted), (others, also) in zip(parts[one], parts[other], strict=True):
@@ -62,13 +54,7 @@ class SumLayout:
     def within(
         self, parts: Sequence[Sequence[Part]], columns: IntArray, chosen: BoolArray
     ) -> tuple[BoolArray, IntArray]:
-        """The rows of a slice, bool[n], and their columns; of a slice by rank, each configuration has its own queries.
-
-        Args:
-            parts: as for `columns`.
-            columns: those of all queries.
-            chosen: bool[n], or bool[k, n].
-        """
+        """The rows of a slice, bool[n] or by rank bool[k, n], and their columns."""
         if chosen.ndim == 1:
             return chosen, columns[chosen]
         masked = [
@@ -95,16 +81,7 @@ class SumLayout:
         yield from enumerate(self._scales[panel].tolist(), group * self._starts[-1] + self._starts[panel])
 
     def means(self, totals: IntArray, position: int, panel: int) -> FloatArray:
-        """The replicates of a configuration's means.
-
-        Args:
-            totals: int64[columns, b].
-            position: position of the configuration.
-            panel: position of the panel.
-
-        Returns:
-            float64[m, b]; NaN where a replicate weighs nothing.
-        """
+        """The replicates of a configuration's means, float64[m, b]; NaN where a replicate weighs nothing."""
         return self._ratios(totals, position, panel)
 
     def differences(self, totals: IntArray, pair: tuple[int, int], panel: int) -> FloatArray:

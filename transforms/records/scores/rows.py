@@ -70,7 +70,6 @@ class ConfigurationMetric:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Both ends of the mean's interval, or None."""
         return None if self.ci_low is None or self.ci_high is None else (self.ci_low, self.ci_high)
 
     @property

@@ -1,6 +1,6 @@
 """The queries of one bucket, scored for every configuration: the input of the stages after scoring."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TypeAlias
@@ -10,6 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray
+from rankbeam.transforms.records.metrics.names import split_name
+from rankbeam.transforms.records.metrics.panels import Panel
+from rankbeam.transforms.records.slices import ranked_by, slices_by_rank
 
 Counts: TypeAlias = tuple[int, int]
 """A part and the whole."""
@@ -33,7 +36,6 @@ class Status(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name in tables."""
         return self.name.lower()
 
 
@@ -43,25 +45,18 @@ LABELS = tuple(status.label for status in Status)
 
 @dataclass(frozen=True)
 class ScoredPanel:
-    """The values of n queries by the metrics of one panel.
-
-    Attributes:
-        status: int8[n], a `Status` each.
-        values: float64[n, m], one column a metric; NaN for a query without a value.
-        tie_bounds: float64[2, n, m], the lowest and the highest value over all orders of tied documents; None where
-            they were not computed, or are not known.
-        unjudged_bounds: float64[2, n, m], the lowest and the highest value by assumptions about unjudged documents; NaN
-            for metrics without such bounds. None where none were computed.
-        reasons: reasons for missing values, n texts or nulls; None where no reason is known.
-        judged: float64[n], the judge's values if `values` are human ones, NaN if missing. None for other
-            metrics.
-    """
+    """The values of n queries by the metrics of one panel."""
 
     status: npt.NDArray[np.int8]
-    values: FloatArray
+    values: FloatArray  # float64[n, m], one column a metric; NaN for a query without a value
+    # float64[2, n, m], the lowest and the highest value over all orders of tied documents; None where they were not
+    # computed, or are not known.
     tie_bounds: FloatArray | None = None
     reasons: pa.StringArray | None = None
+    # float64[2, n, m], the lowest and the highest value by assumptions about unjudged documents; NaN for metrics
+    # without such bounds. None where none were computed.
     unjudged_bounds: FloatArray | None = None
+    # float64[n], the judge's values if `values` are human ones, NaN if missing. None for other metrics.
     judged: FloatArray | None = None
 
     @property
@@ -90,25 +85,16 @@ class ScoredConfiguration:
 
 @dataclass(frozen=True)
 class ScoredPartition:
-    """Scored queries.
-
-    Attributes:
-        queries: query_id, text and attributes of n queries.
-        slices: per slice, which of the queries belong to it: bool[n], or bool[k, n] for the rank under each of k
-            configurations.
-        configurations: one each, in the experiment's order.
-        unjudged: number of rankings of queries without judgements, which are not scored.
-        failures: number of failed calls.
-        unplaced: by source, how many of its results have no known place in their document, and how many it has; only
-            where evidence spans are the judgements.
-        audited: documents that people and judge graded, as rows of `holes.AUDITED`; None where no holes are filled.
-    """
+    """Scored queries."""
 
     queries: pa.RecordBatch
+    # Per slice, which of the queries belong to it: bool[n], or bool[k, n] for the rank under each of k configurations.
     slices: dict[str, BoolArray]
-    configurations: tuple[ScoredConfiguration, ...]
-    unjudged: int = 0
-    failures: int = 0
+    configurations: tuple[ScoredConfiguration, ...]  # one each, in the experiment's order
+    unjudged: int = 0  # number of rankings of queries without judgements, which are not scored
+    failures: int = 0  # number of failed calls
+    # By source, how many of its results have no known place in their document, and how many it has; only where evidence
+    # spans are the judgements.
     unplaced: Mapping[int, Counts] = field(default_factory=dict)
     audited: pa.RecordBatch | None = None
 
@@ -117,3 +103,38 @@ class ScoredPartition:
         chosen = self.slices[name]
         shared: BoolArray = chosen if chosen.ndim == 1 else np.logical_and.reduce(chosen[list(positions)])
         return shared
+
+
+def ranking_metric(name: str, metrics: Sequence[str]) -> str | None:
+    """The metric that slices by rank rest on: that of the name and cutoff, whatever its options; None without one.
+
+    >>> ranking_metric("rank(ContextRR)", ["RR", "ContextRR(judge=lexical)"])
+    'ContextRR(judge=lexical)'
+    """
+    sought = split_name(ranked_by(name) or name)
+    return next((text for text in metrics if _name_and_cutoff(text) == (sought.name, sought.cutoff)), None)
+
+
+def _name_and_cutoff(text: str) -> tuple[str, int | None]:
+    written = split_name(text)
+    return written.name, written.cutoff
+
+
+def rank_slices(
+    configurations: Sequence[ScoredConfiguration], panels: Sequence[Panel], names: Sequence[str]
+) -> Iterator[tuple[str, BoolArray]]:
+    """The slices by rank among some names, each with bool[k, n]: its queries under each configuration."""
+    for name in filter(ranked_by, names):
+        values = [values_of(scored, panels, name) for scored in configurations]
+        yield from slices_by_rank(name, np.array(values).reshape(len(configurations), -1))
+
+
+def values_of(scored: ScoredConfiguration, panels: Sequence[Panel], name: str) -> FloatArray:
+    """float64[n]: the reciprocal ranks of slices by rank; NaN for queries without a value."""
+    metric = ranking_metric(name, [str(metric) for panel in panels for metric in panel.metrics])
+    for panel, own in zip(panels, scored.panels, strict=True):
+        for column, known in enumerate(map(str, panel.metrics)):
+            if known == metric:
+                values: FloatArray = np.where(own.scored, own.values[:, column], np.nan)
+                return values
+    return np.full(len(scored.retrieval.status), np.nan)

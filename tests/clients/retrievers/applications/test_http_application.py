@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from rankbeam.transforms.clients.retrievers.applications.ask import ChatApplication
 from rankbeam.transforms.clients.retrievers.applications.callables import plain
-from rankbeam.transforms.clients.retrievers.applications.chat import ChatApplication
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import CallError

@@ -13,7 +13,7 @@ from rankbeam.pipelines.experiment.load import parse_experiment
 from rankbeam.transforms.clients.parameters import registered
 from rankbeam.transforms.records.calls.quota import Prices
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.generation import Judging
+from rankbeam.transforms.records.stages import Judging
 
 SERVICES = (
     "services: {m: {type: remote_model, model: one}, n: {type: remote_model, model: two}, o: {type: offline_model}}\n"

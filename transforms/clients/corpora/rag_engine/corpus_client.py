@@ -7,7 +7,7 @@ bundle of Beam's that only waits would be taken for one that hangs.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rankbeam.transforms.clients.calls.alone import Alone
+from rankbeam.transforms.clients.calls.fanout import Alone
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
 from rankbeam.transforms.clients.corpora.rag_engine.claims import EndUse, RegisterUse

@@ -3,8 +3,7 @@
 Leases apply to runs that share a ledger; runs with different ledgers do not see each other.
 """
 
-from rankbeam.transforms.clients.ledger.leases.lease import BEAT_S, Holder, Lease, LeaseLost
-from rankbeam.transforms.clients.ledger.leases.place import LeasePlace, ReadFile
+from rankbeam.transforms.clients.ledger.leases.lease import BEAT_S, Holder, Lease, LeaseLost, LeasePlace, ReadFile
 from rankbeam.transforms.clients.storage import files
 
 __all__ = ["BEAT_S", "FOLDER", "Holder", "Lease", "LeaseLost", "LeasePlace", "ReadFile", "place_of"]
@@ -13,9 +12,7 @@ FOLDER = "leases"
 
 
 def place_of(ledger: str) -> LeasePlace:
-    """The place of the leases of a ledger."""
-    from rankbeam.transforms.clients.ledger.leases.elsewhere import ElsewherePlace
-    from rankbeam.transforms.clients.ledger.leases.gcs_place import GcsPlace
+    from rankbeam.transforms.clients.ledger.leases.elsewhere import ElsewherePlace, GcsPlace
     from rankbeam.transforms.clients.ledger.leases.local import LocalPlace
 
     folder = files.join(ledger, FOLDER)

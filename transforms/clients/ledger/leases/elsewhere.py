@@ -1,17 +1,91 @@
-"""Leases on filesystems without atomic creation of files: claim, wait and compare.
+"""Leases elsewhere than on a local disk: Cloud Storage creates files atomically; others claim, wait and compare.
 
-A process writes a claim beside the file, and waits until the claims of other processes are visible; the process whose
-claim sorts first makes the file. Two processes can still make it where a claim takes longer to become visible.
+On the latter, a process writes a claim beside the file, and waits until the claims of other processes are visible; the
+process whose claim sorts first makes the file. Two processes can still make it where a claim takes longer to become
+visible.
 """
 
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from typing import Any
 
-from rankbeam.transforms.clients.ledger.leases.place import ReadFile
-from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.ledger.leases.lease import ReadFile
+from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.records.errors import InputError
+
+_NO_OBJECT = 0
+_TIMEOUT_S = 20.0
+
+
+def _beams_client() -> Any:  # google.cloud.storage.Client; with the credentials that Beam's own filesystem uses
+    from apache_beam.io.gcp.gcsio import create_storage_client
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    gcs.prepare(gcs.SCHEME)
+    return create_storage_client(PipelineOptions([]))
+
+
+class GcsPlace:
+    """Objects below a folder of a bucket."""
+
+    def __init__(self, folder: str, connect: Callable[[], Any] = _beams_client) -> None:
+        self._folder, self._connect = folder, connect
+
+    def read(self, name: str) -> ReadFile | None:
+        from google.api_core.exceptions import NotFound
+
+        with self._translated(name):
+            blob = self._blob(name)
+            try:
+                content = blob.download_as_bytes(timeout=_TIMEOUT_S)
+            except NotFound:
+                return None
+            return ReadFile(content, blob.generation)
+
+    def create(self, name: str, content: bytes) -> bool:
+        return self._put(name, content, _NO_OBJECT)
+
+    def replace(self, name: str, content: bytes, seen: ReadFile) -> bool:
+        return self._put(name, content, seen.version)
+
+    def delete(self, name: str, seen: ReadFile) -> None:
+        from google.api_core.exceptions import NotFound, PreconditionFailed
+
+        with self._translated(name):
+            try:
+                self._blob(name).delete(if_generation_match=seen.version, timeout=_TIMEOUT_S)
+            except (NotFound, PreconditionFailed):
+                return
+
+    def _put(self, name: str, content: bytes, generation: object) -> bool:
+        from google.api_core.exceptions import NotFound, PreconditionFailed
+
+        with self._translated(name):
+            try:
+                self._blob(name).upload_from_string(content, if_generation_match=generation, timeout=_TIMEOUT_S)
+            except (NotFound, PreconditionFailed):  # a request repeated by the client may have written it
+                return (seen := self.read(name)) is not None and seen.content == content
+            return True
+
+    @cached_property
+    def _bucket(self) -> Any:
+        return self._connect().bucket(self._folder.removeprefix(gcs.SCHEME).partition("/")[0])
+
+    def _blob(self, name: str) -> Any:
+        below = self._folder.removeprefix(gcs.SCHEME).partition("/")[2]
+        return self._bucket.blob(f"{below}/{name}")
+
+    @contextmanager
+    def _translated(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except gcs.errors(self._folder) as error:
+            problem = f"the ledger's lease cannot be written: {gcs.explained(error, self._folder)}"
+            raise InputError(problem, path=f"{self._folder}/{name}") from error
+
 
 _SETTLE_S = 2.0
 _FORGOTTEN_S = 60.0
@@ -27,7 +101,6 @@ class ElsewherePlace:
         self._first_seen: dict[str, float] = {}
 
     def read(self, name: str) -> ReadFile | None:
-        """As `Place`."""
         path = files.join(self._folder, name)
         try:
             if not files.beam().exists(path):
@@ -39,7 +112,6 @@ class ElsewherePlace:
         return ReadFile(content, content)
 
     def create(self, name: str, content: bytes) -> bool:
-        """As `Place`."""
         if self.read(name) is not None:
             return False
         claim = files.join(self._folder, f"{name}.claim-{uuid.uuid4().hex}")
@@ -56,14 +128,12 @@ class ElsewherePlace:
         return seen is not None and seen.content == content
 
     def replace(self, name: str, content: bytes, seen: ReadFile) -> bool:
-        """As `Place`."""
         if self.read(name) != seen:
             return False
         files.write(files.join(self._folder, name), content)
         return True
 
     def delete(self, name: str, seen: ReadFile) -> None:
-        """As `Place`."""
         with suppress(OSError):
             if self.read(name) == seen:
                 files.beam().delete([files.join(self._folder, name)])

@@ -17,10 +17,41 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, Protocol
 
 from rankbeam.transforms.clients.ledger.leases import process
-from rankbeam.transforms.clients.ledger.leases.place import LeasePlace, ReadFile
 from rankbeam.transforms.records.errors import InputError
+
+
+class ReadFile(NamedTuple):
+    """A file as it was read."""
+
+    content: bytes
+    version: object
+
+
+class LeasePlace(Protocol):
+    """A filesystem's way to make files that several processes compete for.
+
+    Every method raises InputError if the filesystem refuses.
+    """
+
+    def read(self, name: str) -> ReadFile | None:
+        """A file, or None."""
+        ...
+
+    def create(self, name: str, content: bytes) -> bool:
+        """Make a file; returns whether this call made it, rather than another process."""
+        ...
+
+    def replace(self, name: str, content: bytes, seen: ReadFile) -> bool:
+        """Replace a file, if it is unchanged since it was read; returns whether it was."""
+        ...
+
+    def delete(self, name: str, seen: ReadFile) -> None:
+        """Delete a file, if it is unchanged since it was read."""
+        ...
+
 
 BEAT_S = 10.0
 EXPIRY_S = 60.0
@@ -62,7 +93,6 @@ class Holder:
             return None
 
     def content(self) -> bytes:
-        """The content of a lease's file."""
         return json.dumps(asdict(self)).encode()
 
     def __str__(self) -> str:

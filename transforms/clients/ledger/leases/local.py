@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rankbeam.transforms.clients.ledger.leases.place import ReadFile
+from rankbeam.transforms.clients.ledger.leases.lease import ReadFile
 from rankbeam.transforms.clients.storage import whole
 from rankbeam.transforms.records.errors import InputError
 
@@ -24,7 +24,6 @@ class LocalPlace:
         self._folder = Path(folder)
 
     def read(self, name: str) -> ReadFile | None:
-        """As `Place`."""
         with self._translated(name):
             if (seen := self._now(name)) is None or seen.content:
                 return seen
@@ -32,14 +31,12 @@ class LocalPlace:
                 return self._now(name)
 
     def create(self, name: str, content: bytes) -> bool:
-        """As `Place`."""
         with self._translated(name):
             whole.make_folder(self._folder)
             with self._guarded():
                 return self._made(self._folder / name, content)
 
     def replace(self, name: str, content: bytes, seen: ReadFile) -> bool:
-        """As `Place`."""
         with self._translated(name), self._guarded():
             if self._now(name) != seen:
                 return False
@@ -50,7 +47,6 @@ class LocalPlace:
             return True
 
     def delete(self, name: str, seen: ReadFile) -> None:
-        """As `Place`."""
         with self._translated(name), self._guarded():
             if self._now(name) == seen:
                 (self._folder / name).unlink(missing_ok=True)

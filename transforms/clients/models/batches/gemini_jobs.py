@@ -1,6 +1,18 @@
-"""Batch jobs of the Gemini Developer API, through google-genai: a file of requests, a job, a file of answers."""
+"""Batch jobs of Gemini, through google-genai: a file of requests, a job, a file of answers.
 
+On Vertex AI, requests and answers are files in Cloud Storage:
+
+STAGING/rankbeam-v1-HASH.jsonl                               the requests of a job
+STAGING/rankbeam-v1-HASH-ID/prediction-model-…/….jsonl       its answers, beside the request of each
+
+Rows have no key there. An answer belongs to the call whose request is beside it.
+"""
+
+import asyncio
+import hashlib
 import json
+import uuid
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, TypeVar
@@ -11,6 +23,7 @@ from rankbeam.transforms.clients.models.base import embedded_text
 from rankbeam.transforms.clients.models.batches.service import BatchRow, KeyedLine, ServiceJob, object_in
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.gemini_connection import GeminiConnection
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.calls.prompt import EMBED, Prompt
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -24,8 +37,9 @@ _NOT_SENT = ("http_options", "system_instruction")
 
 
 async def connect(parameters: Gemini) -> "GeminiJobs":
-    """Find the key and make a client."""
-    return GeminiJobs(await gemini_connection.connect(parameters))
+    """Find the key or credentials, and make a client."""
+    connection = await gemini_connection.connect(parameters)
+    return VertexJobs(connection) if parameters.on_vertex else GeminiJobs(connection)
 
 
 @dataclass(frozen=True)
@@ -65,7 +79,6 @@ class GeminiJobs:
         return self.connection.reply(response, request)
 
     async def create(self, name: str, lines: IO[bytes], step: str) -> str:
-        """Upload the file, and make the job."""
         files, batches = self.connection.client.aio.files, self.connection.client.aio.batches
         config = {"display_name": name, "mime_type": "application/jsonl"}
         uploaded = await self._sent(files.upload(file=lines, config=config))
@@ -77,15 +90,17 @@ class GeminiJobs:
         return service_job(await self._sent(creation)).id
 
     async def find(self, name: str) -> Sequence[ServiceJob]:
-        """All jobs of a name, on all pages of the list."""
-        listed = await self._sent(self._listed())
+        listed = await self._sent(self._listed(**self.filters(name)))
         return [job for job in map(service_job, listed) if job.name == name][::-1]  # the service lists the newest first
+
+    def filters(self, name: str) -> dict[str, str]:  # noqa: ARG002  the Developer API filters nothing
+        """Filters of the list of jobs that leave those of a name."""
+        return {}
 
     async def job(self, job: str) -> ServiceJob:
         return service_job(await self._sent(self.connection.client.aio.batches.get(name=job)))
 
     async def cancel(self, job: str) -> None:
-        """Ask the service to end a job."""
         await self._sent(self.connection.client.aio.batches.cancel(name=job))
 
     async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.JobService
@@ -98,7 +113,6 @@ class GeminiJobs:
         await self.connection.close()
 
     def _embedding(self, prompt: Prompt) -> dict[str, Any]:
-        """A request for an embedding."""
         task, dimensions = prompt.values.get("task_type"), self.connection.parameters.dimensions
         return {
             "content": {"parts": [{"text": embedded_text(prompt)}]},
@@ -122,7 +136,6 @@ class GeminiJobs:
 
 
 def service_job(job: Any) -> ServiceJob:
-    """A job as the library describes it."""
     state = str(getattr(job.state, "value", job.state) or "").removeprefix("JOB_STATE_")
     output = getattr(job.dest, "file_name", None) or getattr(job.dest, "gcs_uri", None)
     message = str(getattr(job.error, "message", None) or "")
@@ -137,3 +150,88 @@ def _row(row: Mapping[str, Any] | None) -> BatchRow:
     if not isinstance(response, dict):
         return BatchRow(row["key"], None, json.dumps(row.get("error") or row.get("status"), ensure_ascii=False)[:200])
     return BatchRow(row["key"], response)
+
+
+_WHOLE = "predictions"  # the name of a file with all answers; others repeat some of them while a job runs
+
+
+@dataclass(frozen=True)
+class VertexJobs(GeminiJobs):
+    """The batch jobs of the service; see `service.JobService`."""
+
+    def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:  # noqa: ARG002  see service.JobService
+        return json.dumps({"request": self.request(request, prompt)}, ensure_ascii=False).encode("utf-8", "replace")
+
+    async def create(self, name: str, lines: IO[bytes], step: str) -> str:  # noqa: ARG002  see service.JobService
+        batch = self.connection.parameters.batch
+        staging = (batch.staging if batch is not None else None) or ""
+        source = files.join(staging, f"{name}.jsonl")
+        await asyncio.to_thread(files.write, source, lines.read())
+        answers = files.join(staging, f"{name}-{uuid.uuid4().hex[:8]}")  # a job of the same calls may have ended
+        creation = self.connection.client.aio.batches.create(
+            model=self.connection.parameters.model, src=source, config={"display_name": name, "dest": answers}
+        )
+        return service_job(await self._sent(creation)).id
+
+    def filters(self, name: str) -> dict[str, str]:
+        return {"filter": f'display_name="{name}"'}
+
+    async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:
+        requests = AskedRequests(lines())
+        for folder in job.outputs:
+            for path in await asyncio.to_thread(_files_in, folder):
+                blocks = files.read_blocks(path)
+                while (block := await asyncio.to_thread(next, blocks, None)) is not None:
+                    for line in filter(None, block.split(b"\n")):
+                        yield _keyless_row(object_in(line), requests)
+
+
+class AskedRequests:
+    """The requests of a job, by which its answers find their calls."""
+
+    def __init__(self, lines: Iterator[KeyedLine]) -> None:
+        self._whole: defaultdict[bytes, list[str]] = defaultdict(list)
+        self._texts: defaultdict[bytes, list[str]] = defaultdict(list)
+        for key, line in lines:
+            request = json.loads(line)["request"]
+            self._whole[_digest(request)].append(key)
+            self._texts[_digest(_texts(request))].append(key)
+
+    def key(self, request: Any) -> str | None:
+        """The key of the call that made a request, "" if no call did; None if it cannot be seen which one.
+
+        Calls with the same request, such as samples of an answer, take the answers in turn: any of them answers any.
+        If the service repeats a request in another form, its texts say which one it was.
+        """
+        if (same := self._whole.get(_digest(request))) is not None:
+            return same.pop() if len(same) > 1 else same[0]
+        alike = self._texts.get(_digest(_texts(request)), [])
+        return None if len(alike) > 1 else next(iter(alike), "")
+
+
+def _digest(value: Any) -> bytes:
+    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=16).digest()
+
+
+def _texts(request: Any) -> list[str]:
+    if not isinstance(request, dict):
+        return []
+    contents = [request.get("systemInstruction"), *(request.get("contents") or ())]
+    parts = [part for content in contents if isinstance(content, dict) for part in content.get("parts") or ()]
+    return [str(part.get("text")) for part in parts if isinstance(part, dict)]
+
+
+def _files_in(folder: str) -> list[str]:
+    every = matching.matches(files.join(matching.escaped(folder), "**"))
+    paths = [path for path in every if path.endswith(".jsonl")]
+    whole = [path for path in paths if path.rpartition("/")[2].startswith(_WHOLE)]
+    return whole or paths
+
+
+def _keyless_row(row: Mapping[str, Any] | None, requests: AskedRequests) -> BatchRow:
+    if row is None or (key := requests.key(row.get("request"))) is None:
+        return BatchRow(None, None, "a row that cannot be read")
+    status, response = row.get("status"), row.get("response")
+    if status or not isinstance(response, dict) or not response:
+        return BatchRow(key, None, str(status)[:200])
+    return BatchRow(key, response)

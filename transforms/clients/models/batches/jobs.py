@@ -6,20 +6,165 @@ job of its name at the service? ─┬─ yes ─► poll ─► ended, or cance
 """
 
 import asyncio
+import hashlib
+import json
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from functools import partial
 
 from rankbeam.transforms.clients.clock import Clock
-from rankbeam.transforms.clients.ledger.batches import GIVEN_UP, BatchJobRecord
-from rankbeam.transforms.clients.ledger.waiting import PendingCall
-from rankbeam.transforms.clients.models.batches.matching import BatchRequest, Matched
-from rankbeam.transforms.clients.models.batches.service import BatchService, KeyedLine, ServiceJob, spooled
+from rankbeam.transforms.clients.ledger.waiting import GIVEN_UP, BatchJobRecord, PendingCall
+from rankbeam.transforms.clients.models.attempts import ModelAttempts, ModelRequest
+from rankbeam.transforms.clients.models.base import Completion, Stored, prompt_of, read_answer
+from rankbeam.transforms.clients.models.batch_settings import ITEM, can_prove, with_item
+from rankbeam.transforms.clients.models.batches.service import (
+    BatchRow,
+    BatchService,
+    KeyedLine,
+    ServiceJob,
+    object_in,
+    spooled,
+)
 from rankbeam.transforms.clients.models.remote import RemoteModel
+from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
+from rankbeam.transforms.records.judging.registry import step_of
+from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
+
+_MOST_WRONG = 0.005  # of a job's calls
+_DIGITS = 8
+
+
+class Refused(StrEnum):
+    """The reason why an answer of a job is not used."""
+
+    WRONG = "another request's answer"
+    FOREIGN = "no request of this job"
+    DUPLICATE = "several answers to one request"
+    FAILED = "the request failed"
+    UNUSABLE = "the answer cannot be used"
+    UNREADABLE = "a row that cannot be read"
+    MISSING = "no answer"
+
+
+@dataclass(frozen=True)
+class BatchRequest:
+    """A call as a batch job makes it: with an item that its answer has to repeat, where it can."""
+
+    prompt: Prompt
+    request: ModelRequest
+    item: str | None  # None where the answer has no fields
+
+    @classmethod
+    def of(cls, payload: str, parameters: RemoteModel) -> "BatchRequest":
+        prompt = prompt_of(payload)
+        request = ModelAttempts().ask(payload, parameters.sampled(prompt), 1)
+        if not can_prove(prompt):
+            return cls(prompt, request, None)
+        texts = request.texts
+        item = hashlib.sha256(f"{texts.system}\0{texts.user}".encode("utf-8", "replace")).hexdigest()[:_DIGITS]
+        marked = replace(request, texts=replace(texts, user=f"{texts.user}\n\n{ITEM}: {item}"))
+        return cls(replace(prompt, schema=with_item(prompt.schema or {})), marked, item)
+
+    @property
+    def step(self) -> str:
+        return self.prompt.step
+
+
+@dataclass
+class Matched:
+    """The answers of a job: those that can be recorded by key, and counts of those that are not used."""
+
+    calls: Mapping[str, str]
+    parameters: RemoteModel
+    replies: dict[str, Reply] = field(default_factory=dict)
+    refused: Counter[Refused] = field(default_factory=Counter)
+    tokens: dict[str, Tokens] = field(default_factory=dict)  # of all answers that have a key, recorded or not
+    unproved: int = 0  # answers that nothing but their key matches to their call
+    _seen: Counter[str] = field(default_factory=Counter)
+
+    def add(self, row: BatchRow, service: BatchService) -> None:
+        if row.key is None:
+            self.refused[Refused.UNREADABLE] += 1
+            return
+        if row.key not in self.calls:
+            self.refused[Refused.FOREIGN] += 1
+            return
+        self._seen[row.key] += 1
+        reason = Refused.FAILED if row.body is None else self._read(row.key, row, service)
+        if self._seen[row.key] > 1:
+            self.refused[Refused.DUPLICATE] += 1 + (self.replies.pop(row.key, None) is not None)
+        elif reason is not None:
+            self.refused[reason] += 1
+
+    def end(self) -> None:
+        """Count what is missing, and use no answer where too many are another request's."""
+        self.refused[Refused.MISSING] += len(self.calls) - len(self._seen)
+        self.refused = +self.refused
+        if self.is_mixed_up:
+            self.replies.clear()
+
+    @property
+    def is_mixed_up(self) -> bool:
+        """True if so many answers are another request's that none is used."""
+        return self.refused[Refused.WRONG] + self.refused[Refused.FOREIGN] > _MOST_WRONG * len(self.calls)
+
+    @property
+    def without_row(self) -> list[str]:
+        """The keys of calls to which the output has no row."""
+        return [key for key in self.calls if key not in self._seen]
+
+    def summary(self) -> Iterator[str]:
+        for reason, number in sorted(self.refused.items()):
+            yield f"{number:,} × {reason}"
+
+    def _read(self, key: str, row: BatchRow, service: BatchService) -> Refused | None:
+        """Read an answer; returns the reason why it cannot be used, None for one that can."""
+        marked = BatchRequest.of(self.calls[key], self.parameters)
+        try:
+            reply = service.reply(row.body or {}, marked.request, marked.prompt)
+            self._charge(key, reply.tokens)
+            content = read_answer(reply.answer)
+        except CallError as error:
+            self._charge(key, error.tokens)
+            return Refused.UNUSABLE
+        text = content.text if isinstance(content, Completion) else None
+        if marked.item is not None:
+            answer = object_in((text or "").encode("utf-8", "replace"))
+            if answer is None or ITEM not in answer:
+                return Refused.UNUSABLE
+            if answer.pop(ITEM) != marked.item:
+                return Refused.WRONG
+            text = json.dumps(answer, ensure_ascii=False)
+            if not _is_read(marked, text):
+                return Refused.UNUSABLE
+            assert isinstance(content, Completion)  # noqa: S101  an embedding has no item
+            reply = Reply(Stored(text, model_version=content.model_version).written(), reply.tokens)
+        if self._seen[key] == 1:
+            self.unproved += marked.item is None
+            self.replies[key] = replace(reply, tokens=reply.tokens.in_batch())
+        return None
+
+    def _charge(self, key: str, tokens: Tokens) -> None:
+        if tokens.is_possible:
+            self.tokens[key] = self.tokens.get(key, NO_TOKENS) + tokens.in_batch()
+
+
+def _is_read(marked: BatchRequest, text: str) -> bool:
+    """Return whether the step of a question can read an answer: its ids, verdicts and quotes are of the question."""
+    if (step := step_of(marked.step)) is None:
+        return True
+    try:
+        step.read(marked.prompt.values, text)
+    except CallError:
+        return False
+    return True
+
 
 FIRST_POLL_S, LONGEST_POLL_S = 60.0, 600.0
 _ENDING_S = 3600.0  # the time that a cancelled job has to end
@@ -29,21 +174,11 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class JobRun:
-    """Brings one job to its end.
-
-    Attributes:
-        service: the batch jobs of the service.
-        parameters: parameters of the service.
-        deadline_s: longest time from the part to its answers.
-        save: writes the record of the job.
-        pause: waits some seconds.
-        clock: the time of day.
-        waits: false to do only what can be done at once.
-    """
+    """Brings one job to its end; without `waits`, it does only what can be done at once."""
 
     service: BatchService
     parameters: RemoteModel
-    deadline_s: float
+    deadline_s: float  # from the part to its answers
     save: Callable[[BatchJobRecord], None]
     pause: Callable[[float], Awaitable[None]]
     clock: Clock
@@ -52,16 +187,7 @@ class JobRun:
     async def create(
         self, record: BatchJobRecord, calls: Callable[[], Sequence[PendingCall]], in_memory: asyncio.Lock
     ) -> BatchJobRecord:
-        """The record with the id of its job, which is made unless the service has it.
-
-        Args:
-            record: record of the part.
-            calls: reads the calls of the part.
-            in_memory: held while they are in memory.
-
-        Raises:
-            InputError: the service refuses batch jobs.
-        """
+        """The record with the id of its job, which is made unless the service has it already."""
         pause_s = FIRST_POLL_S
         while record.job is None:
             try:
@@ -100,11 +226,7 @@ class JobRun:
         return job
 
     async def matched(self, job: ServiceJob | None, calls: Sequence[PendingCall]) -> Matched:
-        """The answers of a job.
-
-        Raises:
-            CallError: they cannot be read now.
-        """
+        """The answers of a job; raises a CallError if they cannot be read now."""
         matched = Matched({call.key: call.payload for call in calls}, self.parameters)
         if job is not None:
             async for row in self.service.rows(job, partial(self._lines, calls)):

@@ -16,13 +16,11 @@ from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.upkeep import Upkeep, UpkeepHooks
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter, UseRecord
-from rankbeam.transforms.clients.ledger import batches as stored
-from rankbeam.transforms.clients.ledger.batches import BatchFolder, BatchJobRecord
+from rankbeam.transforms.clients.ledger import waiting as stored
 from rankbeam.transforms.clients.ledger.rows import BATCH
-from rankbeam.transforms.clients.ledger.waiting import PendingCall, PendingCalls
+from rankbeam.transforms.clients.ledger.waiting import BatchFolder, BatchJobRecord, PendingCall, PendingCalls
 from rankbeam.transforms.clients.models.batch_settings import Batch
-from rankbeam.transforms.clients.models.batches.jobs import FIRST_POLL_S, JobRun
-from rankbeam.transforms.clients.models.batches.matching import Matched, Refused
+from rankbeam.transforms.clients.models.batches.jobs import FIRST_POLL_S, JobRun, Matched, Refused
 from rankbeam.transforms.clients.models.batches.service import Affordable, BatchService, ServiceJob, parts_of
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.records.calls.outcomes import Took, summed
@@ -46,23 +44,19 @@ class BatchedService:
 
     @property
     def settings(self) -> Batch:
-        """Settings of its jobs."""
         return self.parameters.batch or Batch()
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All of it that decides an answer."""
         return self.parameters.identity(self.kind)
 
     async def connect(self) -> BatchService:
-        """Connect to the service's batch jobs."""
         if self.parameters.jobs_module is None:
             raise InputError(f"{self.name}: services of type {self.kind} have no batch jobs; take batch: out")
         service: BatchService = await import_module(self.parameters.jobs_module).connect(self.parameters)
         return service
 
     def most_cost(self, call: PendingCall) -> float:
-        """The most that a call may cost in a job."""
         return self.quota.cost(1, self.parameters.most_tokens(call.payload).in_batch()) or 0.0
 
 
@@ -87,7 +81,6 @@ class _Sums:
         self._answered += len(matched.replies)
 
     def counts(self) -> LaneCounts:
-        """The counts so far."""
         took = tuple((stage, model, item) for (stage, model), items in self._took.items() for item in items)
         return LaneCounts(0, self._calls, self._answered, took)
 
@@ -109,12 +102,7 @@ class BatchJobs:
         return [record for record in self._folder.records() if record.is_open and self._service(record) is not None]
 
     def planned(self, pending: PendingCalls, left: float) -> tuple[list[BatchJobRecord], dict[str, str]]:
-        """Write calls as parts of jobs; returns their records, and decisions about the calls that no job makes.
-
-        Args:
-            pending: the calls of a round.
-            left: the money that is left for them, of which each reserves the most that it may cost.
-        """
+        """Write calls as parts of jobs, as far as money is left; returns these, and decisions about the others."""
         records: list[BatchJobRecord] = []
         decisions: dict[str, str] = {}
         for name, number, calls in pending.steps():
@@ -130,15 +118,7 @@ class BatchJobs:
         return records, decisions
 
     def run(self, records: Sequence[BatchJobRecord], *, waits: bool = True) -> dict[str, str]:
-        """Bring jobs to their ends; returns decisions about their calls.
-
-        Args:
-            records: jobs, made or not.
-            waits: false to collect only those that have ended.
-
-        Raises:
-            InputError: a service refuses batch jobs, or the ledger cannot be written.
-        """
+        """Bring jobs to their ends, or collect only those that have ended; returns decisions about their calls."""
         if not records:
             return {}
         return asyncio.run_coroutine_threadsafe(self._run(records, waits), self._clock.loop()).result()

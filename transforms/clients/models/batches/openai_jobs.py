@@ -28,7 +28,6 @@ _WINDOW = "24h"  # the only one that services take
 
 
 async def connect(parameters: OpenAi) -> "OpenAiJobs":
-    """Find the key and make a client."""
     return OpenAiJobs(await openai_connection.connect(parameters))
 
 
@@ -51,7 +50,6 @@ class OpenAiJobs:
         return self.connection.reply(body, request, prompt)
 
     async def create(self, name: str, lines: IO[bytes], step: str) -> str:
-        """Upload the file, and make the job."""
         boundary = uuid.uuid4().hex
         head = (
             f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n--{boundary}\r\n'
@@ -70,7 +68,6 @@ class OpenAiJobs:
         return _job(await self.connection.object("POST", "/batches", json.dumps(job).encode())).id
 
     async def find(self, name: str) -> Sequence[ServiceJob]:
-        """All jobs of a name, on all pages of the list."""
         jobs: list[ServiceJob] = []
         after = ""
         while True:
@@ -86,11 +83,9 @@ class OpenAiJobs:
         return _job(await self.connection.object("GET", f"/batches/{job}"))
 
     async def cancel(self, job: str) -> None:
-        """Ask the service to end a job."""
         await self.connection.object("POST", f"/batches/{job}/cancel", b"{}")
 
     async def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:  # noqa: ARG002  see service.JobService
-        """The rows of a job's output, and of its errors."""
         for file in job.outputs:
             async for line in lines_of(self._content(file)):
                 if (row := _row(object_in(line))) is not None:

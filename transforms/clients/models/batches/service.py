@@ -18,23 +18,14 @@ _MOST_CALLS, _MOST_BYTES = 20_000, 80 << 20  # of a part; a line is about as lon
 
 @dataclass(frozen=True)
 class ServiceJob:
-    """A batch job as its service describes it.
-
-    Attributes:
-        id: the service's id.
-        name: the name that rankbeam gave it; "" for a job of other software.
-        state: its state, in the service's words.
-        has_ended: true if the state is final.
-        outputs: files of its answers, of all that it has; none while it runs, and where all requests failed.
-        message: the service's reason for a failure.
-    """
+    """A batch job as its service describes it; its name is "" if other software made it."""
 
     id: str
     name: str
     state: str
     has_ended: bool
-    outputs: tuple[str, ...] = ()
-    message: str = ""
+    outputs: tuple[str, ...] = ()  # files of all its answers; none while it runs, and where all requests failed
+    message: str = ""  # the reason for a failure
 
 
 class BatchRow(NamedTuple):
@@ -48,13 +39,9 @@ class BatchRow(NamedTuple):
 class BatchService(Protocol):
     """The batch jobs of one service. Every method may raise a CallError."""
 
-    def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes:
-        """A request as a line of a file."""
-        ...
+    def line(self, key: str, request: ModelRequest, prompt: Prompt) -> bytes: ...
 
-    def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply:
-        """The reply in a row of the output."""
-        ...
+    def reply(self, body: Mapping[str, Any], request: ModelRequest, prompt: Prompt) -> Reply: ...
 
     async def create(self, name: str, lines: IO[bytes], step: str) -> str:
         """Make a job; returns its id."""
@@ -64,26 +51,17 @@ class BatchService(Protocol):
         """All jobs of a name, the oldest first."""
         ...
 
-    async def job(self, job: str) -> ServiceJob:
-        """A job by its id."""
-        ...
+    async def job(self, job: str) -> ServiceJob: ...
 
     async def cancel(self, job: str) -> None:
         """Ask the service to end a job; the answers that it has are kept."""
         ...
 
     def rows(self, job: ServiceJob, lines: Callable[[], Iterator[KeyedLine]]) -> AsyncIterator[BatchRow]:
-        """The rows of a job's output, in any order.
-
-        Args:
-            job: a job that has ended.
-            lines: its requests, for services whose rows have no key.
-        """
+        """The rows of a job's output, in any order; `lines` are its requests, for services whose rows have no key."""
         ...
 
-    async def close(self) -> None:
-        """Release the resources that `connect` acquired."""
-        ...
+    async def close(self) -> None: ...
 
 
 async def lines_of(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -16,6 +16,7 @@ from pydantic import JsonValue, field_validator
 
 from rankbeam.transforms.clients.calls.services import Access
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
+from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.content_keys import content_key
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -28,12 +29,7 @@ Function = Callable[[str, Mapping[str, str]], Any]
 
 @dataclass(frozen=True)
 class AdaptedSystem:
-    """A system that answers queries in this process.
-
-    Attributes:
-        function: the function that answers.
-        takes_attributes: whether its answer depends on the attributes of a query.
-    """
+    """A function that answers queries, and whether its answer depends on the attributes of a query."""
 
     function: Function
     takes_attributes: bool = False
@@ -145,7 +141,6 @@ class CallableApplication(HttpApplication):
 
     @property
     def template(self) -> JsonValue:
-        """The parts of a query that decide the answer."""
         return {"query": "{query}", **{name: f"{{{name}}}" for name in self.attributes_of_queries}}
 
     @property
@@ -163,9 +158,7 @@ class CallableApplication(HttpApplication):
         requests = super().requests(kind, queries)
         if not _systems[self.system].takes_attributes:
             return requests
-        attributes = [
-            {pair["name"]: pair["value"] for pair in entry or ()} for entry in queries["attributes"].to_pylist()
-        ]
+        attributes = list(map(attributes_in, queries["attributes"].to_pylist()))
         return [
             (content_key({"key": key, "attributes": entry}) if entry else key, _joined(entry, payload))
             for (key, payload), entry in zip(requests, attributes, strict=True)
@@ -175,11 +168,9 @@ class CallableApplication(HttpApplication):
         return super()._steps(reply) if "steps" in reply else None
 
     def scope(self) -> str:
-        """The name of the function."""
         return self.system
 
     async def connect(self) -> "CallableConnection":
-        """Look up the function."""
         if self.system not in _systems:
             raise CallError(FailureKind.INVALID, f"the function {self.system!r} is not known in this process")
         return CallableConnection(_systems[self.system])

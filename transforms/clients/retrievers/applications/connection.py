@@ -11,7 +11,7 @@ from urllib.parse import quote
 import httpx
 
 from rankbeam.transforms.clients.http.transport import MOST_BYTES, received
-from rankbeam.transforms.clients.retrievers.applications.adk import AdkApplication
+from rankbeam.transforms.clients.retrievers.applications.ask import AdkApplication
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.retrievers.http_connection import HttpConnection
 from rankbeam.transforms.clients.retrievers.http_connection import connect as connect_http
@@ -24,7 +24,6 @@ _MOST_BYTES_OF_AN_ERROR = 64 * 2**10
 
 
 async def connect(parameters: HttpApplication) -> "ApplicationConnection":
-    """Resolve the secrets and create the connection."""
     opened = await connect_http(parameters)
     kind = AdkConnection if isinstance(parameters, AdkApplication) else ApplicationConnection
     return kind(parameters, opened.secrets, opened.values, opened.clients)

@@ -13,6 +13,7 @@ from rankbeam.transforms.clients.http.template import texts_in
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.storage.json_paths import check_path, finder, value_of
 from rankbeam.transforms.records.applications import INVENTED, ApplicationAnswer, Consumption
+from rankbeam.transforms.records.columns import attributes_in
 from rankbeam.transforms.records.content_keys import content_key, content_keys
 from rankbeam.transforms.records.conversations import HISTORY, Message, history_of
 from rankbeam.transforms.records.errors import CallError
@@ -89,7 +90,6 @@ class HttpApplication(Http):
 
     @property
     def template(self) -> JsonValue:
-        """The body that is sent, with placeholders; None for no body."""
         return {"query": "{query}"} if self.body is None and self.method != "GET" else self.body
 
     @property
@@ -103,7 +103,6 @@ class HttpApplication(Http):
         return HISTORY in self.attributes
 
     def with_history(self, body: Any, history: Sequence[Message]) -> Any:  # noqa: ARG002  {history} has replaced it
-        """The body of a request with the messages before the query."""
         return body
 
     def _placeholders(self) -> set[str]:
@@ -111,7 +110,6 @@ class HttpApplication(Http):
         return {name for text in texts for name in _PLACEHOLDER.findall(text)}
 
     def warnings(self) -> Iterator[str]:
-        """Warnings before any call."""
         if self.version is None:
             yield (
                 f"{self.scope()}: without version:, answers in the ledger are used again, "
@@ -119,20 +117,17 @@ class HttpApplication(Http):
             )
 
     def is_prefix(self) -> bool:
-        """An application has no rankings to cut."""
         return True
 
     async def connect(self) -> Connection:
-        """Resolve the secrets and create the connection."""
         return await connected("rankbeam.transforms.clients.retrievers.applications.connection", self)
 
     def requests(self, kind: str, queries: pa.RecordBatch) -> list[tuple[str, str]]:
-        """Key and payload of the call for each query."""
         texts, ids = queries["text"].to_pylist(), queries["query_id"].to_pylist()
         names, identity = self.attributes, self.identity(kind)
         has_attributes = bool(names) or self.takes_history
         attributes = queries["attributes"].to_pylist() if has_attributes else [None] * len(texts)
-        known = [{pair["name"]: pair["value"] for pair in entry or ()} for entry in attributes]
+        known = list(map(attributes_in, attributes))
         values: list[dict[str, Any]] = [{name: of_query.get(name) for name in names} for of_query in known]
         if self.takes_history:
             for entry, of_query in zip(values, known, strict=True):
@@ -160,7 +155,6 @@ class HttpApplication(Http):
         return pa.nulls(len(answers))
 
     def read(self, answer: str) -> ApplicationAnswer:  # type: ignore[override]
-        """The answer that a stored reply holds."""
         try:
             stored = value_of(answer)
         except ValueError as error:
@@ -178,17 +172,14 @@ class HttpApplication(Http):
         return ApplicationAnswer(text, contexts, consumption, self._steps(reply), self._citations(reply, contexts))
 
     def has_ended(self, events: Sequence[Any], is_done: bool) -> bool:
-        """Return whether a stream of events is complete."""
         if self.end is None or is_done:
             return bool(events)
         return any(_value_at(self.end, event) not in (None, False) for event in events)
 
     def has_text(self, event: Any) -> bool:
-        """Return whether an event of a stream has a part of the answer."""
         return bool(_value_at(self.answer, event))
 
     def has_hidden_ids(self, answer: Any, original: Any) -> bool:
-        """Return whether an id of a context differs from the original's."""
         ids = [[name for name, _ in self._contexts(entry) or ()] for entry in (answer, original)]
         return ids[0] != ids[1]
 

@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue, model_validator
 from rankbeam.transforms.clients.http.template import texts_in
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.clients.retrievers.http import Http
-from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
+from rankbeam.transforms.clients.retrievers.rerankers import Reranker
 
 _Path = Annotated[str, Field(min_length=1)]
 _KEY = "Bearer ${env:COHERE_API_KEY}"
@@ -50,12 +50,10 @@ class HttpReranker(Http, Reranker):
 
     @property
     def template(self) -> JsonValue:
-        """The body that is sent, with placeholders."""
         return {"query": "{query}", "documents": "{documents}"} if self.body is None else self.body
 
     @property
     def is_pointwise(self) -> bool:
-        """The parameter `pointwise`."""
         return self.pointwise
 
 
@@ -75,6 +73,5 @@ class Cohere(HttpReranker):
 
     @property
     def template(self) -> JsonValue:
-        """The body that is sent, with placeholders."""
         own: dict[str, JsonValue] = {"model": self.model, "query": "{query}", "documents": "{documents}"}
         return own if self.body is None else self.body

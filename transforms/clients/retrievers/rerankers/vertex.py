@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import CREDENTIALS
 from rankbeam.transforms.clients.parameters import is_alias
 from rankbeam.transforms.clients.retrievers.http import Http
-from rankbeam.transforms.clients.retrievers.rerankers.base import Reranker
+from rankbeam.transforms.clients.retrievers.rerankers import Reranker
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.queries import Ranking
 
@@ -60,21 +60,17 @@ class VertexRanking(Reranker):
 
     @property
     def resource(self) -> str:
-        """Full name of the ranking configuration."""
         return f"projects/{self.project}/locations/{self.location}/rankingConfigs/{self.ranking_config}"
 
     @property
     def access(self) -> Access:
-        """The ranking configuration, and the environment's credentials."""
         return Access(f"{self.api_endpoint or _HOST}/v1/{self.resource}:rank", (CREDENTIALS,))
 
     @property
     def endpoint(self) -> str:
-        """The address that is called."""
         return self.api_endpoint or _HOST
 
     async def connect(self) -> Connection:
-        """Connect with the environment's credentials."""
         return await connected("rankbeam.transforms.clients.retrievers.rerankers.vertex_connection", self)
 
     @cached_property
@@ -95,5 +91,4 @@ class VertexRanking(Reranker):
         )
 
     def read(self, answer: str) -> Ranking:
-        """The places of the records, and their scores."""
         return self.form.read(answer)

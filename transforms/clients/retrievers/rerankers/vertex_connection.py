@@ -45,7 +45,6 @@ class RankingConnection(HttpConnection):
         return await super().call(json.dumps(values), timeout_s, attempt)
 
     async def _token(self) -> str | None:
-        """An access token that is valid now."""
         if self.credentials is None:
             return None
         from google.auth.exceptions import GoogleAuthError
