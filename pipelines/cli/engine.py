@@ -42,16 +42,15 @@ def on_engine(
     thread.
     """
     from rankbeam.pipelines.local import messages
-    from rankbeam.pipelines.portable import launch, show
+    from rankbeam.pipelines.portable import launch
     from rankbeam.pipelines.portable.job_server import job_server
-    from rankbeam.pipelines.portable.quiet import quiet
     from rankbeam.pipelines.results.run import Results
     from rankbeam.pipelines.run.evaluate import release_corpora
     from rankbeam.pipelines.run.options import refuse_unknown
 
     if not wait:
         launch.refuse_unwatched(experiment, options)
-    with quiet(), job_server(options) as service:
+    with job_server(options) as service:
         refuse_unknown(beam_options, own, service.options())
         click.echo(f"rankbeam: submitting the job to {service.endpoint}", err=True)
         with messages.shown():
@@ -60,7 +59,7 @@ def on_engine(
             try:
                 raise_held()
                 if not wait:
-                    click.echo((show.as_json if form == "json" else show.as_text)(submitted.job, None))
+                    click.echo(submitted.job.as_json() if form == "json" else submitted.job.as_text())
                     return None
                 _follow(submitted, experiment)
             except KeyboardInterrupt:
@@ -105,7 +104,7 @@ class _Shown:
             state = described.partition(",")[0]  # the finished tasks follow
             line = self._watch.line(JobSnapshot(state, self.submitted.counts()), datetime.now(UTC))
             self._line = f"{described}{line.removeprefix(state)}"
-            if self._page is None and (page := self.submitted.page()) is not None:
+            if self._page is None and (page := self.submitted.job.page()) is not None:
                 self._page = page
                 click.echo(f"rankbeam: the job runs at {page}", err=True)
 

@@ -105,14 +105,12 @@ def _made(
     from rankbeam.pipelines.goldens.make import make as make_goldens
     from rankbeam.pipelines.local.progress import CallsOfPools, shown
     from rankbeam.pipelines.portable.job_server import job_server
-    from rankbeam.pipelines.portable.quiet import quiet
     from rankbeam.pipelines.run.options import is_portable, refuse_unknown
     from rankbeam.transforms.clients.storage import spill
 
     with ExitStack() as stack:
         service = None
         if is_portable(options):
-            stack.enter_context(quiet())
             service = stack.enter_context(job_server(options))
             refuse_unknown(beam_options, _own_options(), service.options())
         try:

@@ -43,9 +43,7 @@ class OnEngine:
         return self.job.snapshot()
 
     def shown(self, snapshot: "JobSnapshot", outlook: "Outlook | None", form: str) -> str:
-        from rankbeam.pipelines.portable import show
-
-        return (show.as_json if form == "json" else show.as_text)(self.job, snapshot, outlook)
+        return (self.job.as_json if form == "json" else self.job.as_text)(snapshot, outlook)
 
 
 def of_record(record: dict[str, object], place: str, endpoint: str | None = None) -> OnDataflow | OnEngine:
