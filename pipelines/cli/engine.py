@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
     from rankbeam.pipelines.experiment.experiment import Experiment
+    from rankbeam.pipelines.manage.jobs import RunRecord
     from rankbeam.pipelines.manage.outlook import Watch
-    from rankbeam.pipelines.manage.run_record import RunRecord
     from rankbeam.pipelines.portable.launch import Submitted
     from rankbeam.pipelines.results.run import Results
     from rankbeam.transforms.records.run import Run
@@ -95,7 +95,7 @@ class _Shown:
 
     def look(self) -> None:
         """Ask the engine."""
-        from rankbeam.pipelines.manage.snapshots import JobSnapshot
+        from rankbeam.pipelines.manage.outlook import JobSnapshot
         from rankbeam.pipelines.portable.service import JobServerError
         from rankbeam.transforms.records.errors import InputError
 

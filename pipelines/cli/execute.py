@@ -275,7 +275,7 @@ def _submit(
     all_rows: bool,
 ) -> "Results | None":
     """Submit a run to a cluster; return its results, or None if the job is left to itself."""
-    from rankbeam.pipelines.manage.run_record import RunRecord
+    from rankbeam.pipelines.manage.jobs import RunRecord
     from rankbeam.pipelines.run.options import is_dataflow
 
     run = RunRecord.of(experiment, execution, all_rows=all_rows)

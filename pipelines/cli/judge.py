@@ -108,8 +108,7 @@ def export(
     """
     with messages():
         from rankbeam.pipelines.results.find import find_run
-        from rankbeam.pipelines.show.copies import written
-        from rankbeam.pipelines.show.events import write_events
+        from rankbeam.pipelines.show.copies import write_events, written
         from rankbeam.pipelines.start.cases import columns_of
         from rankbeam.transforms.clients.formats.cases.source import CaseSource
 

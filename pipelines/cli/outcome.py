@@ -14,8 +14,8 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local import messages
 from rankbeam.pipelines.local.messages import FAILED, MISSED, leave, warn
 from rankbeam.pipelines.manage import derived
+from rankbeam.pipelines.manage.derived import sampled
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.results.shown import sampled
 from rankbeam.pipelines.show.screen import Screen
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError

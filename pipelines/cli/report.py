@@ -8,7 +8,7 @@ from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main
 from rankbeam.pipelines.local.messages import FAILED, leave, messages, warn
 
 if TYPE_CHECKING:
-    from rankbeam.pipelines.report.against import Against
+    from rankbeam.pipelines.report.compare import Against
     from rankbeam.pipelines.results.run import Results
 
 _BASELINE_HELP = "Also show differences from the configurations of the same names in a run of this folder."
@@ -64,7 +64,7 @@ def report(
 
 def _against(run: "Results", other: "Results") -> "Against":
     from rankbeam.pipelines.compare import compare, show
-    from rankbeam.pipelines.report.against import Against
+    from rankbeam.pipelines.report.compare import Against
 
     compared = compare.compare(run, other, compare.ComparisonQuestion())
     for warning in compared.warnings():

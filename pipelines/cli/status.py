@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rankbeam.pipelines.cli.submitted import OnDataflow, OnEngine
     from rankbeam.pipelines.dataflow.record import DataflowJob
     from rankbeam.pipelines.experiment.experiment import Experiment
-    from rankbeam.pipelines.manage.run_record import RunRecord
+    from rankbeam.pipelines.manage.jobs import RunRecord
     from rankbeam.pipelines.results.run import Results
     from rankbeam.transforms.records.run import Run
 

@@ -12,8 +12,7 @@ from rankbeam.pipelines.local.messages import FAILED, RUNNING, leave, warn
 if TYPE_CHECKING:
     from rankbeam.pipelines.dataflow.record import DataflowJob
     from rankbeam.pipelines.dataflow.service import DataflowService
-    from rankbeam.pipelines.manage.outlook import Outlook
-    from rankbeam.pipelines.manage.snapshots import JobSnapshot
+    from rankbeam.pipelines.manage.outlook import JobSnapshot, Outlook
     from rankbeam.pipelines.portable.job import EngineJob
 
 
@@ -72,7 +71,7 @@ def status_of(snapshot: "JobSnapshot") -> int:
 def follow(target: OnDataflow | OnEngine) -> "JobSnapshot":
     """Show a job's progress until it has ended; Ctrl-C ends that, and not the job."""
     from rankbeam.pipelines.local.progress import repeated
-    from rankbeam.pipelines.manage import snapshots
+    from rankbeam.pipelines.manage import outlook
     from rankbeam.pipelines.manage.outlook import Watch
 
     watch, line = Watch(target.job.run, target.job.run_id), ["looking for the job"]
@@ -82,7 +81,7 @@ def follow(target: OnDataflow | OnEngine) -> "JobSnapshot":
 
     try:
         with repeated(lambda: (line[0], None)):
-            return snapshots.follow(target.snapshot, show)
+            return outlook.follow(target.snapshot, show)
     except KeyboardInterrupt:
         raise Interrupted([], "the job goes on") from None
 
@@ -135,7 +134,7 @@ class _End:
 
 
 def _end(record: dict[str, object], output: str, *, has_rows: bool) -> _End:
-    from rankbeam.pipelines.manage.snapshots import gist
+    from rankbeam.pipelines.manage.outlook import gist
     from rankbeam.transforms.records.errors import RankbeamError
 
     target = of_record(record, output)

@@ -27,8 +27,8 @@ def trend(folder: str, metric: str | None, count: int, experiment_name: str | No
         import json
 
         from rankbeam.pipelines.results.find import find_run
+        from rankbeam.pipelines.show.runs import trend_of
         from rankbeam.pipelines.show.screen import Screen
-        from rankbeam.pipelines.show.trend import trend_of
 
         shown = trend_of(find_run(folder, None, experiment_name), metric, count)
         if form == "json":

@@ -62,7 +62,7 @@ def hand_over(parameters: TemplateParameters, beam_options: Sequence[str]) -> st
     from rankbeam.pipelines.dataflow import package, record, settings, uploads
     from rankbeam.pipelines.dataflow.service import translated
     from rankbeam.pipelines.experiment.load import load_experiment
-    from rankbeam.pipelines.manage.run_record import RunRecord
+    from rankbeam.pipelines.manage.jobs import RunRecord
     from rankbeam.pipelines.run import evaluate
     from rankbeam.pipelines.run.options import pipeline_options
     from rankbeam.transforms.clients.warehouse.duckdb import refuse_foreign

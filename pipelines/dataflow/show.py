@@ -13,8 +13,7 @@ from typing import Any
 from rankbeam.pipelines.dataflow.record import DataflowJob
 from rankbeam.pipelines.dataflow.service import DONE, SERVICE
 from rankbeam.pipelines.local.progress import counter_lines
-from rankbeam.pipelines.manage.outlook import Outlook, as_document, outlook_lines
-from rankbeam.pipelines.manage.snapshots import JobSnapshot, gist
+from rankbeam.pipelines.manage.outlook import JobSnapshot, Outlook, as_document, gist, outlook_lines
 from rankbeam.transforms.clients.storage import remedies
 from rankbeam.transforms.records.counters import Counter
 

@@ -1,23 +1,93 @@
-"""Progress of a submitted job: its rate, the time that is left, and the cost of its calls so far."""
+"""The state of a submitted job on any engine, and its progress: rate, time left, and cost of its calls so far."""
 
+import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from rankbeam.pipelines.local.progress import clock
-from rankbeam.pipelines.manage.run_record import RunRecord
-from rankbeam.pipelines.manage.snapshots import JobSnapshot
+from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.transforms.clients.ledger import LedgerUse
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.counters import Counter, Counts
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, RankbeamError
 
+_DONE = frozenset({"done", "finished"})
+_FAILED = frozenset({"gone", "failed", "canceled", "cancelled", "drained", "updated"})
+LOST_AFTER_S = 600.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 20.0
 _RATE_OVER_S = 300.0
 Point = tuple[float, int]
 """Seconds since the start of the run, and the number of calls or queries that were done by then."""
+
+
+@dataclass(frozen=True)
+class JobSnapshot:
+    """State, counters and errors of a job; engines add up all quota pools, so the pool of every counter is empty."""
+
+    state: str
+    counts: Counts
+    problems: tuple[str, ...] = ()
+
+    @property
+    def has_failed(self) -> bool:
+        return self.state in _FAILED
+
+    @property
+    def is_done(self) -> bool:
+        return self.state in _DONE
+
+    @property
+    def has_ended(self) -> bool:
+        return self.has_failed or self.is_done
+
+
+def gist(problem: str) -> str:
+    """The last line of an error message with a traceback; any other message as a whole.
+
+    >>> gist("Traceback (most recent call last):\\n  File 'a.py', line 1\\nValueError: no [while running 'Read']\\n")
+    "ValueError: no [while running 'Read']"
+    """
+    lines = problem.strip().splitlines()
+    return lines[-1] if "Traceback (most recent call last)" in problem else "\n".join(lines)
+
+
+def follow(
+    look: Callable[[], JobSnapshot],
+    show: Callable[[JobSnapshot], None],
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> JobSnapshot:
+    """Show snapshots of a job until it has ended; return the last one.
+
+    Raises:
+        RankbeamError: the first request failed, or all requests of ten minutes.
+    """
+    answered: float | None = None
+    for pause_s in pauses():
+        try:
+            snapshot = look()
+        except RankbeamError:
+            if answered is None or clock() - answered > LOST_AFTER_S:
+                raise
+        else:
+            answered = clock()
+            show(snapshot)
+            if snapshot.has_ended:
+                return snapshot
+        sleep(pause_s)
+    raise AssertionError("pauses never end")
+
+
+def pauses() -> Iterator[float]:
+    """Seconds between requests: a short job is noticed at once, and a long one is not asked for too often."""
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        yield pause_s
+        pause_s = min(_LONGEST_PAUSE_S, pause_s * 1.5)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from rankbeam.pipelines.manage.derived import left_out
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.results.shown import left_out
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.clients.bigquery.names import DatasetName

@@ -14,10 +14,9 @@ import grpc
 
 from rankbeam.pipelines.local.progress import counter_lines
 from rankbeam.pipelines.local.runner import find_input_error
-from rankbeam.pipelines.manage import jobs, run_record
-from rankbeam.pipelines.manage.outlook import Outlook, as_document, outlook_lines
-from rankbeam.pipelines.manage.run_record import RunRecord
-from rankbeam.pipelines.manage.snapshots import JobSnapshot, gist
+from rankbeam.pipelines.manage import jobs
+from rankbeam.pipelines.manage.jobs import RunRecord
+from rankbeam.pipelines.manage.outlook import JobSnapshot, Outlook, as_document, gist, outlook_lines
 from rankbeam.pipelines.portable.engine import FlinkJob
 from rankbeam.pipelines.portable.service import JobServerError, JobService, poll_until
 from rankbeam.transforms.clients.ledger import Ledger, Owner
@@ -222,7 +221,7 @@ class EngineJob:
 
 def of_record(record: dict[str, Any], output: str) -> EngineJob:
     try:
-        return EngineJob(**{**record, "run": run_record.read(record, output)})
+        return EngineJob(**{**record, "run": jobs.run_of(record, output)})
     except TypeError as error:
         raise InputError(f"holds a record of a job that cannot be read: {error}", path=output) from error
 

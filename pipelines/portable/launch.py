@@ -17,7 +17,7 @@ from rankbeam.pipelines.local.interrupt import in_thread
 from rankbeam.pipelines.local.messages import warn
 from rankbeam.pipelines.local.runner import find_input_error, quiet_beam
 from rankbeam.pipelines.manage import jobs
-from rankbeam.pipelines.manage.run_record import RunRecord
+from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.pipelines.portable import engine
 from rankbeam.pipelines.portable.job import LOOPBACK, EngineJob, reason, refuse_second
 from rankbeam.pipelines.portable.service import JobServerError, JobService

@@ -48,9 +48,7 @@ def _gain(study: Study) -> list[CardFact]:
         return []
     one, other = study.pair
     metric = study.metrics[0]
-    row, sign = study.overall.get((one, other, metric)), 1
-    if row is None:
-        row, sign = study.overall.get((other, one, metric)), -1
+    row, sign = study.compared(one, other, metric)
     is_best = study.order(metric)[0] == one
     label = "Gain" if is_best else f"Next best, {study.titles.get(one, study.names[one])}"
     against = f"{'over' if is_best else 'against'} the baseline, {study.names[other]}"

@@ -1,16 +1,17 @@
 """Slices, failures and coverage, and how the numbers were made."""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.leaderboard import reach
-from rankbeam.pipelines.report.lines import LinePlot
-from rankbeam.pipelines.report.ranks import along_ranks
+from rankbeam.pipelines.report.plots import Curve, LinePlot, Point, line_plot
 from rankbeam.pipelines.report.study import Study
+from rankbeam.transforms.records.scores.ranked import ranking_metric
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
-from rankbeam.transforms.records.slices import ALL, grouping_of, ranked_by, value_of
+from rankbeam.transforms.records.slices import ALL, first_rank, grouping_of, ranked_by, value_of
 
 MOST_VALUES, MOST_CONFIGURATIONS, MOST_FAILURES = 24, 20, 200
 _LEVELS = 5
@@ -222,3 +223,22 @@ def _clusters(study: Study) -> list[str]:
         f"effective number of clusters does ({min(counts):.3g} here). Values of 0 and 1 have no exact interval."
     )
     return [sentence]
+
+
+def along_ranks(study: Study, metric: str, attribute: str, names: Sequence[str]) -> LinePlot | None:
+    """A curve for each configuration; None for other slices, and for the metric that says the rank itself."""
+    if ranked_by(attribute) is None or ranking_metric(attribute, study.metrics) == metric:
+        return None
+    curves = [
+        Curve(study.titles[place], list(_points(study, place, metric, names)))
+        for place in study.order(study.metrics[0])
+    ]
+    return line_plot(f"{metric} by {attribute}, where there are enough queries for an interval", "first rank", curves)
+
+
+def _points(study: Study, configuration: int, metric: str, names: Sequence[str]) -> Iterator[Point]:
+    for name in names:
+        row, label = study.mean(configuration, metric, name), value_of(name)
+        rank = first_rank(label)
+        if rank is not None and row.mean is not None and row.interval is not None:
+            yield rank, row.mean, *row.interval, f"rank {label.lstrip('0')}, n = {row.asked:,}"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from rankbeam.pipelines.report import svg, words
-from rankbeam.pipelines.report.scales import PlotScale, ticks, values_scale
 from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.report.svg import PlotScale, ticks, values_scale
 from rankbeam.pipelines.results.equals import without_value
 from rankbeam.transforms.records.scores.rows import COUNTS, Comparison, ConfigurationMetric
 

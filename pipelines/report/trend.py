@@ -1,22 +1,16 @@
 """The trend: the means of the latest runs of one experiment over one dataset, in one output folder."""
 
-from itertools import pairwise
 from typing import Any
 
 from rankbeam.pipelines.report import words
-from rankbeam.pipelines.report.lines import Curve, LinePlot, line_plot
+from rankbeam.pipelines.report.plots import Curve, LinePlot, line_plot
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.results.find import runs_alike
-from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.slices import ALL
 
-MOST_RUNS = 30
 
-
-def trend(study: Study, metric: str) -> LinePlot | None:
+def trend(study: Study, metric: str, runs: list[Results]) -> LinePlot | None:
     """A metric over the runs up to this one, a line for each of its configurations; None for a first run."""
-    runs = runs_alike(study.results, MOST_RUNS)
     if len(runs) < 2:
         return None
     curves = [Curve(study.titles[place], _points(study.ids[place], metric, runs)) for place in study.order(metric)]
@@ -30,15 +24,6 @@ def changes(study: Study, metric: str) -> list[str]:
         f"{names[row['config_id']]}: {_change(row)} since the baseline run {row['baseline_run']}"
         for row in study.monitor
         if row["metric"] == metric and row["config_id"] in names
-    ]
-
-
-def judge_changes(study: Study, metric: str) -> list[str]:
-    """Changes of the judge from run to run: its prompts or the version of its model, a sentence for each."""
-    return [
-        f"{run.run_id}: {sentence}"
-        for before, run in pairwise(runs_alike(study.results, MOST_RUNS))
-        for sentence in judge_differences(run, before, [metric])
     ]
 
 

@@ -13,7 +13,6 @@ from rankbeam.transforms.kernels.statistics.raters import (
     kendall_tau_b,
     tau_ap,
 )
-from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.scores.rows import Comparison, Verdict
 from rankbeam.transforms.records.slices import ALL
 
@@ -94,11 +93,7 @@ def _of(signs: Mapping[tuple[str, str], int], pairs: Sequence[tuple[str, str]]) 
 
 def unmatched_labels(results: Results) -> Iterator[str]:
     """A warning about labels of texts that the run does not judge, by step."""
-    try:
-        rows = results.table("agreement").to_pylist()
-    except InputError:  # the run is of an earlier version
-        return
-    for row in rows:
+    for row in results.rows("agreement"):
         if row["first"] == PEOPLE and row["unmatched"] and row["step"] != AUDIT:
             count = (
                 f"{row['unmatched']:,} labels of the step {row['step']} are of texts that {row['second']} did not judge"

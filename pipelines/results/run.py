@@ -178,11 +178,7 @@ class Results:
     @cached_property
     def judge_quality(self) -> list[dict[str, Any]]:
         """The rows of `judge_quality` by step; none where nothing was judged."""
-        try:
-            rows = self.table("judge_quality").to_pylist()
-        except InputError:  # the run is of an earlier version
-            rows = []
-        return sorted(rows, key=lambda row: row["step"])
+        return sorted(self.rows("judge_quality"), key=lambda row: row["step"])
 
     @property
     def judge_settings(self) -> Mapping[str, Any]:
@@ -267,6 +263,14 @@ class Results:
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         return self._tables.table(name, columns)
 
+    def rows(self, name: str, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """The rows of a table; none of a run that is of an earlier version and has no such table."""
+        try:
+            rows: list[dict[str, Any]] = self.table(name, columns).to_pylist()
+        except InputError:
+            return []
+        return rows
+
     def batches(self, name: str, columns: Sequence[str], most: int = _ROWS_AT_ONCE) -> Iterator[pa.RecordBatch]:
         """Columns of a table that may have millions of rows."""
         return self._tables.batches(name, columns, most)
@@ -279,3 +283,14 @@ class Results:
     @property
     def _tables(self) -> RunTables:
         return self.stored or InFolder(self.output, self.run_id)
+
+
+def flat_parameters(value: Any, name: str = "") -> dict[str, Any]:
+    """Parameters by their path; lists are values."""
+    if not isinstance(value, dict):
+        return {name: value}
+    return {
+        key: one
+        for part, inner in value.items()
+        for key, one in flat_parameters(inner, f"{name}.{part}" if name else part).items()
+    }

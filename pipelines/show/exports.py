@@ -5,6 +5,7 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
     UNRELIABLE,
+    Significance,
     Slices,
     best_mean,
     count_columns,
@@ -17,7 +18,6 @@ from rankbeam.pipelines.show.parts import (
     overall,
     slices_by_attribute,
 )
-from rankbeam.pipelines.show.significance import Significance
 from rankbeam.pipelines.show.tabular import Table, markdown_rows
 from rankbeam.pipelines.show.tabular import markdown_text as _markdown
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric

@@ -1,13 +1,13 @@
-"""The precision-recall curve of every configuration, from its rankings and the dataset's judgements."""
+"""Curves of every configuration: its precision by recall, and its metrics by their cutoff k."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.pipelines.report.lines import Curve, LinePlot, line_plot
+from rankbeam.pipelines.report.plots import Curve, LinePlot, line_plot
 from rankbeam.pipelines.report.sources import DatasetFiles
 from rankbeam.pipelines.report.study import Study
 from rankbeam.transforms.kernels.arrays import FloatArray
@@ -15,6 +15,7 @@ from rankbeam.transforms.kernels.ranking.curves import LEVELS, interpolated_prec
 from rankbeam.transforms.kernels.statistics.intervals import student_interval
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.holes import LLM
+from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 
 TITLE = "Interpolated precision at 11 levels of recall (trec_eval's iprec_at_recall), mean over queries"
 MOST_QUERIES = 20_000
@@ -69,3 +70,28 @@ def _points(values: FloatArray, confidence: float) -> list[tuple[float, float, f
         low, high = student_interval(mean, error, count, confidence) if count > 1 else (mean, mean)
         points.append((level, mean, max(0.0, low), min(1.0, high), f"recall {level:g}"))
     return points
+
+
+def against_k(study: Study) -> list[LinePlot]:
+    """A plot for each metric that the run has at several cutoffs, a line a configuration."""
+    families: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    for metric in study.metrics:
+        name, at, cutoff = metric.rpartition("@")
+        if at and cutoff.isdecimal():
+            families[name][int(cutoff)] = metric
+    return [
+        plot
+        for name, at in families.items()
+        if len(at) > 1 and (plot := line_plot(f"{name} against k", "k", _curves(study, at))) is not None
+    ]
+
+
+def _curves(study: Study, at: dict[int, str]) -> Iterable[Curve]:
+    for place in study.order(study.metrics[0]):
+        rows = [(cutoff, study.mean(place, metric)) for cutoff, metric in sorted(at.items())]
+        points = [(float(k), row.mean, *_ends(row), f"k = {k}") for k, row in rows if row.mean is not None]
+        yield Curve(study.titles[place], points)
+
+
+def _ends(row: ConfigurationMetric) -> tuple[float, float]:
+    return row.interval or (row.mean or 0.0, row.mean or 0.0)
