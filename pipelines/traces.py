@@ -63,7 +63,6 @@ class Collected:
     in_conversations: bool
 
     def as_text(self) -> str:
-        """The counts in one line each."""
         turns = self.counts.get(TURNS, 0)
         parts = [f"{turns:,} of {self.counts.get(TRACES, 0):,} traces are questions with what became of them"]
         known = (FAILED, OUTSIDE, DUPLICATES, CUT, UNSHOWN, SELF, BARE, *(reason.value for reason in Skipped))

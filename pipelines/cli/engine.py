@@ -94,7 +94,6 @@ class _Shown:
     _line: str = "submitted"
 
     def look(self) -> None:
-        """Ask the engine."""
         from rankbeam.pipelines.manage.outlook import JobSnapshot
         from rankbeam.pipelines.portable.service import JobServerError
         from rankbeam.transforms.records.errors import InputError
@@ -109,7 +108,6 @@ class _Shown:
                 click.echo(f"rankbeam: the job runs at {page}", err=True)
 
     def line(self) -> str:
-        """The state and the progress, in one line."""
         return self._line
 
 

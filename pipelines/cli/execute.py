@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankbeam.pipelines.cli import standard_input
 from rankbeam.pipelines.cli.engine import on_engine
-from rankbeam.pipelines.cli.group import allow_disjoint, main, shown_as, wide
+from rankbeam.pipelines.cli.group import allow_disjoint, main, own_options, shown_as, wide, with_standard_input
 from rankbeam.pipelines.cli.status import on_dataflow
 from rankbeam.pipelines.local.messages import FAILED, messages, warn
 
@@ -88,7 +87,7 @@ def evaluate(
         from rankbeam.transforms.clients.storage import files
 
         _refuse_option(experiment)
-        options = pipeline_options(beam_options, _own_options())
+        options = pipeline_options(beam_options, own_options())
         # The workers of an engine have another current folder.
         place = files.absolute if is_portable(options) else str
         loaded = load_experiment(place(experiment), None if output is None else place(output))
@@ -158,7 +157,7 @@ def score(
             raise click.UsageError("stdout is closed, so without --output the results would be lost")
         paths, beam_options = _split(runs)
         with contextlib.ExitStack() as stack:
-            qrels, *others = stack.enter_context(standard_input.read((qrels, *paths)))
+            qrels, *others = stack.enter_context(with_standard_input((qrels, *paths)))
             paths = tuple(others)
             if paths and not beam_options:  # then this machine reads the files, and can begin now
                 from rankbeam.pipelines.local import overheads
@@ -173,7 +172,7 @@ def score(
             folder = output or stack.enter_context(_scratch())
             scoring = scoring_experiment(qrels, paths, ScoreOptions(output=folder, **options))
             scoring = scoring.with_disjoint(allow_disjoint)
-            options = pipeline_options(beam_options, _own_options())
+            options = pipeline_options(beam_options, own_options())
             temporary = output is None
             named = tags(scoring)
             _run(
@@ -281,7 +280,7 @@ def _submit(
     run = RunRecord.of(experiment, execution, all_rows=all_rows)
     if is_dataflow(options):
         return on_dataflow(experiment, execution, options, run, form, wait=bool(wait))
-    return on_engine(experiment, execution, options, run, beam_options, _own_options(), form, wait=wait is not False)
+    return on_engine(experiment, execution, options, run, beam_options, own_options(), form, wait=wait is not False)
 
 
 @contextlib.contextmanager
@@ -320,11 +319,6 @@ def _split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Paths of runs, and Beam's options after them."""
     first = next((position for position, word in enumerate(words) if word.startswith("--")), len(words))
     return words[:first], words[first:]
-
-
-def _own_options() -> list[str]:
-    """The options of the current command itself."""
-    return [name for parameter in click.get_current_context().command.params for name in parameter.opts]
 
 
 def _refuse_option(word: str) -> None:

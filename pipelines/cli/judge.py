@@ -4,9 +4,8 @@ from typing import Any
 
 import click
 
-from rankbeam.pipelines.cli import standard_input
 from rankbeam.pipelines.cli.execute import run_here_and_show
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide, with_standard_input
 from rankbeam.pipelines.local.messages import messages, warn
 
 _SERVICE_HELP = "The judge: `lexical`, which compares words, or a model: '{type: gemini, model: …, project: …}'."
@@ -54,7 +53,7 @@ def judge(
     """
     if service is None:
         raise click.UsageError("name the judge: --service openai:MODEL, or --service lexical to try it without a model")
-    with messages(), standard_input.read((file,)) as (path,):
+    with messages(), with_standard_input((file,)) as (path,):
         import yaml
 
         from rankbeam.pipelines.experiment.file.criteria import read_criteria

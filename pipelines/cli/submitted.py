@@ -64,7 +64,6 @@ def on_dataflow(job: "DataflowJob", endpoint: str | None = None) -> OnDataflow:
 
 
 def status_of(snapshot: "JobSnapshot") -> int:
-    """The exit status that says the state of a job."""
     return FAILED if snapshot.has_failed else 0 if snapshot.has_ended else RUNNING
 
 

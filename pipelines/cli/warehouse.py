@@ -2,8 +2,10 @@
 
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, agreed, main
 from rankbeam.pipelines.local.messages import messages
+
+_DAYS_HELP = "Let BigQuery delete runs once they are this many days old; 0: never."
 
 
 @main.group()
@@ -38,3 +40,50 @@ def load(folder: str, name: str, run_id: str | None, experiment_name: str | None
         dataset = tables.destination(name)
         loaded = publish.load_run(dataset, run.run_id, table_folders(folder, run.run_id))
         click.echo(f"run {loaded.run_id} is in {dataset}")
+
+
+@warehouse.command()
+@click.option("--dataset", "name", required=True, metavar="PROJECT.DATASET", help="The dataset with the tables.")
+@click.option("--dry-run", is_flag=True, help="Print the statements instead of running them.")
+@click.option("--partition-days", type=click.IntRange(min=0), metavar="DAYS", help=_DAYS_HELP)
+@click.option("--yes", is_flag=True, help="With --partition-days: do not ask.")
+def apply(name: str, dry_run: bool, partition_days: int | None, yes: bool) -> None:
+    """Create the views over the tables in a dataset of BigQuery, or replace them by those of this version.
+
+    Missing tables are created, so that the views can exist before the first run.
+
+    With --partition-days, BigQuery deletes rows of runs that began this many days ago, from all tables, now and in
+    future, after a question. Without it, the dataset's setting stays. A baseline that runs are compared with expires,
+    too.
+
+    \b
+    Examples:
+      rankbeam warehouse apply --dataset my-project.search
+      rankbeam warehouse apply --dataset my-project.search --dry-run \\
+        | bq query --use_legacy_sql=false
+      rankbeam warehouse apply --dataset my-project.search --partition-days 400
+    """
+    if partition_days is None and yes:
+        raise click.UsageError("--yes is for --partition-days")
+    if partition_days is not None and dry_run:
+        raise click.UsageError("--partition-days is a setting of tables, and --dry-run prints statements of views")
+    with messages():
+        from rankbeam.transforms.clients.bigquery import tables
+        from rankbeam.transforms.clients.bigquery.names import DatasetName
+        from rankbeam.transforms.clients.warehouse import views
+
+        if dry_run:
+            for _, statement in views.for_bigquery(DatasetName.parse(name)):
+                click.echo(f"{statement};")
+            return
+        dataset = tables.destination(name)
+        if partition_days and not agreed(_question(name, partition_days), yes=yes):
+            return
+        if partition_days is not None:
+            tables.expire(dataset, partition_days)
+        for view in views.apply(dataset):
+            click.echo(view)
+
+
+def _question(name: str, days: int) -> str:
+    return f"Delete all rows of {name} of runs that began over {days} days ago, now and from now on?"

@@ -63,7 +63,6 @@ class Overlaps:
 
     @property
     def warnings(self) -> list[str]:
-        """Queries that were left out."""
         return [
             f"left out queries that one run lacks: {overlap.only_run:,} of {overlap.run}, "
             f"{overlap.only_baseline:,} of {overlap.baseline}"
@@ -85,7 +84,6 @@ class Overlaps:
         return "\n\n".join(parts)
 
     def as_json(self) -> str:
-        """Every value."""
         return json.dumps(
             [
                 {

@@ -23,7 +23,6 @@ _OWN = [name for name in tables.own_columns(tables.COMPARISONS).names if name no
 
 
 def as_text(compared: Compared, screen: Screen = WHOLE) -> str:
-    """The table and the sentences, for a terminal."""
     texts = [screen.prose(printable(sentence)) for sentence in sentences(compared)]
     return "\n".join([screen.table(table(compared)), "", *texts])
 
@@ -61,7 +60,6 @@ def _latex_cell(cell: str) -> str:
 
 
 def as_csv(compared: Compared) -> str:
-    """Every column of every comparison."""
     rows = _documents(compared)
     sink = io.StringIO()
     writer = csv.DictWriter(sink, list(rows[0]) if rows else [], lineterminator="\n")
@@ -161,7 +159,6 @@ def _verdicts(verdicts: dict[Verdict, list[str]]) -> str:
 
 
 def table(compared: Compared) -> Table:
-    """The differences, a row each."""
     sliced = any(row.row.slice != ALL for row in compared.rows)
     unpaired = any(row.row.unpaired for row in compared.rows)
     interval = f"{100 * compared.statistics.confidence:g}% interval"

@@ -20,7 +20,7 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.portability import common_urns
 from apache_beam.portability.api import beam_runner_api_pb2 as protos
 
-from rankbeam.pipelines.dataflow import package, record, settings
+from rankbeam.pipelines.dataflow import package, record
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.local.runner import quiet_beam, refusals
@@ -106,7 +106,7 @@ class DryRun:
 
 def describe(experiment: Experiment, execution: Run, options: PipelineOptions, path: str | None) -> DryRun:
     """Build the job of a run, and describe it; `path` is that of the experiment's file."""
-    settings.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
+    package.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
     setup, cloud = options.view_as(SetupOptions), options.view_as(GoogleCloudOptions)
     if setup.prebuild_sdk_container_engine:
         raise InputError("--prebuild_sdk_container_engine builds an image before a job; leave it out with --dry-run")

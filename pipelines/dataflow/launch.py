@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, TestOptions
 
-from rankbeam.pipelines.dataflow import package, record, settings
+from rankbeam.pipelines.dataflow import package, record
 from rankbeam.pipelines.dataflow.record import DataflowJob
 from rankbeam.pipelines.dataflow.service import DONE, DataflowError, DataflowService, translated
 from rankbeam.pipelines.dataflow.show import remedies_of
@@ -29,7 +29,7 @@ def submit(
     experiment: Experiment, execution: Run, options: PipelineOptions, run: RunRecord, *, waits: bool
 ) -> DataflowJob:
     """Submit a run as a job; return as soon as Dataflow has accepted it."""
-    settings.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
+    package.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
     _refuse_no_job(options)
     _refuse_unwritable(options)
     _refuse_second(experiment.output, execution.run_id, options)

@@ -71,7 +71,6 @@ class DataflowJob:
 
     @property
     def cancel(self) -> str:
-        """The command that cancels the job."""
         if not self.job_id:
             return shlex.join(["rankbeam", "cancel", self.output, "--run-id", self.run_id])
         return f"gcloud dataflow jobs cancel {self.job_id} --project {self.project} --region {self.region}"

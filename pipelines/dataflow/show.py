@@ -31,7 +31,6 @@ def submitted(job: DataflowJob) -> str:
 
 
 def command(job: DataflowJob) -> str:
-    """The command that shows the status of a job."""
     return shlex.join(["rankbeam", "status", job.output, "--run-id", job.run_id])
 
 

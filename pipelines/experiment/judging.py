@@ -196,7 +196,6 @@ def _has_values(metric: JudgedMetric, is_answered: bool) -> bool:
 
 
 def called_services(configurations: Sequence[Configuration], judging: Judging | None) -> frozenset[str]:
-    """Names of the services that an experiment calls."""
     answer = {
         configuration.generation.service for configuration in configurations if configuration.generation is not None
     }

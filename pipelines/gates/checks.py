@@ -1,18 +1,17 @@
 """Check the results of a run against gates. A gate without a value is missed, or shown as new: none passes silently."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from statistics import NormalDist
 
 from rankbeam.pipelines.compare.compare import ComparisonQuestion, compare, slices_matching
-from rankbeam.pipelines.gates.gates import Gate, KnownNames
-from rankbeam.pipelines.gates.models import FAILURE_RATE, MONITOR, SENTINELS
-from rankbeam.pipelines.gates.noise import steps_of
+from rankbeam.pipelines.gates.gates import FAILURE_RATE, MONITOR, SENTINELS, Gate, KnownNames
 from rankbeam.pipelines.monitor.changes import Monitored, monitored
 from rankbeam.pipelines.results.audit import problem_of_gate
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.judge.metrics import is_judged
+from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.scores.rows import FEW, Comparison, ConfigurationMetric, evidence_of
 from rankbeam.transforms.records.slices import ALL
@@ -31,6 +30,39 @@ _ENDS = ("low", "high", "difference_low", "difference_high")
 
 Measured = tuple[float | None, str]
 """A value, with what makes it doubtful, if anything; or None and the reason for its absence."""
+
+
+def noise_warnings(run: Results, gates: Sequence[Gate], confidence: float) -> Iterator[str]:
+    """That a gated metric detects smaller differences than the judge, asked again, may make.
+
+    Two means over N queries, each judged k times with a standard deviation s within an item, differ by up to
+    z · s · sqrt(2 / (N · k)). It is an upper bound: configurations share verdicts, and values average several.
+    """
+    spread: dict[str, float] = {}
+    for of_step in run.judge_quality:
+        spread[of_step["step"]] = max(spread.get(of_step["step"], 0.0), of_step["within_sd"] or 0.0)
+    if not any(spread.values()):
+        return
+    samples = run.judge_settings.get("samples", 1)
+    z = NormalDist().inv_cdf(0.5 + confidence / 2.0)
+    for metric in dict.fromkeys(gate.metric for gate in gates if gate.metric):
+        slices = {name for gate in gates if gate.metric == metric for name in slices_matching(gate.slice, run.slices)}
+        deviation = max((spread.get(step, 0.0) for step in steps_of(metric)), default=0.0)
+        for row in run.comparisons:
+            if row.metric != metric or row.slice not in slices or row.detectable is None:
+                continue
+            noise = z * deviation * math.sqrt(2.0 / (row.queries * samples))
+            if row.detectable < noise:
+                detects = f"the gate on {metric} can detect a difference of {row.detectable:.4f}"
+                yield f"{detects}, but repeating the judge's verdicts may cause one of {noise:.4f}; raise judge.samples"
+                break
+
+
+def steps_of(name: str) -> tuple[str, ...]:
+    """The steps of a judged metric; none of another."""
+    from rankbeam.transforms.judge.ask_known import known_steps  # few runs have a judge
+
+    return known_steps(metric for metric in parse_all([name]) if isinstance(metric, JudgedMetric))
 
 
 @dataclass(frozen=True)
@@ -65,7 +97,6 @@ class Check:
 
 
 def known_of(run: Results, other: Results | None) -> KnownNames:
-    """The names that gates of a finished run can use."""
     names = [row["name"] for row in run.configurations]
     return KnownNames(names, run.metrics, run.sliced_by, run.baseline if other is None else None)
 
@@ -216,7 +247,6 @@ def _difference(gate: Gate, configuration: str, name: str, differences: _Differe
 
 
 def _reason(row: ConfigurationMetric | Comparison, what_for: str, run: Results) -> str:
-    """Return the reason why a row has no value."""
     if row.std_error == 0.0 and evidence_of(row) >= run.run["statistics"].get("min_slice", 0):
         return f"{row.queries:,} equal values of a metric without an upper bound have no interval"
     if row.clusters is not None:

@@ -207,7 +207,6 @@ def _types(items: Sequence[Golden]) -> list[dict[str, Any]]:
 
 
 def _difficulty(items: Sequence[Golden]) -> list[dict[str, Any]]:
-    """Intended and measured difficulty of questions."""
     graded = [(dict(item.made.profile).get("difficulty"), item.difficulty) for item in items if item.difficulty]
     cells = Counter((meant, level) for meant, level in graded if meant is not None)
     meant = sorted({name for name, _ in cells})

@@ -44,7 +44,6 @@ class GoldensFolder:
         return self._read(ITEMS, Golden)
 
     def rejected(self) -> list[Made]:
-        """The candidates that were not accepted."""
         return self._read(REJECTED, Made)
 
     def reviews(self) -> dict[str, Review]:
@@ -64,7 +63,6 @@ class GoldensFolder:
         return {row["_id"]: row for row in map(json.loads, filter(None, lines))}
 
     def save(self, items: Sequence[Golden], rejected: Sequence[Made], about: Mapping[str, Any]) -> None:
-        """Write what was made."""
         plain = [replace(item, made=_without_tokens(item.made)) for item in items]
         self.write(ITEMS, json_lines(map(asdict, plain)))
         self.write(REJECTED, json_lines(asdict(_without_tokens(dropped)) for dropped in rejected))
@@ -119,7 +117,6 @@ class GoldensFolder:
         self.write(MANIFEST, _json(manifest))
 
     def below(self, name: str) -> str:
-        """A path in the folder."""
         return files.join(self.path, *name.split("/"))
 
     def write(self, name: str, content: bytes) -> None:

@@ -34,7 +34,6 @@ class Pooling:
 
     @property
     def services(self) -> tuple[PoolRetriever, ...]:
-        """Those that are services."""
         return tuple(retriever for retriever in self.retrievers if retriever.remote is not None and self.documents)
 
     @property
@@ -94,14 +93,12 @@ class Goldens:
         return self._stage(SuggestProfiles(self.asking))
 
     def enlarging(self) -> Stage:
-        """The stage that writes texts to search for."""
         return self._stage(EnlargeClues(self.asking))
 
     def grading(self) -> Stage:
         return self._stage(GradePassages(self.asking))
 
     def embedding(self, embed: Embed) -> Stage:
-        """The stage that embeds texts."""
         return self._stage(EmbedTexts(embed))
 
     def searching(self) -> Stage:

@@ -42,7 +42,6 @@ _NEEDS = {"queries", "corpus"}
 def retrieving_of(
     located: Located, model: PoolModel, language: str, services: Services, problems: list[InputError]
 ) -> list[Retrieving]:
-    """The retrievers of a pool."""
     drafts = [
         _retrieving(located, (*_PLACE, place), entry, language, problems)
         for place, entry in enumerate(model.retrievers)
@@ -169,13 +168,11 @@ def _validated(located: Located, problems: list[InputError]) -> GoldensModel:
 
 
 def _replaced_output(value: Any) -> list[Place]:
-    """The place of the folder that the command line replaces."""
     output = value.get("output") if isinstance(value, dict) else None
     return [("output",)] if isinstance(output, str) else [("output", "path")]
 
 
 def _called(located: Located, model: GoldensModel, services: Services, problems: list[InputError]) -> Iterator[str]:
-    """The names of the models that the file calls."""
     named: dict[Place, str] = {("writer",): model.writer, ("checker",): model.checker}
     if model.reviews.duplicates is not None:
         named["reviews", "duplicates"] = model.reviews.duplicates.embedding_model

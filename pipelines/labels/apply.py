@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.pipelines.labels.items import LabelTask
-from rankbeam.pipelines.labels.rankings import judgements
+from rankbeam.pipelines.labels.items import LabelTask, judgements
 from rankbeam.pipelines.labels.tasks import FOLDER as TASKS_FOLDER
 from rankbeam.pipelines.labels.tasks import QRELS, indexes, read_index
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table

@@ -74,7 +74,6 @@ def indexes(output: str) -> list[str]:
 
 
 def read_index(path: str) -> tuple[list[LabelTask], Drawing]:
-    """The tasks of an index, and how they were drawn."""
     with parquet.open_file(path) as file:
         facts = json.loads((file.schema_arrow.metadata or {})[_FACTS])
         rows = file.read().to_pylist()
@@ -165,7 +164,6 @@ def _query_id(line: str, path: str, number: int) -> str:
 
 
 def last_drawing(output: str) -> Drawing:
-    """The last drawing at random."""
     for index in reversed(indexes(output)):
         tasks, drawing = read_index(index)
         if any(task.probability is not None for task in tasks):

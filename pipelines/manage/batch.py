@@ -27,7 +27,6 @@ class LedgerJobs:
 
     @classmethod
     def of(cls, place: str) -> "LedgerJobs":
-        """The jobs of an output folder, a ledger or an experiment."""
         folder = ledger_folder(place)
         return cls(folder, tuple(sorted(BatchFolder(folder).records(), key=lambda record: record.created)))
 
@@ -77,7 +76,6 @@ class LedgerJobs:
 
 
 def service_of(record: BatchJobRecord) -> BatchedService:
-    """The service that a job was made for, from its record."""
     model = MODELS.load(record.kind)
     parameters = model(**record.parameters)
     if not isinstance(parameters, RemoteModel):

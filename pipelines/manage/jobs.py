@@ -27,7 +27,6 @@ _READERS = 16
 
 
 def save(output: str, run_id: str, record: Mapping[str, Any]) -> None:
-    """Write the record of a job."""
     whole.put(_path(output, run_id), json.dumps(record, indent=2).encode())
 
 
@@ -41,7 +40,6 @@ def every(output: str) -> list[dict[str, Any]]:
 
 
 def find(output: str, run_id: str | None = None) -> dict[str, Any]:
-    """The record of a run's job."""
     if not (paths := matching.matches(_path(matching.escaped(output), "*"))):
         raise InputError("holds no submitted job (no jobs/*.json)", path=output)
     by_run = {path.replace("\\", "/").rpartition("/")[2].removesuffix(".json"): path for path in paths}
@@ -156,7 +154,6 @@ class RunRecord:
         return [] if (ledger := self.calls(run_id)) is None else ledger.uses()
 
     def seconds(self, now: datetime) -> float:
-        """Time since the run was started."""
         return (now - datetime.fromisoformat(self.started)).total_seconds()
 
 

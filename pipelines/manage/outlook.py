@@ -212,7 +212,6 @@ class Watch:
     _uses: list[LedgerUse] = field(default_factory=list)
 
     def line(self, snapshot: JobSnapshot, now: datetime) -> str:
-        """State and progress in one line."""
         outlook = self.look(snapshot, now)
         parts = {} if outlook is None else outlook.parts()
         texts = (text if name == "progress" else f"{name} {text}" for name, text in parts.items())

@@ -54,7 +54,6 @@ class Tolerances:
         return cls(by_metric=by_metric)
 
     def state(self, change: Change) -> str:
-        """The verdict on a change."""
         return state_of(change, self[change.metric].size)
 
     def is_alarming(self, change: Change) -> bool:
@@ -145,7 +144,6 @@ def _signed(number: float | None) -> str:
 
 
 def store(result: Monitored, tolerances: Tolerances) -> None:
-    """Write the rows."""
     run, output = result.run, result.run.output
     execution = Run(run.run_id, run.experiment, run.execution[1], run.run["experiment_yaml"])
     write_alone("monitor", output, execution, as_rows(result.changes, tolerances))

@@ -109,7 +109,6 @@ def _says_something(row: Row) -> bool:
 def _changed(
     row: Row, reviews: Iterable[ReviewedNugget], before: AppliedNuggetReview
 ) -> tuple[Row, AppliedNuggetReview]:
-    """The row of a query with the changes of its reviews, and the counts."""
     left = {one.item_id or f"new {place}": one for place, one in enumerate(reviews)}
     nuggets, evidence, result = [], {}, before
     for nugget in row.get("nuggets") or ():
@@ -137,7 +136,6 @@ def _evidence(row: Row) -> Mapping[str, list[str]]:
 
 
 def _checked(path: str, rows: Mapping[str, Row], ids: Mapping[str, str]) -> list[ReviewedNugget]:
-    """The rows of a table that fit the file."""
     problems: list[InputError] = []
     result: list[ReviewedNugget] = []
     names: dict[str, int] = {}

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.generate import MOST_TEXTS
-from rankbeam.pipelines.plan.again import EarlierWork, earlier_works
+from rankbeam.pipelines.plan.again import MOST, EarlierWork, earlier_works
 from rankbeam.pipelines.plan.counting import (
     NOT_CALLED,
     CallCounts,
@@ -25,7 +25,6 @@ from rankbeam.pipelines.plan.counting import (
     counted_calls,
     with_imagined,
 )
-from rankbeam.pipelines.plan.simulation import MOST
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
@@ -110,7 +109,6 @@ def known_rankings(
 
 
 def count_models(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> None:
-    """Count the calls of models."""
     work, parts = work_of(experiment), branches.parts(dataset)
     if branches.replayed is not None:
         parts[REPLAYED] = branches.replayed
@@ -199,7 +197,6 @@ class LedgerFn(beam.DoFn):
         self._folder = ledger
 
     def setup(self) -> None:
-        """Read the index of the ledger."""
         self._lookup = Ledger(self._folder).lookup()
         self._lookup.refresh()
 
@@ -253,7 +250,6 @@ class SimulateFn(LedgerFn):
         self._work, self._unknown, self._earlier = work, unknown, earlier
 
     def process(self, element: Bucketed) -> Iterator[CallCounts]:
-        """Yield the counts of some queries."""
         yield counted(self._work, items_in(element[1]), self._lookup, self._unknown, self._earlier)
 
 
@@ -273,7 +269,6 @@ def join_counts(parts: list[CallCounts], asks: tuple[AskKnown, ...], ledger: str
 def count_texts(
     pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, rewritten: beam.PCollection | None, file: str
 ) -> None:
-    """Count embedding calls."""
     tasks = tasks_to_embed(pipeline, experiment, dataset, rewritten) | "TextsToEmbed" >> beam.Values()
     count_calls(tasks, embed_stage(experiment), experiment, file)
 
@@ -286,7 +281,6 @@ class CountFn(LedgerFn):
         self._stage, self._models = stage, models
 
     def process(self, element: pa.RecordBatch) -> Iterator[CallCounts]:
-        """Yield the counts of a batch of tasks."""
         of_groups = [
             [call for task in group for call in next(self._stage.works[task.work].steps(task.item))]
             for group in groups_in([element])

@@ -27,7 +27,6 @@ def address_of(options: PipelineOptions) -> str | None:
 
 
 def refuse_unreachable(options: PipelineOptions) -> None:
-    """Refuse a cluster that does not answer."""
     if (address := address_of(options)) is None:
         return
     try:

@@ -80,7 +80,6 @@ class EngineJob:
 
     @property
     def cancel_command(self) -> str:
-        """The command that cancels the job."""
         return self._command("cancel")
 
     @property

@@ -102,7 +102,6 @@ def _refuse_no_job(options: PipelineOptions) -> None:
 
 @contextmanager
 def _started(options: PipelineOptions) -> Iterator[str]:
-    """Start a job server at a free port of this machine."""
     with tempfile.TemporaryDirectory(prefix="rankbeam-job-server-", ignore_cleanup_errors=True) as folder:
         server = options.view_as(JobServerOptions)
         server.artifacts_dir = server.artifacts_dir or f"{folder}/artifacts"
@@ -186,7 +185,6 @@ class LoopbackPool(worker_pool_main.BeamFnExternalWorkerPoolServicer):
         self._harnesses: list[tuple[str, str, SdkHarness]] = []
 
     def StartWorker(self, request: Any, context: Any) -> Any:  # noqa: N802  gRPC's name
-        """Start a worker for a TaskManager."""
         with self._lock:
             response = super().StartWorker(request, context)
             if (harness := self._worker_threads.pop(request.worker_id, None)) is not None:

@@ -142,7 +142,6 @@ def submit(
     *,
     waits: bool = True,
 ) -> Submitted:
-    """Submit a run, and record its job beside the output."""
     refuse_unset(experiment, options)
     refuse_second(experiment.output, execution.run_id)
     evaluate.refuse_taken(experiment.output, execution)

@@ -40,7 +40,6 @@ class JobService:
         self.endpoint, self.is_external = endpoint, is_external
 
     def options(self) -> Sequence[Any]:
-        """Descriptions of the pipeline options that the server knows."""
         with self._translated():
             request = beam_job_api_pb2.DescribePipelineOptionsRequest()
             described: Sequence[Any] = self._stub.DescribePipelineOptions(request, timeout=_TIMEOUT_S).options

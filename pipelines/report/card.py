@@ -112,7 +112,6 @@ def _origin(study: Study) -> CardFact:
 
 
 def duration(study: Study) -> str:
-    """Duration of the run."""
     seconds = max(0, round((study.results.run["finished_at"] - study.results.run["started_at"]).total_seconds()))
     if seconds < 60:
         return f"{seconds} s"

@@ -77,7 +77,6 @@ _COLUMNS = ("p_value", "p_adjusted", "q_value", "effect_size", "detectable")
 
 
 def comparisons(study: Study, metric: str) -> Comparisons:
-    """The comparisons of one metric over all queries."""
     order = study.order(metric)
     shown = [config_id for config_id in order if config_id == study.baseline or order.index(config_id) < LEADING]
     matrix = [[_cell(study, metric, one, other) for other in shown] for one in shown]
@@ -170,7 +169,6 @@ def _scale(rows: Iterable[Comparison]) -> PlotScale | None:
 
 
 def _bar(row: Comparison, scale: PlotScale, name: str, is_significant: bool | None) -> Markup:
-    """One row of the plot."""
     if row.difference is None:
         return Markup("")
     middle = _HEIGHT / 2
@@ -186,7 +184,6 @@ def _bar(row: Comparison, scale: PlotScale, name: str, is_significant: bool | No
 
 
 def _axis(scale: PlotScale) -> Markup:
-    """The axis above the rows."""
     marks = ticks(scale)
     written = [words.plain_number(mark).replace("-", "−") for mark in marks]
     labels = [svg.text(scale(value), 11, word, "tick") for value, word in zip(marks, written, strict=True)]

@@ -50,7 +50,6 @@ class Board:
 
 
 def board(study: Study, metric: str) -> Board:
-    """The leaderboard of one metric."""
     order = study.order(metric)
     rows = [study.mean(place_of, metric) for place_of in order]
     scale = _scale(rows)

@@ -54,7 +54,6 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2
 
 
 def render(results: Results, against: Against | None = None) -> str:
-    """The page of one run, and of its comparison with another one."""
     study = Study(results)
     data = page_data(study)
     style, script = _style(), _script()

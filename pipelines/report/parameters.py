@@ -28,7 +28,6 @@ class Parameter:
         return ", ".join(self.values[place] for place in self.chosen(places))
 
     def chosen(self, places: Sequence[int]) -> list[int]:
-        """The positions of these values."""
         return sorted({self.values.index(self.of[place]) for place in places})
 
 

@@ -83,7 +83,6 @@ def line_plot(
 
 
 def inner_scales(across: Sequence[float], up: Sequence[float]) -> tuple[PlotScale, PlotScale]:
-    """The scales of both axes of a plot."""
     return parameter_scale(across, _LEFT + 14, WIDTH - _RIGHT - 14), values_scale(up, HEIGHT - _BOTTOM, _TOP)
 
 
@@ -94,7 +93,6 @@ def axes(
     parameter: str,
     written: Callable[[float], str] = words.plain_number,
 ) -> list[Markup]:
-    """Grid, axes and their labels."""
     parts = []
     for tick in ticks(up):
         parts.append(svg.line(_LEFT, up(tick), WIDTH - _RIGHT, up(tick), "grid"))
@@ -125,7 +123,6 @@ def _band(across: PlotScale, up: PlotScale, points: list[Point], place: int) -> 
 
 
 def _curve(across: PlotScale, up: PlotScale, line: Curve, place: int) -> Markup:
-    """A line, and a mark with a hint for each of its points."""
     path = _path(across, up, [(x, mean) for x, mean, *_ in line.points])
     marks = [
         _mark(across(x), up(mean), place, f"{line.label}, {name}: {words.value(mean)} ({words.interval(low, high)})")
@@ -145,7 +142,6 @@ def _mark(x: float, y: float, place: int, hint: str = "") -> Markup:
 
 
 def _sample(place: int) -> Markup:
-    """Appearance of a line, for a legend."""
     parts = [svg.element("polyline", {"points": "1,7 33,7"}), _mark(17, 7, place)]
     return svg.element(
         "svg",

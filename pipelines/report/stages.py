@@ -43,7 +43,6 @@ class StageSection:
         return any(gain.calls for gain in self.gains)
 
     def interval(self, gain: StageGain) -> str:
-        """The interval of a gain, in words."""
         return words.interval(gain.row.ci_low, gain.row.ci_high, sign=True)
 
     def number(self, number: float | None) -> str:

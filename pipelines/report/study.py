@@ -44,7 +44,6 @@ class Study:
 
     @cached_property
     def values(self) -> QueryValues:
-        """Every query's values."""
         return read_values(self.results)
 
     @cached_property
@@ -58,12 +57,10 @@ class Study:
 
     @cached_property
     def names(self) -> list[str]:
-        """The configurations' names."""
         return [row["name"] for row in self.results.configurations]
 
     @cached_property
     def ids(self) -> list[str]:
-        """The configurations' ids."""
         return [row["config_id"] for row in self.results.configurations]
 
     @cached_property

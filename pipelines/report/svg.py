@@ -35,12 +35,10 @@ def picture(width: float, height: float, kind: str, title: str, description: str
 
 
 def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
-    """A straight line."""
     return element("line", {"x1": x1, "y1": y1, "x2": x2, "y2": y2, "class": kind})
 
 
 def text(x: float, y: float, words: str, kind: str, anchor: str = "middle") -> Markup:
-    """A line of text."""
     return element("text", {"x": x, "y": y, "class": kind, "text-anchor": anchor}, words)
 
 

@@ -58,7 +58,6 @@ class Audit:
 
     @property
     def agreement(self) -> float | None:
-        """The share of equal grades."""
         counted = observed_agreement(np.array(self.counts, np.int64)) if self.pairs else None
         return self.estimates.get("agreement", counted)
 
@@ -193,7 +192,6 @@ class ChangedPair:
 
 
 def fills_holes(run: Results) -> bool:
-    """Return whether a metric of the run fills holes."""
     return any(f"{HOLES}={LLM}" in name for name in run.metrics)
 
 

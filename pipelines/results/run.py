@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -50,7 +50,6 @@ class Results:
 
     @property
     def experiment(self) -> str:
-        """The name of the experiment."""
         return self.stored.run.experiment if isinstance(self.stored, InBigQuery) else str(self._row["experiment"])
 
     @property
@@ -262,6 +261,20 @@ class Results:
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         return self._tables.table(name, columns)
+
+    def stream(
+        self,
+        name: str,
+        columns: Sequence[str],
+        keys: Collection[str | None] | pa.Array | None = None,
+        by: str = "query_id",
+        most: int = _ROWS_AT_ONCE,
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of a table, read some at a time; with `keys`, those whose column `by` is one of them."""
+        if keys is not None and not isinstance(keys, pa.Array):
+            keys = pa.array([key for key in keys if key], pa.string())
+        for batch in self.batches(name, columns, most):
+            yield from (batch if keys is None else batch.filter(pc.is_in(batch[by], value_set=keys))).to_pylist()
 
     def rows(self, name: str, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """The rows of a table; none of a run that is of an earlier version and has no such table."""

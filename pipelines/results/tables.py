@@ -117,7 +117,6 @@ class InMemory:
         return self.tables[name] if columns is None else self.tables[name].select(columns)
 
     def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
-        """A table in parts."""
         yield from self.table(name, columns).to_batches(most)
 
 

@@ -51,7 +51,6 @@ def mark(results: Results, mean: ConfigurationMetric) -> str:
 
 
 def overall(results: Results, config_id: str) -> list[ConfigurationMetric]:
-    """The rows of a configuration over all queries, one a metric."""
     return [results.means[config_id, ALL, metric] for metric in results.metrics]
 
 
@@ -166,7 +165,6 @@ class Significance:
 
     @classmethod
     def of(cls, results: Results) -> "Significance":
-        """The tests of a run."""
         shown = distinct(results)
         order = [row["config_id"] for row in shown]
         first = {row_id: row["config_id"] for row in shown for row_id in row["config_ids"]}

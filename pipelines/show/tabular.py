@@ -28,7 +28,6 @@ class Table:
     strong: Collection[tuple[int, int]] = ()
 
     def worded(self) -> list[int]:
-        """Positions of columns that hold words."""
         return [place for place, name in enumerate(self.columns) if place < self.left or name in self.sentences]
 
     def widths(self) -> list[int]:

@@ -5,9 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.screen import WHOLE, Screen
@@ -100,20 +97,18 @@ def _metric(results: Results, name: str | None) -> str:
 
 def _values(results: Results, config_id: str, metric: str) -> Iterator[tuple[str, str | None, float | None]]:
     """Id, text and value of every query of a configuration."""
-    for batch in results.batches("query_metrics", ("config_id", "query_id", "text", "metrics")):
-        for row in batch.filter(pc.equal(batch["config_id"], config_id)).to_pylist():
-            values = (entry["value"] for entry in row["metrics"] if entry["metric"] == metric)
-            yield row["query_id"], row["text"], next(values, None)
+    columns = ("config_id", "query_id", "text", "metrics")
+    for row in results.stream("query_metrics", columns, [config_id], "config_id"):
+        values = (entry["value"] for entry in row["metrics"] if entry["metric"] == metric)
+        yield row["query_id"], row["text"], next(values, None)
 
 
 def _answers(results: Results, config_id: str, query_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Answer, reference answer and message by query; empty for a run without answers."""
-    selected = pa.array(query_ids, pa.string())
     try:
         return {
             row["query_id"]: {key: row[key] for key in ("answer", "reference", "status", "message")}
-            for batch in results.batches("answers", _ANSWER_COLUMNS)
-            for row in batch.filter(pc.is_in(batch["query_id"], value_set=selected)).to_pylist()
+            for row in results.stream("answers", _ANSWER_COLUMNS, query_ids)
             if row["config_id"] == config_id and row["sample"] == 0
         }
     except InputError:

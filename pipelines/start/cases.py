@@ -61,7 +61,6 @@ def about(survey: Survey) -> str:
 
 
 def metrics_for(survey: Survey) -> list[str]:
-    """Metrics whose inputs the rows have."""
     ranked = ["nDCG@10", "R@10"] if survey.judged and survey.has_ids else []
     grounded = ["Faithfulness"] if survey.contexts else []
     referenced = ["ClaimRecall", *(["ContextRecall"] if survey.contexts else [])] if survey.references else []
@@ -69,7 +68,6 @@ def metrics_for(survey: Survey) -> list[str]:
 
 
 def configurations(name: str, survey: Survey) -> list[dict[str, Any]]:
-    """One configuration for each system that answered."""
     if survey.configs == ("",):
         return [{"name": name, "answers": {"type": "replay"}}]
     return [{"name": entry or name, "answers": {"type": "replay", "config": entry}} for entry in survey.configs]

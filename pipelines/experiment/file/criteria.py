@@ -191,7 +191,6 @@ def _examples(named: str | None, folder: str, criterion: Criterion) -> str:
 def unused_criteria(
     located: Located, criteria: Mapping[str, Criterion], metrics: Iterable[Metric | JudgedMetric]
 ) -> Iterator[str]:
-    """Warnings of criteria that are in no metric."""
     used = criteria_in(map(str, metrics))
     for name in criteria:
         if name not in used:

@@ -57,7 +57,6 @@ class Templates:
 
 @cache
 def default() -> TemplateFile:
-    """The template that comes with rankbeam."""
     file = package_files("rankbeam.pipelines.experiment.file").joinpath("templates", "answer.txt")
     return TemplateFile(None, file.read_text("utf-8"))
 

@@ -165,7 +165,6 @@ def plan_of(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
 
 
 def _named(name: str, cells: Sequence[Cell]) -> list[Cell]:
-    """The cells that a name refers to."""
     return [cell for cell in cells if cell.name == name] or [cell for cell in cells if cell.item_name == name]
 
 

@@ -138,7 +138,6 @@ def _cells(
 
 
 def _chosen(role: str, targets: Mapping[str, Target], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of the grid for one component."""
     return {inside: values[name] for name, (owner, inside) in targets.items() if owner == role}
 
 

@@ -39,7 +39,6 @@ class Variant:
         return self.swept.get(role, (*self.configuration, role))
 
     def with_stage(self, role: str, value: Any, label: str, place: Place) -> "Variant":
-        """The item with another stage."""
         item = self.item.model_copy(update={role: value})
         return replace(self, item=item, labels=(*self.labels, f"{role}={label}"), swept={**self.swept, role: place})
 
