@@ -244,11 +244,7 @@ class JudgeGrades:
 
 
 def human_grades(run: Results) -> tuple[str, dict[Pair, float]]:
-    """The path of the dataset's judgements, and their grades.
-
-    Raises:
-        InputError: the run has no such file, it cannot be read any more, or it contains grades of a judge.
-    """
+    """The path of the dataset's judgements, and their grades; a file with grades of a judge is refused."""
     path = run.run["versions"].get("dataset.qrels")
     if path is None:
         raise InputError("has no file of judgements with holes to fill; name one in dataset.qrels", path=run.output)

@@ -80,11 +80,7 @@ wide = click.option("--wide", is_flag=True, help="Show all columns of tables, ho
 
 
 def agreed(question: str, *, yes: bool) -> bool:
-    """Ask before rows of BigQuery are deleted, which nothing brings back; `yes` is the answer of `--yes`.
-
-    Raises:
-        click.UsageError: there is no terminal, and no `--yes`; a pipe does not answer by accident.
-    """
+    """Ask before rows of BigQuery are deleted, which nothing brings back; a pipe does not answer by accident."""
     if not yes and not sys.stdin.isatty():
         raise click.UsageError(f"{question} Nobody can answer here, without a terminal; say --yes")
     return yes or click.confirm(question, default=False, err=True)

@@ -190,11 +190,7 @@ def _metrics(run: Results, other: Results | None, question: ComparisonQuestion) 
 
 
 def _strata(run: Results, other: Results | None, metrics: Sequence[AnyMetric]) -> str | None:
-    """The attribute by which the labelled queries were drawn, for metrics by labels and judge.
-
-    Raises:
-        InputError: a run has no values of the judge alone, or its labels are no longer there.
-    """
+    """The attribute by which the labelled queries were drawn, for metrics by labels and judge."""
     names = {}
     for metric in (plain for panel in panels_of(metrics) for plain in judged_alone(panel)):
         for side in filter(None, (run, other)):

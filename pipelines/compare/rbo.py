@@ -24,18 +24,12 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True)
 class RunOverlap:
-    """Rank-biased overlap of two runs.
+    """Rank-biased overlap of two runs."""
 
-    Attributes:
-        run, baseline: paths.
-        values: by query that both runs have, the lowest first.
-        only_run, only_baseline: numbers of queries that one run alone has; they are left out.
-    """
-
-    run: str
+    run: str  # a path, as that of the baseline
     baseline: str
-    values: dict[str, float]
-    only_run: int
+    values: dict[str, float]  # by query that both runs have, the lowest first
+    only_run: int  # number of queries that one run alone has; they are left out
     only_baseline: int
 
     @property

@@ -47,16 +47,7 @@ class StagedFile:
 
 @dataclass(frozen=True)
 class DryRun:
-    """Description of a job.
-
-    Attributes:
-        steps: number of primitive steps of Beam, by the part of the pipeline, in the order of the pipeline.
-        image: container image of the workers.
-        staged: files that would be uploaded to `staging_location`.
-        workers: lowest and highest number of workers.
-        seconds: shortest duration of the calls under their quotas.
-        plan: forecast of the calls.
-    """
+    """Description of a job."""
 
     run_id: str
     job_name: str
@@ -64,11 +55,11 @@ class DryRun:
     region: str
     staging_location: str
     options: dict[str, Any]
-    steps: dict[str, int]
+    steps: dict[str, int]  # number of primitive steps of Beam, by the part of the pipeline, in its order
     image: str
-    staged: tuple[StagedFile, ...]
-    workers: tuple[int, int]
-    seconds: float
+    staged: tuple[StagedFile, ...]  # files that would be uploaded to `staging_location`
+    workers: tuple[int, int]  # lowest and highest number
+    seconds: float  # shortest duration of the calls under their quotas
     plan: Plan
 
     @property

@@ -274,9 +274,7 @@ class Experiment:
     def pinned(self, run: str, day: str) -> "Experiment":
         """The experiment with queries to BigQuery that are run once in an execution, wherever their rows are read.
 
-        Args:
-            run: names the execution.
-            day: date of the execution, such as 2026-01-31, for experiments whose calls are made anew each day.
+        `run` names the execution; `day`, such as 2026-01-31, is its date, for experiments that call anew each day.
         """
         called_on = day if self.is_fresh else None
         sources = tuple(source.pinned(run, called_on) for source in self.sources)

@@ -97,10 +97,7 @@ def _with_embedder(
 def load_goldens(path: str, output: str | None = None, *, profiles: bool = True) -> Goldens:
     """Read a file of goldens and check everything that can be checked before any work starts.
 
-    Args:
-        path: the file.
-        output: folder of the benchmark, instead of the file's.
-        profiles: whether the file of profiles is read; without it, the default profiles are used.
+    Without `profiles`, the default profiles are used and the file of profiles is not read.
     """
     try:
         text = files.read_all(matching.expand(path)[0]).decode("utf-8")

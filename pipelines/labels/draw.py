@@ -27,19 +27,12 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 
 @dataclass(frozen=True)
 class Drawing:
-    """Sample to draw from a run.
-
-    Attributes:
-        metric: name of the metric as the run has it.
-        configurations: names of the configurations whose human value is requested; of documents all by default.
-        seed: determines the random order of queries.
-        by: slice of the run in whose values queries are drawn apart; None for all queries together.
-    """
+    """Sample to draw from a run."""
 
     metric: str
-    configurations: tuple[str, ...]
-    seed: int = 0
-    by: str | None = None
+    configurations: tuple[str, ...]  # those whose human value is requested; of documents all by default
+    seed: int = 0  # determines the random order of queries
+    by: str | None = None  # slice in whose values queries are drawn apart; None for all queries together
 
     @classmethod
     def of(
@@ -85,14 +78,7 @@ class _Texts:
 
 
 def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()) -> list[LabelTask]:
-    """The tasks of the next queries in random order, those of a query together, in an order that says nothing.
-
-    Args:
-        run: finished run whose judge judged the metric.
-        drawing: metric, configurations and seed.
-        count: number of queries to draw.
-        drawn: queries that were drawn before.
-    """
+    """The tasks of the next queries in random order, those of a query together, in an order that says nothing."""
     ids = _ids(run, drawing)
     (metric,) = parse_all([drawing.metric])
     of_judge = isinstance(metric, JudgedMetric)
@@ -112,11 +98,7 @@ def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()
 
 
 def pick(run: Results, drawing: Drawing, queries: Sequence[str]) -> list[LabelTask]:
-    """The tasks of queries that somebody chose, in their order; without a probability, for they represent no others.
-
-    Raises:
-        InputError: a query has no value of the metric, or the metric is one of rankings, whose judgements make means.
-    """
+    """The tasks of queries that somebody chose, in their order; without a probability, for they represent no others."""
     (metric,) = parse_all([drawing.metric])
     if not isinstance(metric, JudgedMetric):
         problem = (

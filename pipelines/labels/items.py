@@ -74,11 +74,7 @@ def ranked_queries(run: Results, ids: Collection[str]) -> set[str]:
 
 
 def ranking_tasks(run: Results, cutoff: int, ids: Collection[str], chosen: Sequence[str]) -> list[LabelTask]:
-    """One task a query and document that is among the first of any chosen configuration.
-
-    Raises:
-        InputError: the text of a query or document is not known, so the query could not be labelled whole.
-    """
+    """One task a query and document that is among the first of any chosen configuration."""
     documents: defaultdict[str, dict[str, str | None]] = defaultdict(dict)
     for row in run.stream("rankings", ("config_id", "query_id", "documents"), chosen):
         if row["config_id"] in ids:
@@ -138,11 +134,7 @@ def compares_answers(run: Results, metric: JudgedMetric) -> bool:
 
 
 def with_criterion_of(run: Results, metric: JudgedMetric) -> JudgedMetric:
-    """The metric with its criterion as the run judged it.
-
-    Raises:
-        InputError: the criterion's question is in a file that is missing or has changed since.
-    """
+    """The metric with its criterion as the run judged it."""
     problems: list[InputError] = []
     (name,) = criteria_in([str(metric)])
     model = CriterionModel.model_validate({**_stated(run, metric), "examples": None})

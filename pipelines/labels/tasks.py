@@ -122,11 +122,7 @@ def _as_page(rows: Sequence[Mapping[str, Any]], name: str) -> str:
 
 
 def drawn_before(output: str, drawing: Drawing, *, is_first: bool) -> set[str]:
-    """The queries that were drawn before for the same metric and configurations.
-
-    Raises:
-        InputError: there are some, and this is to be the first sample.
-    """
+    """The queries drawn before for the same metric and configurations; there must be none before the first sample."""
     result: set[str] = set()
     for index in indexes(output):
         tasks, earlier = read_index(index)

@@ -31,11 +31,7 @@ class LedgerJobs:
         return cls(folder, tuple(sorted(BatchFolder(folder).records(), key=lambda record: record.created)))
 
     def named(self, names: Sequence[str]) -> list[BatchJobRecord]:
-        """The open jobs of these names; all open ones without names.
-
-        Raises:
-            InputError: a name is not that of a job of this ledger.
-        """
+        """The open jobs of these names; all open ones without names."""
         known = {record.name: record for record in self.records}
         for name in names:
             if name not in known:

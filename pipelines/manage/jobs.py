@@ -100,29 +100,17 @@ def _read(path: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The run of a job.
+    """The run of a job."""
 
-    Attributes:
-        started: when the run began, in UTC; with its id, it identifies one execution.
-        ledger: folder of the answers that were paid for; None for a run without calls.
-        sources: number of retrievers that run in the workers.
-        configurations: number of configurations.
-        pools: quota pools by name, with their prices.
-        bigquery: dataset that the run is published in; None for none.
-        is_monitored: whether the changes since a baseline run are written at the end.
-        all_rows: whether `results.duckdb` has the rows of large tables, too.
-        corpora: corpora that are deleted at the end of the run.
-    """
-
-    started: str
-    ledger: str | None = None
-    sources: int = 0
-    configurations: int = 1
+    started: str  # in UTC; with its id, it identifies one execution
+    ledger: str | None = None  # None for a run without calls
+    sources: int = 0  # number of retrievers that run in the workers
+    configurations: int = 1  # their number
     pools: Mapping[str, Quota] = field(default_factory=dict)
-    bigquery: str | None = None
-    is_monitored: bool = False
-    all_rows: bool = False
-    corpora: tuple[TemporaryCorpora, ...] = ()
+    bigquery: str | None = None  # dataset that the run is published in; None for none
+    is_monitored: bool = False  # whether the changes since a baseline run are written at the end
+    all_rows: bool = False  # whether `results.duckdb` has the rows of large tables, too
+    corpora: tuple[TemporaryCorpora, ...] = ()  # those that are deleted at the end of the run
 
     @classmethod
     def of(cls, experiment: Experiment, execution: Run, *, all_rows: bool = False) -> "RunRecord":

@@ -61,11 +61,7 @@ def follow(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> JobSnapshot:
-    """Show snapshots of a job until it has ended; return the last one.
-
-    Raises:
-        RankbeamError: the first request failed, or all requests of ten minutes.
-    """
+    """Show snapshots of a job until it has ended; return the last. After the first, looks may fail for ten minutes."""
     answered: float | None = None
     for pause_s in pauses():
         try:
@@ -92,27 +88,16 @@ def pauses() -> Iterator[float]:
 
 @dataclass(frozen=True)
 class Outlook:
-    """Progress of a job.
+    """Progress of a job."""
 
-    Attributes:
-        unit: "calls" where services are called, else "queries", which count for each configuration and retriever.
-        done: number of calls or queries done.
-        needed: their number in the end, without what the ledger answers; None where it is not known yet.
-        per_second: rate; None where nothing is done, or the job has ended.
-        left_s: time left at this rate; None where it is not known.
-        failures: calls and queries that failed, as far as the engine reports them.
-        cost: cost of all calls so far, in the currency of the prices; None where no price is given.
-        unpriced: pools of calls without a price.
-    """
-
-    unit: str
-    done: int
-    needed: int | None
-    per_second: float | None
-    left_s: float | None
-    failures: int
-    cost: float | None
-    unpriced: tuple[str, ...] = ()
+    unit: str  # "calls" where services are called, else "queries", which count for each configuration and retriever
+    done: int  # number of calls or queries
+    needed: int | None  # their number in the end, without what the ledger answers; None where it is not known yet
+    per_second: float | None  # None where nothing is done, or the job has ended
+    left_s: float | None  # None where it is not known
+    failures: int  # calls and queries that failed, as far as the engine reports them
+    cost: float | None  # of all calls so far, in the currency of the prices; None where no price is given
+    unpriced: tuple[str, ...] = ()  # pools of calls without a price
 
     def parts(self) -> dict[str, str]:
         """Texts for people, by their names."""
@@ -135,12 +120,7 @@ def outlook_of(
 ) -> Outlook:
     """The progress of a job, from its counters and from the ledger's records of the run.
 
-    Args:
-        run: the run of the job.
-        uses: the ledger's records of the run.
-        snapshot: state and counters.
-        began: the point from which the rate is measured; (0.0, 0) for the start of the run.
-        seconds: time since the start of the run.
+    Its rate is measured from the point `began`; (0.0, 0) is the start of the run.
 
     >>> counts = Counts({(Counter.JUDGED_QUERIES, ""): 100, (Counter.QUERIES_SCORED, ""): 50})
     >>> outlook_of(RunRecord("", configurations=2), [], JobSnapshot("running", counts), (0.0, 0), 10.0).parts()

@@ -22,15 +22,10 @@ FELL, ROSE, STEADY, UNKNOWN = "fell", "rose", "no change", "unknown"
 
 
 class Tolerance(NamedTuple):
-    """The change of a metric that raises no alarm.
+    """The change of a metric that raises no alarm."""
 
-    Attributes:
-        size: tolerated fall or rise.
-        is_of_rise: True if a rise is alarming, as for a metric of errors, and False if a fall is.
-    """
-
-    size: float = 0.0
-    is_of_rise: bool = False
+    size: float = 0.0  # tolerated fall or rise
+    is_of_rise: bool = False  # True if a rise is alarming, as for a metric of errors
 
 
 @dataclass(frozen=True)

@@ -39,40 +39,24 @@ _LEAST_OF_PEOPLE, _LEAST_OF_JUDGE = 1, 2
 
 @dataclass(frozen=True)
 class ContextPools:
-    """The queries of a run with their relevant contexts.
-
-    Attributes:
-        pools: those of queries that have some.
-        doc_ids: for each pool, by position of a context its documents.
-        without: queries without a relevant context.
-    """
+    """The queries of a run with their relevant contexts."""
 
     pools: tuple[NuggetPool, ...]
-    doc_ids: Mapping[str, tuple[tuple[str, ...], ...]]
-    without: tuple[str, ...]
+    doc_ids: Mapping[str, tuple[tuple[str, ...], ...]]  # for each pool, by position of a context its documents
+    without: tuple[str, ...]  # queries without a relevant context
 
 
 @dataclass(frozen=True)
 class PooledCollection:
-    """Nuggets to collect.
-
-    Attributes:
-        experiment: its judge collects them.
-        run: finished run whose contexts are pooled.
-        path: the file to write.
-        pools: queries with relevant contexts.
-        references: the dataset's reference answers, by query.
-        finished: rows of the file that have nuggets already, by query.
-        todo: pools of queries whose nuggets are not known.
-    """
+    """Nuggets to collect."""
 
     experiment: Experiment
-    run: Results
-    path: str
+    run: Results  # finished run whose contexts are pooled
+    path: str  # the file to write
     pools: ContextPools
-    references: Mapping[str, Row]
-    finished: Mapping[str, Row]
-    todo: tuple[NuggetPool, ...]
+    references: Mapping[str, Row]  # the dataset's reference answers, by query
+    finished: Mapping[str, Row]  # rows of the file that have nuggets already, by query
+    todo: tuple[NuggetPool, ...]  # pools of queries whose nuggets are not known
 
     @property
     def work(self) -> CollectNuggets:
@@ -235,12 +219,7 @@ def rows_of(path: str) -> dict[str, Row]:
 def pools_of(run: Results, depth: int) -> ContextPools:
     """The relevant contexts of every query, from all configurations; grades of people come before those of a judge.
 
-    Args:
-        run: finished run, whose judge graded contexts (`ContextRelevance@k`), or whose documents people judged.
-        depth: number of documents of each ranking whose judgements by people are used.
-
-    Raises:
-        InputError: neither people nor a judge graded anything that was retrieved.
+    Of each ranking, judgements by people count for the first `depth` documents.
     """
     by_people, texts = _by_people(run, depth)
     judge = judge_grades(run)

@@ -81,11 +81,7 @@ def _table(rows: Iterable[Row]) -> Iterator[dict[str, str]]:
 
 
 def apply_review(path: str, table: str) -> AppliedNuggetReview:
-    """Write the changes of a table to a file of reference answers.
-
-    Raises:
-        InputErrors: every unknown id, query or word, and every repetition, with its line; nothing is written then.
-    """
+    """Write the changes of a table to a file of reference answers; with a mistake in the table, nothing is written."""
     rows = rows_of(path)
     ids = {cells["id"]: cells["query_id"] for cells in _table(rows.values())}
     reviews = _checked(table, rows, ids)

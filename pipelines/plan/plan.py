@@ -255,8 +255,7 @@ def _pool_line(plan: PoolPlan) -> str:
 def refuse_above_budget(experiment: Experiment, path: str) -> tuple[str, ...]:
     """Refuse an experiment whose lowest forecast is above `max_cost`.
 
-    Returns:
-        Sentences about verdicts that are bought again; they are forecast if the last run had other prompts or parts.
+    Returns sentences about verdicts that are bought again, forecast if the last run had other prompts or parts.
     """
     if experiment.max_cost is None and not reworded(experiment):
         return ()

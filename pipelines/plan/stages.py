@@ -69,8 +69,7 @@ def distinct_batches(tasks: beam.PCollection, stage: Stage) -> beam.PCollection:
 def count_rewriting(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> beam.PCollection:
     """Count the calls of models that rewrite queries; add the texts that the ledger knows.
 
-    Returns:
-        The queries of each source, with imagined texts where none are known.
+    Returns the queries of each source, with imagined texts where none are known.
     """
     stage, ask = rewrite_stage(experiment), AskRewritten(experiment.evaluation, rewrite_works(experiment))
     tasks = distinct_batches(tasks_to_rewrite(dataset, experiment), stage)

@@ -27,23 +27,14 @@ LOW, HIGH, NOISY = 0.5, 0.7, 0.1
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule.
-
-    Attributes:
-        name: its name.
-        suggestion: advice for a configuration for which it holds.
-        low: the metrics of which one must be low; a rule without any has only the other condition.
-        high: the metrics of which one must be high; with as many as `low`, the one at the same position.
-        limit: the lowest value that is high.
-        deeper: whether the high metric's cutoff must be greater than the low metric's, rather than equal to it.
-    """
+    """One rule."""
 
     name: str
-    suggestion: str
-    low: tuple[str, ...]
-    high: tuple[str, ...]
-    limit: float = HIGH
-    deeper: bool = False
+    suggestion: str  # advice for a configuration for which it holds
+    low: tuple[str, ...]  # the metrics of which one must be low; a rule without any has only the other condition
+    high: tuple[str, ...]  # the metrics of which one must be high; with as many as `low`, the one at the same position
+    limit: float = HIGH  # the lowest value that is high
+    deeper: bool = False  # whether the high metric's cutoff must be greater than the low metric's, rather than equal
 
 
 RULES = (

@@ -28,28 +28,16 @@ _UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class Audit:
-    """Comparison of the judge's grades with people's, on the scale of people.
+    """Comparison of the judge's grades with people's, on the scale of people."""
 
-    Attributes:
-        grades: the grades that occur, the lowest first.
-        counts: pairs of query and document, by grade of people (row) and of the judge (column).
-        kappa: quadratic kappa; None if it is not defined.
-        interval: its bootstrap interval at 95%, over queries.
-        overrated: documents that people found not relevant and the judge found relevant.
-        not_relevant: documents that people found not relevant.
-        population: documents that both graded; `pairs` of them were drawn, about equally many of each judge's grade.
-        estimates: shares of all these documents, by the names of columns of `agreement`; a run of an earlier version
-            has none, and all of them were compared.
-    """
-
-    grades: Sequence[int]
-    counts: Sequence[Sequence[int]]
-    kappa: float | None
-    interval: tuple[float, float] | None
-    overrated: int
-    not_relevant: int
-    population: int = 0
-    estimates: Mapping[str, float] = field(default_factory=dict)
+    grades: Sequence[int]  # those that occur, the lowest first
+    counts: Sequence[Sequence[int]]  # pairs of query and document, by grade of people (row) and of the judge (column)
+    kappa: float | None  # quadratic kappa; None if it is not defined
+    interval: tuple[float, float] | None  # its bootstrap interval at 95%, over queries
+    overrated: int  # documents that people found not relevant and the judge found relevant
+    not_relevant: int  # documents that people found not relevant
+    population: int = 0  # documents that both graded; of them, `pairs` were drawn, about as many of each judge's grade
+    estimates: Mapping[str, float] = field(default_factory=dict)  # of the population; none in older runs
 
     @property
     def pairs(self) -> int:
@@ -134,12 +122,7 @@ class Audit:
 
 
 def audit_of(human: Mapping[Pair, float], judge: Mapping[Pair, int], most: int = MOST_AUDITED) -> Audit:
-    """The audit over pairs that both graded; grades of people below 0 do not count.
-
-    Args:
-        human: grades of people.
-        judge: grades of the judge on the scale of people.
-        most: number of pairs to draw, at most.
+    """The audit over at most `most` pairs that both graded; grades of people below 0 do not count.
 
     >>> audit_of({("q", "a"): 1.0, ("q", "b"): 0.0, ("r", "a"): 0.0}, {("q", "a"): 1, ("q", "b"): 1}).counts
     [[0, 1], [0, 1]]
@@ -167,23 +150,14 @@ def problem_of_gate(run: Results, metric: str) -> str:
 
 @dataclass(frozen=True)
 class ChangedPair:
-    """A pair of configurations whose order or significance differs.
-
-    Attributes:
-        metric: name of the metric by people.
-        first: name of a configuration.
-        second: name of another one.
-        people: result of the first against the second, such as "better, significant".
-        judged_only: the same without the documents that people did not judge.
-        filled: the same with the judge's grades in the holes.
-    """
+    """A pair of configurations whose order or significance differs."""
 
     metric: str
     first: str
     second: str
-    people: str
-    judged_only: str
-    filled: str
+    people: str  # result of the first against the second, such as "better, significant"
+    judged_only: str  # the same without the documents that people did not judge
+    filled: str  # the same with the judge's grades in the holes
 
     @property
     def sentence(self) -> str:

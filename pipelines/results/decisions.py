@@ -22,19 +22,12 @@ _SIGNS = {Verdict.BETTER: 1, Verdict.WORSE: -1, Verdict.UNDECIDED: 0, Verdict.EQ
 
 @dataclass(frozen=True)
 class JudgeDecisions:
-    """Agreement of the decisions by a judged metric with those by its form with labels.
-
-    Attributes:
-        metric: name of the judged metric.
-        agreement: pairs of configurations by their decisions: better, worse, or not significant.
-        tau_b: Kendall's coefficient of the two rankings of configurations; None for fewer than five.
-        tau_ap: the same with more weight on the best configurations.
-    """
+    """Agreement of the decisions by a judged metric with those by its form with labels."""
 
     metric: str
-    agreement: DecisionAgreement
-    tau_b: float | None = None
-    tau_ap: float | None = None
+    agreement: DecisionAgreement  # pairs of configurations by decision: better, worse, or not significant
+    tau_b: float | None = None  # Kendall's coefficient of the two rankings of configurations; None for fewer than five
+    tau_ap: float | None = None  # the same with more weight on the best configurations
 
     @property
     def warning(self) -> str:

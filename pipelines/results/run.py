@@ -110,11 +110,7 @@ class Results:
         return [Comparison.of(row) for row in self.table("comparisons").to_pylist()]
 
     def metric_named(self, name: str) -> str:
-        """The metric of the run that a name means, which may leave out the judge.
-
-        Raises:
-            InputError: the run has no such metric.
-        """
+        """The metric of the run that a name means, which may leave out the judge."""
         metric = name if name in self.metrics else named_in(name, parse_all(self.metrics))
         if metric is None:
             raise InputError(f"the run has no metric {name}; {did_you_mean(name, self.metrics)}")

@@ -50,27 +50,16 @@ def seconds(number: float | None) -> str:
 
 @dataclass(frozen=True)
 class StageGain:
-    """The gain of a configuration over one that differs from it by one stage only, in one metric over all queries.
-
-    Attributes:
-        row: the comparison.
-        stage: stage in which they differ.
-        name: name of the configuration with the stage.
-        without: name of the other one.
-        verdict: verdict on the difference, after the correction over all comparisons.
-        calls: further calls for each query.
-        seconds: median latency of a call of the stage; None if there was none.
-        cost: further cost of 1,000 queries; None if a price is unknown.
-    """
+    """The gain of a configuration over one that differs from it by one stage only, in one metric over all queries."""
 
     row: Comparison
-    stage: str
-    name: str
-    without: str
-    verdict: Verdict
-    calls: float
-    seconds: float | None
-    cost: float | None
+    stage: str  # the one in which they differ
+    name: str  # of the configuration with the stage
+    without: str  # name of the other one
+    verdict: Verdict  # after the correction over all comparisons
+    calls: float  # further calls for each query
+    seconds: float | None  # median latency of a call of the stage; None if there was none
+    cost: float | None  # further cost of 1,000 queries; None if a price is unknown
 
     @property
     def pays(self) -> str:

@@ -101,11 +101,7 @@ class Trend:
 
 
 def trend_of(results: Results, metric: str | None, count: int) -> Trend:
-    """A metric over the latest runs of a run's experiment on the same dataset, up to that run.
-
-    Raises:
-        InputError: the run has no such metric.
-    """
+    """A metric over the latest runs of a run's experiment on the same dataset, up to that run."""
     name = results.metrics[0] if metric is None else results.metric_named(metric)
     runs = runs_alike(results, count)
     names = tuple(row["name"] for row in results.leaderboard())

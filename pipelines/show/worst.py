@@ -18,29 +18,18 @@ _ANSWER_COLUMNS = ("config_id", "query_id", "sample", "status", "answer", "refer
 
 @dataclass(frozen=True)
 class Worst:
-    """The queries with the lowest values.
-
-    Attributes:
-        configuration: name of the configuration.
-        metric: name of the metric.
-        rows: for each query its id, text, value, answer, reference answer and message, lowest value first.
-        unscored: queries without a value of the metric.
-    """
+    """The queries with the lowest values."""
 
     configuration: str
     metric: str
-    rows: Sequence[dict[str, Any]]
-    unscored: int
+    rows: Sequence[dict[str, Any]]  # id, text, value, answer, reference and message of each query, lowest value first
+    unscored: int  # queries without a value of the metric
 
 
 def worst_of(results: Results, configuration: str | None, metric: str | None, count: int) -> Worst:
-    """Find the queries on which a configuration has the lowest values of a metric.
+    """The queries on which a configuration, by default the best one, has the lowest values of a metric.
 
-    Args:
-        results: the run.
-        configuration: name of a configuration; by default the best one.
-        metric: name of a metric; by default the first judged one, or the first one if none is judged.
-        count: number of queries.
+    The default metric is the first judged one, or the first one if none is judged.
     """
     row, name = _configuration(results, configuration), _metric(results, metric)
     unscored = 0

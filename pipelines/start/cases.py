@@ -119,14 +119,7 @@ def service_of(text: str, types: Sequence[str]) -> dict[str, Any]:
 
 
 def text_of(path: Path, file: str, named: str, columns: Mapping[str, str]) -> str:
-    """The experiment that `init --from FILE` writes.
-
-    Args:
-        path: the experiment's path.
-        file: the file of answers.
-        named: the same as the experiment names it.
-        columns: the paths that the user gives.
-    """
+    """The experiment that `init --from FILE` writes to `path`, in which the file of answers is `named`."""
     survey = surveyed(file, columns)
     value = {
         "name": path.stem,

@@ -39,11 +39,8 @@ def write_eval_set(experiment: Experiment, path: str) -> tuple[str, int, int]:
 def write_vertex_rows(experiment: Experiment, path: str, configuration: str | None) -> tuple[int, int]:
     """Write an experiment's queries as rows; return their number and that of queries without an answer.
 
-    Args:
-        experiment: the experiment.
-        path: the new file, which the service reads as JSON lines.
-        configuration: name of the configuration that answered in the last run; queries without an answer are left out,
-            because the service takes no row without a response. None for rows without responses.
+    With a configuration, which answered in the last run, queries without an answer are left out, because the service
+    takes no row without a response.
     """
     if not path.endswith(_ROWS):
         raise InputError(f"the service reads files whose names end with {_ROWS}; name one", path=path)

@@ -92,11 +92,7 @@ def wrong_stages(located: Located, items: Sequence[ConfigurationModel], grid: Gr
 
 
 def reranker_model(located: Located, place: Place, values: Mapping[str, Any]) -> tuple[str, type[Parameters]]:
-    """Type and parameters of a `rerank:`; the type is "" where it names a service.
-
-    Raises:
-        InputError: it has neither a type nor a service, or both, or an unknown type.
-    """
+    """Type and parameters of a `rerank:`; the type is "" where it names a service."""
     if ("type" in values) == ("service" in values):
         problem = "has a type and a service; keep one" if "type" in values else "is missing, and so is service"
         raise located.error((*place, "type"), problem)
