@@ -95,7 +95,6 @@ class Detection:
     warnings: tuple[str, ...]
 
     def as_document(self) -> dict[str, Any]:
-        """The answer as JSON values."""
         return {key: value for key, value in asdict(self).items() if key != "warnings"}
 
     def as_text(self, screen: Screen = WHOLE) -> str:

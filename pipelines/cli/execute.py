@@ -246,7 +246,6 @@ def _run(
 def _describe(
     experiment: "Experiment", path: str, run_id: str | None, options: "PipelineOptions", form: str, *, wide: bool
 ) -> None:
-    """Show the job that would be submitted."""
     from rankbeam.pipelines.run.evaluate import new_run
     from rankbeam.pipelines.run.options import is_dataflow, runner_name
     from rankbeam.pipelines.show.screen import Screen

@@ -77,7 +77,6 @@ class Compared:
     shared: Shared | None = None
 
     def warnings(self) -> Iterator[str]:
-        """Warnings about the comparison."""
         if self.shared:
             yield self.shared.sentence
         if self.other is not None:

@@ -34,7 +34,6 @@ class RunOverlap:
 
     @property
     def mean(self) -> float:
-        """Mean over the queries that both runs have."""
         return float(np.mean(list(self.values.values())))
 
     @property

@@ -28,7 +28,6 @@ def as_text(compared: Compared, screen: Screen = WHOLE) -> str:
 
 
 def as_markdown(compared: Compared) -> str:
-    """The table and the sentences, for GitHub."""
     items = "\n".join(f"- {markdown_text(sentence)}" for sentence in sentences(compared))
     return f"{markdown_table(table(compared))}\n\n{items}"
 

@@ -26,7 +26,6 @@ _ADDRESSES = "IN_USE_ADDRESSES"
 
 
 def submitted(job: DataflowJob) -> str:
-    """Describe a new job, with the commands that show and cancel it."""
     return "\n".join([*_about(job), f"status   {command(job)}", f"cancel   {job.cancel}"])
 
 

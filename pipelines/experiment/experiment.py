@@ -81,7 +81,6 @@ class Experiment:
 
     @property
     def calls_models(self) -> bool:
-        """True if models answer or judge."""
         return bool(self.judged) or any(
             configuration.generation is not None for configuration in self.evaluation.configurations
         )
@@ -107,7 +106,6 @@ class Experiment:
 
     @property
     def batched(self) -> list[str]:
-        """The services that leave calls to batch jobs."""
         return [name for name, service in self.services.items() if service.batch is not None]
 
     @property
@@ -255,7 +253,6 @@ class Experiment:
         ]
 
     def inputs(self) -> list[str]:
-        """The path of every file that is read."""
         own = [path for source in self.sources for path in source.retriever.parameters.inputs().values()]
         references = None if self.references is None else self.references.path
         paths = (self.qrels, self.evidence, self.queries, self.corpus, references, *own)

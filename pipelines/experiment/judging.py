@@ -69,7 +69,6 @@ def judging_of(
 
 
 def with_criterion(metric: AnyMetric, criteria: Mapping[str, Criterion]) -> AnyMetric:
-    """The metric with the criterion that its name names."""
     if not isinstance(metric, JudgedMetric) or not metric.is_criterion:
         return metric
     (name,) = criteria_in([metric.name])

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from statistics import NormalDist
+from typing import Any
 
 from rankbeam.pipelines.compare.compare import ComparisonQuestion, compare, slices_matching
 from rankbeam.pipelines.gates.gates import FAILURE_RATE, MONITOR, SENTINELS, Gate, KnownNames
@@ -95,6 +96,18 @@ class Check:
             return None
         return self.found - self.gate.limit if self.gate.at_least else self.gate.limit - self.found
 
+    def facts(self) -> dict[str, Any]:
+        """The columns that a row of the table and a JSON document share."""
+        return {
+            "slice": self.slice,
+            "metric": self.gate.metric or None,
+            "value": self.gate.value,
+            "at_least" if self.gate.at_least else "at_most": self.gate.limit,
+            "found": self.found,
+            "margin": self.margin,
+            "met": self.is_met,
+        }
+
 
 def known_of(run: Results, other: Results | None) -> KnownNames:
     names = [row["name"] for row in run.configurations]
@@ -174,7 +187,6 @@ def _monitored(gate: Gate, configuration: str, name: str, nights: Monitored | In
 
 
 def _measured(gate: Gate, configuration: str, name: str, run: Results, differences: _Differences) -> Measured:
-    """The value that a gate is about."""
     if gate.value == SENTINELS:
         return _known_items(run)
     if problem := problem_of_gate(run, gate.metric):
@@ -218,7 +230,6 @@ def _names(run: Results) -> frozenset[str]:
 
 
 def _value(gate: Gate, config_id: str, name: str, run: Results) -> Measured:
-    """A value of a configuration, without a baseline."""
     if gate.value == FAILURE_RATE and not gate.metric:
         rate = run.failure_rate(config_id, name)
         return rate, "" if rate is not None else "the run has no metric of it"
@@ -233,7 +244,6 @@ def _value(gate: Gate, config_id: str, name: str, run: Results) -> Measured:
 
 
 def _difference(gate: Gate, configuration: str, name: str, differences: _Differences, run: Results) -> Measured:
-    """A value of a configuration relative to its baseline."""
     row = differences.rows.get((configuration, name, gate.metric))
     if row is not None:
         return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "that both have", run), _doubt(gate, row, run))

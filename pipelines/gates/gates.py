@@ -96,7 +96,6 @@ class Gate:
 
     @property
     def is_difference(self) -> bool:
-        """True if it is about a difference from a baseline."""
         return self.value in DIFFERENCES
 
     def is_met(self, value: float) -> bool:

@@ -3,38 +3,22 @@
 import json
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-import pyarrow as pa
-
 from rankbeam.pipelines.compare.compare import shared_queries
-from rankbeam.pipelines.gates import checks as gate_checks
-from rankbeam.pipelines.gates.checks import Check, noise_warnings
-from rankbeam.pipelines.gates.gates import Gate
-from rankbeam.pipelines.results.audit import audit_in
+from rankbeam.pipelines.gates.checks import Check
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.results.tables import InMemory
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table, markdown_table, markdown_text
-from rankbeam.transforms.records import check_tables, tables
-from rankbeam.transforms.records.holes import LLM
-from rankbeam.transforms.records.metrics.evaluation import Evaluation
-from rankbeam.transforms.records.metrics.names import HOLES
-from rankbeam.transforms.records.run import Run
-from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
-from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.slices import ALL
-from rankbeam.transforms.write.rows import configurations
-from rankbeam.transforms.write.tables import RunVerdict
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NONE = "–"
 
 
 def summary(checks: Sequence[Check]) -> str:
-    """Number of gates that are met, in words."""
     missed, skipped = sum(not check.is_met for check in checks), sum(check.is_skipped for check in checks)
     new = f", {skipped} new" if skipped else ""
     return f"{missed or len(checks) - skipped} of {len(checks)} gate checks {'missed' if missed else 'met'}{new}"
@@ -106,16 +90,9 @@ def _table(checks: Sequence[Check]) -> Table:
 
 
 def _document(check: Check) -> dict[str, Any]:
-    gate = check.gate
     return {
         "configuration": check.configuration or None,
-        "slice": check.slice,
-        "metric": gate.metric or None,
-        "value": gate.value,
-        "at_least" if gate.at_least else "at_most": gate.limit,
-        "found": check.found,
-        "margin": check.margin,
-        "met": check.is_met,
+        **check.facts(),
         "state": _state(check),
         "reason": check.reason,
     }
@@ -149,65 +126,3 @@ def _missed(check: Check) -> str:
 def _xml(text: str) -> str:
     """A text without the characters that XML cannot hold."""
     return _NOT_IN_XML.sub("�", text)
-
-
-def verdict_of(
-    estimates: RunEstimates,
-    of_judge: Mapping[str, pa.Table],
-    unanswered: Mapping[str, float],
-    evaluation: Evaluation,
-    gates: Sequence[Gate],
-    max_failure_rate: float,
-    run: Run,
-) -> RunVerdict:
-    """Check the scores of a run against the limits of its experiment."""
-    results = _results(estimates, of_judge, evaluation, run)
-    checks = gate_checks.check(results, gates) if gates else []
-    ids = {row["name"]: row["config_id"] for row in results.configurations}
-    places = {config_id: place for place, config_id in enumerate(ids.values())}
-    rows = sorted(
-        (_row(check_, list(gates), ids) for check_ in checks),
-        key=lambda row: (row["position"], places.get(row["config_id"], -1), row["slice"]),
-    )
-    audit = None if evaluation.holes is None else audit_in(results)
-    audit_warnings = () if audit is None else (f"{HOLES}={LLM}: {warning}" for warning in audit.warnings)
-    limits = tuple(filter(None, [results.over_failure_rate(max_failure_rate, unanswered), results.mixed_versions()]))
-    return RunVerdict(
-        pa.Table.from_pylist(rows, tables.own_columns(check_tables.GATES)),
-        bool(limits) or not all(check_.is_met for check_ in checks),
-        (*limits, *audit_warnings, *noise_warnings(results, gates, evaluation.statistics.confidence)),
-    )
-
-
-def _results(estimates: RunEstimates, of_judge: Mapping[str, pa.Table], evaluation: Evaluation, run: Run) -> Results:
-    row = {
-        "experiment": run.experiment,
-        "experiment_yaml": run.experiment_yaml,
-        "statistics": evaluation.statistics.as_json(),
-        "dataset": "{}",
-        "versions": "{}",
-    }
-    known = {
-        "runs": pa.Table.from_pylist([row]),
-        "configurations": configurations(evaluation),
-        "configuration_metrics": metrics_table(estimates, evaluation),
-        "comparisons": comparisons_table(estimates, evaluation),
-        **of_judge,
-    }
-    return Results("", run.run_id, InMemory(known))
-
-
-def _row(check_: Check, gates: Sequence[Gate], ids: dict[str, str]) -> dict[str, Any]:
-    gate = check_.gate
-    return {
-        "position": gates.index(gate),
-        "config_id": ids.get(check_.configuration),
-        "slice": check_.slice,
-        "metric": gate.metric or None,
-        "value": gate.value,
-        "at_least" if gate.at_least else "at_most": gate.limit,
-        "found": check_.found,
-        "margin": check_.margin,
-        "met": check_.is_met,
-        "reason": check_.reason or None,
-    }

@@ -56,7 +56,6 @@ def _golden(item: Made, split: str, goldens: Goldens, progress: RoundProgress) -
 
 
 def shortfalls(plan: GoldensPlan, progress: RoundProgress) -> list[dict[str, Any]]:
-    """The strata that lack questions after all rounds."""
     lacking = plan.shortfalls(progress.made, {item.item_id for item in progress.accepted})
     labels = plan.library.labels
     return [
@@ -73,7 +72,6 @@ def shortfalls(plan: GoldensPlan, progress: RoundProgress) -> list[dict[str, Any
 
 
 def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> Iterator[str]:
-    """Warnings about the benchmark."""
     yield from (*plan.library.warnings, *progress.warnings)
     writer, checker = goldens.writer, goldens.checker
     for role, service in (("writer", writer), ("checker", checker)):
@@ -166,7 +164,6 @@ def stages(items: Sequence[Golden], rejected: Sequence[Made]) -> list[dict[str, 
 
 
 def as_html(name: str, counts: dict[str, Any]) -> str:
-    """A page for people."""
     from jinja2 import Environment
 
     template = package_files("rankbeam.pipelines.goldens").joinpath("templates", "coverage.html").read_text("utf-8")

@@ -53,12 +53,10 @@ class GoldensFolder:
         return {review.item_id: review for review in self._read(REVIEWS, Review)}
 
     def about(self) -> dict[str, Any]:
-        """Description of the benchmark as a whole."""
         value: dict[str, Any] = json.loads(files.read_all(self.below(ABOUT)))
         return value
 
     def documents(self) -> dict[str, dict[str, Any]]:
-        """The documents, by id."""
         lines = files.read_all(self.below("corpus.jsonl")).decode().split("\n")
         return {row["_id"]: row for row in map(json.loads, filter(None, lines))}
 
@@ -69,12 +67,10 @@ class GoldensFolder:
         self.write(ABOUT, _json(about))
 
     def save_reviews(self, reviews: Iterable[Review]) -> None:
-        """Write what people decided."""
         ordered = sorted(reviews, key=lambda review: review.item_id)
         self.write(REVIEWS, json_lines(map(asdict, ordered)))
 
     def publish(self) -> None:
-        """Write the files for readers, and the manifest."""
         about, reviews = self.about(), self.reviews()
         items = publishing.reviewed(self._read(ITEMS, Golden), reviews)
         self.write("queries.jsonl", json_lines(publishing.query(item, reviews) for item in items))

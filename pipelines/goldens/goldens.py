@@ -82,7 +82,6 @@ class Goldens:
 
     @property
     def asking(self) -> Asking:
-        """The models, as works ask them."""
         writer, checker = (Model(model.name, model.kind, model.parameters) for model in (self.writer, self.checker))
         return Asking(writer, checker)
 
@@ -124,7 +123,6 @@ class Goldens:
         )
 
     def work_folder(self, round_number: int, stage: str) -> str:
-        """The folder of the results of a stage of a round, as they come."""
         return files.join(self.output, "work", f"round-{round_number}-{stage}")
 
     @property

@@ -51,7 +51,6 @@ def retrieving_of(
 
 
 def embedders_of(retrievers: Sequence[Retrieving]) -> Iterator[str]:
-    """The names of the models that embed texts for retrievers."""
     yield from (retriever.embedder.name for retriever in retrievers if retriever.embedder is not None)
 
 

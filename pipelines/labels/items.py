@@ -68,7 +68,6 @@ def with_histories(run: Results, tasks: Sequence[LabelTask]) -> list[LabelTask]:
 
 
 def ranked_queries(run: Results, ids: Collection[str]) -> set[str]:
-    """The queries for which a chosen configuration has a ranking."""
     columns = ("config_id", "query_id")
     return {row["query_id"] for row in run.stream("rankings", columns, ids, "config_id")}
 
@@ -129,7 +128,6 @@ def _grade(by_annotator: Mapping[str, int]) -> int:
 
 
 def compares_answers(run: Results, metric: JudgedMetric) -> bool:
-    """Return whether a metric is a criterion that compares two answers."""
     return metric.is_criterion and bool(_stated(run, metric).get("pairs"))
 
 

@@ -76,7 +76,6 @@ def places(name: str, api_endpoint: str | None) -> list[CorpusLocation]:
 
 
 def shown(corpora: Sequence[Existing], form: str, screen: Screen = WHOLE) -> str:
-    """Corpora, for people or as JSON."""
     if form == "json":
         return json.dumps([_values(corpus) for corpus in corpora], indent=2, ensure_ascii=False)
     if not corpora:

@@ -213,12 +213,10 @@ class Watch:
 
 
 def outlook_lines(outlook: Outlook | None) -> list[str]:
-    """The progress as lines of a status."""
     return [] if outlook is None else [f"{name:<8} {text}" for name, text in outlook.parts().items()]
 
 
 def as_document(outlook: Outlook | None) -> dict[str, Any]:
-    """The progress as JSON values."""
     if outlook is None:
         return {}
     names = ("unit", "done", "needed", "per_second", "left_s", "failures", "cost")

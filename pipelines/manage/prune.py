@@ -82,7 +82,6 @@ def delete_indexes(indexes: Sequence[index_folder.KeptIndex]) -> None:
 
 
 def as_text(indexes: Sequence[index_folder.KeptIndex], screen: Screen = WHOLE) -> str:
-    """Indexes as a table."""
     if not indexes:
         return "every index was used since then; nothing to delete"
     rows = [[index.folder, f"{index.used:%Y-%m-%d %H:%M:%S}", f"{index.size / 1e6:,.1f}"] for index in indexes]

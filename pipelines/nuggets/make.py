@@ -60,7 +60,6 @@ class PooledCollection:
 
     @property
     def work(self) -> CollectNuggets:
-        """The work of one query."""
         assert self.experiment.judging is not None  # noqa: S101  `collection_of` refuses others
         return CollectNuggets(judge_of(self.experiment, self.experiment.judging))
 

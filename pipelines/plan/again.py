@@ -105,7 +105,6 @@ def items_of(prompt: Prompt) -> int:
 
 
 def imagined_text(characters: int) -> str:
-    """A text of about so many characters."""
     return _WORD * (characters // len(_WORD))
 
 

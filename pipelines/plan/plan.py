@@ -108,7 +108,6 @@ class Plan:
         return sum(least for least, _ in known) - raced, sum(most for _, most in known)
 
     def as_document(self) -> dict[str, Any]:
-        """The forecast as JSON values."""
         return {**asdict(self), "cost": self.cost}
 
     def as_text(self, screen: Screen = WHOLE) -> str:

@@ -124,7 +124,6 @@ def count_models(experiment: Experiment, dataset: Dataset, branches: Branches, f
 
 
 def read_counted(file: str) -> CallCounts:
-    """Read the counts that `count_models` wrote."""
     counts: CallCounts = pickle.loads(Path(file).read_bytes())  # noqa: S301  this process wrote it
     return counts
 

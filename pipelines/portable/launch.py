@@ -162,7 +162,6 @@ def submit(
 def _job(
     experiment: Experiment, execution: Run, options: PipelineOptions, service: JobService, run: RunRecord
 ) -> EngineJob:
-    """The record of a job that is about to be submitted."""
     runner = runner_name(options)
     return EngineJob(
         runner=runner,
@@ -190,7 +189,6 @@ def _job_name(execution: Run) -> str:
 
 
 def follow(submitted: Submitted, look: Callable[[], None]) -> None:
-    """Wait until a job is done."""
     end = in_thread(submitted.result.wait_until_finish)
     with quiet_beam():
         while not wait([end], timeout=_LOOK_S).done:

@@ -24,7 +24,6 @@ class CardFact:
 
 
 def card(study: Study) -> list[CardFact]:
-    """The fields of the card: those that have content."""
     return [*_best(study), *_gain(study), *_cost(study), *_gates(study), _dataset(study), _origin(study)]
 
 

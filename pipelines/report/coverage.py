@@ -42,7 +42,6 @@ class SliceTable:
 
 
 def slice_tables(study: Study, metric: str) -> list[SliceTable]:
-    """One metric by every attribute."""
     names = [name for name in study.results.slices if name != ALL]
     return [
         _slice_table(study, metric, grouping, [name for name in names if grouping_of(name) == grouping])
@@ -104,7 +103,6 @@ class Failures:
 
 
 def failures(study: Study) -> Failures:
-    """Failures by kind and configuration."""
     names = dict(zip(study.ids, study.names, strict=True))
     table = study.results.table("failures", ["config_id", "query_id", "stage", "kind", "attempts", "message"])
     table = table.filter(table["query_id"].is_valid())  # documents that were not imported are of no query
@@ -165,7 +163,6 @@ def coverage(study: Study) -> Coverage:
 
 
 def dataset_facts(study: Study) -> list[tuple[str, str]]:
-    """Properties of the dataset, as label and value."""
     known: dict[str, Any] = study.results.run["dataset"]
     labels = {
         "queries": "queries in the file",
@@ -180,7 +177,6 @@ def dataset_facts(study: Study) -> list[tuple[str, str]]:
 
 
 def method(study: Study) -> list[str]:
-    """Methods of the intervals and tests, in sentences."""
     known: dict[str, Any] = study.results.run["statistics"]
     replicates, seed = known.get("replicates", 0), known.get("seed", 0)
     intervals = (

@@ -57,7 +57,6 @@ def _labelled(study: Study) -> list[Row]:
 
 
 def _decisions(study: Study) -> list[Row]:
-    """Rows that compare decisions by the judge alone with those by labels and judge."""
     return [
         {**vars(one), **vars(one.agreement), "share": one.agreement.share, "warning": one.warning}
         for one in judge_decisions(study.results)

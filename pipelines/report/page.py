@@ -160,7 +160,6 @@ def origin(study: Study) -> list[tuple[str, str]]:
 
 @cache
 def environment() -> Environment:
-    """The templates, and the filters that they use."""
     environment = Environment(
         loader=FunctionLoader(lambda name: _file("templates", name)),
         autoescape=True,

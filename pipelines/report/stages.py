@@ -39,7 +39,6 @@ class StageSection:
 
     @property
     def has_calls(self) -> bool:
-        """True if a stage makes calls."""
         return any(gain.calls for gain in self.gains)
 
     def interval(self, gain: StageGain) -> str:
@@ -51,7 +50,6 @@ class StageSection:
 
     @property
     def has_cost(self) -> bool:
-        """True if the cost of a stage is known."""
         return any(gain.cost for gain in self.gains)
 
 

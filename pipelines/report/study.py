@@ -48,7 +48,6 @@ class Study:
 
     @cached_property
     def metrics(self) -> list[str]:
-        """The metrics, in the experiment's order."""
         return self.results.metrics
 
     def offline(self, metric: str) -> str:
@@ -99,7 +98,6 @@ class Study:
 
     @property
     def has_all_comparisons(self) -> bool:
-        """Return whether `comparisons` is complete."""
         return len(self.comparisons) == int(self._compared.num_rows)
 
     @cached_property
@@ -171,7 +169,6 @@ class Study:
 
     @property
     def level(self) -> float:
-        """The level of confidence, such as 0.95."""
         return float(self.results.run["statistics"].get("confidence", 0.95))
 
     def mean(self, configuration: int, metric: str, name: str = ALL) -> ConfigurationMetric:

@@ -84,7 +84,6 @@ class Advice:
 
     @property
     def rows(self) -> tuple[ConfigurationMetric, ...]:
-        """The means that the conditions are about."""
         return tuple(row for row in (self.low, self.high) if row is not None)
 
 

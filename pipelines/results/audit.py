@@ -41,7 +41,6 @@ class Audit:
 
     @property
     def pairs(self) -> int:
-        """The number of pairs that both graded."""
         return sum(map(sum, self.counts))
 
     @property
@@ -99,7 +98,6 @@ class Audit:
 
     @property
     def documents(self) -> str:
-        """The documents that were compared, for people."""
         if not self.is_sample:
             return f"{self.pairs:,} documents graded by both"
         return (
@@ -108,7 +106,6 @@ class Audit:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Audit":
-        """From a row of the table `agreement`."""
         cells = {(int(cell["first"]), int(cell["second"])): cell["items"] for cell in row["confusion"]}
         size = max([1, *(max(cell) for cell in cells)]) + 1
         counts = [[cells.get((one, other), 0) for other in range(size)] for one in range(size)]

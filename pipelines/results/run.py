@@ -60,7 +60,6 @@ class Results:
 
     @property
     def named(self) -> str:
-        """The run in words, for people."""
         return f"run {self.run_id} of {self.experiment}, started {self.execution[1]:%Y-%m-%d %H:%M:%S} UTC"
 
     def identity(self) -> dict[str, str]:
@@ -106,7 +105,6 @@ class Results:
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """The rows of `comparisons`."""
         return [Comparison.of(row) for row in self.table("comparisons").to_pylist()]
 
     def metric_named(self, name: str) -> str:

@@ -15,7 +15,7 @@ from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.quotas import DATA
-from rankbeam.pipelines.gates.show import verdict_of
+from rankbeam.pipelines.gates.table import verdict_of
 from rankbeam.pipelines.local import worker_processes
 from rankbeam.pipelines.run.branches import Branches, rankings_of
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents

@@ -23,12 +23,10 @@ _HEADINGS = ("run", "started (UTC)", "state")
 
 
 def as_json(runs: Sequence[Results]) -> str:
-    """The runs as JSON."""
     return json.dumps({"runs": [_row(run) for run in runs]}, indent=2, ensure_ascii=False)
 
 
 def as_text(runs: Sequence[Results], screen: Screen = WHOLE) -> str:
-    """The runs as a table."""
     return screen.table(Table((*_WORDS, *_NUMBERS), [_cells(run) for run in runs], len(_WORDS), drop=_DROP))
 
 
@@ -86,7 +84,6 @@ class Trend:
     notes: tuple[str, ...] = ()
 
     def as_document(self) -> dict[str, Any]:
-        """The trend as JSON values."""
         return asdict(self)
 
     def as_text(self, screen: Screen = WHOLE) -> str:

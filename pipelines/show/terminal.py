@@ -34,7 +34,6 @@ _QUERIES = "queries"
 
 
 def as_text(results: Results, screen: Screen = WHOLE) -> str:
-    """The leaderboard, and the first metric by slice."""
     rows = distinct(results)
     parts = [
         screen.table(_leaderboard(results, rows)),

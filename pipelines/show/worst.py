@@ -51,7 +51,6 @@ def worst_of(results: Results, configuration: str | None, metric: str | None, co
 
 
 def as_text(worst: Worst, screen: Screen = WHOLE) -> str:
-    """The queries as paragraphs."""
     head = f"{worst.configuration}: lowest {worst.metric}"
     queries = "query has" if worst.unscored == 1 else "queries have"
     head += f"; {worst.unscored:,} more {queries} no value" if worst.unscored else ""
@@ -85,7 +84,6 @@ def _metric(results: Results, name: str | None) -> str:
 
 
 def _values(results: Results, config_id: str, metric: str) -> Iterator[tuple[str, str | None, float | None]]:
-    """Id, text and value of every query of a configuration."""
     columns = ("config_id", "query_id", "text", "metrics")
     for row in results.stream("query_metrics", columns, [config_id], "config_id"):
         values = (entry["value"] for entry in row["metrics"] if entry["metric"] == metric)

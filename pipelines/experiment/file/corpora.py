@@ -65,7 +65,6 @@ class Corpora:
     entries: Mapping[str, Entry]
 
     def is_named(self, value: object) -> bool:
-        """Return whether a retriever's `corpus` names one of these."""
         return isinstance(value, str) and value in self.given
 
     def wrong_name(

@@ -69,7 +69,6 @@ class CriterionModel(Section):
 def criteria_of(
     located: Located, models: Mapping[str, CriterionModel], folder: str, problems: list[InputError]
 ) -> dict[str, Criterion]:
-    """The valid criteria of an experiment, by name."""
     criteria: dict[str, Criterion] = {}
     for name, model in models.items():
         place, stated = ("judge", "criteria", name), located.value["judge"]["criteria"][name]

@@ -25,7 +25,6 @@ class TemplateFile:
 
     @property
     def attributes(self) -> frozenset[str]:
-        """The attributes of queries that it names."""
         return variables_of(self.text) - self.own
 
     def problems(self, attributes: Collection[str] | None, without_contexts: bool) -> Iterator[InputError]:

@@ -75,7 +75,6 @@ def expand(
 
 
 def _groups(cells: Iterable[tuple[Cell, str]]) -> dict[str, list[Cell]]:
-    """The cells by their request."""
     groups: dict[str, list[Cell]] = {}
     for cell, source_key in cells:
         groups.setdefault(source_key, []).append(cell)

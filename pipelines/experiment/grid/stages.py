@@ -31,11 +31,9 @@ class Variant:
 
     @property
     def configuration(self) -> Place:
-        """The place of the item in the file."""
         return "configurations", self.position
 
     def place(self, role: str) -> Place:
-        """The place of a stage in the file."""
         return self.swept.get(role, (*self.configuration, role))
 
     def with_stage(self, role: str, value: Any, label: str, place: Place) -> "Variant":
