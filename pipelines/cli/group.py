@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -69,6 +70,18 @@ def shown_as(forms: click.Choice[str] = TABLE_OR_JSON) -> Callable[[_Function], 
     """The option for the form that results are printed in."""
     help_text = "Format of the output."
     return click.option("--format", "form", type=forms, default="table", show_default=True, help=help_text)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Output format of a result."""
+
+    form: str
+    wide: bool
+    per_query: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict)
+    temporary: bool = False
+    sampled: bool = False
 
 
 allow_disjoint = click.option(

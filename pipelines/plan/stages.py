@@ -74,8 +74,7 @@ def count_rewriting(experiment: Experiment, dataset: Dataset, branches: Branches
     stage, ask = rewrite_stage(experiment), AskRewritten(experiment.evaluation, rewrite_works(experiment))
     tasks = distinct_batches(tasks_to_rewrite(dataset, experiment), stage)
     count_calls(tasks, stage, experiment, file)
-    recall = beam.ParDo(RecallFn(stage, experiment.ledger)).with_output_types(CallAnswer, failed=FailedTask)
-    recalled = tasks | "RecallRewrites" >> recall.with_outputs(_FAILED, main="answers")
+    recalled = tasks | "RecallRewrites" >> _recall(stage, experiment)
     parts = {JUDGED: dataset.judged, TEXTS: recalled.answers, _FAILED: recalled[_FAILED]}
     branches.rewritten = (parts | "AskKnown" >> ask).queries
     branches.failures.append(recalled[_FAILED] | "NotRewritten" >> beam.FlatMap(rewrites_failed, ask.works))
@@ -103,7 +102,7 @@ def known_rankings(
     """The rankings that are known without calls: those made in process, and those of the ledger."""
     branches = local_rankings(pipeline, experiment, dataset, buckets_of(experiment), before)
     if tasks is not None:
-        _recall(tasks, experiment, branches)
+        _add_recalled(tasks, experiment, branches)
     return branches
 
 
@@ -128,10 +127,14 @@ def read_counted(file: str) -> CallCounts:
     return counts
 
 
-def _recall(tasks: beam.PCollection, experiment: Experiment, branches: Branches) -> None:
-    recall = beam.ParDo(RecallFn(retrieve_stage(experiment), experiment.ledger))
-    recall = recall.with_output_types(CallAnswer, failed=FailedTask)
-    recalled = tasks | "Recall" >> recall.with_outputs(_FAILED, main="answers")
+def _recall(stage: Stage, experiment: Experiment) -> beam.PTransform:
+    """Complete the tasks of a stage that the ledger answers; the others are failed."""
+    recall = beam.ParDo(RecallFn(stage, experiment.ledger)).with_output_types(CallAnswer, failed=FailedTask)
+    return recall.with_outputs(_FAILED, main="answers")
+
+
+def _add_recalled(tasks: beam.PCollection, experiment: Experiment, branches: Branches) -> None:
+    recalled = tasks | "Recall" >> _recall(retrieve_stage(experiment), experiment)
     rankings = recalled.answers
     if experiment.applications:
         rankings = rankings | "OfRetrievers" >> beam.Filter(lambda answer: not is_application(answer))
@@ -148,8 +151,7 @@ def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches
     unknown = _unknown(evaluation, dict.fromkeys(range(len(evaluation.configurations))), experiment)
     imagined = items | "ImagineResults" >> beam.FlatMap(with_imagined_results, unknown).with_output_types(Bucketed)
     tasks = distinct_batches(tasks_to_rerank(imagined, experiment), stage)
-    recall = beam.ParDo(RecallFn(stage, experiment.ledger)).with_output_types(CallAnswer, failed=FailedTask)
-    recalled = tasks | "RecallReranks" >> recall.with_outputs(_FAILED, main="answers")
+    recalled = tasks | "RecallReranks" >> _recall(stage, experiment)
     collect = CollectReranked(experiment.evaluation, rerank_works(experiment))
     missing = items | "NotComputed" >> beam.FlatMap(not_computed, rerank_works(experiment))
     failed = (recalled[_FAILED], missing) | "NotReranked" >> beam.Flatten()

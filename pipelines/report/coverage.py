@@ -14,7 +14,6 @@ from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL, first_rank, grouping_of, ranked_by, value_of
 
 MOST_VALUES, MOST_CONFIGURATIONS, MOST_FAILURES = 24, 20, 200
-_LEVELS = 5
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) ->
     shown = [
         config_id for place, config_id in enumerate(order) if place < MOST_CONFIGURATIONS or config_id == study.baseline
     ]
-    sizes = {name: max(_size(study.mean(config_id, metric, name)) for config_id in order) for name in names}
+    sizes = {name: max(study.mean(config_id, metric, name).asked for config_id in order) for name in names}
     largest = set(sorted(names, key=lambda name: -sizes[name])[:MOST_VALUES])
     shown_names = [name for name in names if name in largest]
     means = {(config_id, name): study.mean(config_id, metric, name) for config_id in shown for name in shown_names}
@@ -79,13 +78,9 @@ def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) ->
     )
 
 
-def _size(row: ConfigurationMetric) -> int:
-    return row.asked
-
-
 def _slice_cell(row: ConfigurationMetric, low: float, high: float, best: float) -> SliceCell:
     mean = row.mean
-    level = None if mean is None else min(_LEVELS - 1, int((mean - low) / ((high - low) or 1.0) * _LEVELS))
+    level = None if mean is None else words.level(mean, low, high)
     is_best = mean is not None and mean == best
     size = row.asked if ranked_by(row.slice) else None
     return SliceCell(words.value(mean), reach(row), level, is_best, bool(row.may_be_best), size)

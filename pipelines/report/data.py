@@ -12,6 +12,7 @@ from rankbeam.pipelines.report.rankings import are_written, cut, read_rankings, 
 from rankbeam.pipelines.report.sources import DatasetFiles
 from rankbeam.pipelines.report.study import MOST_ROWS, Study
 from rankbeam.pipelines.report.values import QueryValues, chosen_queries, slices_of
+from rankbeam.pipelines.results.notes import offline_words
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
@@ -53,7 +54,7 @@ def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
         "attributes": DatasetFiles(study.results).attributes(shown.ids.to_pylist()),
         "rankings": rankings,
         "answers": read_answers(study.results, shown.ids, cells),
-        "offline": next((words for metric in study.metrics if (words := study.offline(metric))), ""),
+        "offline": next(filter(None, map(offline_words, study.metrics)), ""),
         "isWhole": study.has_all_comparisons and len(study.results.means) <= MOST_ROWS,
         "leaderboard": _means(study),
         "comparisons": _comparisons(study),

@@ -25,7 +25,7 @@ from rankbeam.pipelines.report.verdict import verdict
 from rankbeam.pipelines.results.advice import HIGH, LOW, NOISY, advice
 from rankbeam.pipelines.results.find import runs_alike
 from rankbeam.pipelines.results.judge_differences import judge_changes
-from rankbeam.pipelines.results.notes import geometric_words
+from rankbeam.pipelines.results.notes import geometric_words, offline_words
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import seconds
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES
@@ -64,7 +64,7 @@ def render(results: Results, against: Against | None = None) -> str:
     sections = [
         {
             "metric": metric,
-            "offline": study.offline(metric),
+            "offline": offline_words(metric),
             "geometric": geometric_words(results, metric),
             "board": leaderboard.board(study, metric),
             "comparisons": compare.comparisons(study, metric),

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.values import QueryValues, read_values
 from rankbeam.pipelines.results.equals import distinct
-from rankbeam.pipelines.results.notes import offline_words
 from rankbeam.pipelines.results.run import Results, flat_parameters
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
@@ -49,10 +48,6 @@ class Study:
     @cached_property
     def metrics(self) -> list[str]:
         return self.results.metrics
-
-    def offline(self, metric: str) -> str:
-        """Name of the offline judge of a metric; "" for others."""
-        return offline_words(metric)
 
     @cached_property
     def names(self) -> list[str]:
