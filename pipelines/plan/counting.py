@@ -10,7 +10,7 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rankbeam.pipelines.plan.again import (
+from rankbeam.pipelines.plan.simulation import (
     LEAST,
     MOST,
     Again,

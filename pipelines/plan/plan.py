@@ -14,10 +14,10 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.quotas import too_large
 from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
-from rankbeam.pipelines.plan.again import AgainPlan, again_plans, reworded
 from rankbeam.pipelines.plan.corpora import CorpusPlan, TablePlan, corpora_plan, table_plans
 from rankbeam.pipelines.plan.counting import CallCounts
 from rankbeam.pipelines.plan.models import ModelPlan, Range, lines_of, model_plans, shown
+from rankbeam.pipelines.plan.simulation import AgainPlan, again_plans, reworded
 from rankbeam.pipelines.plan.stages import (
     count_calls,
     count_models,

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.generate import MOST_TEXTS
-from rankbeam.pipelines.plan.again import MOST, EarlierWork, earlier_works
 from rankbeam.pipelines.plan.counting import (
     NOT_CALLED,
     CallCounts,
@@ -25,6 +24,7 @@ from rankbeam.pipelines.plan.counting import (
     counted_calls,
     with_imagined,
 )
+from rankbeam.pipelines.plan.simulation import MOST, EarlierWork, earlier_works
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents

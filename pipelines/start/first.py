@@ -1,4 +1,7 @@
-"""A first experiment: for judgements and runs that are there, or from a template and the files of a dataset."""
+"""A first experiment: for judgements and runs that are there, from a template, or one of the examples.
+
+New files are written all or not at all, and never over one that is there.
+"""
 
 import json
 import os

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from rankbeam.pipelines.plan.again import LEAST, MOST, simulated
+from rankbeam.pipelines.plan.simulation import LEAST, MOST, simulated
 from rankbeam.transforms.records.calls.steps import Work
 
 

@@ -1,6 +1,10 @@
-"""Count what is bought again: questions whose answers the ledger has by other prompts, or in other parts.
+"""Simulated steps: the calls of queries, with answers that are known or imagined, and what is bought again.
 
-Only the questions that this experiment has to pay are counted, and only where an earlier answer would be free.
+No call is made. What the ledger has is known, so that steps go on as they will; the rest is imagined, once so that as
+few calls follow as can be (no text makes a claim, as where every answer abstains), and once as many.
+
+Bought again are questions whose answers the ledger has by other prompts, or in other parts. Only those that this
+experiment has to pay are counted, and only where an earlier answer would be free.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
