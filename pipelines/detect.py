@@ -265,7 +265,7 @@ def _in_run(metric: str, experiment: Experiment, run: Results) -> DifferenceSpre
     if not rows:
         return None
     more = _more_noise(metric, experiment, run)
-    deviations = [math.sqrt(_variance(row) + more / _per_unit(row)) for row in rows]
+    deviations = [math.sqrt((row.std_error or 0.0) ** 2 * evidence_of(row) + more / _per_unit(row)) for row in rows]
     pairs = f"{len(rows)} {'pair' if len(rows) == 1 else 'pairs'} of run {run.run_id}"
     discordant = median((row.wins + row.losses) / row.queries for row in rows)
     is_binary = metric.startswith(BINARY) and rows[0].clusters is None
@@ -278,10 +278,6 @@ def _in_run(metric: str, experiment: Experiment, run: Results) -> DifferenceSpre
         median(map(_per_unit, rows)),
         discordant if is_binary else None,
     )
-
-
-def _variance(row: Comparison) -> float:
-    return (row.std_error or 0.0) ** 2 * evidence_of(row)
 
 
 def _per_unit(row: Comparison) -> float:

@@ -11,13 +11,11 @@ from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.retrieve import Retrieve
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import Asking
-from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues
-from rankbeam.transforms.goldens.grading import GradePassages
-from rankbeam.transforms.goldens.lookups import SEARCH, EmbedTexts, SearchServices
+from rankbeam.transforms.goldens.distilling import ContextRules
+from rankbeam.transforms.goldens.lookups import SEARCH, SearchServices
 from rankbeam.transforms.goldens.origins import Origin
 from rankbeam.transforms.goldens.planning import PlannedBenchmark
 from rankbeam.transforms.goldens.searching import PoolRetriever
-from rankbeam.transforms.goldens.suggesting import SuggestProfiles
 from rankbeam.transforms.goldens.writing import Reviews, WriteItems
 from rankbeam.transforms.judge.models import Model
 from rankbeam.transforms.records.calls.call import Reach
@@ -85,20 +83,9 @@ class Goldens:
         writer, checker = (Model(model.name, model.kind, model.parameters) for model in (self.writer, self.checker))
         return Asking(writer, checker)
 
-    def writing(self) -> Stage:
-        return self._stage(WriteItems(self.asking, self.reviews, self.wanted.dimensions, self.context.overall))
-
-    def suggesting(self) -> Stage:
-        return self._stage(SuggestProfiles(self.asking))
-
-    def enlarging(self) -> Stage:
-        return self._stage(EnlargeClues(self.asking))
-
-    def grading(self) -> Stage:
-        return self._stage(GradePassages(self.asking))
-
-    def embedding(self, embed: Embed) -> Stage:
-        return self._stage(EmbedTexts(embed))
+    @property
+    def writing(self) -> WriteItems:
+        return WriteItems(self.asking, self.reviews, self.wanted.dimensions, self.context.overall)
 
     def searching(self) -> Stage:
         """The stage that asks retrievers of the pool that are services."""
@@ -129,7 +116,7 @@ class Goldens:
     def _budget(self) -> float:
         return math.inf if self.max_cost is None else self.max_cost
 
-    def _stage(self, work: Work[Any]) -> Stage:
+    def stage(self, work: Work[Any]) -> Stage:
         services = {name: self.models[name] for name in work.services}
         return Stage(
             work.stage,

@@ -50,10 +50,6 @@ def retrieving_of(
     return [_with_embedder(located, retriever, services, problems) for retriever in retrievers]
 
 
-def embedders_of(retrievers: Sequence[Retrieving]) -> Iterator[str]:
-    yield from (retriever.embedder.name for retriever in retrievers if retriever.embedder is not None)
-
-
 def _retrieving(
     located: Located, place: Place, entry: str | dict[str, Any], language: str, problems: list[InputError]
 ) -> Retrieving | None:
@@ -112,7 +108,8 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     folder = files.parent(path)
     services = services_of(located, model.services or {}, folder, problems)
     retrieving = retrieving_of(located, model.reviews.pool, model.documents.language, services, problems)
-    used = list(dict.fromkeys([*_called(located, model, services, problems), *embedders_of(retrieving)]))
+    embedders = [retriever.embedder.name for retriever in retrieving if retriever.embedder is not None]
+    used = list(dict.fromkeys([*_called(located, model, services, problems), *embedders]))
     pools = pools_of(located, model.quotas, retrieving, retrieving, services, used, problems)
     if model.max_cost is not None:
         problems += unpriced(located, pools, services)

@@ -96,7 +96,7 @@ class Costs:
 
 def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
     """Cost of a benchmark; reads the ledger, and makes no call."""
-    work = WriteItems(goldens.asking, goldens.reviews, goldens.wanted.dimensions, goldens.context.overall)
+    work = goldens.writing
     anywhere = plan.library.passages[: goldens.context.passages]  # which ones is not known before a search
     sources = [replace(source, context=anywhere) for source in plan.round(1, [], ())]
     sizes = [*rehearsed(work, sources, lambda calls: _recalled(goldens.ledger, work, calls)).values()]

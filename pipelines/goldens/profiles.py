@@ -144,7 +144,7 @@ def suggest(suggestion: Suggestion, options: PipelineOptions) -> tuple[Suggested
     owner = Owner(f"{work.stage}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}", now.isoformat())
     folder, ledger = goldens.work_folder(0, work.stage), Ledger(goldens.ledger, owner)
     items = [("sample", suggestion.sample)]
-    results = run_stage(goldens.suggesting(), ledger, items, folder, SuggestedProfiles, options)
+    results = run_stage(goldens.stage(work), ledger, items, folder, SuggestedProfiles, options)
     files.delete(folder)
     (profiles,) = results.records[:1] or [SuggestedProfiles(problem="no answer")]
     if profiles.dimensions:

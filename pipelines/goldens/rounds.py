@@ -23,10 +23,11 @@ from rankbeam.transforms.clients.models.base import Role
 from rankbeam.transforms.clients.models.embeddings import Embed, KeptEmbeddings, embeddings_of
 from rankbeam.transforms.clients.retrievers.base import Retriever
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.goldens.distilling import EnlargedClue
+from rankbeam.transforms.goldens.distilling import EnlargeClues, EnlargedClue
 from rankbeam.transforms.goldens.documents import Document
+from rankbeam.transforms.goldens.grading import GradePassages
 from rankbeam.transforms.goldens.library import Library, library_of
-from rankbeam.transforms.goldens.lookups import Missing, Rankings, Sought, TextEmbedding, text_name
+from rankbeam.transforms.goldens.lookups import EmbedTexts, Missing, Rankings, Sought, TextEmbedding, text_name
 from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan
 from rankbeam.transforms.goldens.records.items import Made, Pooled, State
@@ -89,7 +90,7 @@ class Finding:
         failures = 0
         if rules.enlarged:
             tasks = [(source.name, source) for source in sources]
-            enlarged = self.do(self.goldens.enlarging(), tasks, number, EnlargedClue)
+            enlarged = self.do(self.goldens.stage(EnlargeClues(self.goldens.asking)), tasks, number, EnlargedClue)
             failures = sum(bool(clue.failure) for clue in enlarged)
             clues |= {clue.name: clue.text for clue in enlarged if not clue.failure}
         rankings: Mapping[str, Rankings] = {}
@@ -186,7 +187,7 @@ class Finding:
     def _embedded(self, embed: Embed, texts: Sequence[str], number: int) -> dict[str, Missing]:
         """Embed texts; returns by name of the text why it has no embedding and may have one later."""
         tasks = [(text_name(text), text) for text in dict.fromkeys(texts)]
-        records = self.do(self.goldens.embedding(embed), tasks, number, TextEmbedding) if tasks else ()
+        records = self.do(self.goldens.stage(EmbedTexts(embed)), tasks, number, TextEmbedding) if tasks else ()
         missing = {record.name: record.missing for record in records if record.missing is not None}
         return {name: one for name, one in missing.items() if one.failure not in _FINAL}
 
@@ -240,7 +241,7 @@ class Making:
     def _written(self, progress: RoundProgress, sources: Sequence[WritingTask], number: int) -> list[Made]:
         """Outcomes of a round's candidates, in the order of the plan."""
         tasks = [(source.name, source) for source in sources]
-        records = self._done(progress, self.goldens.writing(), tasks, number, Made)
+        records = self._done(progress, self.goldens.stage(self.goldens.writing), tasks, number, Made)
         by_id = {record.item_id: record for record in records}  # a bundle that was repeated wrote some twice
         return [by_id[candidate.item_id] for source in sources for candidate in source.candidates]
 
@@ -260,7 +261,7 @@ class Making:
         pools = [(ranking.pool.item_id, ranking.pool) for ranking in searched if ranking.pool.passages]
         if not pools:
             return new
-        records = self._done(progress, self.goldens.grading(), pools, number, Pooled)
+        records = self._done(progress, self.goldens.stage(GradePassages(self.goldens.asking)), pools, number, Pooled)
         pooled = {record.item_id: record for record in records}
         progress.pooled |= pooled
         return graded(new, pooled)

@@ -214,7 +214,9 @@ def _counted(
             counts.again = bought_again(work, earlier, imagined, KnownAnswers(lookup, work, criteria).recall)
     counts.texts = (min(texts), max(texts))
     counts.seen = known.seen
-    counts.unknown = sum(_is_unknown(item, unknown) for item in items)
+    counts.unknown = sum(
+        any(system.failed and system.configuration in unknown for system in item.systems) for item in items
+    )
     return counts
 
 
@@ -291,10 +293,6 @@ def with_imagined(item: Item, assumed: Assumption, unknown: Unknown) -> Item:
                 system = replace(system, problem=None, answer=text)
         systems.append(system)
     return replace(item, passages=tuple(passages), systems=tuple(systems))
-
-
-def _is_unknown(item: Item, unknown: Unknown) -> bool:
-    return any(system.failed and system.configuration in unknown for system in item.systems)
 
 
 def _criteria(work: EvaluateAnswers) -> Criteria:
