@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide, with_standard_input
+from rankbeam.pipelines.cli.group import NamedRun, main, of_run, shown_as, wide, with_standard_input
 from rankbeam.pipelines.local.messages import messages, warn
 
 _FORMATS = click.Choice(["table", "json", "csv", "markdown", "latex"])
@@ -15,7 +15,6 @@ _SLICE_HELP = (
 )
 _ALL_PAIRS_HELP = "Also compare the configurations with each other."
 _CONFIDENCE_HELP = "Confidence level of intervals; this and the next two options default to the run's values."
-_RUN_ID_HELP = "Id of the run in DIR; by default the latest."
 _BASELINE_RUN_ID_HELP = (
     "Id of the baseline's run, in DIR2 or else in DIR; by default the experiment's latest other run."
 )
@@ -34,18 +33,15 @@ _P_HELP = "Weight of the next rank: with 0.9, the first ten ranks have 86% of th
 @click.option("--confidence", type=click.FloatRange(0.5, 1.0, max_open=True), metavar="SHARE", help=_CONFIDENCE_HELP)
 @click.option("--replicates", type=click.IntRange(0, 100_000), metavar="N", help="Bootstrap replicates; 0 for none.")
 @click.option("--seed", type=click.IntRange(0, (1 << 32) - 1), metavar="N", help="Random seed of bootstrap and tests.")
-@click.option("--run-id", metavar="ID", help=_RUN_ID_HELP)
 @click.option("--baseline-run-id", metavar="ID", help=_BASELINE_RUN_ID_HELP)
-@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+@of_run
 @click.option("--other-dataset", is_flag=True, help=_OTHER_DATASET_HELP)
 @shown_as(_FORMATS)
 @wide
 def compare(
-    folder: str,
+    named: NamedRun,
     other_folder: str | None,
-    run_id: str | None,
     baseline_run_id: str | None,
-    experiment_name: str | None,
     form: str,
     wide: bool,
     **options: Any,
@@ -68,7 +64,7 @@ def compare(
         from rankbeam.pipelines.compare import show as compare_show
         from rankbeam.pipelines.show.screen import Screen
 
-        runs = comparison.pair_of_runs(folder, run_id, other_folder, baseline_run_id, experiment_name)
+        runs = named.with_other(other_folder, baseline_run_id)
         compared = comparison.compare(*runs, comparison.ComparisonQuestion(**options))
         for warning in compared.warnings():
             warn(warning)

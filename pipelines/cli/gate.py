@@ -1,8 +1,10 @@
 """The commands that check a finished run: against gates, and, night after night, against a pinned baseline."""
 
+from dataclasses import replace
+
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide
+from rankbeam.pipelines.cli.group import NamedRun, main, of_run, shown_as, wide
 from rankbeam.pipelines.local.messages import MISSED, leave, messages, say, warn
 
 _EXPERIMENT_HELP = "File with the gates: an experiment, or a file of gates alone. By default the run's own gates."
@@ -21,21 +23,18 @@ _ALPHA_HELP = "Probability of a false alarm within 90 nights; by default monitor
 @click.argument("folder", metavar="DIR")
 @click.option("--experiment", metavar="FILE", help=_EXPERIMENT_HELP)
 @click.option("--baseline", metavar="DIR2", help=_BASELINE_HELP)
-@click.option("--run-id", metavar="ID", help="Id of the run in DIR; by default the latest.")
 @click.option("--baseline-run-id", metavar="ID", help=_BASELINE_RUN_HELP)
-@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+@of_run
 @click.option("--other-dataset", is_flag=True, help=_OTHER_DATASET_HELP)
 @click.option("--junit", metavar="FILE", help="Also write JUnit XML to this file, with a test case for each check.")
 @click.option("--markdown", metavar="FILE", help=_MARKDOWN_HELP)
 @shown_as()
 @wide
 def gate(
-    folder: str,
+    named: NamedRun,
     experiment: str | None,
     baseline: str | None,
-    run_id: str | None,
     baseline_run_id: str | None,
-    experiment_name: str | None,
     other_dataset: bool,
     junit: str | None,
     markdown: str | None,
@@ -57,7 +56,7 @@ def gate(
         --baseline-run-id main
     """
     with messages():
-        from rankbeam.pipelines.compare.compare import pair_of_runs, shared_queries
+        from rankbeam.pipelines.compare.compare import shared_queries
         from rankbeam.pipelines.gates import checks as gate_checks
         from rankbeam.pipelines.gates import show as gate_show
         from rankbeam.pipelines.gates.gates import located_gates, name_of, read_gates
@@ -68,8 +67,8 @@ def gate(
         if markdown == "-" and form == "json":
             raise click.UsageError("--markdown - and --format json both print; name a file for one of them")
         checked_gates = None if experiment is None else read_gates(experiment)
-        name = experiment_name or (None if checked_gates is None else name_of(checked_gates))
-        run, other = pair_of_runs(folder, run_id, baseline, baseline_run_id, name)
+        name = named.experiment_name or (None if checked_gates is None else name_of(checked_gates))
+        run, other = replace(named, experiment_name=name).with_other(baseline, baseline_run_id)
         gates = located_gates(checked_gates or run.given, gate_checks.known_of(run, other))
         checks = gate_checks.check(run, gates, other, other_dataset=other_dataset)
         if junit is not None:
@@ -95,20 +94,17 @@ def gate(
 
 @main.command()
 @click.argument("folder", metavar="DIR")
-@click.option("--run-id", metavar="ID", help="Id of the run in DIR; by default the latest.")
 @click.option("--baseline-run-id", metavar="ID", help=_MONITOR_BASELINE_HELP)
 @click.option("--tolerance", type=click.FloatRange(min=0), metavar="T", help=_TOLERANCE_HELP)
 @click.option("--alpha", type=click.FloatRange(0, 0.5, min_open=True, max_open=True), metavar="A", help=_ALPHA_HELP)
-@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+@of_run
 @shown_as()
 @wide
 def monitor(
-    folder: str,
-    run_id: str | None,
+    named: NamedRun,
     baseline_run_id: str | None,
     tolerance: float | None,
     alpha: float | None,
-    experiment_name: str | None,
     form: str,
     wide: bool,
 ) -> None:
@@ -130,20 +126,19 @@ def monitor(
         from rankbeam.pipelines.monitor import show
         from rankbeam.pipelines.monitor.changes import monitored
         from rankbeam.pipelines.monitor.show import rebuild, store
-        from rankbeam.pipelines.results.find import find_run
         from rankbeam.pipelines.show.screen import Screen
         from rankbeam.transforms.clients.bigquery.read_source import is_table
 
-        run = find_run(folder, run_id, experiment_name)
+        run = named.find()
         result, tolerances = monitored(run, baseline_run_id, alpha), show.Tolerances.of(run, tolerance)
         for warning in result.warnings:
             warn(warning)
         screen = Screen.of(wide=wide)
         click.echo(show.as_json(result, tolerances) if form == "json" else show.as_text(result, tolerances, screen))
-        if result.changes and is_table(folder):
+        if result.changes and is_table(named.folder):
             warn("the table monitor is written for runs in folders only")
         elif result.changes:
             store(result, tolerances)
-            rebuild(folder)
+            rebuild(named.folder)
         if missed := show.summary(result, tolerances):
             leave(missed, MISSED)

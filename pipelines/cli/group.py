@@ -1,17 +1,21 @@
 """The command line's frame: the group of commands, and options that several of them have."""
 
+import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from rankbeam.pipelines.local.messages import REFUSED, leave
 from rankbeam.pipelines.run import provenance
+
+if TYPE_CHECKING:
+    from rankbeam.pipelines.results.run import Results
 
 DOCUMENTATION = "https://github.com/rankbeam/rankbeam/blob/main/docs"
 
@@ -90,6 +94,38 @@ allow_disjoint = click.option(
 
 
 wide = click.option("--wide", is_flag=True, help="Show all columns of tables, however narrow the terminal is.")
+
+
+@dataclass(frozen=True)
+class NamedRun:
+    """The finished run that a command is about."""
+
+    folder: str
+    run_id: str | None
+    experiment_name: str | None
+
+    def find(self) -> "Results":
+        from rankbeam.pipelines.results.find import find_run
+
+        return find_run(self.folder, self.run_id, self.experiment_name)
+
+    def with_other(self, folder: str | None, run_id: str | None) -> "tuple[Results, Results | None]":
+        """The run, and the one that it is compared with, if any is named."""
+        from rankbeam.pipelines.compare.compare import pair_of_runs
+
+        return pair_of_runs(self.folder, self.run_id, folder, run_id, self.experiment_name)
+
+
+def of_run(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that choose a run of a folder; the command has them, and the folder, as one object."""
+
+    @click.option("--run-id", metavar="ID", help="Id of the run; by default the run that started last.")
+    @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+    @functools.wraps(command)
+    def named(folder: str, run_id: str | None, experiment_name: str | None, **options: Any) -> None:
+        command(NamedRun(folder, run_id, experiment_name), **options)
+
+    return named
 
 
 def agreed(question: str, *, yes: bool) -> bool:

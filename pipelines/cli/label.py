@@ -5,7 +5,7 @@ import os
 
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, wide, with_standard_input
+from rankbeam.pipelines.cli.group import NamedRun, main, of_run, wide, with_standard_input
 from rankbeam.pipelines.local.messages import messages, warn
 
 _METRIC_HELP = "Metric that needs the labels; by default the first judged metric that people can label."
@@ -47,10 +47,9 @@ _POSITION_BIAS = (
 @click.option("--annotator", metavar="NAME", default="", help="Name of the annotator for rows without one.")
 @click.option("--by", metavar="SLICE", help=_BY_HELP)
 @click.option("--seed", type=int, help="Seed of the random order of queries; 0 by default.")
-@click.option("--run-id", metavar="ID", help="Id of the run in OUT; by default the latest.")
-@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+@of_run
 def label(
-    folder: str,
+    named: NamedRun,
     sample: int | None,
     more: int | None,
     queries: str | None,
@@ -61,8 +60,6 @@ def label(
     annotator: str,
     by: str | None,
     seed: int | None,
-    run_id: str | None,
-    experiment_name: str | None,
 ) -> None:
     """Let people label a random sample of the run in OUT, to learn how far you can trust its judge.
 
@@ -93,37 +90,35 @@ def label(
         from rankbeam.pipelines.labels.draw import Drawing, draw, pick
         from rankbeam.pipelines.labels.items import with_histories
         from rankbeam.pipelines.labels.tasks import chosen_queries, described, drawn_before, last_drawing, write_tasks
-        from rankbeam.pipelines.results.find import find_run
         from rankbeam.transforms.records.errors import InputError
 
         if decisions is not None:
-            click.echo(apply(folder, decisions, annotator, place).as_text())
+            click.echo(apply(named.folder, decisions, annotator, place).as_text())
             return
-        run = find_run(folder, run_id, experiment_name)
+        run = named.find()
         names = [name.strip() for name in configurations.split(",") if name.strip()]
-        drawing = last_drawing(folder) if more is not None else Drawing.of(run, metric, names, seed or 0, by)
+        drawing = last_drawing(named.folder) if more is not None else Drawing.of(run, metric, names, seed or 0, by)
         if queries is not None:
             tasks = pick(run, drawing, chosen_queries(queries))
         else:
-            tasks = draw(run, drawing, sample or more or 1, drawn_before(folder, drawing, is_first=sample is not None))
+            tasks = draw(
+                run, drawing, sample or more or 1, drawn_before(named.folder, drawing, is_first=sample is not None)
+            )
         try:
             tasks = with_histories(run, tasks)
         except InputError as error:
             warn(f"{error}; tasks will not show the earlier turns of conversations")
-        paths = write_tasks(folder, tasks, drawing)
-        click.echo(described(folder, tasks, drawing, paths))
+        paths = write_tasks(named.folder, tasks, drawing)
+        click.echo(described(named.folder, tasks, drawing, paths))
 
 
 @main.command()
 @click.argument("folder", metavar="DIR")
 @click.option("--grades", metavar="A,B,C,D", help=_GRADES_HELP)
 @click.option("--audit", type=click.IntRange(min=50), metavar="N", default=200, show_default=True, help=_AUDIT_HELP)
-@click.option("--run-id", metavar="ID", help="Id of the run; by default the run that started last.")
-@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+@of_run
 @wide
-def holes(
-    folder: str, grades: str | None, audit: int, run_id: str | None, experiment_name: str | None, wide: bool
-) -> None:
+def holes(named: NamedRun, grades: str | None, audit: int, wide: bool) -> None:
     """Fill holes in the judgements of the run in DIR with the grades of its judge, and audit the judge.
 
     The run needs the metric ContextRelevance@k, for which the judge grades the first k documents of each configuration.
@@ -136,10 +131,9 @@ def holes(
     """
     with messages():
         from rankbeam.pipelines.holes import fill
-        from rankbeam.pipelines.results.find import find_run
         from rankbeam.pipelines.show.screen import Screen
 
-        filling = fill(find_run(folder, run_id, experiment_name), grades, audit)
+        filling = fill(named.find(), grades, audit)
         for warning in filling.warnings:
             warn(warning)
         click.echo(filling.as_text(Screen.of(wide=wide)))

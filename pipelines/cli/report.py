@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide
+from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, NamedRun, main, of_run, shown_as, wide
 from rankbeam.pipelines.local.messages import FAILED, leave, messages, warn
 
 if TYPE_CHECKING:
@@ -20,19 +20,11 @@ _VERTEX_HELP = "Vertex AI Experiments of a project and region: projects/P/locati
 
 @main.command()
 @click.argument("folder", metavar="DIR")
-@click.option("--run-id", metavar="ID", help="Id of the run; by default the run that started last.")
-@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+@of_run
 @click.option("--baseline", metavar="DIR2", help=_BASELINE_HELP)
 @click.option("--baseline-run-id", metavar="ID", help=_BASELINE_RUN_ID_HELP)
 @click.option("--output", metavar="FILE", help="Write to this file instead of DIR/report.html.")
-def report(
-    folder: str,
-    run_id: str | None,
-    experiment_name: str | None,
-    baseline: str | None,
-    baseline_run_id: str | None,
-    output: str | None,
-) -> None:
+def report(named: NamedRun, baseline: str | None, baseline_run_id: str | None, output: str | None) -> None:
     """Write the HTML report of a finished run in DIR, the output folder of `rankbeam evaluate`.
 
     The report is one file that needs no network: leaderboard, comparisons, sweeps, curves, the trend, the queries with
@@ -49,17 +41,16 @@ def report(
     """
     with messages():
         from rankbeam.pipelines import report as page
-        from rankbeam.pipelines.compare.compare import pair_of_runs
         from rankbeam.transforms.clients.bigquery.read_source import is_table
 
-        if output is None and is_table(folder):
+        if output is None and is_table(named.folder):
             raise click.UsageError("the report of a run in BigQuery needs a file: add --output FILE")
         unfinished: list[str] = []
-        if not is_table(folder):
+        if not is_table(named.folder):
             from rankbeam.pipelines.cli.submitted import finish_ended
 
-            unfinished = finish_ended(folder, run_id)
-        run, other = pair_of_runs(folder, run_id, baseline, baseline_run_id, experiment_name)
+            unfinished = finish_ended(named.folder, named.run_id)
+        run, other = named.with_other(baseline, baseline_run_id)
         click.echo(page.write(run, output, None if other is None else _against(run, other)))
         if unfinished:
             leave("; ".join(unfinished), FAILED)
@@ -114,18 +105,9 @@ def trend(folder: str, metric: str | None, count: int, experiment_name: str | No
 @click.option("-n", "--number", "count", type=click.IntRange(min=1), default=5, show_default=True, metavar="N",
               help="Number of queries.")  # fmt: skip
 @click.option("--configuration", metavar="NAME", help="Configuration to show; by default the best one.")
-@click.option("--run-id", metavar="ID", help="Id of the run; by default the run that started last.")
-@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+@of_run
 @shown_as()
-def worst(
-    folder: str,
-    metric: str | None,
-    count: int,
-    configuration: str | None,
-    run_id: str | None,
-    experiment_name: str | None,
-    form: str,
-) -> None:
+def worst(named: NamedRun, metric: str | None, count: int, configuration: str | None, form: str) -> None:
     """Show the queries with the lowest values in the run in DIR, with answers and reference answers.
 
     DIR may be bigquery://project.dataset.
@@ -139,11 +121,10 @@ def worst(
         import json
         from dataclasses import asdict
 
-        from rankbeam.pipelines.results.find import find_run
         from rankbeam.pipelines.show.screen import Screen
         from rankbeam.pipelines.show.worst import as_text, worst_of
 
-        lowest = worst_of(find_run(folder, run_id, experiment_name), configuration, metric, count)
+        lowest = worst_of(named.find(), configuration, metric, count)
         if form == "json":
             click.echo(json.dumps(asdict(lowest), indent=2, ensure_ascii=False))
         else:
@@ -159,16 +140,13 @@ def worst(
     metavar="NAME",
     help="Name of the experiment in the tracker; by default the run's experiment, in lower case.",
 )
-@click.option("--run-id", metavar="ID", help="Id of the run in DIR; by default the latest.")
-@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+@of_run
 @click.option("--api-endpoint", metavar="ADDRESS", help="Address of Vertex AI, instead of the public one.")
 def log(
-    folder: str,
+    named: NamedRun,
     mlflow: str | None,
     vertex: str | None,
     name: str | None,
-    run_id: str | None,
-    experiment_name: str | None,
     api_endpoint: str | None,
 ) -> None:
     """Copy the run in DIR to MLflow or to Vertex AI Experiments: one run there for each configuration.
@@ -184,11 +162,10 @@ def log(
     if (mlflow is None) == (vertex is None):
         raise click.UsageError("name one tracker, --mlflow URI or --vertex LOCATION")
     with messages():
-        from rankbeam.pipelines.results.find import find_run
         from rankbeam.pipelines.show.trials import trials_of
         from rankbeam.transforms.clients.tracking import mlflow_store, vertex_experiments
 
-        run = find_run(folder, run_id, experiment_name)
+        run = named.find()
         experiment, trials = name or run.experiment.lower(), trials_of(run)
         if mlflow is not None:
             count = mlflow_store.log(mlflow, experiment, trials)

@@ -2,7 +2,7 @@
 
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, agreed, main
+from rankbeam.pipelines.cli.group import NamedRun, agreed, main, of_run
 from rankbeam.pipelines.local.messages import messages
 
 _DAYS_HELP = "Let BigQuery delete runs once they are this many days old; 0: never."
@@ -16,9 +16,8 @@ def warehouse() -> None:
 @warehouse.command()
 @click.argument("folder", metavar="DIR")
 @click.option("--dataset", "name", required=True, metavar="PROJECT.DATASET", help="Dataset to load the run into.")
-@click.option("--run-id", metavar="ID", help="Id of the run; by default the run that started last.")
-@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
-def load(folder: str, name: str, run_id: str | None, experiment_name: str | None) -> None:
+@of_run
+def load(named: NamedRun, name: str) -> None:
     """Load a finished run in DIR, the output folder of `rankbeam evaluate`, into BigQuery.
 
     Missing tables are created. Rows of the same run that are already there are replaced, in all tables at once.
@@ -28,17 +27,16 @@ def load(folder: str, name: str, run_id: str | None, experiment_name: str | None
       rankbeam warehouse load out/helpdesk --dataset my-project.search
     """
     with messages():
-        from rankbeam.pipelines.results.find import find_run
         from rankbeam.pipelines.run.build import table_folders
         from rankbeam.transforms.clients.bigquery import publish, tables
         from rankbeam.transforms.clients.bigquery.read_source import is_table
         from rankbeam.transforms.records.errors import InputError
 
-        if is_table(folder):
-            raise InputError(f"{folder} is already in BigQuery; name the output folder of the run")
-        run = find_run(folder, run_id, experiment_name)
+        if is_table(named.folder):
+            raise InputError(f"{named.folder} is already in BigQuery; name the output folder of the run")
+        run = named.find()
         dataset = tables.destination(name)
-        loaded = publish.load_run(dataset, run.run_id, table_folders(folder, run.run_id))
+        loaded = publish.load_run(dataset, run.run_id, table_folders(named.folder, run.run_id))
         click.echo(f"run {loaded.run_id} is in {dataset}")
 
 
