@@ -11,11 +11,10 @@ from rankbeam.pipelines.compare.compare import shared_queries
 from rankbeam.pipelines.gates.checks import Check
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table, markdown_table, markdown_text
+from rankbeam.pipelines.show.tabular import NO_VALUE, Table, markdown_table, markdown_text, number
 from rankbeam.transforms.records.slices import ALL
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_NONE = "–"
 
 
 def summary(checks: Sequence[Check]) -> str:
@@ -75,12 +74,12 @@ def _table(checks: Sequence[Check]) -> Table:
     rows = [
         [
             {"met": "met", "missed": "MISSED", "new": "new"}[_state(check)],
-            check.configuration or _NONE,
+            check.configuration or NO_VALUE,
             check.slice,
             _what(check),
-            _number(check.found),
+            number(check.found),
             _limit(check),
-            _NONE if check.margin is None else f"{check.margin:+.4g}",
+            number(check.margin, "+.4g"),
             *([check.reason] if why else []),
         ]
         for check in checks
@@ -112,15 +111,11 @@ def _limit(check: Check) -> str:
     return f"{'≥' if check.gate.at_least else '≤'} {check.gate.limit:.12g}"
 
 
-def _number(number: float | None) -> str:
-    return _NONE if number is None else f"{number:.4f}"
-
-
 def _missed(check: Check) -> str:
     if check.found is None or check.margin is None:
         return f"there is no value: {check.reason}"
     side = "below" if check.gate.at_least else "above"
-    return f"{_number(check.found)} is {-check.margin:.4g} {side} the limit of {check.gate.limit:.12g}"
+    return f"{number(check.found)} is {-check.margin:.4g} {side} the limit of {check.gate.limit:.12g}"
 
 
 def _xml(text: str) -> str:

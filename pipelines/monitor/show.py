@@ -10,7 +10,7 @@ import pyarrow as pa
 from rankbeam.pipelines.monitor.changes import FIXED, Change, Monitored
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table
+from rankbeam.pipelines.show.tabular import NO_VALUE, Table, interval, number
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.judge.metrics import parse_all
@@ -79,11 +79,11 @@ def as_text(result: Monitored, tolerances: Tolerances, screen: Screen = WHOLE) -
             change.configuration,
             change.metric,
             tolerances.state(change),
-            "–" if change.baseline_mean is None else f"{change.baseline_mean:.4f}",
-            _signed(change.change),
-            "–" if change.low is None else f"{_signed(change.low)} to {_signed(change.high)}",
+            number(change.baseline_mean),
+            number(change.change, "+.4f"),
+            interval(change.low, change.high),
             f"{change.nights:,}",
-            "–" if change.since is None else f"{change.since:%Y-%m-%d}",
+            NO_VALUE if change.since is None else f"{change.since:%Y-%m-%d}",
             f"{change.queries:,}",
         ]
         for change in result.changes
@@ -132,10 +132,6 @@ def _method(result: Monitored) -> str:
     if result.changes[0].mode == FIXED:
         return "Paired differences, over the same queries;"
     return "Confidence sequences over nights of fresh queries, which hold at every night at once;"
-
-
-def _signed(number: float | None) -> str:
-    return "–" if number is None else f"{number:+.4f}"
 
 
 def store(result: Monitored, tolerances: Tolerances) -> None:

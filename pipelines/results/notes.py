@@ -7,11 +7,16 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.kernels.ranking.geometric import geometric_mean
 from rankbeam.transforms.records.metrics.definitions import METRICS
-from rankbeam.transforms.records.scores.rows import ConfigurationMetric
+from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
 _WHO = re.compile(r"[(,](judge|embeddings)=([\w.-]+)[,)]")  # what is no metric, in a damaged table, has none
 _MOST = 8
+
+
+def doubt(row: ConfigurationMetric | Comparison) -> str:
+    """Mark after an interval over few queries; "" after others."""
+    return "‡" if row.is_unreliable else ""
 
 
 def offline_words(metric: str) -> str:

@@ -1,6 +1,7 @@
 """Tables of Markdown to paste into pull requests and reports."""
 
 from rankbeam.pipelines.results.equals import distinct, without_value
+from rankbeam.pipelines.results.notes import doubt
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
@@ -10,7 +11,6 @@ from rankbeam.pipelines.show.parts import (
     best_mean,
     count_columns,
     counts,
-    doubt,
     has_doubt,
     left_out,
     mark,

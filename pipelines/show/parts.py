@@ -28,11 +28,6 @@ CUT_SHORT = "† looks at more documents than top_k leaves"
 UNRELIABLE = f"‡ {FEW}"
 
 
-def doubt(mean: ConfigurationMetric) -> str:
-    """Mark after an interval over few queries; "" after others."""
-    return "‡" if mean.is_unreliable else ""
-
-
 def has_doubt(results: Results) -> bool:
     """Return whether an interval that tables show rests on few queries."""
     shown = {ALL: results.metrics} | {name: results.metrics[:1] for name in results.slices if name != ALL}

@@ -6,6 +6,7 @@ from typing import Any
 
 from rankbeam.pipelines.results.advice import Advice, advice
 from rankbeam.pipelines.results.equals import distinct, named
+from rankbeam.pipelines.results.notes import doubt
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
@@ -15,7 +16,6 @@ from rankbeam.pipelines.show.parts import (
     best_mean,
     count_columns,
     counts,
-    doubt,
     has_doubt,
     left_out,
     mark,

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import StageGain, seconds, stage_gains, usage_of, usage_rows
-from rankbeam.pipelines.show.tabular import Table
+from rankbeam.pipelines.show.tabular import NO_VALUE, Table, interval, number
 from rankbeam.transforms.clients.retrievers.replay import TRACES
 
 SHARED = "* some of these calls were made once for several configurations, and count for each of them"
@@ -62,17 +62,13 @@ def usage_table(results: Results) -> Table | None:
                 f"{usage['calls']:,}{'*' if usage['shared_calls'] else ''}",
                 seconds(usage["p50_s"]),
                 seconds(usage["p95_s"]),
-                *([_cost(usage["cost"])] if has_cost else []),
+                *([number(usage["cost"], ",.4g")] if has_cost else []),
             ]
             for name, usage in shown
         ],
         left=3,
         drop=["calls"],
     )
-
-
-def _cost(cost: float | None) -> str:
-    return "–" if cost is None else f"{cost:,.4g}"
 
 
 def stage_table(results: Results) -> Table | None:
@@ -93,14 +89,10 @@ def stage_table(results: Results) -> Table | None:
 
 def _stage_row(gain: StageGain, *, has_calls: bool, has_cost: bool) -> list[str]:
     row = gain.row
-    gained = _signed(row.difference), f"{_signed(row.ci_low)} to {_signed(row.ci_high)}"
+    gained = number(row.difference, "+.4f"), interval(row.ci_low, row.ci_high)
     calls = [f"{gain.calls:+.4g}", seconds(gain.seconds)] if has_calls else []
-    cost = ["–" if gain.cost is None else f"{gain.cost:+,.4g}"] if has_cost else []
+    cost = [number(gain.cost, "+,.4g")] if has_cost else []
     return [gain.stage, gain.name, gain.without, *gained, gain.pays, *calls, *cost]
-
-
-def _signed(number: float | None) -> str:
-    return "–" if number is None else f"{number:+.4f}"
 
 
 def applications_table(results: Results) -> Table | None:
@@ -115,7 +107,7 @@ def applications_table(results: Results) -> Table | None:
         for config_id, name in names.items()
     ]
     head = ["application", "answers", "p50", "p95", "first token p50", "input tokens", "output tokens", "cost"]
-    used = [place for place in range(len(head)) if place < 4 or any(row[place] != "–" for row in rows)]
+    used = [place for place in range(len(head)) if place < 4 or any(row[place] != NO_VALUE for row in rows)]
     return Table([head[place] for place in used], [[row[place] for place in used] for row in rows], 1, drop=["answers"])
 
 
@@ -133,8 +125,8 @@ def _application_row(name: str, answers: pa.Table) -> Sequence[str]:
         seconds(_quantile(answers["seconds"], 0.5)),
         seconds(_quantile(answers["seconds"], 0.95)),
         seconds(_quantile(answers["first_token_s"], 0.5)),
-        *(f"{count:,}" if count else "–" for count in tokens),
-        _cost(cost),
+        *(f"{count:,}" if count else NO_VALUE for count in tokens),
+        number(cost, ",.4g"),
     ]
 
 
