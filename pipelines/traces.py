@@ -49,21 +49,14 @@ _MOST_BUCKETS, _TABLE_BUCKETS = 4096, 256
 
 @dataclass(frozen=True)
 class Collected:
-    """Counts and properties of a source.
+    """Counts and properties of a source."""
 
-    Attributes:
-        counts: traces, turns, and those without a turn by their reason.
-        has_contexts: some turn has contexts with texts.
-        configurations: names of the systems that answered.
-    """
-
-    counts: Mapping[str, int]
-    has_contexts: bool
-    configurations: Sequence[str]
+    counts: Mapping[str, int]  # traces, turns, and those without a turn by their reason
+    has_contexts: bool  # some turn has contexts with texts
+    configurations: Sequence[str]  # names of the systems that answered
     in_conversations: bool
 
     def as_text(self) -> str:
-        """The counts in one line each."""
         turns = self.counts.get(TURNS, 0)
         parts = [f"{turns:,} of {self.counts.get(TRACES, 0):,} traces are questions with what became of them"]
         known = (FAILED, OUTSIDE, DUPLICATES, CUT, UNSHOWN, SELF, BARE, *(reason.value for reason in Skipped))
@@ -108,11 +101,7 @@ def _hash(value: object) -> str:
 
 
 def write_dataset(source: str, folder: Path, naming: Naming, choice: Choice) -> Collected:
-    """Write `queries.jsonl` and `answers.jsonl`.
-
-    Raises:
-        InputError: a row is not a span, or no trace has a question, or none has an answer.
-    """
+    """Write `queries.jsonl` and `answers.jsonl`; refused if no trace has a question, or none has an answer."""
     with tempfile.TemporaryDirectory(dir=folder, prefix=".turns-") as parts:
         _run(source, parts, naming, choice)
         collected = _written(Path(parts), folder, choice)

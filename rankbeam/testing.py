@@ -12,8 +12,7 @@ from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.reply import Reply, Tokens
 
 if TYPE_CHECKING:
-    from rankbeam.pipelines.api.gates import Gates
-    from rankbeam.pipelines.api.result import Result
+    from rankbeam.pipelines.api.result import Gates, Result
 
 __all__ = [
     "FakeRequest",
@@ -40,6 +39,6 @@ def assert_gates(result: "Result", gates: "Gates | None" = None, *, baseline: "R
         AssertionError: a gate is missed, or its value is missing.
         InputError: a gate cannot be checked, or there are none.
     """
-    from rankbeam.pipelines.api import gates as of_gates  # imports Beam, which tests of plug-ins need not
+    from rankbeam.pipelines.api import result as results  # imports Beam, which tests of plug-ins need not
 
-    of_gates.assert_gates(result, gates, baseline=baseline)
+    results.assert_gates(result, gates, baseline=baseline)

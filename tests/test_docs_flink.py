@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from support.cli import rankbeam
 
+from rankbeam.pipelines.manage.derived import MOST_BYTES
 from rankbeam.pipelines.portable import worker_pool
-from rankbeam.pipelines.results.shown import MOST_BYTES
 from rankbeam.pipelines.run import buckets
 from rankbeam.pipelines.run.options import pipeline_options, refuse_unknown
 from rankbeam.transforms.clients.formats.pieces import PIECE_BYTES

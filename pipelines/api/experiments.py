@@ -2,18 +2,19 @@
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import yaml
 
+from rankbeam.pipelines.api.inputs import reworded
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import load_experiment, parse_experiment
 from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE
 from rankbeam.transforms.clients.storage import files, matching
-from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.errors import InputError
 
 _DICT = "experiment"
 """Name in messages of an experiment without a file; its paths are relative to the current folder."""
@@ -59,16 +60,14 @@ def name_of(experiment: Any) -> str:
     return _DICT if isinstance(experiment, Mapping) else str(os.fspath(experiment))
 
 
-@contextmanager
-def refused(experiment: Any, replaced: Mapping[str, Any]) -> Iterator[None]:
+def refused(experiment: Any, replaced: Mapping[str, Any]) -> AbstractContextManager[None]:
     """Have messages name no line of an experiment that is not a file as it stands."""
     path = name_of(experiment) if isinstance(experiment, Mapping) or replaced else None
-    try:
-        yield
-    except InputErrors as errors:
-        raise InputErrors([_without_line(error, path) for error in errors.errors]) from errors
-    except InputError as error:
-        raise _without_line(error, path) from error
+
+    def without_line(error: InputError) -> InputError:
+        return InputError(error.problem, path=path) if path is not None and error.path == path else error
+
+    return reworded(without_line)
 
 
 def _content(path: str) -> Mapping[str, Any]:
@@ -106,7 +105,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
     return value
-
-
-def _without_line(error: InputError, path: str | None) -> InputError:
-    return InputError(error.problem, path=path) if path is not None and error.path == path else error

@@ -1,8 +1,8 @@
 """Judgements and runs from memory, written to Parquet files that a pipeline can read."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any
@@ -30,7 +30,7 @@ class Inputs:
 
     def runs(self, sources: Any) -> tuple[list[str], list[str] | None]:
         """The paths of runs, and their names; None where they are named after their files."""
-        if _is_path(sources):
+        if is_path(sources):
             return [_checked(sources)], None
         if isinstance(sources, Mapping):
             names = [_text(name, "runs: the name") for name in sources]
@@ -39,7 +39,7 @@ class Inputs:
             if any(_holds_numbers(run) for run in sources.values()):
                 raise InputError(f"runs: a name is missing; give {{name: {_SHAPES['run']}}}")
             paths = [self._path(run, "run", f"run {name!r}") for name, run in sources.items()]
-        elif isinstance(sources, Sequence) and all(_is_path(path) for path in sources):
+        elif isinstance(sources, Sequence) and all(is_path(path) for path in sources):
             names, paths = None, [_checked(path) for path in sources]
         else:
             raise InputError(f"runs are {type(sources).__name__}; give paths, or {{name: path, dict or table}}")
@@ -47,15 +47,9 @@ class Inputs:
             raise InputError("runs: none given; give at least one")
         return paths, names
 
-    @contextmanager
-    def named(self) -> Iterator[None]:
+    def named(self) -> AbstractContextManager[None]:
         """Have messages about the files of inputs from memory name the inputs instead."""
-        try:
-            yield
-        except InputErrors as errors:
-            raise InputErrors([self._renamed(error) for error in errors.errors]) from errors
-        except InputError as error:
-            raise self._renamed(error) from error
+        return reworded(self._renamed)
 
     def _renamed(self, error: InputError) -> InputError:
         text = str(error)
@@ -64,7 +58,7 @@ class Inputs:
         return error if text == str(error) else InputError(text)
 
     def _path(self, source: Any, role: str, label: str) -> str:
-        if _is_path(source):
+        if is_path(source):
             return _checked(source)
         table = (
             _of_mapping(source, role, label) if isinstance(source, Mapping) else table_of(source, label, _SHAPES[role])
@@ -78,7 +72,18 @@ class Inputs:
         return path
 
 
-def _is_path(value: Any) -> bool:
+@contextmanager
+def reworded(change: Callable[[InputError], InputError]) -> Iterator[None]:
+    """Raise the problems of an input as `change` words them."""
+    try:
+        yield
+    except InputErrors as errors:
+        raise InputErrors([change(error) for error in errors.errors]) from errors
+    except InputError as error:
+        raise change(error) from error
+
+
+def is_path(value: Any) -> bool:
     return isinstance(value, str | os.PathLike)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from rankbeam.pipelines.api.experiments import read, refused
-from rankbeam.pipelines.api.inputs import Inputs, table_of
+from rankbeam.pipelines.api.inputs import Inputs, is_path, table_of
 from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.api.run import evaluate
 from rankbeam.pipelines.experiment.file.criteria import read_criteria
@@ -87,7 +87,7 @@ def judge(
             quotas = experiment.setdefault("quotas", {})
             quotas[cases.JUDGE] = {**quotas.get(cases.JUDGE, {}), "price_per_million": dict(prices)}
         experiment |= {} if max_cost is None else {"max_cost": max_cost}
-        experiment |= {} if _is_path(rows) else {"name": cases.JUDGE}
+        experiment |= {} if is_path(rows) else {"name": cases.JUDGE}
         _refuse_above(limits, experiment, overrides, inputs.folder)
         return evaluate(experiment, output=inputs.folder, **overrides)
 
@@ -142,13 +142,9 @@ def _columns(columns: Mapping[str, str]) -> dict[str, str]:
         raise InputError(f"columns: {error}") from error
 
 
-def _is_path(rows: Any) -> bool:
-    return isinstance(rows, str | os.PathLike)
-
-
 def _path_of(rows: Any, inputs: Inputs) -> str:
     """The path of a file with rows; rows in memory are written below the output, to a folder named by their content."""
-    if _is_path(rows):
+    if is_path(rows):
         return str(os.fspath(rows))
     values = table_of(rows, "rows", _SHAPE).to_pylist() if hasattr(rows, "__arrow_c_stream__") else rows
     if not isinstance(values, Iterable) or isinstance(values, Mapping | bytes):

@@ -1,17 +1,25 @@
 """The result of a run, as Python sees it: Arrow tables, and a leaderboard for notebooks."""
 
+import os
 import shutil
 import weakref
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.gates import checks as gate_checks
+from rankbeam.pipelines.gates.gates import located_gates, read_gates
+from rankbeam.pipelines.gates.show import as_text, summary
 from rankbeam.pipelines.results.advice import advice
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import UNRELIABLE, has_doubt
 from rankbeam.transforms.records.columns import COMMON
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
+
+Gates = Sequence[Mapping[str, Any]] | str | os.PathLike[str]
 
 
 class Result:
@@ -159,3 +167,18 @@ _PER_QUERY = pa.schema(
         for name in ("configuration", "query_id", "metric", "value", "status", "reason")
     ]
 )
+
+
+def assert_gates(result: Result, gates: Gates | None = None, *, baseline: Result | None = None) -> None:
+    """See `rankbeam.testing.assert_gates`."""
+    other = None if baseline is None else baseline.results
+    if gates is None:
+        located = result.results.given
+    elif isinstance(gates, str | os.PathLike):
+        located = read_gates(os.fspath(gates))
+    else:
+        located = Located("gates", {"gates": [dict(gate) for gate in gates]}, {}, ())
+    known = gate_checks.known_of(result.results, other)
+    checks = gate_checks.check(result.results, located_gates(located, known), other)
+    if not all(check.is_met for check in checks):
+        raise AssertionError(f"{summary(checks)}\n{as_text(checks)}")

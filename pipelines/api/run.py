@@ -17,7 +17,7 @@ from rankbeam.pipelines.api.result import Result
 from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.local.notebook import is_notebook
+from rankbeam.pipelines.local.progress import is_notebook
 from rankbeam.pipelines.plan.plan import refuse_above_budget
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.run import evaluate as evaluation

@@ -1,10 +1,10 @@
-"""The command that compares configurations of finished runs."""
+"""The commands that compare configurations of finished runs, or rankings without judgements: compare and rbo."""
 
 from typing import Any
 
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide
+from rankbeam.pipelines.cli.group import NamedRun, main, of_run, shown_as, wide, with_standard_input
 from rankbeam.pipelines.local.messages import messages, warn
 
 _FORMATS = click.Choice(["table", "json", "csv", "markdown", "latex"])
@@ -15,11 +15,12 @@ _SLICE_HELP = (
 )
 _ALL_PAIRS_HELP = "Also compare the configurations with each other."
 _CONFIDENCE_HELP = "Confidence level of intervals; this and the next two options default to the run's values."
-_RUN_ID_HELP = "Id of the run in DIR; by default the latest."
 _BASELINE_RUN_ID_HELP = (
     "Id of the baseline's run, in DIR2 or else in DIR; by default the experiment's latest other run."
 )
 _OTHER_DATASET_HELP = "Compare the queries that both runs have, even if the datasets differ."
+_SHARE = click.FloatRange(0, 1, min_open=True, max_open=True)
+_P_HELP = "Weight of the next rank: with 0.9, the first ten ranks have 86% of the weight."
 
 
 @main.command()
@@ -32,18 +33,15 @@ _OTHER_DATASET_HELP = "Compare the queries that both runs have, even if the data
 @click.option("--confidence", type=click.FloatRange(0.5, 1.0, max_open=True), metavar="SHARE", help=_CONFIDENCE_HELP)
 @click.option("--replicates", type=click.IntRange(0, 100_000), metavar="N", help="Bootstrap replicates; 0 for none.")
 @click.option("--seed", type=click.IntRange(0, (1 << 32) - 1), metavar="N", help="Random seed of bootstrap and tests.")
-@click.option("--run-id", metavar="ID", help=_RUN_ID_HELP)
 @click.option("--baseline-run-id", metavar="ID", help=_BASELINE_RUN_ID_HELP)
-@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+@of_run
 @click.option("--other-dataset", is_flag=True, help=_OTHER_DATASET_HELP)
 @shown_as(_FORMATS)
 @wide
 def compare(
-    folder: str,
+    named: NamedRun,
     other_folder: str | None,
-    run_id: str | None,
     baseline_run_id: str | None,
-    experiment_name: str | None,
     form: str,
     wide: bool,
     **options: Any,
@@ -66,7 +64,7 @@ def compare(
         from rankbeam.pipelines.compare import show as compare_show
         from rankbeam.pipelines.show.screen import Screen
 
-        runs = comparison.pair_of_runs(folder, run_id, other_folder, baseline_run_id, experiment_name)
+        runs = named.with_other(other_folder, baseline_run_id)
         compared = comparison.compare(*runs, comparison.ComparisonQuestion(**options))
         for warning in compared.warnings():
             warn(warning)
@@ -74,3 +72,37 @@ def compare(
             click.echo(compare_show.as_text(compared, Screen.of(wide=wide)))
         else:
             click.echo(compare_show.SHOWN[form](compared), nl=form not in ("csv", "latex"))
+
+
+@main.command()
+@click.argument("baseline", metavar="RUN")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@click.option(
+    "-p",
+    "weight",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.9,
+    show_default=True,
+    help=_P_HELP,
+)
+@click.option("--depth", type=click.IntRange(1), metavar="K", help="Only the first K documents of each query.")
+@shown_as()
+@wide
+def rbo(baseline: str, runs: tuple[str, ...], weight: float, depth: int | None, form: str, wide: bool) -> None:
+    """Show how much the rankings of runs resemble those of the first one, without judgements.
+
+    Rank-biased overlap is 1 for equal rankings and 0 for rankings that share no document; the first ranks count most.
+    Runs are files in any format that `rankbeam score` reads; one may be -, standard input.
+
+    \b
+    Example:
+      rankbeam rbo bm25.run dense.run hybrid.run --depth 100
+    """
+    with messages(), with_standard_input((baseline, *runs)) as paths:
+        from rankbeam.pipelines.compare.rbo import overlaps_of
+        from rankbeam.pipelines.show.screen import Screen
+
+        overlaps = overlaps_of([*paths], weight, depth)
+        for warning in overlaps.warnings:
+            warn(warning)
+        click.echo(overlaps.as_json() if form == "json" else overlaps.as_text(Screen.of(wide=wide)))

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
     from rankbeam.pipelines.experiment.experiment import Experiment
+    from rankbeam.pipelines.manage.jobs import RunRecord
     from rankbeam.pipelines.manage.outlook import Watch
-    from rankbeam.pipelines.manage.run_record import RunRecord
     from rankbeam.pipelines.portable.launch import Submitted
     from rankbeam.pipelines.results.run import Results
     from rankbeam.transforms.records.run import Run
@@ -42,16 +42,15 @@ def on_engine(
     thread.
     """
     from rankbeam.pipelines.local import messages
-    from rankbeam.pipelines.portable import launch, show
+    from rankbeam.pipelines.portable import launch
     from rankbeam.pipelines.portable.job_server import job_server
-    from rankbeam.pipelines.portable.quiet import quiet
     from rankbeam.pipelines.results.run import Results
     from rankbeam.pipelines.run.evaluate import release_corpora
     from rankbeam.pipelines.run.options import refuse_unknown
 
     if not wait:
         launch.refuse_unwatched(experiment, options)
-    with quiet(), job_server(options) as service:
+    with job_server(options) as service:
         refuse_unknown(beam_options, own, service.options())
         click.echo(f"rankbeam: submitting the job to {service.endpoint}", err=True)
         with messages.shown():
@@ -60,7 +59,7 @@ def on_engine(
             try:
                 raise_held()
                 if not wait:
-                    click.echo((show.as_json if form == "json" else show.as_text)(submitted.job, None))
+                    click.echo(submitted.job.as_json() if form == "json" else submitted.job.as_text())
                     return None
                 _follow(submitted, experiment)
             except KeyboardInterrupt:
@@ -95,8 +94,7 @@ class _Shown:
     _line: str = "submitted"
 
     def look(self) -> None:
-        """Ask the engine."""
-        from rankbeam.pipelines.manage.snapshots import JobSnapshot
+        from rankbeam.pipelines.manage.outlook import JobSnapshot
         from rankbeam.pipelines.portable.service import JobServerError
         from rankbeam.transforms.records.errors import InputError
 
@@ -105,12 +103,11 @@ class _Shown:
             state = described.partition(",")[0]  # the finished tasks follow
             line = self._watch.line(JobSnapshot(state, self.submitted.counts()), datetime.now(UTC))
             self._line = f"{described}{line.removeprefix(state)}"
-            if self._page is None and (page := self.submitted.page()) is not None:
+            if self._page is None and (page := self.submitted.job.page()) is not None:
                 self._page = page
                 click.echo(f"rankbeam: the job runs at {page}", err=True)
 
     def line(self) -> str:
-        """The state and the progress, in one line."""
         return self._line
 
 

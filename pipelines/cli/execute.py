@@ -4,13 +4,13 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankbeam.pipelines.cli import standard_input
 from rankbeam.pipelines.cli.engine import on_engine
-from rankbeam.pipelines.cli.group import allow_disjoint, main, shown_as, wide
+from rankbeam.pipelines.cli.group import Shown, allow_disjoint, main, own_options, shown_as, wide, with_standard_input
 from rankbeam.pipelines.cli.status import on_dataflow
 from rankbeam.pipelines.local.messages import FAILED, messages, warn
 
@@ -79,8 +79,6 @@ def evaluate(
       rankbeam evaluate examples/helpdesk/experiment.yaml --output out/helpdesk
     """
     with messages():
-        from dataclasses import replace
-
         from rankbeam.pipelines.experiment.load import load_experiment
         from rankbeam.pipelines.plan.plan import refuse_above_budget
         from rankbeam.pipelines.run.folders import prepared_folders, refuse_elsewhere
@@ -88,7 +86,7 @@ def evaluate(
         from rankbeam.transforms.clients.storage import files
 
         _refuse_option(experiment)
-        options = pipeline_options(beam_options, _own_options())
+        options = pipeline_options(beam_options, own_options())
         # The workers of an engine have another current folder.
         place = files.absolute if is_portable(options) else str
         loaded = load_experiment(place(experiment), None if output is None else place(output))
@@ -104,7 +102,8 @@ def evaluate(
         with prepared_folders(loaded):
             for warning in refuse_above_budget(loaded, experiment):
                 warn(warning)
-            _run(loaded, run_id, form, options, beam_options, reported=True, wide=wide, wait=wait, all_rows=all_rows)
+            shown = Shown(form, wide)
+            _run(loaded, run_id, shown, options, beam_options, reported=True, wait=wait, all_rows=all_rows)
 
 
 @main.command(context_settings=_BEAM)
@@ -158,7 +157,7 @@ def score(
             raise click.UsageError("stdout is closed, so without --output the results would be lost")
         paths, beam_options = _split(runs)
         with contextlib.ExitStack() as stack:
-            qrels, *others = stack.enter_context(standard_input.read((qrels, *paths)))
+            qrels, *others = stack.enter_context(with_standard_input((qrels, *paths)))
             paths = tuple(others)
             if paths and not beam_options:  # then this machine reads the files, and can begin now
                 from rankbeam.pipelines.local import overheads
@@ -173,34 +172,19 @@ def score(
             folder = output or stack.enter_context(_scratch())
             scoring = scoring_experiment(qrels, paths, ScoreOptions(output=folder, **options))
             scoring = scoring.with_disjoint(allow_disjoint)
-            options = pipeline_options(beam_options, _own_options())
-            temporary = output is None
-            named = tags(scoring)
-            _run(
-                scoring,
-                None,
-                form,
-                options,
-                beam_options,
-                per_query=per_query,
-                temporary=temporary,
-                tags=named,
-                wide=wide,
-            )
+            options = pipeline_options(beam_options, own_options())
+            shown = Shown(form, wide, per_query, tags(scoring), temporary=output is None)
+            _run(scoring, None, shown, options, beam_options)
 
 
 def _run(
     experiment: "Experiment",
     run_id: str | None,
-    form: str,
+    shown: Shown,
     options: "PipelineOptions",
     beam_options: tuple[str, ...],
     *,
-    per_query: bool = False,
-    temporary: bool = False,
-    wide: bool = False,
     reported: bool = False,
-    tags: dict[str, str] | None = None,
     wait: bool | None = None,
     all_rows: bool = False,
 ) -> None:
@@ -224,22 +208,21 @@ def _run(
     early = list(experiment.evaluation.warnings())
     for warning in early:
         warn(warning)
-    if not temporary:
+    if not shown.temporary:
         outcome.refuse_foreign(experiment.output, reported=reported)
     if is_submitted:
-        submitted = _submit(experiment, execution, options, beam_options, form, wait=wait, all_rows=all_rows)
+        submitted = _submit(experiment, execution, options, beam_options, shown.form, wait=wait, all_rows=all_rows)
         if submitted is None:
             return
         results = submitted
     else:
-        results = run_here(experiment, execution, options, temporary=temporary)
+        results = run_here(experiment, execution, options, temporary=shown.temporary)
     last = [results.over_failure_rate(experiment.max_failure_rate), *results.over_budget().split("; ")]
     last += [results.mixed_versions(), results.most_failures() if last[0] else ""]
     for warning in filter(messages.is_news, results.run["warnings"]):
         if warning not in (*early, *last):  # these are shown last
             warn(warning)
-    is_sampled = has_workers_elsewhere(options) and not all_rows
-    shown = outcome.Shown(form, per_query, tags or {}, temporary=temporary, sampled=is_sampled, wide=wide)
+    shown = replace(shown, sampled=has_workers_elsewhere(options) and not all_rows)
     with _marking(results) if is_submitted else contextlib.nullcontext():
         outcome.end(results, experiment, shown, reported=reported)
 
@@ -247,7 +230,6 @@ def _run(
 def _describe(
     experiment: "Experiment", path: str, run_id: str | None, options: "PipelineOptions", form: str, *, wide: bool
 ) -> None:
-    """Show the job that would be submitted."""
     from rankbeam.pipelines.run.evaluate import new_run
     from rankbeam.pipelines.run.options import is_dataflow, runner_name
     from rankbeam.pipelines.show.screen import Screen
@@ -275,13 +257,13 @@ def _submit(
     all_rows: bool,
 ) -> "Results | None":
     """Submit a run to a cluster; return its results, or None if the job is left to itself."""
-    from rankbeam.pipelines.manage.run_record import RunRecord
+    from rankbeam.pipelines.manage.jobs import RunRecord
     from rankbeam.pipelines.run.options import is_dataflow
 
     run = RunRecord.of(experiment, execution, all_rows=all_rows)
     if is_dataflow(options):
         return on_dataflow(experiment, execution, options, run, form, wait=bool(wait))
-    return on_engine(experiment, execution, options, run, beam_options, _own_options(), form, wait=wait is not False)
+    return on_engine(experiment, execution, options, run, beam_options, own_options(), form, wait=wait is not False)
 
 
 @contextlib.contextmanager
@@ -307,7 +289,7 @@ def run_here_and_show(experiment: "Experiment", name: str, form: str, *, wide: b
     with prepared_folders(experiment):
         for warning in refuse_above_budget(experiment, name):
             warn(warning)
-        _run(experiment, None, form, pipeline_options((), ()), (), reported=True, wide=wide)
+        _run(experiment, None, Shown(form, wide), pipeline_options((), ()), (), reported=True)
 
 
 def _scratch() -> AbstractContextManager[str]:
@@ -320,11 +302,6 @@ def _split(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Paths of runs, and Beam's options after them."""
     first = next((position for position, word in enumerate(words) if word.startswith("--")), len(words))
     return words[:first], words[first:]
-
-
-def _own_options() -> list[str]:
-    """The options of the current command itself."""
-    return [name for parameter in click.get_current_context().command.params for name in parameter.opts]
 
 
 def _refuse_option(word: str) -> None:

@@ -1,8 +1,10 @@
-"""The command that checks a finished run against gates."""
+"""The commands that check a finished run: against gates, and, night after night, against a pinned baseline."""
+
+from dataclasses import replace
 
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide
+from rankbeam.pipelines.cli.group import NamedRun, main, of_run, shown_as, wide
 from rankbeam.pipelines.local.messages import MISSED, leave, messages, say, warn
 
 _EXPERIMENT_HELP = "File with the gates: an experiment, or a file of gates alone. By default the run's own gates."
@@ -12,27 +14,27 @@ _OTHER_DATASET_HELP = (
     "Accept a baseline with another dataset, such as an earlier state: differences are over the queries of both."
 )
 _MARKDOWN_HELP = "Write a summary in Markdown to this file; - prints it instead of the table."
+_MONITOR_BASELINE_HELP = "The baseline; by default monitor.baseline of the experiment, else its first run."
+_TOLERANCE_HELP = "Tolerated fall of any mean; by default the limit of the gates on `monitor`, else 0."
+_ALPHA_HELP = "Probability of a false alarm within 90 nights; by default monitor.alpha, else 0.05."
 
 
 @main.command()
 @click.argument("folder", metavar="DIR")
 @click.option("--experiment", metavar="FILE", help=_EXPERIMENT_HELP)
 @click.option("--baseline", metavar="DIR2", help=_BASELINE_HELP)
-@click.option("--run-id", metavar="ID", help="Id of the run in DIR; by default the latest.")
 @click.option("--baseline-run-id", metavar="ID", help=_BASELINE_RUN_HELP)
-@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+@of_run
 @click.option("--other-dataset", is_flag=True, help=_OTHER_DATASET_HELP)
 @click.option("--junit", metavar="FILE", help="Also write JUnit XML to this file, with a test case for each check.")
 @click.option("--markdown", metavar="FILE", help=_MARKDOWN_HELP)
 @shown_as()
 @wide
 def gate(
-    folder: str,
+    named: NamedRun,
     experiment: str | None,
     baseline: str | None,
-    run_id: str | None,
     baseline_run_id: str | None,
-    experiment_name: str | None,
     other_dataset: bool,
     junit: str | None,
     markdown: str | None,
@@ -54,8 +56,7 @@ def gate(
         --baseline-run-id main
     """
     with messages():
-        from rankbeam.pipelines.compare.compare import pair_of_runs
-        from rankbeam.pipelines.compare.shared import shared_queries
+        from rankbeam.pipelines.compare.compare import shared_queries
         from rankbeam.pipelines.gates import checks as gate_checks
         from rankbeam.pipelines.gates import show as gate_show
         from rankbeam.pipelines.gates.gates import located_gates, name_of, read_gates
@@ -66,8 +67,8 @@ def gate(
         if markdown == "-" and form == "json":
             raise click.UsageError("--markdown - and --format json both print; name a file for one of them")
         checked_gates = None if experiment is None else read_gates(experiment)
-        name = experiment_name or (None if checked_gates is None else name_of(checked_gates))
-        run, other = pair_of_runs(folder, run_id, baseline, baseline_run_id, name)
+        name = named.experiment_name or (None if checked_gates is None else name_of(checked_gates))
+        run, other = replace(named, experiment_name=name).with_other(baseline, baseline_run_id)
         gates = located_gates(checked_gates or run.given, gate_checks.known_of(run, other))
         checks = gate_checks.check(run, gates, other, other_dataset=other_dataset)
         if junit is not None:
@@ -89,3 +90,55 @@ def gate(
         if not all(check.is_met for check in checks):
             leave(gate_show.summary(checks), MISSED)
         say(gate_show.summary(checks))
+
+
+@main.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--baseline-run-id", metavar="ID", help=_MONITOR_BASELINE_HELP)
+@click.option("--tolerance", type=click.FloatRange(min=0), metavar="T", help=_TOLERANCE_HELP)
+@click.option("--alpha", type=click.FloatRange(0, 0.5, min_open=True, max_open=True), metavar="A", help=_ALPHA_HELP)
+@of_run
+@shown_as()
+@wide
+def monitor(
+    named: NamedRun,
+    baseline_run_id: str | None,
+    tolerance: float | None,
+    alpha: float | None,
+    form: str,
+    wide: bool,
+) -> None:
+    """Show how far the metrics of the latest run in DIR have moved from a pinned baseline run.
+
+    If both runs have the same queries, they are compared query by query. If each night has fresh queries, confidence
+    sequences combine the nights, so that false alarms are rare, no matter how many nights you look at. The rows are
+    also written to the table `monitor`.
+
+    Exit status: 0 nothing fell; 3 a whole interval is below the tolerated fall, or the run has no value of a metric;
+    2 the input was refused.
+
+    \b
+    Examples:
+      rankbeam monitor out/production --tolerance 0.02
+      rankbeam monitor out/production --baseline-run-id 2026-01-01
+    """
+    with messages():
+        from rankbeam.pipelines.monitor import show
+        from rankbeam.pipelines.monitor.changes import monitored
+        from rankbeam.pipelines.monitor.show import rebuild, store
+        from rankbeam.pipelines.show.screen import Screen
+        from rankbeam.transforms.clients.bigquery.read_source import is_table
+
+        run = named.find()
+        result, tolerances = monitored(run, baseline_run_id, alpha), show.Tolerances.of(run, tolerance)
+        for warning in result.warnings:
+            warn(warning)
+        screen = Screen.of(wide=wide)
+        click.echo(show.as_json(result, tolerances) if form == "json" else show.as_text(result, tolerances, screen))
+        if result.changes and is_table(named.folder):
+            warn("the table monitor is written for runs in folders only")
+        elif result.changes:
+            store(result, tolerances)
+            rebuild(named.folder)
+        if missed := show.summary(result, tolerances):
+            leave(missed, MISSED)

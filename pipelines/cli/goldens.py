@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankbeam.pipelines.cli.group import Group, main, shown_as
+from rankbeam.pipelines.cli.group import Group, main, own_options, shown_as
 from rankbeam.pipelines.local.interrupt import Interrupted, finish_calls, in_background
 from rankbeam.pipelines.local.messages import MISSED, leave, messages, warn
 
@@ -73,7 +73,7 @@ def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
         from rankbeam.pipelines.run.options import is_portable, pipeline_options
         from rankbeam.transforms.clients.storage import files
 
-        options = pipeline_options(beam_options, _own_options())
+        options = pipeline_options(beam_options, own_options())
         refuse_dataflow(options)
         # The workers of an engine have another current folder.
         place = files.absolute if is_portable(options) else str
@@ -94,27 +94,20 @@ def make(file: str, output: str | None, beam_options: tuple[str, ...]) -> None:
             leave("; ".join([*missing, *failed]), MISSED)
 
 
-def _own_options() -> list[str]:
-    """The options of the current command itself."""
-    return [name for parameter in click.get_current_context().command.params for name in parameter.opts]
-
-
 def _made(
     goldens: "Goldens", plan: "GoldensPlan", options: "PipelineOptions", beam_options: "Sequence[str]"
 ) -> "Outcome":
     from rankbeam.pipelines.goldens.make import make as make_goldens
     from rankbeam.pipelines.local.progress import CallsOfPools, shown
     from rankbeam.pipelines.portable.job_server import job_server
-    from rankbeam.pipelines.portable.quiet import quiet
     from rankbeam.pipelines.run.options import is_portable, refuse_unknown
     from rankbeam.transforms.clients.storage import spill
 
     with ExitStack() as stack:
         service = None
         if is_portable(options):
-            stack.enter_context(quiet())
             service = stack.enter_context(job_server(options))
-            refuse_unknown(beam_options, _own_options(), service.options())
+            refuse_unknown(beam_options, own_options(), service.options())
         try:
             with shown(CallsOfPools(0, 0, goldens.pools)):
                 return in_background(lambda: make_goldens(goldens, plan, options))
@@ -186,8 +179,8 @@ def profiles(file: str, sample: int, output: str | None, only_plan: bool) -> Non
     """
     with messages():
         from rankbeam.pipelines.goldens.load import load_goldens
+        from rankbeam.pipelines.goldens.profiles import forecast, suggest, suggestion_of
         from rankbeam.pipelines.goldens.rounds import plan_of
-        from rankbeam.pipelines.goldens.suggest import forecast, suggest, suggestion_of
         from rankbeam.pipelines.run.options import pipeline_options
 
         loaded = load_goldens(file, profiles=False)
@@ -245,8 +238,8 @@ def apply(folder: str, tables: tuple[str, ...]) -> None:
       rankbeam goldens apply out/goldens review.csv
     """
     with messages():
-        from rankbeam.pipelines.goldens.apply import apply as apply_tables
         from rankbeam.pipelines.goldens.folder import GoldensFolder
+        from rankbeam.pipelines.goldens.review import apply as apply_tables
         from rankbeam.pipelines.show.screen import Screen
 
         if len(tables) > 2:

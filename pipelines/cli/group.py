@@ -1,29 +1,91 @@
 """The command line's frame: the group of commands, and options that several of them have."""
 
+import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from rankbeam.pipelines.cli.guides import guide
 from rankbeam.pipelines.local.messages import REFUSED, leave
 from rankbeam.pipelines.run import provenance
 
+if TYPE_CHECKING:
+    from rankbeam.pipelines.results.run import Results
+
+DOCUMENTATION = "https://github.com/rankbeam/rankbeam/blob/main/docs"
+
+GUIDES: Mapping[str, str] = {
+    "batch": "services",
+    "cancel": "cloud",
+    "clicks": "formats",
+    "compare": "statistics",
+    "corpora": "corpora",
+    "evalset": "applications",
+    "evaluate": "start",
+    "gate": "gates",
+    "export": "other-tools",
+    "goldens": "goldens",
+    "holes": "trust",
+    "nuggets": "judging",
+    "init": "start",
+    "judge": "other-tools",
+    "label": "trust",
+    "ledger": "services",
+    "log": "gates",
+    "monitor": "trust",
+    "plan": "services",
+    "rbo": "statistics",
+    "report": "report",
+    "runs": "tables",
+    "schema": "experiment",
+    "score": "from-trec_eval",
+    "status": "cloud",
+    "traces": "traces",
+    "trend": "report",
+    "validate": "experiment",
+    "warehouse": "cloud",
+    "worst": "report",
+}
+"""The page of every command and its subcommands."""
 TABLE_OR_JSON = click.Choice(["table", "json"])
 EXPERIMENT_NAME_HELP = "Use the latest run of this experiment, if DIR contains runs of several."
+_STDIN = "-"
 _LONGEST_SENTENCE = 1_000
 _PLACES = ("FILE", "DIR", "DIR2", "EXPERIMENT")
 _FILE_ENDINGS = (".json", ".jsonl", ".csv", ".tsv", ".txt", ".html", ".md", ".tex", ".parquet", ".duckdb")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+def guide(command: str | None) -> str:
+    """The address of the page of a command; of the index for the program's own, and for one without a page.
+
+    >>> guide("gate").rpartition("/")[2]
+    'gates.md'
+    """
+    return f"{DOCUMENTATION}/{GUIDES.get(command or '', 'index')}.md"
+
+
 def shown_as(forms: click.Choice[str] = TABLE_OR_JSON) -> Callable[[_Function], _Function]:
     """The option for the form that results are printed in."""
     help_text = "Format of the output."
     return click.option("--format", "form", type=forms, default="table", show_default=True, help=help_text)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Output format of a result."""
+
+    form: str
+    wide: bool
+    per_query: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict)
+    temporary: bool = False
+    sampled: bool = False
 
 
 allow_disjoint = click.option(
@@ -34,15 +96,71 @@ allow_disjoint = click.option(
 wide = click.option("--wide", is_flag=True, help="Show all columns of tables, however narrow the terminal is.")
 
 
-def agreed(question: str, *, yes: bool) -> bool:
-    """Ask before rows of BigQuery are deleted, which nothing brings back; `yes` is the answer of `--yes`.
+@dataclass(frozen=True)
+class NamedRun:
+    """The finished run that a command is about."""
 
-    Raises:
-        click.UsageError: there is no terminal, and no `--yes`; a pipe does not answer by accident.
-    """
+    folder: str
+    run_id: str | None
+    experiment_name: str | None
+
+    def find(self) -> "Results":
+        from rankbeam.pipelines.results.find import find_run
+
+        return find_run(self.folder, self.run_id, self.experiment_name)
+
+    def with_other(self, folder: str | None, run_id: str | None) -> "tuple[Results, Results | None]":
+        """The run, and the one that it is compared with, if any is named."""
+        from rankbeam.pipelines.compare.compare import pair_of_runs
+
+        return pair_of_runs(self.folder, self.run_id, folder, run_id, self.experiment_name)
+
+
+def of_run(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that choose a run of a folder; the command has them, and the folder, as one object."""
+
+    @click.option("--run-id", metavar="ID", help="Id of the run; by default the run that started last.")
+    @click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+    @functools.wraps(command)
+    def named(folder: str, run_id: str | None, experiment_name: str | None, **options: Any) -> None:
+        command(NamedRun(folder, run_id, experiment_name), **options)
+
+    return named
+
+
+def agreed(question: str, *, yes: bool) -> bool:
+    """Ask before rows of BigQuery are deleted, which nothing brings back; a pipe does not answer by accident."""
     if not yes and not sys.stdin.isatty():
         raise click.UsageError(f"{question} Nobody can answer here, without a terminal; say --yes")
     return yes or click.confirm(question, default=False, err=True)
+
+
+def own_options() -> list[str]:
+    return [name for parameter in click.get_current_context().command.params for name in parameter.opts]
+
+
+@contextmanager
+def with_standard_input(paths: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The paths, with a temporary copy of standard input in place of `-`; files are read more than once."""
+    if _STDIN not in paths:
+        yield paths
+        return
+    if paths.count(_STDIN) > 1:
+        raise click.UsageError("standard input (-) can replace only one file")
+    import shutil
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from rankbeam.transforms.records.errors import InputError
+
+    with TemporaryDirectory(prefix="rankbeam-", ignore_cleanup_errors=True) as folder:
+        copy = Path(folder) / "stdin"
+        with copy.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        try:
+            yield tuple(str(copy) if path == _STDIN else path for path in paths)
+        except InputError as error:
+            raise InputError(str(error).replace(str(copy), "standard input")) from error
 
 
 class _Place(click.types.StringParamType):
@@ -93,7 +211,6 @@ class Command(click.Command):
         formatter.write(f"Guide: {guide(names[-1] if names else None)}\n")
 
     def get_short_help_str(self, limit: int = 0) -> str:  # noqa: ARG002  click's limit is what cuts it short
-        """The first sentence of the help."""
         return super().get_short_help_str(_LONGEST_SENTENCE)
 
 

@@ -86,7 +86,7 @@ def init(
 def _example(folder: str, name: str) -> Iterator[str]:
     from pathlib import Path
 
-    from rankbeam.pipelines.start.example import EXAMPLES, example, written
+    from rankbeam.pipelines.start.first import EXAMPLES, example, written
 
     contents = {Path(folder) / inside: content for inside, content in example(name).items()}
     with written(contents):
@@ -104,8 +104,7 @@ def _experiment(
     from rankbeam.pipelines.experiment.file.schema import as_json
     from rankbeam.pipelines.experiment.load import load_experiment
     from rankbeam.pipelines.start.cases import columns_of
-    from rankbeam.pipelines.start.example import written
-    from rankbeam.pipelines.start.first import SCHEMA, from_cases, from_runs, from_template
+    from rankbeam.pipelines.start.first import SCHEMA, from_cases, from_runs, from_template, written
 
     path, schema = Path(name), Path(name).parent / SCHEMA
     if len(arguments) == 1:

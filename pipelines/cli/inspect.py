@@ -1,4 +1,4 @@
-"""The commands that inspect an experiment before a run: validate, plan and ledger."""
+"""The commands that inspect an experiment before a run: validate, plan and ledger; and its schema."""
 
 import json
 
@@ -99,7 +99,7 @@ def plan(
     with messages():
         from dataclasses import replace
 
-        from rankbeam.pipelines.detect.needed import DetectionQuestion, detection_of, race_line
+        from rankbeam.pipelines.detect import DetectionQuestion, detection_of, race_line
         from rankbeam.pipelines.experiment.load import load_experiment
         from rankbeam.pipelines.plan.plan import plan_of
         from rankbeam.pipelines.run.folders import prepared_folders
@@ -153,3 +153,20 @@ def ledger(place: str, clear: bool, older_than: float | None, compact: bool, for
 
 def _number(count: int, one: str, many: str | None = None) -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+@main.command()
+def schema() -> None:
+    """Print the JSON Schema of the experiment file, with the parameters of every type that is installed.
+
+    Editors complete and check an experiment that names the schema in a comment, as `rankbeam init` writes it:
+    # yaml-language-server: $schema=rankbeam.schema.json
+
+    \b
+    Example:
+      rankbeam schema > rankbeam.schema.json
+    """
+    with messages():
+        from rankbeam.pipelines.experiment.file.schema import as_json
+
+        click.echo(as_json(), nl=False)

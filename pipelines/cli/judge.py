@@ -4,9 +4,8 @@ from typing import Any
 
 import click
 
-from rankbeam.pipelines.cli import standard_input
 from rankbeam.pipelines.cli.execute import run_here_and_show
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main, shown_as, wide
+from rankbeam.pipelines.cli.group import NamedRun, main, of_run, shown_as, wide, with_standard_input
 from rankbeam.pipelines.local.messages import messages, warn
 
 _SERVICE_HELP = "The judge: `lexical`, which compares words, or a model: '{type: gemini, model: …, project: …}'."
@@ -54,7 +53,7 @@ def judge(
     """
     if service is None:
         raise click.UsageError("name the judge: --service openai:MODEL, or --service lexical to try it without a model")
-    with messages(), standard_input.read((file,)) as (path,):
+    with messages(), with_standard_input((file,)) as (path,):
         import yaml
 
         from rankbeam.pipelines.experiment.file.criteria import read_criteria
@@ -83,17 +82,14 @@ def judge(
     help="Configuration whose results are written; by default the one that replays FILE.",
 )
 @_column
-@click.option("--run-id", metavar="ID", help="Id of the run; by default the run that started last.")
-@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+@of_run
 def export(
-    folder: str,
+    named: NamedRun,
     like: str,
     output: str,
     events: bool,
     configuration: str | None,
     columns: tuple[str, ...],
-    run_id: str | None,
-    experiment_name: str | None,
 ) -> None:
     """Write a copy of FILE with the results in DIR: a column for each metric, and one for the status.
 
@@ -107,13 +103,11 @@ def export(
       rankbeam export production/out --like production/answers.jsonl --output scores.jsonl --events
     """
     with messages():
-        from rankbeam.pipelines.results.find import find_run
-        from rankbeam.pipelines.show.copies import written
-        from rankbeam.pipelines.show.events import write_events
+        from rankbeam.pipelines.show.copies import write_events, written
         from rankbeam.pipelines.start.cases import columns_of
         from rankbeam.transforms.clients.formats.cases.source import CaseSource
 
-        results = find_run(folder, run_id, experiment_name)
+        results = named.find()
         source = CaseSource(like, columns_of(columns), flatten=True)
         copied = (write_events if events else written)(results, source, output, configuration)
         if copied.unmatched:

@@ -1,8 +1,11 @@
-"""The command that has people label a sample of a run."""
+"""The commands that make labels and judgements: label, holes and clicks."""
+
+import itertools
+import os
 
 import click
 
-from rankbeam.pipelines.cli.group import EXPERIMENT_NAME_HELP, main
+from rankbeam.pipelines.cli.group import NamedRun, main, of_run, wide, with_standard_input
 from rankbeam.pipelines.local.messages import messages, warn
 
 _METRIC_HELP = "Metric that needs the labels; by default the first judged metric that people can label."
@@ -15,6 +18,21 @@ _APPLY_HELP = "Read decisions: CSV, JSON lines, a JSON list, or bigquery://PROJE
 _LABELS_HELP = "Keep labels in this folder, or in bigquery://PROJECT.DATASET.TABLE; by default in OUT/labels."
 
 _BY_HELP = "Draw from each value of a slice of the run in proportion, and at least 5 queries of each."
+_GRADES_HELP = (
+    "Human grades that correspond to the judge's grades 0 to 3, such as 0,0,1,2; by default derived from the highest "
+    "human grade."
+)
+
+_AUDIT_HELP = (
+    "Maximum number of documents that audit the judge, of those that people and judge graded; drawn by the judge's "
+    "grade."
+)
+_CLICKS_GRADES_HELP = "Lowest share of clicks for the grades 1, 2, …, ascending, such as 0.05,0.15,0.3."
+_LEAST_HELP = "Leave out pairs of query and document with fewer impressions."
+_POSITION_BIAS = (
+    "users click on the first results, relevant or not, so these grades favour the system that was online; before "
+    "you compare other systems with it, also use judgements from people or from a judge"
+)
 
 
 @main.command()
@@ -29,10 +47,9 @@ _BY_HELP = "Draw from each value of a slice of the run in proportion, and at lea
 @click.option("--annotator", metavar="NAME", default="", help="Name of the annotator for rows without one.")
 @click.option("--by", metavar="SLICE", help=_BY_HELP)
 @click.option("--seed", type=int, help="Seed of the random order of queries; 0 by default.")
-@click.option("--run-id", metavar="ID", help="Id of the run in OUT; by default the latest.")
-@click.option("--experiment-name", metavar="NAME", help=EXPERIMENT_NAME_HELP)
+@of_run
 def label(
-    folder: str,
+    named: NamedRun,
     sample: int | None,
     more: int | None,
     queries: str | None,
@@ -43,8 +60,6 @@ def label(
     annotator: str,
     by: str | None,
     seed: int | None,
-    run_id: str | None,
-    experiment_name: str | None,
 ) -> None:
     """Let people label a random sample of the run in OUT, to learn how far you can trust its judge.
 
@@ -75,22 +90,94 @@ def label(
         from rankbeam.pipelines.labels.draw import Drawing, draw, pick
         from rankbeam.pipelines.labels.items import with_histories
         from rankbeam.pipelines.labels.tasks import chosen_queries, described, drawn_before, last_drawing, write_tasks
-        from rankbeam.pipelines.results.find import find_run
         from rankbeam.transforms.records.errors import InputError
 
         if decisions is not None:
-            click.echo(apply(folder, decisions, annotator, place).as_text())
+            click.echo(apply(named.folder, decisions, annotator, place).as_text())
             return
-        run = find_run(folder, run_id, experiment_name)
+        run = named.find()
         names = [name.strip() for name in configurations.split(",") if name.strip()]
-        drawing = last_drawing(folder) if more is not None else Drawing.of(run, metric, names, seed or 0, by)
+        drawing = last_drawing(named.folder) if more is not None else Drawing.of(run, metric, names, seed or 0, by)
         if queries is not None:
             tasks = pick(run, drawing, chosen_queries(queries))
         else:
-            tasks = draw(run, drawing, sample or more or 1, drawn_before(folder, drawing, is_first=sample is not None))
+            tasks = draw(
+                run, drawing, sample or more or 1, drawn_before(named.folder, drawing, is_first=sample is not None)
+            )
         try:
             tasks = with_histories(run, tasks)
         except InputError as error:
             warn(f"{error}; tasks will not show the earlier turns of conversations")
-        paths = write_tasks(folder, tasks, drawing)
-        click.echo(described(folder, tasks, drawing, paths))
+        paths = write_tasks(named.folder, tasks, drawing)
+        click.echo(described(named.folder, tasks, drawing, paths))
+
+
+@main.command()
+@click.argument("folder", metavar="DIR")
+@click.option("--grades", metavar="A,B,C,D", help=_GRADES_HELP)
+@click.option("--audit", type=click.IntRange(min=50), metavar="N", default=200, show_default=True, help=_AUDIT_HELP)
+@of_run
+@wide
+def holes(named: NamedRun, grades: str | None, audit: int, wide: bool) -> None:
+    """Fill holes in the judgements of the run in DIR with the grades of its judge, and audit the judge.
+
+    The run needs the metric ContextRelevance@k, for which the judge grades the first k documents of each configuration.
+    Documents that people judged keep their grades and audit the judge. The command writes a new file of judgements into
+    DIR/holes, with `human` or `llm` in its last column. It makes no call and never changes the dataset's own file.
+
+    \b
+    Example:
+      rankbeam holes out/helpdesk
+    """
+    with messages():
+        from rankbeam.pipelines.holes import fill
+        from rankbeam.pipelines.show.screen import Screen
+
+        filling = fill(named.find(), grades, audit)
+        for warning in filling.warnings:
+            warn(warning)
+        click.echo(filling.as_text(Screen.of(wide=wide)))
+
+
+@main.command()
+@click.argument("clicks_file", metavar="FILE")
+@click.option("--output", metavar="FILE", required=True, help="The new file of judgements, in BEIR's format.")
+@click.option("--grades", metavar="A,B,…", required=True, help=_CLICKS_GRADES_HELP)
+@click.option("--least", type=click.IntRange(1), default=20, show_default=True, metavar="N", help=_LEAST_HELP)
+def clicks(clicks_file: str, output: str, grades: str, least: int) -> None:
+    """Make judgements from the clicks in FILE: thresholds that you set turn the share of clicks into grades.
+
+    FILE is CSV, Parquet, a BigQuery table, or - for standard input, with the columns query_id, doc_id, clicks and
+    impressions. Rows with the same query and document are added up. No file is overwritten.
+
+    \b
+    Example:
+      rankbeam clicks clicks.csv --grades 0.05,0.15,0.3 --output qrels.tsv
+    """
+    thresholds = _thresholds(grades)
+    with messages(), with_standard_input((clicks_file,)) as (clicks_file,):
+        from rankbeam.transforms.clients.formats.clicks import grades_of
+        from rankbeam.transforms.clients.storage import files
+        from rankbeam.transforms.records.errors import InputError
+
+        if os.path.lexists(output):
+            raise InputError("exists already; choose another name", path=output)
+        judgements = grades_of(clicks_file, thresholds, least)
+        files.write(output, "".join(judgements.lines()).encode())
+        click.echo(f"{output}: {judgements.judgements.num_rows:,} judgements")
+        for grade, (number, low) in enumerate(zip(judgements.by_grade, (0.0, *thresholds), strict=True)):
+            click.echo(f"  grade {grade} (from {low:g} of impressions): {number:,}")
+        if judgements.too_few:
+            click.echo(f"  left out, with fewer than {least:,} impressions: {judgements.too_few:,}")
+        warn(_POSITION_BIAS)
+
+
+def _thresholds(text: str) -> list[float]:
+    try:
+        thresholds = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise click.UsageError(f"--grades {text!r} is not a list of numbers, such as 0.05,0.15") from None
+    ascends = all(low < high for low, high in itertools.pairwise([0.0, *thresholds]))
+    if not ascends or not thresholds[-1] <= 1.0:
+        raise click.UsageError(f"--grades {text}: shares must ascend, and be above 0 and at most 1")
+    return thresholds

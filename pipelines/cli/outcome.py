@@ -5,32 +5,20 @@ The result is shown first: it may have taken hours, and a later failure, such as
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import click
 
 from rankbeam.pipelines import report, show
+from rankbeam.pipelines.cli.group import Shown
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local import messages
 from rankbeam.pipelines.local.messages import FAILED, MISSED, leave, warn
 from rankbeam.pipelines.manage import derived
+from rankbeam.pipelines.manage.derived import sampled
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.results.shown import sampled
 from rankbeam.pipelines.show.screen import Screen
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError
-
-
-@dataclass(frozen=True)
-class Shown:
-    """Output format of a result."""
-
-    form: str
-    per_query: bool
-    tags: dict[str, str]
-    temporary: bool
-    sampled: bool = False
-    wide: bool = False
 
 
 def refuse_foreign(output: str, *, reported: bool) -> None:

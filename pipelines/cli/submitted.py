@@ -12,8 +12,7 @@ from rankbeam.pipelines.local.messages import FAILED, RUNNING, leave, warn
 if TYPE_CHECKING:
     from rankbeam.pipelines.dataflow.record import DataflowJob
     from rankbeam.pipelines.dataflow.service import DataflowService
-    from rankbeam.pipelines.manage.outlook import Outlook
-    from rankbeam.pipelines.manage.snapshots import JobSnapshot
+    from rankbeam.pipelines.manage.outlook import JobSnapshot, Outlook
     from rankbeam.pipelines.portable.job import EngineJob
 
 
@@ -43,9 +42,7 @@ class OnEngine:
         return self.job.snapshot()
 
     def shown(self, snapshot: "JobSnapshot", outlook: "Outlook | None", form: str) -> str:
-        from rankbeam.pipelines.portable import show
-
-        return (show.as_json if form == "json" else show.as_text)(self.job, snapshot, outlook)
+        return (self.job.as_json if form == "json" else self.job.as_text)(snapshot, outlook)
 
 
 def of_record(record: dict[str, object], place: str, endpoint: str | None = None) -> OnDataflow | OnEngine:
@@ -67,14 +64,13 @@ def on_dataflow(job: "DataflowJob", endpoint: str | None = None) -> OnDataflow:
 
 
 def status_of(snapshot: "JobSnapshot") -> int:
-    """The exit status that says the state of a job."""
     return FAILED if snapshot.has_failed else 0 if snapshot.has_ended else RUNNING
 
 
 def follow(target: OnDataflow | OnEngine) -> "JobSnapshot":
     """Show a job's progress until it has ended; Ctrl-C ends that, and not the job."""
     from rankbeam.pipelines.local.progress import repeated
-    from rankbeam.pipelines.manage import snapshots
+    from rankbeam.pipelines.manage import outlook
     from rankbeam.pipelines.manage.outlook import Watch
 
     watch, line = Watch(target.job.run, target.job.run_id), ["looking for the job"]
@@ -84,7 +80,7 @@ def follow(target: OnDataflow | OnEngine) -> "JobSnapshot":
 
     try:
         with repeated(lambda: (line[0], None)):
-            return snapshots.follow(target.snapshot, show)
+            return outlook.follow(target.snapshot, show)
     except KeyboardInterrupt:
         raise Interrupted([], "the job goes on") from None
 
@@ -137,7 +133,7 @@ class _End:
 
 
 def _end(record: dict[str, object], output: str, *, has_rows: bool) -> _End:
-    from rankbeam.pipelines.manage.snapshots import gist
+    from rankbeam.pipelines.manage.outlook import gist
     from rankbeam.transforms.records.errors import RankbeamError
 
     target = of_record(record, output)

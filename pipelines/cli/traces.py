@@ -4,8 +4,7 @@ import re
 
 import click
 
-from rankbeam.pipelines.cli import standard_input
-from rankbeam.pipelines.cli.group import main
+from rankbeam.pipelines.cli.group import main, with_standard_input
 from rankbeam.pipelines.local.messages import messages
 
 _SERVICE_HELP = "The judge: a type, or '{type: gemini, model: …, …}'. lexical compares words, offline."
@@ -61,7 +60,7 @@ def traces(
             re.compile(pattern)
         except re.error as error:
             raise click.UsageError(f"--redact {pattern!r} is not a regular expression: {error}") from error
-    with messages(), standard_input.read((source,)) as (source,):
+    with messages(), with_standard_input((source,)) as (source,):
         from rankbeam.pipelines.start.cases import service_of
         from rankbeam.pipelines.traces import collect
         from rankbeam.transforms.clients.formats.traces.turns import Naming

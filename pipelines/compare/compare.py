@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from rankbeam.pipelines.compare.scores import Member, judged_alone, partitions_of
-from rankbeam.pipelines.compare.shared import Shared, shared_queries
 from rankbeam.pipelines.results.find import find_baseline, find_run
 from rankbeam.pipelines.results.judge_differences import judge_differences
 from rankbeam.pipelines.results.run import Results
@@ -49,6 +51,20 @@ class ComparisonQuestion:
 
 
 @dataclass(frozen=True)
+class Shared:
+    """Queries of two runs, scored or not."""
+
+    both: int
+    only_run: int
+    only_other: int
+
+    @property
+    def sentence(self) -> str:
+        only = f"{self.only_run:,} only in this run, {self.only_other:,} only in the baseline's"
+        return f"the datasets differ: differences are over the {self.both:,} queries that both runs have; {only}"
+
+
+@dataclass(frozen=True)
 class Compared:
     """The result of a comparison."""
 
@@ -61,7 +77,6 @@ class Compared:
     shared: Shared | None = None
 
     def warnings(self) -> Iterator[str]:
-        """Warnings about the comparison."""
         if self.shared:
             yield self.shared.sentence
         if self.other is not None:
@@ -174,11 +189,7 @@ def _metrics(run: Results, other: Results | None, question: ComparisonQuestion) 
 
 
 def _strata(run: Results, other: Results | None, metrics: Sequence[AnyMetric]) -> str | None:
-    """The attribute by which the labelled queries were drawn, for metrics by labels and judge.
-
-    Raises:
-        InputError: a run has no values of the judge alone, or its labels are no longer there.
-    """
+    """The attribute by which the labelled queries were drawn, for metrics by labels and judge."""
     names = {}
     for metric in (plain for panel in panels_of(metrics) for plain in judged_alone(panel)):
         for side in filter(None, (run, other)):
@@ -256,3 +267,17 @@ def _rows(members: Sequence[Member], evaluation: Evaluation) -> list[NamedCompar
         one, base = members[int(row.config_id)], members[int(row.baseline)]
         comparisons.append(NamedComparison(one.name, base.name, one.config_id, base.config_id, row))
     return comparisons
+
+
+def shared_queries(run: Results, other: Results | None) -> Shared | None:
+    """Count the queries that two runs share; None where the other is the same run, or of the same dataset."""
+    if other is None or run.run["dataset_fingerprint"] == other.run["dataset_fingerprint"]:
+        return None
+    ours, theirs = _query_ids(run), _query_ids(other)
+    both = pc.sum(pc.is_in(ours, theirs)).as_py() or 0
+    return Shared(both, len(ours) - both, len(theirs) - both)
+
+
+def _query_ids(run: Results) -> pa.Array:
+    parts = [pc.unique(batch["query_id"]) for batch in run.batches("query_metrics", ["query_id"])]
+    return pa.chunked_array(parts, pa.string()).unique()

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table
+from rankbeam.pipelines.show.tabular import Table, interval
 from rankbeam.transforms.clients.formats import rows, sources
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 from rankbeam.transforms.kernels.ranking.orders import order_by_score
@@ -24,23 +24,16 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True)
 class RunOverlap:
-    """Rank-biased overlap of two runs.
+    """Rank-biased overlap of two runs."""
 
-    Attributes:
-        run, baseline: paths.
-        values: by query that both runs have, the lowest first.
-        only_run, only_baseline: numbers of queries that one run alone has; they are left out.
-    """
-
-    run: str
+    run: str  # a path, as that of the baseline
     baseline: str
-    values: dict[str, float]
-    only_run: int
+    values: dict[str, float]  # by query that both runs have, the lowest first
+    only_run: int  # number of queries that one run alone has; they are left out
     only_baseline: int
 
     @property
     def mean(self) -> float:
-        """Mean over the queries that both runs have."""
         return float(np.mean(list(self.values.values())))
 
     @property
@@ -63,7 +56,6 @@ class Overlaps:
 
     @property
     def warnings(self) -> list[str]:
-        """Queries that were left out."""
         return [
             f"left out queries that one run lacks: {overlap.only_run:,} of {overlap.run}, "
             f"{overlap.only_baseline:,} of {overlap.baseline}"
@@ -74,7 +66,7 @@ class Overlaps:
     def as_text(self, screen: Screen = WHOLE) -> str:
         """For people: a row for each run, then the queries that differ most."""
         means = [
-            [overlap.run, f"{overlap.mean:.4f}", _written(overlap.interval), f"{len(overlap.values):,}"]
+            [overlap.run, f"{overlap.mean:.4f}", interval(*overlap.interval, ".4f"), f"{len(overlap.values):,}"]
             for overlap in self.runs
         ]
         title = f"RBO(p={self.p:g}) with {self.runs[0].baseline}"
@@ -85,7 +77,6 @@ class Overlaps:
         return "\n\n".join(parts)
 
     def as_json(self) -> str:
-        """Every value."""
         return json.dumps(
             [
                 {
@@ -177,8 +168,3 @@ def _values(run: _Run, baseline: _Run, queries: pa.Array, p: float) -> FloatArra
     shared = first.join(second, ["query", "doc_id"], join_type="inner", right_suffix="_there")
     query, rank, rank_there = (shared[column].to_numpy().astype(np.int64) for column in ("query", "rank", "rank_there"))
     return rank_biased_overlap(query, rank, rank_there, lengths, other_lengths, p)
-
-
-def _written(interval: tuple[float | None, float | None]) -> str:
-    low, high = interval
-    return "–" if low is None or high is None else f"{low:.4f} to {high:.4f}"

@@ -7,29 +7,27 @@ import re
 from dataclasses import asdict
 
 from rankbeam.pipelines.compare.compare import Compared, NamedComparison
+from rankbeam.pipelines.results.notes import doubt
 from rankbeam.pipelines.show.latex import LATEX_TABLE, latex_label, latex_text
 from rankbeam.pipelines.show.parts import UNRELIABLE
 from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table, markdown_table, markdown_text, printable
+from rankbeam.pipelines.show.tabular import NO_VALUE, Table, interval, markdown_table, markdown_text, number, printable
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.scores.comparisons import DIFFERENCES, detectable, level_of, queries_for
 from rankbeam.transforms.records.scores.rows import Comparison, Verdict
 from rankbeam.transforms.records.slices import ALL
 
-_NONE = "–"
 _MOST_OPEN = 10
 """So many comparisons without a significant difference have sentences of their own."""
 _OWN = [name for name in tables.own_columns(tables.COMPARISONS).names if name not in ("config_id", "baseline")]
 
 
 def as_text(compared: Compared, screen: Screen = WHOLE) -> str:
-    """The table and the sentences, for a terminal."""
     texts = [screen.prose(printable(sentence)) for sentence in sentences(compared)]
     return "\n".join([screen.table(table(compared)), "", *texts])
 
 
 def as_markdown(compared: Compared) -> str:
-    """The table and the sentences, for GitHub."""
     items = "\n".join(f"- {markdown_text(sentence)}" for sentence in sentences(compared))
     return f"{markdown_table(table(compared))}\n\n{items}"
 
@@ -53,7 +51,7 @@ def as_latex(compared: Compared) -> str:
 
 def _latex_cell(cell: str) -> str:
     """A cell with real minus signs instead of hyphens."""
-    if cell == _NONE:
+    if cell == NO_VALUE:
         return "--"
     text = latex_text(cell.removesuffix("‡")).replace("+", "$+$")
     signed = re.sub(r"(?<![\w-])-(?:\{\})?(?=\d)", "$-$", text)
@@ -61,7 +59,6 @@ def _latex_cell(cell: str) -> str:
 
 
 def as_csv(compared: Compared) -> str:
-    """Every column of every comparison."""
     rows = _documents(compared)
     sink = io.StringIO()
     writer = csv.DictWriter(sink, list(rows[0]) if rows else [], lineterminator="\n")
@@ -161,12 +158,10 @@ def _verdicts(verdicts: dict[Verdict, list[str]]) -> str:
 
 
 def table(compared: Compared) -> Table:
-    """The differences, a row each."""
     sliced = any(row.row.slice != ALL for row in compared.rows)
     unpaired = any(row.row.unpaired for row in compared.rows)
-    interval = f"{100 * compared.statistics.confidence:g}% interval"
     names = ["metric", *(["slice"] if sliced else []), "configuration", "baseline"]
-    numbers = ["difference", interval, "p", "p (Holm)", "wins/ties/losses"]
+    numbers = ["difference", f"{100 * compared.statistics.confidence:g}% interval", "p", "p (Holm)", "wins/ties/losses"]
     numbers += ["queries (unpaired)" if unpaired else "queries", "effect size", "detectable"]
     rows = [
         [
@@ -174,13 +169,13 @@ def table(compared: Compared) -> Table:
             *([row.slice] if sliced else []),
             entry.configuration,
             entry.baseline,
-            _signed(row.difference, 4),
-            _interval(row.ci_low, row.ci_high) + ("‡" if row.is_unreliable else ""),
+            number(row.difference, "+.4f"),
+            interval(row.ci_low, row.ci_high) + doubt(row),
             *map(_p_value, (row.p_value, row.p_adjusted)),
             f"{row.wins:,}/{row.ties:,}/{row.losses:,}",
             f"{row.queries:,}" + (f" ({row.unpaired:,})" if unpaired else ""),
-            _signed(row.effect_size, 2),
-            _NONE if row.detectable is None else f"{row.detectable:.4f}",
+            number(row.effect_size, "+.2f"),
+            number(row.detectable),
         ]
         for entry in compared.rows
         for row in [entry.row]
@@ -198,16 +193,8 @@ def _is_same(compared: Compared) -> bool:
     return all(row.configuration == row.baseline for row in compared.rows)
 
 
-def _signed(number: float | None, digits: int) -> str:
-    return _NONE if number is None else f"{number:+.{digits}f}"
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return _NONE if low is None or high is None else f"{low:+.4f} to {high:+.4f}"
-
-
-def _p_value(number: float | None) -> str:
-    return _NONE if number is None else f"{number:.4f}" if number >= 0.0001 else "<0.0001"
+def _p_value(value: float | None) -> str:
+    return number(value) if value is None or value >= 0.0001 else "<0.0001"
 
 
 def _documents(compared: Compared) -> list[dict[str, object]]:

@@ -23,7 +23,6 @@ def problems_of(located: Located, model: type[BaseModel], error: ValidationError
 
 
 def problem_of(located: Located, model: type[BaseModel], error: dict[str, Any], at: Place = ()) -> InputError:
-    """One of pydantic's errors in the user's terms."""
     place: Place = (*at, *without_types(tuple(part for part in error["loc"] if part != _KEY)))
     kind, value = error["type"], error["input"]
     if kind == "extra_forbidden":

@@ -20,7 +20,7 @@ from apache_beam.options.pipeline_options import (
 from apache_beam.portability import common_urns
 from apache_beam.portability.api import beam_runner_api_pb2 as protos
 
-from rankbeam.pipelines.dataflow import package, record, settings
+from rankbeam.pipelines.dataflow import package, record
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.local.runner import quiet_beam, refusals
@@ -47,16 +47,7 @@ class StagedFile:
 
 @dataclass(frozen=True)
 class DryRun:
-    """Description of a job.
-
-    Attributes:
-        steps: number of primitive steps of Beam, by the part of the pipeline, in the order of the pipeline.
-        image: container image of the workers.
-        staged: files that would be uploaded to `staging_location`.
-        workers: lowest and highest number of workers.
-        seconds: shortest duration of the calls under their quotas.
-        plan: forecast of the calls.
-    """
+    """Description of a job."""
 
     run_id: str
     job_name: str
@@ -64,11 +55,11 @@ class DryRun:
     region: str
     staging_location: str
     options: dict[str, Any]
-    steps: dict[str, int]
+    steps: dict[str, int]  # number of primitive steps of Beam, by the part of the pipeline, in its order
     image: str
-    staged: tuple[StagedFile, ...]
-    workers: tuple[int, int]
-    seconds: float
+    staged: tuple[StagedFile, ...]  # files that would be uploaded to `staging_location`
+    workers: tuple[int, int]  # lowest and highest number
+    seconds: float  # shortest duration of the calls under their quotas
     plan: Plan
 
     @property
@@ -106,7 +97,7 @@ class DryRun:
 
 def describe(experiment: Experiment, execution: Run, options: PipelineOptions, path: str | None) -> DryRun:
     """Build the job of a run, and describe it; `path` is that of the experiment's file."""
-    settings.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
+    package.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
     setup, cloud = options.view_as(SetupOptions), options.view_as(GoogleCloudOptions)
     if setup.prebuild_sdk_container_engine:
         raise InputError("--prebuild_sdk_container_engine builds an image before a job; leave it out with --dry-run")

@@ -59,10 +59,10 @@ def hand_over(parameters: TemplateParameters, beam_options: Sequence[str]) -> st
 
     from apache_beam.options.pipeline_options import WorkerOptions
 
-    from rankbeam.pipelines.dataflow import package, record, settings, uploads
+    from rankbeam.pipelines.dataflow import package, record, uploads
     from rankbeam.pipelines.dataflow.service import translated
     from rankbeam.pipelines.experiment.load import load_experiment
-    from rankbeam.pipelines.manage.run_record import RunRecord
+    from rankbeam.pipelines.manage.jobs import RunRecord
     from rankbeam.pipelines.run import evaluate
     from rankbeam.pipelines.run.options import pipeline_options
     from rankbeam.transforms.clients.warehouse.duckdb import refuse_foreign
@@ -74,7 +74,7 @@ def hand_over(parameters: TemplateParameters, beam_options: Sequence[str]) -> st
     worker = options.view_as(WorkerOptions)
     worker.sdk_container_image = worker.sdk_container_image or os.environ.get(_IMAGE) or None
     execution = evaluate.new_run(experiment, parameters.run_id)
-    settings.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
+    package.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
     with TemporaryDirectory(prefix="rankbeam-") as folder, translated(execution.run_id):
         package.stage(options, folder)
         run = RunRecord.of(experiment, execution)

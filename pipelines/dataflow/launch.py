@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions, TestOptions
 
-from rankbeam.pipelines.dataflow import package, record, settings
+from rankbeam.pipelines.dataflow import package, record
 from rankbeam.pipelines.dataflow.record import DataflowJob
 from rankbeam.pipelines.dataflow.service import DONE, DataflowError, DataflowService, translated
 from rankbeam.pipelines.dataflow.show import remedies_of
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.runner import find_input_error
-from rankbeam.pipelines.manage import snapshots
-from rankbeam.pipelines.manage.run_record import RunRecord
-from rankbeam.pipelines.manage.snapshots import JobSnapshot, gist
+from rankbeam.pipelines.manage import outlook
+from rankbeam.pipelines.manage.jobs import RunRecord
+from rankbeam.pipelines.manage.outlook import JobSnapshot, gist
 from rankbeam.pipelines.run import evaluate
 from rankbeam.transforms.clients.bigquery.errors import LoadFailed
 from rankbeam.transforms.clients.storage import files
@@ -29,7 +29,7 @@ def submit(
     experiment: Experiment, execution: Run, options: PipelineOptions, run: RunRecord, *, waits: bool
 ) -> DataflowJob:
     """Submit a run as a job; return as soon as Dataflow has accepted it."""
-    settings.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
+    package.set_defaults(options, execution, sum(quota.lanes for quota in experiment.pools.values()))
     _refuse_no_job(options)
     _refuse_unwritable(options)
     _refuse_second(experiment.output, execution.run_id, options)
@@ -50,9 +50,9 @@ def follow(
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Wait until a job is done, and show its snapshots; the job continues if this process stops earlier."""
-    service = DataflowService(job.endpoint, options, snapshots.LOST_AFTER_S)
+    service = DataflowService(job.endpoint, options, outlook.LOST_AFTER_S)
     try:
-        snapshot = snapshots.follow(lambda: service.snapshot(job), show, sleep)
+        snapshot = outlook.follow(lambda: service.snapshot(job), show, sleep)
     except DataflowError as error:
         raise DataflowError(f"{error}; the job continues") from error
     if snapshot.state == DONE:

@@ -9,8 +9,8 @@ from typing import Any
 from apache_beam.options.pipeline_options import GoogleCloudOptions, PipelineOptions
 
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.manage import jobs, run_record
-from rankbeam.pipelines.manage.run_record import RunRecord
+from rankbeam.pipelines.manage import jobs
+from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 
@@ -71,7 +71,6 @@ class DataflowJob:
 
     @property
     def cancel(self) -> str:
-        """The command that cancels the job."""
         if not self.job_id:
             return shlex.join(["rankbeam", "cancel", self.output, "--run-id", self.run_id])
         return f"gcloud dataflow jobs cancel {self.job_id} --project {self.project} --region {self.region}"
@@ -131,6 +130,6 @@ def find(output: str, run_id: str | None = None) -> DataflowJob:
 
 def of_record(record: dict[str, Any], output: str) -> DataflowJob:
     try:
-        return DataflowJob(**{**record, "run": run_record.read(record, output)})
+        return DataflowJob(**{**record, "run": jobs.run_of(record, output)})
     except TypeError as error:
         raise InputError(f"holds no job on Dataflow: {error}", path=output) from error

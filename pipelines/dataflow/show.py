@@ -13,8 +13,7 @@ from typing import Any
 from rankbeam.pipelines.dataflow.record import DataflowJob
 from rankbeam.pipelines.dataflow.service import DONE, SERVICE
 from rankbeam.pipelines.local.progress import counter_lines
-from rankbeam.pipelines.manage.outlook import Outlook, as_document, outlook_lines
-from rankbeam.pipelines.manage.snapshots import JobSnapshot, gist
+from rankbeam.pipelines.manage.outlook import JobSnapshot, Outlook, as_document, gist, outlook_lines
 from rankbeam.transforms.clients.storage import remedies
 from rankbeam.transforms.records.counters import Counter
 
@@ -27,12 +26,10 @@ _ADDRESSES = "IN_USE_ADDRESSES"
 
 
 def submitted(job: DataflowJob) -> str:
-    """Describe a new job, with the commands that show and cancel it."""
     return "\n".join([*_about(job), f"status   {command(job)}", f"cancel   {job.cancel}"])
 
 
 def command(job: DataflowJob) -> str:
-    """The command that shows the status of a job."""
     return shlex.join(["rankbeam", "status", job.output, "--run-id", job.run_id])
 
 

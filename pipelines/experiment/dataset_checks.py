@@ -75,8 +75,7 @@ def unknown_attributes(
         return
     if known is not None and answers is not None:
         if answers not in known and not (is_cases(queries or "") and EXPECTED_STEPS in known):
-            hint = did_you_mean(answers, known) if known else "they have no attributes"
-            yield located.error(("dataset", "answers"), f"no query has the attribute {answers!r}; {hint}")
+            yield located.error(("dataset", "answers"), _no_attribute(answers, known))
         known -= {answers}
     for template, without_contexts in templates.items():
         yield from template.problems(known, without_contexts)
@@ -85,11 +84,14 @@ def unknown_attributes(
     for place, attribute in enumerate(slices):
         for name in attributes_of(attribute):
             if name not in known:
-                hint = did_you_mean(name, known) if known else "they have no attributes"
-                yield located.error(("slices", place), f"no query has the attribute {name!r}; {hint}")
+                yield located.error(("slices", place), _no_attribute(name, known))
     if cluster is not None and cluster not in known:
-        hint = did_you_mean(cluster, known) if known else "they have no attributes"
-        yield located.error(("statistics", "cluster"), f"no query has the attribute {cluster!r}; {hint}")
+        yield located.error(("statistics", "cluster"), _no_attribute(cluster, known))
+
+
+def _no_attribute(name: str, known: Set[str]) -> str:
+    hint = did_you_mean(name, known) if known else "they have no attributes"
+    return f"no query has the attribute {name!r}; {hint}"
 
 
 def attributes_in(queries: str | None, names: Set[str]) -> set[str] | None:
@@ -123,9 +125,8 @@ def wrong_rubrics(located: Located, criteria: Iterable[Criterion], queries: str 
                     yield InputError(f"{attribute} {error}", path=path, line=entry.line)
                     return
     for attribute in named.keys() - known:
-        hint = did_you_mean(attribute, known) if known else "they have no attributes"
         place = ("judge", "criteria", named[attribute], "rubrics", "attribute")
-        yield located.error(place, f"no query has the attribute {attribute!r}; {hint}")
+        yield located.error(place, _no_attribute(attribute, known))
 
 
 def missing_inputs(located: Located, model: ExperimentModel, sources: Sequence[PlannedSource]) -> Iterator[InputError]:
@@ -253,7 +254,6 @@ def wrong_inputs(
 
 
 def check(paths: Sequence[str], role: str) -> None:
-    """Refuse an input that does not fit its role."""
     if role == "replay":
         for path in paths[:_MOST_RECOGNISED]:
             replay.check(path)

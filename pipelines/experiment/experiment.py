@@ -10,8 +10,7 @@ from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.experiment.grid.cells import PlannedSource
 from rankbeam.pipelines.experiment.grid.components import Reranking
 from rankbeam.pipelines.experiment.quotas import CorpusQuotas
-from rankbeam.pipelines.gates.gates import Gate
-from rankbeam.pipelines.gates.models import MONITOR
+from rankbeam.pipelines.gates.gates import MONITOR, Gate
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import pinned
 from rankbeam.transforms.clients.ledger.waiting import BatchRound
@@ -81,7 +80,6 @@ class Experiment:
 
     @property
     def calls_models(self) -> bool:
-        """True if models answer or judge."""
         return bool(self.judged) or any(
             configuration.generation is not None for configuration in self.evaluation.configurations
         )
@@ -107,7 +105,6 @@ class Experiment:
 
     @property
     def batched(self) -> list[str]:
-        """The services that leave calls to batch jobs."""
         return [name for name, service in self.services.items() if service.batch is not None]
 
     @property
@@ -255,7 +252,6 @@ class Experiment:
         ]
 
     def inputs(self) -> list[str]:
-        """The path of every file that is read."""
         own = [path for source in self.sources for path in source.retriever.parameters.inputs().values()]
         references = None if self.references is None else self.references.path
         paths = (self.qrels, self.evidence, self.queries, self.corpus, references, *own)
@@ -274,9 +270,7 @@ class Experiment:
     def pinned(self, run: str, day: str) -> "Experiment":
         """The experiment with queries to BigQuery that are run once in an execution, wherever their rows are read.
 
-        Args:
-            run: names the execution.
-            day: date of the execution, such as 2026-01-31, for experiments whose calls are made anew each day.
+        `run` names the execution; `day`, such as 2026-01-31, is its date, for experiments that call anew each day.
         """
         called_on = day if self.is_fresh else None
         sources = tuple(source.pinned(run, called_on) for source in self.sources)

@@ -69,11 +69,6 @@ def judging_of(
 
 
 def with_criterion(metric: AnyMetric, criteria: Mapping[str, Criterion]) -> AnyMetric:
-    """The metric with the criterion that its name names.
-
-    Raises:
-        InputError: there is no such criterion, or its metric takes no cutoff.
-    """
     if not isinstance(metric, JudgedMetric) or not metric.is_criterion:
         return metric
     (name,) = criteria_in([metric.name])
@@ -196,7 +191,6 @@ def _has_values(metric: JudgedMetric, is_answered: bool) -> bool:
 
 
 def called_services(configurations: Sequence[Configuration], judging: Judging | None) -> frozenset[str]:
-    """Names of the services that an experiment calls."""
     answer = {
         configuration.generation.service for configuration in configurations if configuration.generation is not None
     }

@@ -274,7 +274,6 @@ def _wrong_baseline(
 def _known(
     model: ExperimentModel, metrics: Iterable[AnyMetric], configurations: tuple[Configuration, ...]
 ) -> KnownNames:
-    """The names that gates may refer to."""
     names = [configuration.name for configuration in configurations]
     baseline = model.baseline if model.baseline in names else names[0]
     return KnownNames(names, [str(metric) for metric in metrics], model.slices, baseline)

@@ -38,7 +38,6 @@ def metrics_of(
 
 
 def _is_invalid(metric: AnyMetric, criteria: Mapping[str, Criterion], names: Sequence[str]) -> bool:
-    """Return whether a metric is a criterion that was reported already."""
     return any(name in names and name not in criteria for name in criteria_in([str(metric)]))
 
 
@@ -100,7 +99,6 @@ def _is_filled(metric: Metric, holes: Holes) -> bool:
 
 
 def _wrong(holes: Holes | None, metrics: Mapping[AnyMetric, int]) -> Iterator[tuple[int, str]]:
-    """Metrics with holes filled that cannot be computed."""
     for metric, place in metrics.items():
         if not isinstance(metric, Metric) or not metric.holes:
             continue

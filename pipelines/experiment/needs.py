@@ -24,7 +24,6 @@ AnyMetric = Metric | JudgedMetric
 def unmet(
     located: Located, model: ExperimentModel, metrics: Mapping[AnyMetric, int], cells: Sequence[Cell]
 ) -> Iterator[InputError]:
-    """Inputs that the metrics need and the experiment lacks."""
     yield from _wrong_decision(located, model.decide_by, list(metrics))
     dataset = located.value.get("dataset")
     if not isinstance(dataset, dict):

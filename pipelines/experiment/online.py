@@ -13,14 +13,7 @@ _LIMIT_S = 30.0
 
 
 def check_online(experiment: Experiment) -> Iterator[str]:
-    """Make a free request to each service that has one, and say of the others what a call costs.
-
-    Yields:
-        A line for each service and remote retriever.
-
-    Raises:
-        InputError: a service cannot be reached, or refuses the request.
-    """
+    """Make a free request to each service that has one, and say of the others what a call costs; yields lines."""
     for name, service in experiment.services.items():
         if service.pool is not None and isinstance(service.parameters, RemoteModel):
             checked = asyncio.run(_checked(name, service.parameters))

@@ -237,7 +237,6 @@ class CorpusQuotas:
 
 
 def corpus_quotas_of(located: Located, section: Mapping[str, Any], problems: list[InputError]) -> CorpusQuotas:
-    """The budgets of building corpora."""
     default = CorpusQuotas()
     data = _checked(located, QuotaModel, DATA, section, problems)
     imports = _checked(located, ImportQuotaModel, IMPORT, section, problems)

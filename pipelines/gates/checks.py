@@ -1,18 +1,18 @@
 """Check the results of a run against gates. A gate without a value is missed, or shown as new: none passes silently."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from statistics import NormalDist
+from typing import Any
 
 from rankbeam.pipelines.compare.compare import ComparisonQuestion, compare, slices_matching
-from rankbeam.pipelines.gates.gates import Gate, KnownNames
-from rankbeam.pipelines.gates.models import FAILURE_RATE, MONITOR, SENTINELS
-from rankbeam.pipelines.gates.noise import steps_of
+from rankbeam.pipelines.gates.gates import FAILURE_RATE, MONITOR, SENTINELS, Gate, KnownNames
 from rankbeam.pipelines.monitor.changes import Monitored, monitored
 from rankbeam.pipelines.results.audit import problem_of_gate
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.judge.metrics import is_judged
+from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.scores.rows import FEW, Comparison, ConfigurationMetric, evidence_of
 from rankbeam.transforms.records.slices import ALL
@@ -31,6 +31,39 @@ _ENDS = ("low", "high", "difference_low", "difference_high")
 
 Measured = tuple[float | None, str]
 """A value, with what makes it doubtful, if anything; or None and the reason for its absence."""
+
+
+def noise_warnings(run: Results, gates: Sequence[Gate], confidence: float) -> Iterator[str]:
+    """That a gated metric detects smaller differences than the judge, asked again, may make.
+
+    Two means over N queries, each judged k times with a standard deviation s within an item, differ by up to
+    z · s · sqrt(2 / (N · k)). It is an upper bound: configurations share verdicts, and values average several.
+    """
+    spread: dict[str, float] = {}
+    for of_step in run.judge_quality:
+        spread[of_step["step"]] = max(spread.get(of_step["step"], 0.0), of_step["within_sd"] or 0.0)
+    if not any(spread.values()):
+        return
+    samples = run.judge_settings.get("samples", 1)
+    z = NormalDist().inv_cdf(0.5 + confidence / 2.0)
+    for metric in dict.fromkeys(gate.metric for gate in gates if gate.metric):
+        slices = {name for gate in gates if gate.metric == metric for name in slices_matching(gate.slice, run.slices)}
+        deviation = max((spread.get(step, 0.0) for step in steps_of(metric)), default=0.0)
+        for row in run.comparisons:
+            if row.metric != metric or row.slice not in slices or row.detectable is None:
+                continue
+            noise = z * deviation * math.sqrt(2.0 / (row.queries * samples))
+            if row.detectable < noise:
+                detects = f"the gate on {metric} can detect a difference of {row.detectable:.4f}"
+                yield f"{detects}, but repeating the judge's verdicts may cause one of {noise:.4f}; raise judge.samples"
+                break
+
+
+def steps_of(name: str) -> tuple[str, ...]:
+    """The steps of a judged metric; none of another."""
+    from rankbeam.transforms.judge.ask_known import known_steps  # few runs have a judge
+
+    return known_steps(metric for metric in parse_all([name]) if isinstance(metric, JudgedMetric))
 
 
 @dataclass(frozen=True)
@@ -63,9 +96,20 @@ class Check:
             return None
         return self.found - self.gate.limit if self.gate.at_least else self.gate.limit - self.found
 
+    def facts(self) -> dict[str, Any]:
+        """The columns that a row of the table and a JSON document share."""
+        return {
+            "slice": self.slice,
+            "metric": self.gate.metric or None,
+            "value": self.gate.value,
+            "at_least" if self.gate.at_least else "at_most": self.gate.limit,
+            "found": self.found,
+            "margin": self.margin,
+            "met": self.is_met,
+        }
+
 
 def known_of(run: Results, other: Results | None) -> KnownNames:
-    """The names that gates of a finished run can use."""
     names = [row["name"] for row in run.configurations]
     return KnownNames(names, run.metrics, run.sliced_by, run.baseline if other is None else None)
 
@@ -143,7 +187,6 @@ def _monitored(gate: Gate, configuration: str, name: str, nights: Monitored | In
 
 
 def _measured(gate: Gate, configuration: str, name: str, run: Results, differences: _Differences) -> Measured:
-    """The value that a gate is about."""
     if gate.value == SENTINELS:
         return _known_items(run)
     if problem := problem_of_gate(run, gate.metric):
@@ -187,7 +230,6 @@ def _names(run: Results) -> frozenset[str]:
 
 
 def _value(gate: Gate, config_id: str, name: str, run: Results) -> Measured:
-    """A value of a configuration, without a baseline."""
     if gate.value == FAILURE_RATE and not gate.metric:
         rate = run.failure_rate(config_id, name)
         return rate, "" if rate is not None else "the run has no metric of it"
@@ -202,7 +244,6 @@ def _value(gate: Gate, config_id: str, name: str, run: Results) -> Measured:
 
 
 def _difference(gate: Gate, configuration: str, name: str, differences: _Differences, run: Results) -> Measured:
-    """A value of a configuration relative to its baseline."""
     row = differences.rows.get((configuration, name, gate.metric))
     if row is not None:
         return _found(getattr(row, _COLUMNS[gate.value]), _reason(row, "that both have", run), _doubt(gate, row, run))
@@ -216,7 +257,6 @@ def _difference(gate: Gate, configuration: str, name: str, differences: _Differe
 
 
 def _reason(row: ConfigurationMetric | Comparison, what_for: str, run: Results) -> str:
-    """Return the reason why a row has no value."""
     if row.std_error == 0.0 and evidence_of(row) >= run.run["statistics"].get("min_slice", 0):
         return f"{row.queries:,} equal values of a metric without an upper bound have no interval"
     if row.clusters is not None:

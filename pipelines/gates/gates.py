@@ -3,13 +3,13 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rankbeam.pipelines.config.problems import problems_of, salvage
 from rankbeam.pipelines.config.references import resolved
 from rankbeam.pipelines.config.yaml_lines import Located, load
-from rankbeam.pipelines.gates.models import DIFFERENCES, FAILURE_RATE, MONITOR, SENTINELS, GateModel, GatesModel
 from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.judge.metrics import JudgedMetric, parse_all
 from rankbeam.transforms.records.errors import InputError, InputErrors
@@ -19,7 +19,67 @@ from rankbeam.transforms.records.metrics.panels import range_of
 from rankbeam.transforms.records.slices import ALL, canonical, grouping_of
 from rankbeam.transforms.records.suggestions import did_you_mean
 
+FAILURE_RATE = "failure_rate"
+SENTINELS = "sentinels"
+MONITOR = "monitor"
+DIFFERENCES = ("difference", "difference_low", "difference_high")
+Limit = Annotated[float, Field(allow_inf_nan=False)]
+Word = Annotated[str, Field(min_length=1)]
 _ROUNDING = 1e-12
+
+
+class GateModel(BaseModel):
+    """One item of `gates:`, a threshold for results.
+
+    Attributes:
+        metric: name of a metric, as under `metrics:`. For `failure_rate` it can be omitted, and the highest failure
+            rate of any metric is used.
+        value: value to compare with the limit. `low` and `high` are the ends of the mean's interval, `difference_low`
+            and `difference_high` those of the difference from the baseline; `failure_rate` is the share of queries that
+            failed. `monitor` is the change since the baseline run that `monitor:` names, night after night: with
+            `at_least: -0.02` the gate is missed if a whole interval is below -0.02.
+        at_least: lowest value that passes. Set either `at_least` or `at_most`.
+        at_most: highest value that passes.
+        configuration: name of a configuration, or the part of the name before the grid's values to match all of them.
+            By default the gate applies to all configurations, or, for differences, to all but the baseline.
+        slice: slice to check: "all" queries, one slice ("intent=how_to"), or an attribute name for each of its values.
+        if_missing: outcome of a comparison with another run that lacks the configuration, metric or slice. With "miss"
+            the gate is missed; with "skip" it is shown as new and passes.
+        judge: the value "sentinels" limits the share of known items that the judge gets right, in the step with the
+            lowest share. Such a gate has no metric.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    metric: Word | None = None
+    value: Literal[
+        "mean", "low", "high", "difference", "difference_low", "difference_high", "failure_rate", "monitor"
+    ] = "mean"
+    at_least: Limit | None = None
+    at_most: Limit | None = None
+    configuration: Word | None = None
+    slice: Word = "all"
+    if_missing: Literal["miss", "skip"] = "miss"
+    judge: Literal["sentinels"] | None = None
+
+    @model_validator(mode="after")
+    def _whole(self) -> "GateModel":
+        if (self.at_least is None) == (self.at_most is None):
+            raise ValueError("has one limit, at_least or at_most")
+        if "if_missing" in self.model_fields_set and self.value not in DIFFERENCES:
+            raise ValueError("has if_missing, which only applies to differences from another run")
+        if self.judge is not None:
+            if self.model_fields_set - {"judge", "at_least", "at_most"}:
+                raise ValueError("is a gate on the judge, which takes a limit and no other key")
+        elif self.value != FAILURE_RATE and self.metric is None:
+            raise ValueError(f"needs a metric, as its value is {self.value}")
+        return self
+
+
+class GatesModel(BaseModel):
+    """A file with gates; other keys, such as the rest of an experiment, are ignored."""
+
+    gates: list[GateModel] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -36,7 +96,6 @@ class Gate:
 
     @property
     def is_difference(self) -> bool:
-        """True if it is about a difference from a baseline."""
         return self.value in DIFFERENCES
 
     def is_met(self, value: float) -> bool:
@@ -142,7 +201,6 @@ def name_of(located: Located) -> str | None:
 
 
 def located_gates(located: Located, known: KnownNames) -> tuple[Gate, ...]:
-    """The gates of a document."""
     _refuse_none(located)
     problems = [located.error(place, "is given twice; keep one") for place in located.repeated if place[0] == "gates"]
     located = resolved(replace(located, value={"gates": located.value["gates"]}), problems)

@@ -7,19 +7,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rankbeam.pipelines.compare.shared import shared_queries
+from rankbeam.pipelines.compare.compare import shared_queries
 from rankbeam.pipelines.gates.checks import Check
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table, markdown_table, markdown_text
+from rankbeam.pipelines.show.tabular import NO_VALUE, Table, markdown_table, markdown_text, number
 from rankbeam.transforms.records.slices import ALL
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_NONE = "–"
 
 
 def summary(checks: Sequence[Check]) -> str:
-    """Number of gates that are met, in words."""
     missed, skipped = sum(not check.is_met for check in checks), sum(check.is_skipped for check in checks)
     new = f", {skipped} new" if skipped else ""
     return f"{missed or len(checks) - skipped} of {len(checks)} gate checks {'missed' if missed else 'met'}{new}"
@@ -51,7 +49,6 @@ def as_markdown(checks: Sequence[Check], run: Results, other: Results | None) ->
 
 
 def as_junit(checks: Sequence[Check], run: Results) -> bytes:
-    """XML with one test case a check."""
     missed, skipped = str(sum(not entry.is_met for entry in checks)), str(sum(entry.is_skipped for entry in checks))
     counts = {"tests": str(len(checks)), "failures": missed, "errors": "0"}
     suites = ET.Element("testsuites", counts)
@@ -77,12 +74,12 @@ def _table(checks: Sequence[Check]) -> Table:
     rows = [
         [
             {"met": "met", "missed": "MISSED", "new": "new"}[_state(check)],
-            check.configuration or _NONE,
+            check.configuration or NO_VALUE,
             check.slice,
             _what(check),
-            _number(check.found),
+            number(check.found),
             _limit(check),
-            _NONE if check.margin is None else f"{check.margin:+.4g}",
+            number(check.margin, "+.4g"),
             *([check.reason] if why else []),
         ]
         for check in checks
@@ -92,16 +89,9 @@ def _table(checks: Sequence[Check]) -> Table:
 
 
 def _document(check: Check) -> dict[str, Any]:
-    gate = check.gate
     return {
         "configuration": check.configuration or None,
-        "slice": check.slice,
-        "metric": gate.metric or None,
-        "value": gate.value,
-        "at_least" if gate.at_least else "at_most": gate.limit,
-        "found": check.found,
-        "margin": check.margin,
-        "met": check.is_met,
+        **check.facts(),
         "state": _state(check),
         "reason": check.reason,
     }
@@ -121,16 +111,11 @@ def _limit(check: Check) -> str:
     return f"{'≥' if check.gate.at_least else '≤'} {check.gate.limit:.12g}"
 
 
-def _number(number: float | None) -> str:
-    return _NONE if number is None else f"{number:.4f}"
-
-
 def _missed(check: Check) -> str:
-    """Return the reason why a gate is missed."""
     if check.found is None or check.margin is None:
         return f"there is no value: {check.reason}"
     side = "below" if check.gate.at_least else "above"
-    return f"{_number(check.found)} is {-check.margin:.4g} {side} the limit of {check.gate.limit:.12g}"
+    return f"{number(check.found)} is {-check.margin:.4g} {side} the limit of {check.gate.limit:.12g}"
 
 
 def _xml(text: str) -> str:

@@ -5,9 +5,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.pipelines.gates.checks import Check, check
+from rankbeam.pipelines.gates.checks import Check, check, noise_warnings
 from rankbeam.pipelines.gates.gates import Gate
-from rankbeam.pipelines.gates.noise import noise_warnings
 from rankbeam.pipelines.results.audit import audit_in
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.tables import InMemory
@@ -69,16 +68,9 @@ def _results(estimates: RunEstimates, of_judge: Mapping[str, pa.Table], evaluati
 
 
 def _row(check_: Check, gates: Sequence[Gate], ids: dict[str, str]) -> dict[str, Any]:
-    gate = check_.gate
     return {
-        "position": gates.index(gate),
+        "position": gates.index(check_.gate),
         "config_id": ids.get(check_.configuration),
-        "slice": check_.slice,
-        "metric": gate.metric or None,
-        "value": gate.value,
-        "at_least" if gate.at_least else "at_most": gate.limit,
-        "found": check_.found,
-        "margin": check_.margin,
-        "met": check_.is_met,
+        **check_.facts(),
         "reason": check_.reason or None,
     }

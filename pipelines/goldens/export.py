@@ -34,7 +34,6 @@ class Chosen:
 
 
 def chosen(folder: GoldensFolder, split: str | None, *, only_reviewed: bool) -> Chosen:
-    """The items of a benchmark."""
     items, about, reviews = folder.items(), folder.about(), folder.reviews()
     if split is not None and split not in about["splits"]:
         raise InputError(f"has no split {split!r}; {did_you_mean(split, about['splits'])}", path=folder.path)

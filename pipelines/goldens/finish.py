@@ -55,7 +55,6 @@ def _golden(item: Made, split: str, goldens: Goldens, progress: RoundProgress) -
 
 
 def shortfalls(plan: GoldensPlan, progress: RoundProgress) -> list[dict[str, Any]]:
-    """The strata that lack questions after all rounds."""
     lacking = plan.shortfalls(progress.made, {item.item_id for item in progress.accepted})
     labels = plan.library.labels
     return [
@@ -72,7 +71,6 @@ def shortfalls(plan: GoldensPlan, progress: RoundProgress) -> list[dict[str, Any
 
 
 def warnings(goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> Iterator[str]:
-    """Warnings about the benchmark."""
     yield from (*plan.library.warnings, *progress.warnings)
     writer, checker = goldens.writer, goldens.checker
     for role, service in (("writer", writer), ("checker", checker)):
@@ -165,7 +163,6 @@ def stages(items: Sequence[Golden], rejected: Sequence[Made]) -> list[dict[str, 
 
 
 def as_html(name: str, counts: dict[str, Any]) -> str:
-    """A page for people."""
     from jinja2 import Environment
 
     template = package_files("rankbeam.pipelines.goldens").joinpath("templates", "coverage.html").read_text("utf-8")
@@ -206,7 +203,6 @@ def _types(items: Sequence[Golden]) -> list[dict[str, Any]]:
 
 
 def _difficulty(items: Sequence[Golden]) -> list[dict[str, Any]]:
-    """Intended and measured difficulty of questions."""
     graded = [(dict(item.made.profile).get("difficulty"), item.difficulty) for item in items if item.difficulty]
     cells = Counter((meant, level) for meant, level in graded if meant is not None)
     meant = sorted({name for name, _ in cells})

@@ -44,7 +44,6 @@ class GoldensFolder:
         return self._read(ITEMS, Golden)
 
     def rejected(self) -> list[Made]:
-        """The candidates that were not accepted."""
         return self._read(REJECTED, Made)
 
     def reviews(self) -> dict[str, Review]:
@@ -54,29 +53,24 @@ class GoldensFolder:
         return {review.item_id: review for review in self._read(REVIEWS, Review)}
 
     def about(self) -> dict[str, Any]:
-        """Description of the benchmark as a whole."""
         value: dict[str, Any] = json.loads(files.read_all(self.below(ABOUT)))
         return value
 
     def documents(self) -> dict[str, dict[str, Any]]:
-        """The documents, by id."""
         lines = files.read_all(self.below("corpus.jsonl")).decode().split("\n")
         return {row["_id"]: row for row in map(json.loads, filter(None, lines))}
 
     def save(self, items: Sequence[Golden], rejected: Sequence[Made], about: Mapping[str, Any]) -> None:
-        """Write what was made."""
         plain = [replace(item, made=_without_tokens(item.made)) for item in items]
         self.write(ITEMS, json_lines(map(asdict, plain)))
         self.write(REJECTED, json_lines(asdict(_without_tokens(dropped)) for dropped in rejected))
         self.write(ABOUT, _json(about))
 
     def save_reviews(self, reviews: Iterable[Review]) -> None:
-        """Write what people decided."""
         ordered = sorted(reviews, key=lambda review: review.item_id)
         self.write(REVIEWS, json_lines(map(asdict, ordered)))
 
     def publish(self) -> None:
-        """Write the files for readers, and the manifest."""
         about, reviews = self.about(), self.reviews()
         items = publishing.reviewed(self._read(ITEMS, Golden), reviews)
         self.write("queries.jsonl", json_lines(publishing.query(item, reviews) for item in items))
@@ -119,7 +113,6 @@ class GoldensFolder:
         self.write(MANIFEST, _json(manifest))
 
     def below(self, name: str) -> str:
-        """A path in the folder."""
         return files.join(self.path, *name.split("/"))
 
     def write(self, name: str, content: bytes) -> None:

@@ -11,10 +11,10 @@ from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.remote import Retrieve
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.asking import Asking
-from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues
+from rankbeam.transforms.goldens.distilling import ContextRules
 from rankbeam.transforms.goldens.origins import Origin
-from rankbeam.transforms.goldens.planning import PlannedBenchmark, SuggestProfiles
-from rankbeam.transforms.goldens.searching import SEARCH, EmbedTexts, GradePassages, PoolRetriever, SearchServices
+from rankbeam.transforms.goldens.planning import PlannedBenchmark
+from rankbeam.transforms.goldens.searching import SEARCH, PoolRetriever, SearchServices
 from rankbeam.transforms.goldens.writing import Reviews, WriteItems
 from rankbeam.transforms.judge.judge import Model
 from rankbeam.transforms.records.calls.call import Reach
@@ -31,7 +31,6 @@ class Pooling:
 
     @property
     def services(self) -> tuple[PoolRetriever, ...]:
-        """Those that are services."""
         return tuple(retriever for retriever in self.retrievers if retriever.remote is not None and self.documents)
 
     @property
@@ -80,26 +79,12 @@ class Goldens:
 
     @property
     def asking(self) -> Asking:
-        """The models, as works ask them."""
         writer, checker = (Model(model.name, model.kind, model.parameters) for model in (self.writer, self.checker))
         return Asking(writer, checker)
 
-    def writing(self) -> Stage:
-        return self._stage(WriteItems(self.asking, self.reviews, self.wanted.dimensions, self.context.overall))
-
-    def suggesting(self) -> Stage:
-        return self._stage(SuggestProfiles(self.asking))
-
-    def enlarging(self) -> Stage:
-        """The stage that writes texts to search for."""
-        return self._stage(EnlargeClues(self.asking))
-
-    def grading(self) -> Stage:
-        return self._stage(GradePassages(self.asking))
-
-    def embedding(self, embed: Embed) -> Stage:
-        """The stage that embeds texts."""
-        return self._stage(EmbedTexts(embed))
+    @property
+    def writing(self) -> WriteItems:
+        return WriteItems(self.asking, self.reviews, self.wanted.dimensions, self.context.overall)
 
     def searching(self) -> Stage:
         """The stage that asks retrievers of the pool that are services."""
@@ -124,14 +109,13 @@ class Goldens:
         )
 
     def work_folder(self, round_number: int, stage: str) -> str:
-        """The folder of the results of a stage of a round, as they come."""
         return files.join(self.output, "work", f"round-{round_number}-{stage}")
 
     @property
     def _budget(self) -> float:
         return math.inf if self.max_cost is None else self.max_cost
 
-    def _stage(self, work: Work[Any]) -> Stage:
+    def stage(self, work: Work[Any]) -> Stage:
         services = {name: self.models[name] for name in work.services}
         return Stage(
             work.stage,

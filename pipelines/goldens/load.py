@@ -42,18 +42,12 @@ _NEEDS = {"queries", "corpus"}
 def retrieving_of(
     located: Located, model: PoolModel, language: str, services: Services, problems: list[InputError]
 ) -> list[Retrieving]:
-    """The retrievers of a pool."""
     drafts = [
         _retrieving(located, (*_PLACE, place), entry, language, problems)
         for place, entry in enumerate(model.retrievers)
     ]
     retrievers = [draft for draft in drafts if draft is not None]
     return [_with_embedder(located, retriever, services, problems) for retriever in retrievers]
-
-
-def embedders_of(retrievers: Sequence[Retrieving]) -> Iterator[str]:
-    """The names of the models that embed texts for retrievers."""
-    yield from (retriever.embedder.name for retriever in retrievers if retriever.embedder is not None)
 
 
 def _retrieving(
@@ -98,10 +92,7 @@ def _with_embedder(
 def load_goldens(path: str, output: str | None = None, *, profiles: bool = True) -> Goldens:
     """Read a file of goldens and check everything that can be checked before any work starts.
 
-    Args:
-        path: the file.
-        output: folder of the benchmark, instead of the file's.
-        profiles: whether the file of profiles is read; without it, the default profiles are used.
+    Without `profiles`, the default profiles are used and the file of profiles is not read.
     """
     try:
         text = files.read_all(matching.expand(path)[0]).decode("utf-8")
@@ -117,7 +108,8 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     folder = files.parent(path)
     services = services_of(located, model.services or {}, folder, problems)
     retrieving = retrieving_of(located, model.reviews.pool, model.documents.language, services, problems)
-    used = list(dict.fromkeys([*_called(located, model, services, problems), *embedders_of(retrieving)]))
+    embedders = [retriever.embedder.name for retriever in retrieving if retriever.embedder is not None]
+    used = list(dict.fromkeys([*_called(located, model, services, problems), *embedders]))
     pools = pools_of(located, model.quotas, retrieving, retrieving, services, used, problems)
     if model.max_cost is not None:
         problems += unpriced(located, pools, services)
@@ -169,13 +161,11 @@ def _validated(located: Located, problems: list[InputError]) -> GoldensModel:
 
 
 def _replaced_output(value: Any) -> list[Place]:
-    """The place of the folder that the command line replaces."""
     output = value.get("output") if isinstance(value, dict) else None
     return [("output",)] if isinstance(output, str) else [("output", "path")]
 
 
 def _called(located: Located, model: GoldensModel, services: Services, problems: list[InputError]) -> Iterator[str]:
-    """The names of the models that the file calls."""
     named: dict[Place, str] = {("writer",): model.writer, ("checker",): model.checker}
     if model.reviews.duplicates is not None:
         named["reviews", "duplicates"] = model.reviews.duplicates.embedding_model

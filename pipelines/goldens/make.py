@@ -94,7 +94,6 @@ def _write_documents(folder: GoldensFolder, plan: GoldensPlan) -> None:
 
 
 def _write(folder: GoldensFolder, goldens: Goldens, plan: GoldensPlan, progress: RoundProgress) -> None:
-    """Write what was made so far."""
     items, rejected = goldens_of(goldens, plan, progress), rejections(progress)
     lacking = shortfalls(plan, progress)
     folder.save(items, rejected, about(goldens, plan, progress, lacking))

@@ -1,6 +1,6 @@
 """The schema of a file of goldens: its keys, their types and their defaults."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -26,6 +26,13 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
+    bare: ClassVar[tuple[str, type] | None] = None  # the key that a value of this type stands for, without a mapping
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_value(cls, value: Any) -> Any:
+        return {cls.bare[0]: value} if cls.bare is not None and isinstance(value, cls.bare[1]) else value
+
 
 class RagEngineModel(_Model):
     """`documents: {rag_engine: …}`, the name of a corpus, or a mapping.
@@ -36,14 +43,11 @@ class RagEngineModel(_Model):
         api_endpoint: address of the service; by default the public one of the location.
     """
 
+    bare: ClassVar[tuple[str, type] | None] = ("corpus", str)
+
     corpus: Annotated[str, Field(pattern=r"^projects/[^/\s]+/locations/[a-z0-9-]+/ragCorpora/[^/\s]+$")]
     doc_id: DocumentIds = DocumentIds()
     api_endpoint: Endpoint | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_name(cls, value: Any) -> Any:
-        return {"corpus": value} if isinstance(value, str) else value
 
     @field_validator("doc_id")
     @classmethod
@@ -63,6 +67,8 @@ class VertexSearchModel(_Model):
         api_endpoint: address of the service; by default the public one of the location.
     """
 
+    bare: ClassVar[tuple[str, type] | None] = ("data_store", str)
+
     data_store: Annotated[
         str,
         Field(
@@ -73,11 +79,6 @@ class VertexSearchModel(_Model):
     unit: Literal["document", "chunk"] = "document"
     fields: Annotated[list[Word], Field(min_length=1)] = Field(default_factory=lambda: ["text", "content", "body"])
     api_endpoint: Endpoint | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_name(cls, value: Any) -> Any:
-        return {"data_store": value} if isinstance(value, str) else value
 
     @property
     def branch(self) -> str:
@@ -103,6 +104,8 @@ class DocumentsModel(_Model):
             all of them. Questions, judgements and the corpus of the benchmark are about these documents only.
     """
 
+    bare: ClassVar[tuple[str, type] | None] = ("path", str)
+
     path: Location | None = None
     folder: Word | None = None
     glob: Word = EVERYTHING
@@ -113,11 +116,6 @@ class DocumentsModel(_Model):
     language: Language = "english"
     span_tokens: Annotated[int, Field(ge=50, le=100_000)] = 800
     sample: Annotated[int, Field(ge=1)] | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_path(cls, value: Any) -> Any:
-        return {"path": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _one_place(self) -> "DocumentsModel":
@@ -149,13 +147,10 @@ class PoolModel(_Model):
         retrievers: retrievers that find them, in turn: types, or mappings as under `retriever:` of an experiment.
     """
 
+    bare: ClassVar[tuple[str, type] | None] = ("documents", int)
+
     documents: Annotated[int, Field(ge=0, le=100)] = 20
     retrievers: Annotated[list[Word | dict[str, Any]], Field(min_length=1, max_length=10)] = ["bm25"]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_number(cls, value: Any) -> Any:
-        return {"documents": value} if isinstance(value, int) else value
 
 
 class DuplicatesModel(_Model):
@@ -166,13 +161,10 @@ class DuplicatesModel(_Model):
         cosine: least similarity of two duplicate questions.
     """
 
+    bare: ClassVar[tuple[str, type] | None] = ("embedding_model", str)
+
     embedding_model: Word
     cosine: Annotated[float, Field(gt=0.0, le=1.0)] = 0.92
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_name(cls, value: Any) -> Any:
-        return {"embedding_model": value} if isinstance(value, str) else value
 
 
 class ReviewsModel(_Model):
@@ -199,13 +191,10 @@ class GoldensOutput(_Model):
         ledger: the folder that keeps the answers of models; by default `ledger` below `path`.
     """
 
+    bare: ClassVar[tuple[str, type] | None] = ("path", str)
+
     path: Word
     ledger: Word | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_path(cls, value: Any) -> Any:
-        return {"path": value} if isinstance(value, str) else value
 
 
 class ContextModel(_Model):
@@ -220,20 +209,16 @@ class ContextModel(_Model):
         overall: if true, the model also distils all passages of a span together, and what it chooses is added.
     """
 
+    bare: ClassVar[tuple[str, type] | None] = ("passages", int)
+
     passages: Annotated[int, Field(ge=0, le=10)] = 0
     neighbours: Annotated[int, Field(ge=0, le=5)] = 0
     by: Literal["bm25", "pool"] = "bm25"
     overall: bool = False
     enlarged: bool = False
 
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_number(cls, value: Any) -> Any:
-        return {"passages": value} if isinstance(value, int) else value
-
     @property
     def rules(self) -> ContextRules:
-        """The same as a value."""
         return ContextRules(self.passages, self.neighbours, self.by, self.overall, self.enlarged)
 
 

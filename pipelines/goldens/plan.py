@@ -8,8 +8,7 @@ from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import load
 from rankbeam.pipelines.goldens.goldens import Goldens
-from rankbeam.pipelines.local.progress import clock
-from rankbeam.pipelines.plan.models import Range, shown
+from rankbeam.pipelines.plan.models import Range, clocks, seconds_of, shown
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.remote import RemoteModel
 from rankbeam.transforms.goldens.distilling import EnlargeClues
@@ -85,7 +84,7 @@ class Costs:
             "types: " + ", ".join(f"{kind} {number}" for kind, number in self.types.items()),
         ]
         for pool in self.pools:
-            parts = [f"{pool.pool}: {_clocks(pool.seconds)} at the quota"]
+            parts = [f"{pool.pool}: {clocks(pool.seconds)} at the quota"]
             parts += [] if pool.cost is None else [f"cost {shown(pool.cost, '{:,.4g}')}"]
             parts += [] if pool.batch_cost is None else [f"{shown(pool.batch_cost, '{:,.4g}')} with batch jobs"]
             lines += [" · ".join(parts), *(f"  {_step_line(step)}" for step in pool.steps)]
@@ -96,7 +95,7 @@ class Costs:
 
 def costs_of(goldens: Goldens, plan: GoldensPlan) -> Costs:
     """Cost of a benchmark; reads the ledger, and makes no call."""
-    work = WriteItems(goldens.asking, goldens.reviews, goldens.wanted.dimensions, goldens.context.overall)
+    work = goldens.writing
     anywhere = plan.library.passages[: goldens.context.passages]  # which ones is not known before a search
     sources = [replace(source, context=anywhere) for source in plan.round(1, [], ())]
     sizes = [*rehearsed(work, sources, lambda calls: _recalled(goldens.ledger, work, calls)).values()]
@@ -177,7 +176,7 @@ def _of_pool(
     is_free = not searched and all(service.parameters.is_free for service in models.values())
     costs = [0.0 if is_free else quota.cost(calls, tokens) for calls, tokens in ends]
     least, most = costs
-    seconds = [_seconds(calls, tokens, quota) for calls, tokens in ends]
+    seconds = [seconds_of(calls, tokens, quota) for calls, tokens in ends]
     times = seconds[0], seconds[1]
     if least is None or most is None:
         return PoolCost(pool, times, None, steps)
@@ -195,7 +194,6 @@ def _waits(step: StepCost, end: int, goldens: Goldens) -> bool:
 
 
 def _saved(steps: Sequence[StepCost], end: int, quota: Quota) -> float:
-    """The cost that batch jobs save."""
     tokens = _tokens(steps, end)
     return (quota.cost(0, tokens) or 0.0) - (quota.cost(0, tokens.in_batch()) or 0.0)
 
@@ -225,19 +223,9 @@ def _of_tokens(own: Sequence[CallCost], left: Sequence[CallCost], again: int) ->
     return (input_tokens, input_tokens + further * more_given), (output_tokens, output_tokens + further * more_said)
 
 
-def _seconds(calls: int, tokens: Tokens, quota: Quota) -> float:
-    by_tokens = 0.0 if quota.tokens_per_minute is None else tokens.total / quota.tokens_per_minute
-    return 60 * max(calls / quota.requests_per_minute, by_tokens)
-
-
 def _step_line(step: StepCost) -> str:
     parts = [f"{step.step}: {shown(step.calls)} calls"]
     if step.ledger_hits:
         parts.append(f"{step.ledger_hits:,} in the ledger")
     parts.append(f"about {shown(step.input_tokens)} input and {shown(step.output_tokens)} output tokens")
     return " · ".join(parts)
-
-
-def _clocks(seconds: Range) -> str:
-    least, most = (clock(second) for second in seconds)
-    return least if least == most else f"{least} to {most}"

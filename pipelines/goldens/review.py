@@ -1,16 +1,30 @@
-"""A benchmark as a table for people to review, safe in programs that take a cell for a formula."""
+"""A benchmark as a table for people to review, safe in programs that take a cell for a formula, and their decisions.
 
-from collections.abc import Mapping
+Mistakes of a table are refused with their lines; applying it again changes nothing.
+"""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from rankbeam.pipelines.goldens.folder import GoldensFolder
 from rankbeam.transforms.clients.formats import spreadsheets
+from rankbeam.transforms.clients.formats.spreadsheets import plain
+from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.goldens.publishing import reviewed
-from rankbeam.transforms.goldens.records.items import Golden, Review
+from rankbeam.transforms.goldens.records.items import Golden, GoldenEvidence, Review, ReviewDecision
+from rankbeam.transforms.kernels.statistics.agreement import cohen_kappa
+from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.forms import place_of
+from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 
 COLUMNS = (
     "item_id", "decision", "question", "answer", "quotes", "doc_ids", "type", "split", "difficulty", "votes", "flags",
     "note", "reviewer",
 )  # fmt: skip
+_EDIT = "edit"
+_NEEDED = ("item_id", "decision", "question", "answer", "quotes")
 
 
 def as_csv(folder: GoldensFolder) -> str:
@@ -22,7 +36,6 @@ def as_csv(folder: GoldensFolder) -> str:
 
 
 def quotes_of(item: Golden) -> list[str]:
-    """The quotes of an item, each in one line."""
     return [" ".join(piece.quote.split()) for piece in item.made.evidence]
 
 
@@ -49,3 +62,155 @@ def _row(item: Golden, reviews: Mapping[str, Review]) -> dict[str, str]:
 
 
 _SHOWN = ("checks", "critic", "consensus")
+
+
+@dataclass(frozen=True)
+class AppliedReview:
+    """Decisions that were applied."""
+
+    decided: int
+    items: int
+    differing: tuple[str, ...] = ()
+    kappa: float | None = None
+    both: int = 0
+
+    def as_text(self) -> str:
+        lines = [f"{self.decided:,} of {self.items:,} items are reviewed"]
+        if self.both:
+            kappa = "undefined" if self.kappa is None else f"{self.kappa:.3f}"
+            lines.append(f"two reviewers decided {self.both:,} items: Cohen's kappa {kappa}")
+        if self.differing:
+            some = ", ".join(self.differing[:5])
+            lines.append(f"decided differently, and therefore unchanged: {len(self.differing):,}, such as {some}")
+        return "\n".join(lines)
+
+
+def apply(folder: GoldensFolder, paths: Sequence[str]) -> AppliedReview:
+    """Take over the decisions of one or two tables, and publish the benchmark again."""
+    items = {item.made.item_id: item for item in folder.items()}
+    texts = {name: row["text"] for name, row in folder.documents().items()}
+    problems: list[InputError] = []
+    tables = [dict(_decisions(path, items, texts, problems)) for path in paths]
+    if problems:
+        raise InputErrors(problems)
+    both = [name for name in tables[0] if all(name in table for table in tables)] if len(tables) > 1 else []
+    differing = tuple(name for name in both if _differ(*(table[name] for table in tables)))
+    one, other = ([_category(table[name]) for name in both] for table in (tables[0], tables[-1]))
+    for place, name in enumerate(both):
+        if one[place] == other[place] == _EDIT and name in differing:
+            other[place] = f"another {_EDIT}"
+    kappa = cohen_kappa(one, other) if both else None
+    new = {name: review for table in reversed(tables) for name, review in table.items() if name not in differing}
+    reviews = {**folder.reviews(), **new}
+    folder.save_reviews(reviews.values())
+    folder.publish()
+    return AppliedReview(len(reviews), len(items), differing, None if kappa is None else float(kappa), len(both))
+
+
+def _decisions(
+    path: str, items: Mapping[str, Golden], texts: Mapping[str, str], problems: list[InputError]
+) -> Iterator[tuple[str, Review]]:
+    seen: dict[str, int] = {}
+    for line, row in _rows(path, problems):
+        try:
+            review = _review(row, items, texts)
+            name = row["item_id"]
+            if name in seen:
+                raise InputError(f"item {name!r} occurs twice, first in line {seen[name]}; keep one")
+        except InputError as error:
+            problems.append(InputError(error.problem, path=path, line=line))
+            continue
+        seen[name] = line
+        if review is not None:
+            yield name, review
+
+
+def _rows(path: str, problems: list[InputError]) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a table, each with the line that it begins in."""
+    try:
+        text = files.read_all(path).decode("utf-8")
+    except UnicodeDecodeError:
+        problems.append(InputError("is not UTF-8; save it as CSV UTF-8", path=path))
+        return
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    header: list[str] | None = None
+    line = 1
+    try:
+        for cells in reader:
+            if header is None:
+                header = [cell.strip() for cell in cells]
+                missing = [name for name in _NEEDED if name not in header]
+                if missing:
+                    problem = f"has no column {missing[0]}; it was not written by `rankbeam goldens review`"
+                    problems.append(InputError(problem, path=path, line=1))
+                    return
+            elif cells and len(cells) != len(header):
+                problems.append(InputError(f"has {len(cells)} cells instead of {len(header)}", path=path, line=line))
+            elif cells:
+                yield line, {name: plain(cell) for name, cell in zip(header, cells, strict=True)}
+            line = reader.line_num + 1
+    except csv.Error as error:
+        problems.append(InputError(f"is not CSV: {error}", path=path, line=line))
+
+
+def _review(row: Mapping[str, str], items: Mapping[str, Golden], texts: Mapping[str, str]) -> Review | None:
+    """The decision of a row, or None."""
+    name, decision = row["item_id"], row["decision"].strip().lower()
+    if name not in items:
+        raise InputError(f"there is no item {shortened(name)!r}; do not change the column item_id")
+    if not decision:
+        return None
+    if decision not in list(ReviewDecision):
+        hint = did_you_mean(decision, map(str, ReviewDecision))
+        raise InputError(f"unknown decision {shortened(decision)!r}; {hint}; empty means undecided")
+    item, kind = items[name], ReviewDecision(decision)
+    question, answer = (_changed(row[key], getattr(item.made, key)) for key in ("question", "answer"))
+    evidence = _evidence(row["quotes"], item, texts)
+    reviewer, note = row.get("reviewer", ""), row.get("note", "")
+    if kind is ReviewDecision.EDIT:
+        if not row["question"].strip() or not row["answer"].strip():
+            raise InputError("an edited question and its answer must not be empty; write reject to remove the item")
+        return Review(name, kind, reviewer, question, answer, evidence, note)
+    if kind is ReviewDecision.ACCEPT and (question, answer, evidence) != (None, None, None):
+        raise InputError("its decision is accept, but its wording was changed; write edit")
+    return Review(name, kind, reviewer, note=note)
+
+
+def _changed(cell: str, before: str) -> str | None:
+    """The new wording; None where only white space differs."""
+    return None if cell.split() == before.split() else cell.strip()
+
+
+def _evidence(cell: str, item: Golden, texts: Mapping[str, str]) -> tuple[GoldenEvidence, ...] | None:
+    """Edited quotes with their places, one a line; None where they are as before."""
+    quotes = [" ".join(line.split()) for line in cell.splitlines() if line.strip()]
+    if quotes == quotes_of(item):
+        return None
+    if not quotes and item.made.evidence:
+        raise InputError("has no quotes left; an answer needs at least one")
+    return tuple(_located(quote, item, texts) for quote in quotes)
+
+
+def _located(quote: str, item: Golden, texts: Mapping[str, str]) -> GoldenEvidence:
+    names = item.made.doc_ids or tuple(name.rpartition("#")[0] for name in item.made.spans)
+    for doc_id in names:
+        if (place := place_of(quote, texts[doc_id])) is not None:
+            return GoldenEvidence(doc_id, *place, texts[doc_id][place[0] : place[1]])
+    raise InputError(f"the quote {shortened(quote)!r} is not in {', '.join(names)}, word by word")
+
+
+def _is_in(review: Review) -> bool:
+    return review.decision is not ReviewDecision.REJECT
+
+
+def _category(review: Review) -> str:
+    """The decision as a category; an edit that changes nothing is an acceptance."""
+    if review.decision is ReviewDecision.REJECT:
+        return "reject"
+    return "accept" if (review.question, review.answer, review.evidence) == (None, None, None) else _EDIT
+
+
+def _differ(first: Review, second: Review) -> bool:
+    """Return whether two reviewers decided differently, or edited to different wordings."""
+    wording = [(one.question, one.answer, one.evidence) for one in (first, second)]
+    return _is_in(first) != _is_in(second) or wording[0] != wording[1]

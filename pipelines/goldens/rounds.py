@@ -8,22 +8,48 @@ A round depends only on the outcomes of the rounds before it. The ledger has eve
 was killed, goes through the same rounds without a call that was paid for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from rankbeam.pipelines.goldens.finding import Finding, failed
 from rankbeam.pipelines.goldens.goldens import Goldens
 from rankbeam.pipelines.goldens.stages import StageResults, batched_stage, run_stage
 from rankbeam.transforms.clients.calls.stage import Stage
 from rankbeam.transforms.clients.ledger import Ledger, Owner
-from rankbeam.transforms.goldens.library import library_of
+from rankbeam.transforms.clients.models.base import Role
+from rankbeam.transforms.clients.models.embeddings import Embed, KeptEmbeddings, embeddings_of
+from rankbeam.transforms.clients.retrievers.base import Retriever
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.goldens.distilling import EnlargeClues, EnlargedClue
+from rankbeam.transforms.goldens.documents import Document
+from rankbeam.transforms.goldens.library import Library, library_of
+from rankbeam.transforms.goldens.parts import json_lines
 from rankbeam.transforms.goldens.planning import ROUNDS, GoldensPlan, Likeness, graded, screened
-from rankbeam.transforms.goldens.records.items import Made, Pooled, State, WritingTask
+from rankbeam.transforms.goldens.records.items import Made, Pooled, SourceSpan, State, WritingTask
+from rankbeam.transforms.goldens.searching import (
+    EmbedTexts,
+    Found,
+    GradePassages,
+    Missing,
+    PassageSearch,
+    PoolRetriever,
+    Rankings,
+    Sought,
+    TextEmbedding,
+    text_name,
+)
+from rankbeam.transforms.kernels.search.nearest import Vectors
 from rankbeam.transforms.records.calls.outcomes import Usage
+from rankbeam.transforms.records.documents import Documents
+from rankbeam.transforms.records.failures import FailureKind
+
+Do = Callable[[Stage, Sequence[tuple[str, Any]], int, type[Any]], Sequence[Any]]
+"""Does the tasks of a stage in a round; returns their records."""
+
+_FINAL = frozenset({FailureKind.BLOCKED, FailureKind.TRUNCATED})
 
 
 @dataclass
@@ -49,9 +75,149 @@ class RoundProgress:
         return [item for item in self.made if item.state is State.FAILED]
 
     def add(self, results: StageResults) -> None:
-        """Add what a stage used, and its warnings."""
         self.usage += results.usage
         self.warnings += [warning for warning in results.warnings if warning not in self.warnings]
+
+
+@dataclass
+class Finding:
+    """Looks up what a round needs."""
+
+    goldens: Goldens
+    library: Library
+    do: Do
+    warnings: list[str] = field(default_factory=list)
+
+    def with_context(self, sources: Sequence[WritingTask], number: int) -> list[WritingTask]:
+        """Sources with passages of other documents about the same matter, found by the span's text."""
+        rules = self.goldens.context
+        if not rules.passages or not sources:
+            return list(sources)
+        clues = {source.name: source.spans[0].text for source in sources}
+        failures = 0
+        if rules.enlarged:
+            tasks = [(source.name, source) for source in sources]
+            enlarged = self.do(self.goldens.stage(EnlargeClues(self.goldens.asking)), tasks, number, EnlargedClue)
+            failures = sum(bool(clue.failure) for clue in enlarged)
+            clues |= {clue.name: clue.text for clue in enlarged if not clue.failure}
+        rankings: Mapping[str, Rankings] = {}
+        if rules.by == "pool":
+            for embed in self.goldens.pool.embedders:
+                failures += len(self._embedded(embed.as_role(Role.QUERY), list(clues.values()), number))
+            rankings = self._rankings([Sought(name, clue) for name, clue in clues.items()], number)
+            failures += sum(ranking.missing is not None for ranking in rankings.values())
+        if failures:
+            problem = f"{failures:,} calls for the context of spans failed; the context was found without them"
+            self.warnings.append(f"{problem}: run the same command again to complete it")
+        return [
+            replace(source, context=self._context(source, clues[source.name], rankings.get(source.name)))
+            for source in sources
+        ]
+
+    def _context(self, source: WritingTask, text: str, rankings: Rankings | None) -> tuple[SourceSpan, ...]:
+        rules = self.goldens.context
+        own = {span.doc_id for span in source.spans}
+        best = self._search.best(text)
+        if rankings is not None:
+            names = [
+                one.name for one in self.goldens.pool.retrievers if one.remote is None or one.name in rankings.doc_ids
+            ]
+            best = self._search.pooled(text, best, rules.passages + len(own), rankings.doc_ids, names)
+        chosen = [span for span in best if span.doc_id not in own][: rules.passages]
+        return tuple(self._widened(span) for span in chosen)
+
+    def _widened(self, span: SourceSpan) -> SourceSpan:
+        """A passage together with its neighbours in the document."""
+        around = self.goldens.context.neighbours
+        if not around:
+            return span
+        passages, document = self._passages_of[span.doc_id]
+        place = next((at for at, passage in enumerate(passages) if passage.start >= span.start), len(passages) - 1)
+        start, end = passages[max(0, place - around)].start, passages[min(len(passages) - 1, place + around)].end
+        return SourceSpan(span.doc_id, start, end, document.text[start:end], span.title)
+
+    @cached_property
+    def _passages_of(self) -> Mapping[str, tuple[list[SourceSpan], Document]]:
+        documents = {document.id: document for document in self.library.documents}
+        passages: dict[str, tuple[list[SourceSpan], Document]] = {}
+        for span in self.library.passages:
+            passages.setdefault(span.doc_id, ([], documents[span.doc_id]))[0].append(span)
+        return passages
+
+    def vectors(self, items: Sequence[Made], number: int) -> tuple[Vectors, dict[str, Missing]]:
+        """The embeddings of questions, where duplicates are found by them."""
+        if self.goldens.duplicates is None:
+            return {}, {}
+        embed = self.goldens.duplicates.embed.as_role(Role.SIMILARITY)
+        questions = [item.question for item in items]
+        missing = self._embedded(embed, questions, number)
+        stored = KeptEmbeddings(embed, ledger=self.goldens.ledger).vectors(questions, [])
+        vectors = {text: vector for text, vector in zip(questions, stored, strict=True) if vector is not None}
+        return vectors, _of_items(items, missing)
+
+    def found(self, items: Sequence[Made], number: int) -> tuple[list[Found], dict[str, Missing]]:
+        """The pools of accepted questions."""
+        if not items:
+            return [], {}
+        pool = self.goldens.pool
+        failed: dict[str, Missing] = {}
+        for embed in pool.embedders:
+            missing = self._embedded(embed.as_role(Role.QUERY), [item.question for item in items], number)
+            failed |= _of_items(items, missing)
+        rankings = self._rankings([Sought(item.item_id, item.question) for item in items], number)
+        failed |= {name: ranked.missing for name, ranked in rankings.items() if ranked.missing is not None}
+        names = [retriever.name for retriever in pool.retrievers]
+        searches = [
+            self._search.found(item, pool.documents, rankings[item.item_id].doc_ids, names)
+            for item in items
+            if item.item_id not in failed
+        ]
+        return searches, failed
+
+    def _rankings(self, items: Sequence[Sought], number: int) -> Mapping[str, Rankings]:
+        """By item, what retrievers that are services find."""
+        if not self.goldens.pool.services:
+            return {item.item_id: Rankings(item.item_id) for item in items}
+        tasks = [(item.item_id, item) for item in items]
+        rankings = {one.item_id: one for one in self.do(self.goldens.searching(), tasks, number, Rankings)}
+        for retriever in self.goldens.pool.services:
+            unknown = {
+                name
+                for ranking in rankings.values()
+                for name in self._search.ids.unknown(ranking.doc_ids.get(retriever.name, ()))
+            }
+            if unknown:
+                problem = f"{retriever.kind} gives {len(unknown):,} ids that no document has, such as {min(unknown)}"
+                self.warnings.append(f"{problem}: they are not graded; doc_id says how ids are found")
+        return rankings
+
+    def _embedded(self, embed: Embed, texts: Sequence[str], number: int) -> dict[str, Missing]:
+        """Embed texts; returns by name of the text why it has no embedding and may have one later."""
+        tasks = [(text_name(text), text) for text in dict.fromkeys(texts)]
+        records = self.do(self.goldens.stage(EmbedTexts(embed)), tasks, number, TextEmbedding) if tasks else ()
+        missing = {record.name: record.missing for record in records if record.missing is not None}
+        return {name: one for name, one in missing.items() if one.failure not in _FINAL}
+
+    @cached_property
+    def _search(self) -> PassageSearch:
+        path = files.join(self.goldens.output, "work", "passages.jsonl")
+        lines = ({"_id": span.id, "title": span.title, "text": span.text} for span in self.library.passages)
+        files.write(path, json_lines(lines))
+        opened = {one.name: self._opened(one, path) for one in self.goldens.pool.retrievers if one.remote is None}
+        return PassageSearch.of(path, self.library.passages, self.goldens.language, opened)
+
+    def _opened(self, retriever: PoolRetriever, path: str) -> Retriever:
+        """A retriever over all passages, which a model embeds first where it compares embeddings."""
+        documents = Documents(path)
+        if (embed := retriever.embedder) is None:
+            return retriever.parameters.open(path)
+        texts = retriever.parameters.embedded(documents) if embed.is_called else ()
+        missing = self._embedded(embed, list(texts), 0)
+        if missing:
+            one = next(iter(missing.values()))
+            problem = f"{len(missing):,} passages have no embedding ({one.failure}: {one.message})"
+            self.warnings.append(f"{problem}: {retriever.kind} does not find them; run the same command again")
+        return retriever.parameters.search(Documents(path, embeddings=embeddings_of(embed, self.goldens.ledger)))
 
 
 @dataclass(frozen=True)
@@ -65,7 +231,6 @@ class Making:
     keep: Callable[[RoundProgress], None]
 
     def run(self) -> RoundProgress:
-        """All rounds."""
         progress = RoundProgress()
         finding = Finding(self.goldens, self.plan.library, partial(self._done, progress), progress.warnings)
         for number in range(1, ROUNDS + 1):
@@ -83,7 +248,7 @@ class Making:
     def _written(self, progress: RoundProgress, sources: Sequence[WritingTask], number: int) -> list[Made]:
         """Outcomes of a round's candidates, in the order of the plan."""
         tasks = [(source.name, source) for source in sources]
-        records = self._done(progress, self.goldens.writing(), tasks, number, Made)
+        records = self._done(progress, self.goldens.stage(self.goldens.writing), tasks, number, Made)
         by_id = {record.item_id: record for record in records}  # a bundle that was repeated wrote some twice
         return [by_id[candidate.item_id] for source in sources for candidate in source.candidates]
 
@@ -103,7 +268,7 @@ class Making:
         pools = [(ranking.pool.item_id, ranking.pool) for ranking in searched if ranking.pool.passages]
         if not pools:
             return new
-        records = self._done(progress, self.goldens.grading(), pools, number, Pooled)
+        records = self._done(progress, self.goldens.stage(GradePassages(self.goldens.asking)), pools, number, Pooled)
         pooled = {record.item_id: record for record in records}
         progress.pooled |= pooled
         return graded(new, pooled)
@@ -126,8 +291,20 @@ class Making:
 
 
 def plan_of(goldens: Goldens) -> GoldensPlan:
-    """Read the documents, and plan."""
     gathered = goldens.origin.gather(Ledger(goldens.ledger))
     return GoldensPlan(
         library_of(gathered, goldens.span_tokens, goldens.language, goldens.origin.place), goldens.wanted
     )
+
+
+def failed(item: Made, missing: Mapping[str, Missing]) -> Made:
+    """The item, failed where a call that it needs has failed."""
+    if item.item_id not in missing:
+        return item
+    one = missing[item.item_id]
+    return replace(item, state=State.FAILED, detail=f"{one.failure}: {one.message}", failure=one.failure)
+
+
+def _of_items(items: Sequence[Made], missing: Mapping[str, Missing]) -> dict[str, Missing]:
+    named = {item.item_id: text_name(item.question) for item in items}
+    return {item_id: missing[name] for item_id, name in named.items() if name in missing}

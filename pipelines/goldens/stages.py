@@ -46,7 +46,6 @@ class StageResults:
 def run_stage(
     stage: Stage, ledger: Ledger, items: Sequence[tuple[str, Any]], folder: str, record: type, options: PipelineOptions
 ) -> StageResults:
-    """Do the tasks of a stage."""
     files.delete(folder)
     files.make_folder(folder)
     with refusals(), quiet_beam(), messages.shown(), on_this_machine(options):

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.pipelines.labels.items import LabelTask
-from rankbeam.pipelines.labels.rankings import judgements
+from rankbeam.pipelines.labels.items import LabelTask, judgements
 from rankbeam.pipelines.labels.tasks import FOLDER as TASKS_FOLDER
 from rankbeam.pipelines.labels.tasks import QRELS, indexes, read_index
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
@@ -29,27 +28,16 @@ _SOMEBODY = "unnamed"
 
 @dataclass(frozen=True)
 class AppliedLabels:
-    """Summary of a file of decisions.
-
-    Attributes:
-        path: file with the labels.
-        items: items with a decision.
-        queries: queries of these items.
-        whole: queries whose every item has a decision, in this file or an earlier one.
-        drawn: queries that were drawn.
-        undecided: items without a decision.
-        unknown: annotations of another tool that belong to no item.
-        judgements: file of judgements that labels of documents make; None without a query labelled whole.
-    """
+    """Summary of a file of decisions."""
 
     path: str
-    items: int
-    queries: int
-    whole: int
-    drawn: int
-    undecided: int
-    unknown: int
-    judgements: str | None = None
+    items: int  # with a decision
+    queries: int  # of these items
+    whole: int  # queries whose every item has a decision, in this file or an earlier one
+    drawn: int  # number of queries that were drawn
+    undecided: int  # items without a decision
+    unknown: int  # annotations of another tool that belong to no item
+    judgements: str | None = None  # file that labels of documents make; None without a query labelled whole
 
     def as_text(self) -> str:
         lines = [f"{self.path}: {self.items:,} decisions about {self.queries:,} queries"]
@@ -86,16 +74,9 @@ class _Row:
 
 
 def apply(output: str, path: str, annotator: str = "", place: str | None = None) -> AppliedLabels:
-    """Save the decisions of a file as labels of an output folder.
+    """Save the decisions of a file, or of a table of BigQuery, as labels of an output folder, or of `place`.
 
-    Args:
-        output: folder with task files.
-        path: CSV, JSON lines, a JSON list, or a table of BigQuery.
-        annotator: name for rows without one.
-        place: folder or table of BigQuery to save the labels in; by default the folder `labels` of the output folder.
-
-    Raises:
-        InputErrors: every unknown id, unknown decision and contradiction, with its line; nothing is saved then.
+    `annotator` is the name for rows without one. Every mistake is reported with its line; nothing is saved then.
     """
     tasks = _tasks_of(output)
     by_text = _by_text(tasks)

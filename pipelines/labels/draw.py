@@ -5,9 +5,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rankbeam.pipelines.labels.criteria import compares_answers, criterion_tasks, with_criterion_of
-from rankbeam.pipelines.labels.items import LabelTask, chosen_rows, rows_of
-from rankbeam.pipelines.labels.rankings import ranked_queries, ranking_tasks
+from rankbeam.pipelines.labels.items import (
+    LabelTask,
+    compares_answers,
+    criterion_tasks,
+    ranked_queries,
+    ranking_tasks,
+    with_criterion_of,
+)
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.metrics import JudgedMetric, is_judged, parse_all
 from rankbeam.transforms.judge.panel import problem_of_labels
@@ -22,19 +27,12 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 
 @dataclass(frozen=True)
 class Drawing:
-    """Sample to draw from a run.
-
-    Attributes:
-        metric: name of the metric as the run has it.
-        configurations: names of the configurations whose human value is requested; of documents all by default.
-        seed: determines the random order of queries.
-        by: slice of the run in whose values queries are drawn apart; None for all queries together.
-    """
+    """Sample to draw from a run."""
 
     metric: str
-    configurations: tuple[str, ...]
-    seed: int = 0
-    by: str | None = None
+    configurations: tuple[str, ...]  # those whose human value is requested; of documents all by default
+    seed: int = 0  # determines the random order of queries
+    by: str | None = None  # slice in whose values queries are drawn apart; None for all queries together
 
     @classmethod
     def of(
@@ -80,14 +78,7 @@ class _Texts:
 
 
 def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()) -> list[LabelTask]:
-    """The tasks of the next queries in random order, those of a query together, in an order that says nothing.
-
-    Args:
-        run: finished run whose judge judged the metric.
-        drawing: metric, configurations and seed.
-        count: number of queries to draw.
-        drawn: queries that were drawn before.
-    """
+    """The tasks of the next queries in random order, those of a query together, in an order that says nothing."""
     ids = _ids(run, drawing)
     (metric,) = parse_all([drawing.metric])
     of_judge = isinstance(metric, JudgedMetric)
@@ -107,11 +98,7 @@ def draw(run: Results, drawing: Drawing, count: int, drawn: Collection[str] = ()
 
 
 def pick(run: Results, drawing: Drawing, queries: Sequence[str]) -> list[LabelTask]:
-    """The tasks of queries that somebody chose, in their order; without a probability, for they represent no others.
-
-    Raises:
-        InputError: a query has no value of the metric, or the metric is one of rankings, whose judgements make means.
-    """
+    """The tasks of queries that somebody chose, in their order; without a probability, for they represent no others."""
     (metric,) = parse_all([drawing.metric])
     if not isinstance(metric, JudgedMetric):
         problem = (
@@ -168,7 +155,7 @@ def _strata(run: Results, by: str | None, ordered: Sequence[str]) -> list[list[s
     if by is None:
         return [list(ordered)]
     result: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    values = {row["query_id"]: row["slices"] for row in rows_of(run, "query_metrics", ("query_id", "slices"), ordered)}
+    values = {row["query_id"]: row["slices"] for row in run.stream("query_metrics", ("query_id", "slices"), ordered)}
     for query_id in ordered:
         value = next((one["value"] for one in values[query_id] if one["name"] == by), "")
         result[value][query_id] = None
@@ -214,12 +201,11 @@ def _baseline_and_best(run: Results, metric: str) -> tuple[str, ...]:
 
 def _frame(run: Results, metric: str, ids: Collection[str]) -> set[str]:
     """The queries for which a chosen configuration has a value of the metric."""
-    frame: set[str] = set()
-    for batch in run.batches("query_metrics", ["config_id", "query_id", "metrics"]):
-        for row in chosen_rows(batch, "config_id", ids).to_pylist():
-            if any(cell["metric"] == metric and cell["value"] is not None for cell in row["metrics"]):
-                frame.add(row["query_id"])
-    return frame
+    return {
+        row["query_id"]
+        for row in run.stream("query_metrics", ("config_id", "query_id", "metrics"), ids, "config_id")
+        if any(cell["metric"] == metric and cell["value"] is not None for cell in row["metrics"])
+    }
 
 
 def _tasks(run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str]) -> list[LabelTask]:
@@ -227,7 +213,7 @@ def _tasks(run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Seq
     of_query = _texts_of(run, ids, chosen, metric.cutoff)
     owners = _owners(run, chosen, of_query)
     result: dict[tuple[str, str | None, int | None], dict[str, Any]] = {}
-    for row in rows_of(run, "verdicts", _VERDICTS, chosen):
+    for row in run.stream("verdicts", _VERDICTS, chosen):
         if row["step"] not in steps or row["is_sentinel"] or row["is_repeat"] or row["sample"]:
             continue
         is_claim = row["step"] == "support"
@@ -238,8 +224,8 @@ def _tasks(run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Seq
                 place = row["position"] if is_claim else None
                 result[name, owner, place] = {**row, "owner_hash": owner, "position": place}
     hashes = {row[name] for row in result.values() for name in ("left_hash", "right_hash")}
-    texts = {row["text_hash"]: row["text"] for row in rows_of(run, "texts", ("text_hash", "text"), hashes, "text_hash")}
-    queries = {row["query_id"]: row["text"] for row in rows_of(run, "query_metrics", ("query_id", "text"), chosen)}
+    texts = {row["text_hash"]: row["text"] for row in run.stream("texts", ("text_hash", "text"), hashes, "text_hash")}
+    queries = {row["query_id"]: row["text"] for row in run.stream("query_metrics", ("query_id", "text"), chosen)}
     return [
         LabelTask(
             name,
@@ -268,7 +254,7 @@ _VERDICTS = (
 def _texts_of(run: Results, ids: Collection[str], chosen: Sequence[str], cutoff: int | None) -> dict[str, _Texts]:
     result = {query_id: _Texts() for query_id in chosen}
     columns = ("config_id", "query_id", "answer_hash", "reference_hash", "contexts")
-    for row in rows_of(run, "answers", columns, chosen):
+    for row in run.stream("answers", columns, chosen):
         if row["config_id"] in ids and row["answer_hash"] is not None:
             of_query = result[row["query_id"]]
             of_query.answers.add(row["answer_hash"])
@@ -281,7 +267,7 @@ def _texts_of(run: Results, ids: Collection[str], chosen: Sequence[str], cutoff:
 def _owners(run: Results, chosen: Sequence[str], of_query: Mapping[str, _Texts]) -> dict[tuple[str, str], list[str]]:
     """By query and hash of all claims of a text, the texts that make exactly these claims; references are noted."""
     result: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
-    for row in rows_of(run, "claims", ("query_id", "text_hash", "items_hash", "sample", "owner"), chosen):
+    for row in run.stream("claims", ("query_id", "text_hash", "items_hash", "sample", "owner"), chosen):
         if not row["sample"]:
             result[row["query_id"], row["items_hash"]][row["text_hash"]] = None
             if row["owner"] == "reference":

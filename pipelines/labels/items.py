@@ -1,17 +1,30 @@
-"""Tasks for people, and the rows of a run's tables that make them."""
+"""Tasks for people from a run's tables: about verdicts, ranked documents, and criteria of the user's own."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median_low
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from rankbeam.pipelines.results.corpus import histories
+from rankbeam.pipelines.experiment.file.criteria import CriterionModel, criteria_of
+from rankbeam.pipelines.results.corpus import corpus_texts, histories
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
+from rankbeam.transforms.judge.metrics import JudgedMetric
+from rankbeam.transforms.judge.panel import places_of
 from rankbeam.transforms.judge.steps import step_named
+from rankbeam.transforms.judge.steps.criterion import input_of
+from rankbeam.transforms.judge.steps.grade import GradeStep
+from rankbeam.transforms.records.errors import InputError, InputErrors
+from rankbeam.transforms.records.holes import HUMAN
+from rankbeam.transforms.records.judging.criteria import STATEMENT, Criterion, criteria_in
+from rankbeam.transforms.records.judging.items import Gold
+from rankbeam.transforms.records.judging.steps import JudgedCase, JudgeQuestion
+from rankbeam.transforms.records.labels import ADJUDICATED, Label, item_id_of, text_hash
 
-Row = Mapping[str, Any]
+Row = dict[str, Any]
+_ANSWER = ("config_id", "query_id", "answer", "reference", "contexts")
 
 
 @dataclass(frozen=True)
@@ -41,12 +54,10 @@ class LabelTask:
 
     @property
     def instruction(self) -> str:
-        """The question to people."""
         return self.question or step_named(self.step).people_question
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The words to choose from."""
         return tuple(self.decisions or step_named(self.step).decisions)
 
 
@@ -56,14 +67,167 @@ def with_histories(run: Results, tasks: Sequence[LabelTask]) -> list[LabelTask]:
     return [replace(task, history=known.get(task.query_id) if task.query else None) for task in tasks]
 
 
-def rows_of(
-    run: Results, name: str, columns: Sequence[str], keys: Collection[str | None], by: str = "query_id"
-) -> Iterator[Row]:
-    """The rows of a table whose column `by` is one of the keys."""
-    for batch in run.batches(name, columns):
-        yield from chosen_rows(batch, by, keys).to_pylist()
+def ranked_queries(run: Results, ids: Collection[str]) -> set[str]:
+    columns = ("config_id", "query_id")
+    return {row["query_id"] for row in run.stream("rankings", columns, ids, "config_id")}
 
 
-def chosen_rows(batch: pa.RecordBatch, column: str, keys: Collection[str | None]) -> pa.RecordBatch:
-    """The rows of a batch whose column is one of the keys."""
-    return batch.filter(pc.is_in(batch[column], value_set=pa.array([key for key in keys if key], pa.string())))
+def ranking_tasks(run: Results, cutoff: int, ids: Collection[str], chosen: Sequence[str]) -> list[LabelTask]:
+    """One task a query and document that is among the first of any chosen configuration."""
+    documents: defaultdict[str, dict[str, str | None]] = defaultdict(dict)
+    for row in run.stream("rankings", ("config_id", "query_id", "documents"), chosen):
+        if row["config_id"] in ids:
+            documents[row["query_id"]] |= {one["doc_id"]: one["text"] for one in row["documents"][:cutoff]}
+    names = {doc_id for of_query in documents.values() for doc_id, text in of_query.items() if text is None}
+    texts = {doc_id: text for doc_id, text in corpus_texts(run) if doc_id in names} if names else {}
+    queries = {row["query_id"]: row["text"] for row in run.stream("query_metrics", ("query_id", "text"), chosen)}
+    return [
+        _ranking_task(query_id, queries.get(query_id), doc_id, texts.get(doc_id) if text is None else text)
+        for query_id, of_query in documents.items()
+        for doc_id, text in of_query.items()
+    ]
+
+
+def _ranking_task(query_id: str, query: str | None, doc_id: str, text: str | None) -> LabelTask:
+    if query is None or text is None:
+        missing = f"query {query_id!r}" if query is None else f"document {doc_id!r}"
+        raise InputError(f"the text of {missing} is not known; name the texts in dataset.queries and dataset.corpus")
+    digest, step = text_hash(text), GradeStep()
+    return LabelTask(
+        item_id_of(step.name, query_id, None, digest), step.name, query_id, query, None, None, None, None, digest, text,
+        None, step.people_question, step.decisions, doc_id,
+    )  # fmt: skip
+
+
+def judgements(tasks: Iterable[LabelTask], labels: Iterable[Label]) -> str:
+    """The grades of the queries whose documents all have labels, as a file of judgements; "" where there are none.
+
+    Of several annotators the grade is the median, and of two medians the lower; an adjudicated grade replaces them.
+    """
+    grades: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for label in labels:
+        if label.step == GradeStep.name:
+            grades[label.item_id][label.annotator] = int(label.decision)
+    by_query: defaultdict[str, dict[str, LabelTask]] = defaultdict(dict)
+    for task in tasks:
+        if task.doc_id is not None:
+            by_query[task.query_id][task.doc_id] = task
+    rows = [
+        (query_id, doc_id, str(_grade(grades[task.item_id])), HUMAN)
+        for query_id, of_query in sorted(by_query.items())
+        if all(task.item_id in grades for task in of_query.values())
+        for doc_id, task in sorted(of_query.items())
+    ]
+    if wrong := [row for row in rows if any(mark in name for name in row[:2] for mark in "\t\r\n")]:
+        raise InputError(f"{wrong[0][:2]}: an id with a tab or a line end cannot be written to a file of judgements")
+    return "".join("\t".join(row) + "\n" for row in (QRELS_HEADER, *rows)) if rows else ""
+
+
+def _grade(by_annotator: Mapping[str, int]) -> int:
+    return by_annotator.get(ADJUDICATED, median_low(by_annotator.values()))
+
+
+def compares_answers(run: Results, metric: JudgedMetric) -> bool:
+    return metric.is_criterion and bool(_stated(run, metric).get("pairs"))
+
+
+def with_criterion_of(run: Results, metric: JudgedMetric) -> JudgedMetric:
+    """The metric with its criterion as the run judged it."""
+    problems: list[InputError] = []
+    (name,) = criteria_in([str(metric)])
+    model = CriterionModel.model_validate({**_stated(run, metric), "examples": None})
+    criteria = criteria_of(run.given, {name: model}, ".", problems)
+    if problems:
+        hint = "the file with its question is looked up in this folder; run the command in the experiment's folder"
+        raise InputErrors([*problems, InputError(f"{metric} cannot be labelled; {hint}")])
+    question = text_hash(criteria[name].question)
+    if not list(run.stream("texts", ("text_hash",), [question], "text_hash")):
+        problem = f"{metric} was judged by another question: its file has changed; restore the file or evaluate again"
+        raise InputError(problem, path=run.output)
+    return replace(metric, criterion=criteria[name])
+
+
+def _stated(run: Results, metric: JudgedMetric) -> Row:
+    (name,) = criteria_in([str(metric)])
+    return dict(run.judge_settings["criteria"][name])
+
+
+def criterion_tasks(run: Results, metric: JudgedMetric, ids: Collection[str], chosen: Sequence[str]) -> list[LabelTask]:
+    """The tasks of some queries for some configurations, each once."""
+    criterion = metric.criterion
+    assert criterion is not None  # noqa: S101  the caller bound it
+    result: dict[str, LabelTask] = {}
+    for query_id, case in _cases(run, metric, criterion, ids, chosen):
+        for question in _questions(criterion, case):
+            task = _criterion_task(criterion, query_id, case.query, question)
+            result.setdefault(task.item_id, task)
+    return list(result.values())
+
+
+def _cases(
+    run: Results, metric: JudgedMetric, criterion: Criterion, ids: Collection[str], chosen: Sequence[str]
+) -> Iterator[tuple[str, JudgedCase]]:
+    of_queries = run.stream("query_metrics", ("query_id", "text"), chosen)
+    queries = {row["query_id"]: row["text"] or "" for row in of_queries}
+    verdicts = [
+        row
+        for row in run.stream("verdicts", ("step", "query_id", "left_hash", "right_hash"), chosen)
+        if row["step"] == criterion.step
+    ]
+    answers = [row for row in run.stream("answers", _ANSWER, chosen) if row["config_id"] in ids]
+    hashes = {row[name] for row in verdicts for name in ("left_hash", "right_hash")}
+    hashes |= {context["text_hash"] for row in answers for context in row["contexts"]}
+    texts = {row["text_hash"]: row["text"] for row in run.stream("texts", ("text_hash", "text"), hashes, "text_hash")}
+    statements: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    judged: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for row in verdicts:
+        judged[row["query_id"]][texts[row["right_hash"]]] = None
+        if row["left_hash"] is not None:
+            statements[row["query_id"]][texts[row["left_hash"]]] = None
+    rubrics = {name: {criterion.rubrics or "": json.dumps(list(of_query))} for name, of_query in statements.items()}
+    for row in answers or [_without_answer(query_id, judged[query_id]) for query_id in chosen]:
+        contexts = tuple(context.get("text") or texts[context["text_hash"]] for context in row["contexts"])
+        yield (
+            row["query_id"],
+            JudgedCase(
+                queries[row["query_id"]],
+                contexts[: metric.cutoff],
+                row["answer"],
+                gold=Gold(row["reference"]),
+                attributes=rubrics.get(row["query_id"], {}),
+            ),
+        )
+
+
+def _without_answer(query_id: str, judged: Mapping[str, None]) -> Row:
+    """The contexts that were judged one by one, in the form of an answer."""
+    contexts = [{"text": text} for text in judged]
+    return {"query_id": query_id, "answer": None, "reference": None, "contexts": contexts}
+
+
+def _questions(criterion: Criterion, case: JudgedCase) -> Sequence[JudgeQuestion]:
+    try:
+        return list(next(input_of(criterion).get(case)))
+    except StopIteration:
+        return ()  # there is nothing to judge
+
+
+def _criterion_task(criterion: Criterion, query_id: str, query: str, question: JudgeQuestion) -> LabelTask:
+    ((step, _, left, right),) = places_of(question, query_id)
+    others = [text for text in json.loads(question.texts[-1]) if text["id"] not in ("query", STATEMENT)]
+    named = "\n\n".join(f"[{text['id']}]\n{text['text']}" for text in others)
+    return LabelTask(
+        item_id_of(step, query_id, left, right),
+        step,
+        query_id,
+        query if "query" in criterion.about else "",
+        None,
+        None,
+        left,
+        question.items[0] if question.items else None,
+        right,
+        others[0]["text"] if len(others) == 1 else named,
+        None,
+        criterion.question,
+        tuple(word for word, _ in criterion.levels),
+    )

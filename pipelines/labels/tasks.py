@@ -74,7 +74,6 @@ def indexes(output: str) -> list[str]:
 
 
 def read_index(path: str) -> tuple[list[LabelTask], Drawing]:
-    """The tasks of an index, and how they were drawn."""
     with parquet.open_file(path) as file:
         facts = json.loads((file.schema_arrow.metadata or {})[_FACTS])
         rows = file.read().to_pylist()
@@ -123,11 +122,7 @@ def _as_page(rows: Sequence[Mapping[str, Any]], name: str) -> str:
 
 
 def drawn_before(output: str, drawing: Drawing, *, is_first: bool) -> set[str]:
-    """The queries that were drawn before for the same metric and configurations.
-
-    Raises:
-        InputError: there are some, and this is to be the first sample.
-    """
+    """The queries drawn before for the same metric and configurations; there must be none before the first sample."""
     result: set[str] = set()
     for index in indexes(output):
         tasks, earlier = read_index(index)
@@ -165,7 +160,6 @@ def _query_id(line: str, path: str, number: int) -> str:
 
 
 def last_drawing(output: str) -> Drawing:
-    """The last drawing at random."""
     for index in reversed(indexes(output)):
         tasks, drawing = read_index(index)
         if any(task.probability is not None for task in tasks):

@@ -37,7 +37,6 @@ def messages() -> Iterator[None]:
 
 
 def leave(message: str, status: int) -> None:
-    """End the process with a message and an exit status."""
     say(f"rankbeam: {message}")
     sys.exit(status)
 

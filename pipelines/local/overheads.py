@@ -96,8 +96,7 @@ def _sampled_often() -> Iterator[None]:
 def remember_signatures() -> list[str]:
     """Let Beam remember signatures from now on, if this process has imported it.
 
-    Returns:
-        The functions that this Beam does not have, or that take other arguments than one; they are left as they are.
+    Returns the functions that this Beam lacks, or that take other arguments than one; they are left as they are.
     """
     if _MODULE not in sys.modules:
         return []

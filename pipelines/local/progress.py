@@ -1,6 +1,7 @@
 """Live progress: moving lines on a terminal, a bar in a notebook, and one line a minute on stderr elsewhere."""
 
 import contextvars
+import html
 import sys
 import threading
 import time
@@ -12,7 +13,6 @@ from functools import partial
 from itertools import pairwise
 from typing import TextIO
 
-from rankbeam.pipelines.local import notebook
 from rankbeam.transforms.clients.calls.tally import tallying
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.counters import Counter, Counts
@@ -38,6 +38,12 @@ _WORDS = {
     Counter.RUNS_MISSED: "runs that miss a limit",
     Counter.THROTTLED_S: "seconds that lanes waited",
 }
+State = tuple[str, float | None]
+"""Text of the progress, and the share of the work that is done, if known."""
+Current = Callable[[], State]
+
+_INTERVAL_S = 0.5
+_STYLE = "white-space: pre-line; font-variant-numeric: tabular-nums"
 
 
 @dataclass
@@ -151,17 +157,17 @@ def shown(progress: Progress, stream: TextIO | None = None) -> Iterator[None]:
     began = time.monotonic()
     with tallying() as tally:
 
-        def current() -> notebook.State:
+        def current() -> State:
             counts = tally()
             return "\n".join(progress.lines(counts, time.monotonic() - began)), progress.share(counts)
 
-        in_notebook = stream is None and notebook.is_notebook()
-        with _beside(notebook.follow, current) if in_notebook else repeated(current, stream):
+        in_notebook = stream is None and is_notebook()
+        with _beside(_in_notebook, current) if in_notebook else repeated(current, stream):
             yield
 
 
 @contextmanager
-def repeated(current: notebook.Current, stream: TextIO | None = None) -> Iterator[None]:
+def repeated(current: Current, stream: TextIO | None = None) -> Iterator[None]:
     """Print the current text again and again while the block runs, and once more when it ends without an error."""
     out = sys.stderr if stream is None else stream
     if out is None:  # stderr is closed, as under cron
@@ -173,7 +179,7 @@ def repeated(current: notebook.Current, stream: TextIO | None = None) -> Iterato
 
 
 @contextmanager
-def _beside(show: Callable[[threading.Event, notebook.Current], None], current: notebook.Current) -> Iterator[None]:
+def _beside(show: Callable[[threading.Event, Current], None], current: Current) -> Iterator[None]:
     """Show progress in a thread while the block runs; its context tells a notebook which cell it belongs to."""
     stop = threading.Event()
     context = contextvars.copy_context()
@@ -186,7 +192,7 @@ def _beside(show: Callable[[threading.Event, notebook.Current], None], current: 
         thread.join()
 
 
-def _on_terminal(out: TextIO, stop: threading.Event, current: notebook.Current) -> None:
+def _on_terminal(out: TextIO, stop: threading.Event, current: Current) -> None:
     from rich.console import Console
     from rich.live import Live
     from rich.spinner import Spinner
@@ -198,7 +204,7 @@ def _on_terminal(out: TextIO, stop: threading.Event, current: notebook.Current) 
             live.update(spinner)
 
 
-def _plain(out: TextIO, stop: threading.Event, current: notebook.Current) -> None:
+def _plain(out: TextIO, stop: threading.Event, current: Current) -> None:
     while not stop.wait(_PLAIN_INTERVAL_S):
         print(current()[0], file=out, flush=True)
 
@@ -220,5 +226,30 @@ class CallsOfPools(Progress):
     doing: str = "writing questions"
 
     def lines(self, counts: Counts, seconds: float) -> list[str]:
-        """A line for every pool, and the time."""
         return [*super().lines(counts, seconds)[1:], f"{self.doing} · {clock(seconds)}"]
+
+
+def is_notebook() -> bool:
+    """Return whether a kernel of Jupyter runs this process, and not only IPython in a terminal."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
+def bar(text: str, share: float | None) -> str:
+    """A bar that is filled to a share, or that only moves where none is known, with lines of text below it.
+
+    >>> bar("scored 1/2", 0.5).partition("<div")[0]
+    '<progress max="1" value="0.5" aria-label="progress"></progress>'
+    """
+    value = "" if share is None else f' value="{share:.4g}"'
+    return f'<progress max="1"{value} aria-label="progress"></progress><div style="{_STYLE}">{html.escape(text)}</div>'
+
+
+def _in_notebook(stop: threading.Event, current: Current) -> None:
+    """Show text and share until the event is set, and once more then."""
+    from IPython.display import HTML, display
+
+    shown = display(HTML(bar(*current())), display_id=True)
+    while not stop.wait(_INTERVAL_S):
+        shown.update(HTML(bar(*current())))
+    shown.update(HTML(bar(*current())))

@@ -31,7 +31,6 @@ def command() -> str:
 
 
 def at_work() -> list[int]:
-    """The process ids of the living workers."""
     return [int(path.name) for path in _files() if path.name.isdigit() and _is_locked(path)]
 
 

@@ -27,16 +27,11 @@ class LedgerJobs:
 
     @classmethod
     def of(cls, place: str) -> "LedgerJobs":
-        """The jobs of an output folder, a ledger or an experiment."""
         folder = ledger_folder(place)
         return cls(folder, tuple(sorted(BatchFolder(folder).records(), key=lambda record: record.created)))
 
     def named(self, names: Sequence[str]) -> list[BatchJobRecord]:
-        """The open jobs of these names; all open ones without names.
-
-        Raises:
-            InputError: a name is not that of a job of this ledger.
-        """
+        """The open jobs of these names; all open ones without names."""
         known = {record.name: record for record in self.records}
         for name in names:
             if name not in known:
@@ -77,7 +72,6 @@ class LedgerJobs:
 
 
 def service_of(record: BatchJobRecord) -> BatchedService:
-    """The service that a job was made for, from its record."""
     model = MODELS.load(record.kind)
     parameters = model(**record.parameters)
     if not isinstance(parameters, RemoteModel):

@@ -45,7 +45,6 @@ class CorpusLocation:
             yield CorpusClient(self.api, Ledger(folder), self.quota)
 
     def corpora(self) -> tuple[Existing, ...]:
-        """All corpora there that rankbeam made."""
         try:
             with self.site() as site:
                 return site.find()
@@ -77,7 +76,6 @@ def places(name: str, api_endpoint: str | None) -> list[CorpusLocation]:
 
 
 def shown(corpora: Sequence[Existing], form: str, screen: Screen = WHOLE) -> str:
-    """Corpora, for people or as JSON."""
     if form == "json":
         return json.dumps([_values(corpus) for corpus in corpora], indent=2, ensure_ascii=False)
     if not corpora:
@@ -95,7 +93,6 @@ def _cells(corpus: Existing) -> list[str]:
 
 
 def detailed(corpus: Existing, form: str) -> str:
-    """All that is known of a corpus."""
     values = _values(corpus)
     if form == "json":
         return json.dumps(values, indent=2, ensure_ascii=False)
@@ -118,12 +115,10 @@ def named(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
 
 
 def chosen(corpora: Sequence[Existing], names: Sequence[str]) -> list[Existing]:
-    """Those corpora that have one of some names."""
     return [corpus for corpus in corpora if {*_names(corpus)} & {*names}]
 
 
 def expired(corpora: Sequence[Existing]) -> list[Existing]:
-    """Those whose days are over."""
     now = datetime.now(UTC)
     return [corpus for corpus in corpora if corpus.about.is_expired(now)]
 

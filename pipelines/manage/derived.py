@@ -3,11 +3,33 @@
 import logging
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.results.shown import left_out
+from rankbeam.pipelines.results.tables import LARGE, InFolder, sizes_of
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError
 
+MOST_BYTES = 64 << 20
+"""Of the files of one table of one run."""
 _logger = logging.getLogger(__name__)
+
+
+def sampled(results: Results, most_bytes: int = MOST_BYTES) -> Results:
+    """The results of a run, with a sample of the rows of its large tables; the whole where none is large.
+
+    A job on a cluster may write a terabyte of rankings. Tables that grow with the queries are read by their first
+    files, which are a random sample of the queries.
+    """
+    stored = InFolder(results.output, results.run_id, most_bytes)
+    return Results(results.output, results.run_id, stored) if stored.unread() else results
+
+
+def left_out(output: str, most_bytes: int = MOST_BYTES) -> list[tuple[str, str]]:
+    """The tables and runs of a folder whose rows are too many for `results.duckdb`."""
+    return [
+        (name, run_id)
+        for run_id in warehouse.finished_runs(output)
+        for name in LARGE
+        if sum(sizes_of(output, name, run_id).values()) > most_bytes
+    ]
 
 
 def build_duckdb(output: str, run_id: str, *, all_rows: bool) -> str:

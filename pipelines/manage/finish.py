@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from rankbeam.pipelines.local.interrupt import in_thread
-from rankbeam.pipelines.manage import jobs, run_record
+from rankbeam.pipelines.manage import jobs
 from rankbeam.pipelines.manage.derived import build_duckdb, monitor
-from rankbeam.pipelines.manage.run_record import RunRecord
+from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
@@ -38,13 +38,13 @@ def finish(output: str, run_id: str, *, is_loaded: bool = False, clock: Clock = 
 
     Where `is_loaded`, the job has loaded its run into BigQuery, which the caller may not be allowed to read.
     """
-    execution = run_record.read(jobs.find(output, run_id), output)
+    execution = jobs.run_of(jobs.find(output, run_id), output)
     me = Holder.here(run_id, "" if execution is None else execution.started)
     lease = Lease(place_of(jobs.folder(output)), f"finish {run_id}", me, clock.monotonic, clock.now)
     _claim(lease, run_id, output, clock)
     try:
         record = jobs.find(output, run_id)
-        if record.get("finished_at") or (run := run_record.read(record, output)) is None:
+        if record.get("finished_at") or (run := jobs.run_of(record, output)) is None:
             return Finished(run_id)
         notes = _with_lease(lease, lambda: _finish(output, run_id, run, is_loaded=is_loaded))
         mark(output, run_id)

@@ -4,10 +4,19 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.experiment.quotas import DATA
+from rankbeam.transforms.clients.ledger import Ledger, LedgerUse, Owner
 from rankbeam.transforms.clients.storage import files, matching, whole
 from rankbeam.transforms.clients.storage.parquet import run_folder
+from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.corpora import TemporaryCorpora
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 
@@ -18,7 +27,6 @@ _READERS = 16
 
 
 def save(output: str, run_id: str, record: Mapping[str, Any]) -> None:
-    """Write the record of a job."""
     whole.put(_path(output, run_id), json.dumps(record, indent=2).encode())
 
 
@@ -32,7 +40,6 @@ def every(output: str) -> list[dict[str, Any]]:
 
 
 def find(output: str, run_id: str | None = None) -> dict[str, Any]:
-    """The record of a run's job."""
     if not (paths := matching.matches(_path(matching.escaped(output), "*"))):
         raise InputError("holds no submitted job (no jobs/*.json)", path=output)
     by_run = {path.replace("\\", "/").rpartition("/")[2].removesuffix(".json"): path for path in paths}
@@ -89,3 +96,64 @@ def _read(path: str) -> dict[str, Any]:
     if not isinstance(record, dict):
         raise InputError("is not a record of a job", path=path)
     return record
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """The run of a job."""
+
+    started: str  # in UTC; with its id, it identifies one execution
+    ledger: str | None = None  # None for a run without calls
+    sources: int = 0  # number of retrievers that run in the workers
+    configurations: int = 1  # their number
+    pools: Mapping[str, Quota] = field(default_factory=dict)
+    bigquery: str | None = None  # dataset that the run is published in; None for none
+    is_monitored: bool = False  # whether the changes since a baseline run are written at the end
+    all_rows: bool = False  # whether `results.duckdb` has the rows of large tables, too
+    corpora: tuple[TemporaryCorpora, ...] = ()  # those that are deleted at the end of the run
+
+    @classmethod
+    def of(cls, experiment: Experiment, execution: Run, *, all_rows: bool = False) -> "RunRecord":
+        """The record of a run that is about to be submitted."""
+        temporary: tuple[TemporaryCorpora, ...] = ()
+        if experiment.served:
+            from rankbeam.pipelines.run import corpora  # few experiments need it
+
+            temporary = corpora.temporary(experiment)
+        pools = dict(experiment.pools) | ({DATA: experiment.corpus_quotas.data} if temporary else {})
+        return cls(
+            started=execution.started_at.isoformat(),
+            ledger=experiment.ledger if experiment.makes_calls else None,
+            sources=len(experiment.local),
+            configurations=len(experiment.evaluation.configurations),
+            pools=pools,
+            bigquery=None if experiment.bigquery is None else str(experiment.bigquery),
+            is_monitored=experiment.is_monitored,
+            all_rows=all_rows,
+            corpora=temporary,
+        )
+
+    def calls(self, run_id: str) -> Ledger | None:
+        """The ledger, as this run uses it; None for a run without calls."""
+        return None if self.ledger is None else Ledger(self.ledger, Owner(run_id, self.started))
+
+    def uses(self, run_id: str) -> list[LedgerUse]:
+        """The ledger's records of this run: they have the calls of lost workers, which engines do not report."""
+        return [] if (ledger := self.calls(run_id)) is None else ledger.uses()
+
+    def seconds(self, now: datetime) -> float:
+        return (now - datetime.fromisoformat(self.started)).total_seconds()
+
+
+_RECORDS = TypeAdapter(RunRecord)
+
+
+def run_of(record: Mapping[str, Any], output: str) -> RunRecord | None:
+    """The run of a job's record; None in a record of an earlier version. Keys of later versions are ignored."""
+    if (values := record.get("run")) is None:
+        return None
+    try:
+        return _RECORDS.validate_python(values)
+    except ValidationError as error:
+        problem = f"holds a record of a job that cannot be read: {error.errors()[0]['msg']}"
+        raise InputError(problem, path=output) from error

@@ -42,7 +42,6 @@ def run(
 
 
 def ledger_folder(place: str) -> str:
-    """The folder of a ledger."""
     if _is_file(place):
         return load_experiment(place).ledger
     place = place.rstrip("/") or place

@@ -1,48 +1,103 @@
-"""Progress of a submitted job: its rate, the time that is left, and the cost of its calls so far."""
+"""The state of a submitted job on any engine, and its progress: rate, time left, and cost of its calls so far."""
 
+import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from rankbeam.pipelines.local.progress import clock
-from rankbeam.pipelines.manage.run_record import RunRecord
-from rankbeam.pipelines.manage.snapshots import JobSnapshot
+from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.transforms.clients.ledger import LedgerUse
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.counters import Counter, Counts
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, RankbeamError
 
+_DONE = frozenset({"done", "finished"})
+_FAILED = frozenset({"gone", "failed", "canceled", "cancelled", "drained", "updated"})
+LOST_AFTER_S = 600.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 20.0
 _RATE_OVER_S = 300.0
 Point = tuple[float, int]
 """Seconds since the start of the run, and the number of calls or queries that were done by then."""
 
 
 @dataclass(frozen=True)
-class Outlook:
-    """Progress of a job.
+class JobSnapshot:
+    """State, counters and errors of a job; engines add up all quota pools, so the pool of every counter is empty."""
 
-    Attributes:
-        unit: "calls" where services are called, else "queries", which count for each configuration and retriever.
-        done: number of calls or queries done.
-        needed: their number in the end, without what the ledger answers; None where it is not known yet.
-        per_second: rate; None where nothing is done, or the job has ended.
-        left_s: time left at this rate; None where it is not known.
-        failures: calls and queries that failed, as far as the engine reports them.
-        cost: cost of all calls so far, in the currency of the prices; None where no price is given.
-        unpriced: pools of calls without a price.
+    state: str
+    counts: Counts
+    problems: tuple[str, ...] = ()
+
+    @property
+    def has_failed(self) -> bool:
+        return self.state in _FAILED
+
+    @property
+    def is_done(self) -> bool:
+        return self.state in _DONE
+
+    @property
+    def has_ended(self) -> bool:
+        return self.has_failed or self.is_done
+
+
+def gist(problem: str) -> str:
+    """The last line of an error message with a traceback; any other message as a whole.
+
+    >>> gist("Traceback (most recent call last):\\n  File 'a.py', line 1\\nValueError: no [while running 'Read']\\n")
+    "ValueError: no [while running 'Read']"
     """
+    lines = problem.strip().splitlines()
+    return lines[-1] if "Traceback (most recent call last)" in problem else "\n".join(lines)
 
-    unit: str
-    done: int
-    needed: int | None
-    per_second: float | None
-    left_s: float | None
-    failures: int
-    cost: float | None
-    unpriced: tuple[str, ...] = ()
+
+def follow(
+    look: Callable[[], JobSnapshot],
+    show: Callable[[JobSnapshot], None],
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> JobSnapshot:
+    """Show snapshots of a job until it has ended; return the last. After the first, looks may fail for ten minutes."""
+    answered: float | None = None
+    for pause_s in pauses():
+        try:
+            snapshot = look()
+        except RankbeamError:
+            if answered is None or clock() - answered > LOST_AFTER_S:
+                raise
+        else:
+            answered = clock()
+            show(snapshot)
+            if snapshot.has_ended:
+                return snapshot
+        sleep(pause_s)
+    raise AssertionError("pauses never end")
+
+
+def pauses() -> Iterator[float]:
+    """Seconds between requests: a short job is noticed at once, and a long one is not asked for too often."""
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        yield pause_s
+        pause_s = min(_LONGEST_PAUSE_S, pause_s * 1.5)
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Progress of a job."""
+
+    unit: str  # "calls" where services are called, else "queries", which count for each configuration and retriever
+    done: int  # number of calls or queries
+    needed: int | None  # their number in the end, without what the ledger answers; None where it is not known yet
+    per_second: float | None  # None where nothing is done, or the job has ended
+    left_s: float | None  # None where it is not known
+    failures: int  # calls and queries that failed, as far as the engine reports them
+    cost: float | None  # of all calls so far, in the currency of the prices; None where no price is given
+    unpriced: tuple[str, ...] = ()  # pools of calls without a price
 
     def parts(self) -> dict[str, str]:
         """Texts for people, by their names."""
@@ -65,12 +120,7 @@ def outlook_of(
 ) -> Outlook:
     """The progress of a job, from its counters and from the ledger's records of the run.
 
-    Args:
-        run: the run of the job.
-        uses: the ledger's records of the run.
-        snapshot: state and counters.
-        began: the point from which the rate is measured; (0.0, 0) for the start of the run.
-        seconds: time since the start of the run.
+    Its rate is measured from the point `began`; (0.0, 0) is the start of the run.
 
     >>> counts = Counts({(Counter.JUDGED_QUERIES, ""): 100, (Counter.QUERIES_SCORED, ""): 50})
     >>> outlook_of(RunRecord("", configurations=2), [], JobSnapshot("running", counts), (0.0, 0), 10.0).parts()
@@ -142,7 +192,6 @@ class Watch:
     _uses: list[LedgerUse] = field(default_factory=list)
 
     def line(self, snapshot: JobSnapshot, now: datetime) -> str:
-        """State and progress in one line."""
         outlook = self.look(snapshot, now)
         parts = {} if outlook is None else outlook.parts()
         texts = (text if name == "progress" else f"{name} {text}" for name, text in parts.items())
@@ -164,12 +213,10 @@ class Watch:
 
 
 def outlook_lines(outlook: Outlook | None) -> list[str]:
-    """The progress as lines of a status."""
     return [] if outlook is None else [f"{name:<8} {text}" for name, text in outlook.parts().items()]
 
 
 def as_document(outlook: Outlook | None) -> dict[str, Any]:
-    """The progress as JSON values."""
     if outlook is None:
         return {}
     names = ("unit", "done", "needed", "per_second", "left_s", "failures", "cost")

@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from rankbeam.pipelines.manage.derived import left_out
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.results.shown import left_out
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.clients.bigquery.names import DatasetName
@@ -82,7 +82,6 @@ def delete_indexes(indexes: Sequence[index_folder.KeptIndex]) -> None:
 
 
 def as_text(indexes: Sequence[index_folder.KeptIndex], screen: Screen = WHOLE) -> str:
-    """Indexes as a table."""
     if not indexes:
         return "every index was used since then; nothing to delete"
     rows = [[index.folder, f"{index.used:%Y-%m-%d %H:%M:%S}", f"{index.size / 1e6:,.1f}"] for index in indexes]

@@ -25,43 +25,24 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Change:
-    """The change of one metric of one configuration since the baseline.
-
-    Attributes:
-        configuration: its name.
-        config_id: its id in tonight's run.
-        metric: name of the metric.
-        mode: "fixed" if the queries are those of the baseline, else "fresh".
-        baseline_run: id of the baseline run.
-        baseline_mean: mean of the metric there.
-        change: mean change over the nights of the interval; None if no night counts.
-        low: lower end of the most telling interval.
-        high: upper end of the most telling interval.
-        lowest_high: lowest upper end of all intervals.
-        highest_low: highest lower end of all intervals.
-        nights: number of nights of the interval.
-        since: start of the first night of the interval.
-        queries: number of tonight's queries.
-        skipped: nights that do not count, with few queries, without spread, or with queries of an earlier night.
-        quarter: number of the quarter of 90 nights, from 1.
-    """
+    """The change of one metric of one configuration since the baseline."""
 
     configuration: str
-    config_id: str
+    config_id: str  # in tonight's run
     metric: str
-    mode: str
-    baseline_run: str
-    baseline_mean: float | None
-    change: float | None
-    low: float | None
+    mode: str  # "fixed" if the queries are those of the baseline, else "fresh"
+    baseline_run: str  # its id
+    baseline_mean: float | None  # of the metric there
+    change: float | None  # mean change over the nights of the interval; None if no night counts
+    low: float | None  # ends of the most telling interval
     high: float | None
-    lowest_high: float | None
-    highest_low: float | None
-    nights: int
-    since: datetime | None
-    queries: int
-    skipped: int
-    quarter: int
+    lowest_high: float | None  # lowest upper end of all intervals
+    highest_low: float | None  # highest lower end of all intervals
+    nights: int  # number of nights of the interval
+    since: datetime | None  # start of the first night of the interval
+    queries: int  # number of tonight's queries
+    skipped: int  # nights that do not count: few queries, no spread, or queries of an earlier night
+    quarter: int  # number of the quarter of 90 nights, from 1
 
 
 @dataclass(frozen=True)
@@ -81,10 +62,8 @@ class Monitored:
 def monitored(run: Results, baseline_run_id: str | None = None, alpha: float | None = None) -> Monitored:
     """Compare a run, and the nights before it, with the baseline.
 
-    Args:
-        run: the run of tonight.
-        baseline_run_id: id of the baseline; by default that of the experiment's `monitor:`, else the first run.
-        alpha: probability of a false alarm within 90 nights of fresh queries; by default that of `monitor:`, else 0.05.
+    By default, the baseline's id is that of `monitor:`, else the first run's; `alpha`, the probability of a false alarm
+    within 90 nights of fresh queries, is that of `monitor:`, else 0.05.
     """
     settings = run.given.value.get("monitor") or {}
     own = [one for one in finished_runs(run.output) if one.experiment == run.experiment]

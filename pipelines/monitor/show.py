@@ -10,7 +10,7 @@ import pyarrow as pa
 from rankbeam.pipelines.monitor.changes import FIXED, Change, Monitored
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.tabular import Table
+from rankbeam.pipelines.show.tabular import NO_VALUE, Table, interval, number
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.judge.metrics import parse_all
@@ -22,15 +22,10 @@ FELL, ROSE, STEADY, UNKNOWN = "fell", "rose", "no change", "unknown"
 
 
 class Tolerance(NamedTuple):
-    """The change of a metric that raises no alarm.
+    """The change of a metric that raises no alarm."""
 
-    Attributes:
-        size: tolerated fall or rise.
-        is_of_rise: True if a rise is alarming, as for a metric of errors, and False if a fall is.
-    """
-
-    size: float = 0.0
-    is_of_rise: bool = False
+    size: float = 0.0  # tolerated fall or rise
+    is_of_rise: bool = False  # True if a rise is alarming, as for a metric of errors
 
 
 @dataclass(frozen=True)
@@ -54,7 +49,6 @@ class Tolerances:
         return cls(by_metric=by_metric)
 
     def state(self, change: Change) -> str:
-        """The verdict on a change."""
         return state_of(change, self[change.metric].size)
 
     def is_alarming(self, change: Change) -> bool:
@@ -85,11 +79,11 @@ def as_text(result: Monitored, tolerances: Tolerances, screen: Screen = WHOLE) -
             change.configuration,
             change.metric,
             tolerances.state(change),
-            "–" if change.baseline_mean is None else f"{change.baseline_mean:.4f}",
-            _signed(change.change),
-            "–" if change.low is None else f"{_signed(change.low)} to {_signed(change.high)}",
+            number(change.baseline_mean),
+            number(change.change, "+.4f"),
+            interval(change.low, change.high),
             f"{change.nights:,}",
-            "–" if change.since is None else f"{change.since:%Y-%m-%d}",
+            NO_VALUE if change.since is None else f"{change.since:%Y-%m-%d}",
             f"{change.queries:,}",
         ]
         for change in result.changes
@@ -140,12 +134,7 @@ def _method(result: Monitored) -> str:
     return "Confidence sequences over nights of fresh queries, which hold at every night at once;"
 
 
-def _signed(number: float | None) -> str:
-    return "–" if number is None else f"{number:+.4f}"
-
-
 def store(result: Monitored, tolerances: Tolerances) -> None:
-    """Write the rows."""
     run, output = result.run, result.run.output
     execution = Run(run.run_id, run.experiment, run.execution[1], run.run["experiment_yaml"])
     write_alone("monitor", output, execution, as_rows(result.changes, tolerances))

@@ -81,11 +81,7 @@ def _table(rows: Iterable[Row]) -> Iterator[dict[str, str]]:
 
 
 def apply_review(path: str, table: str) -> AppliedNuggetReview:
-    """Write the changes of a table to a file of reference answers.
-
-    Raises:
-        InputErrors: every unknown id, query or word, and every repetition, with its line; nothing is written then.
-    """
+    """Write the changes of a table to a file of reference answers; with a mistake in the table, nothing is written."""
     rows = rows_of(path)
     ids = {cells["id"]: cells["query_id"] for cells in _table(rows.values())}
     reviews = _checked(table, rows, ids)
@@ -109,7 +105,6 @@ def _says_something(row: Row) -> bool:
 def _changed(
     row: Row, reviews: Iterable[ReviewedNugget], before: AppliedNuggetReview
 ) -> tuple[Row, AppliedNuggetReview]:
-    """The row of a query with the changes of its reviews, and the counts."""
     left = {one.item_id or f"new {place}": one for place, one in enumerate(reviews)}
     nuggets, evidence, result = [], {}, before
     for nugget in row.get("nuggets") or ():
@@ -137,7 +132,6 @@ def _evidence(row: Row) -> Mapping[str, list[str]]:
 
 
 def _checked(path: str, rows: Mapping[str, Row], ids: Mapping[str, str]) -> list[ReviewedNugget]:
-    """The rows of a table that fit the file."""
     problems: list[InputError] = []
     result: list[ReviewedNugget] = []
     names: dict[str, int] = {}

@@ -59,12 +59,11 @@ def corpora_plan(experiment: Experiment) -> CorporaPlan:
     of_sources = [source.retriever.corpus for source in experiment.sources]
     searched = (of_sources[configuration.source] for configuration in experiment.evaluation.configurations)
     counts: Counter[Corpus] = Counter(corpus for corpus in searched if corpus is not None)
-    plans = {corpus: _plan(corpus, count) for corpus, count in counts.items()}
+    plans = {
+        corpus: CorpusPlan(corpus.name, corpus.kind, corpus.parameters.described(), count)
+        for corpus, count in counts.items()
+    }
     return _with_served(experiment, plans) if experiment.served else CorporaPlan(tuple(plans.values()), experiment)
-
-
-def _plan(corpus: Corpus, configurations: int) -> CorpusPlan:
-    return CorpusPlan(corpus.name, corpus.kind, corpus.parameters.described(), configurations)
 
 
 def _with_served(experiment: Experiment, plans: Mapping[Corpus, CorpusPlan]) -> CorporaPlan:

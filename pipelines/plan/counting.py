@@ -10,8 +10,18 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from rankbeam.pipelines.plan.again import Again, EarlierWork, bought_again
-from rankbeam.pipelines.plan.simulation import LEAST, MOST, Assumption, Recall, imagined_text, items_of, simulated
+from rankbeam.pipelines.plan.simulation import (
+    LEAST,
+    MOST,
+    Again,
+    Assumption,
+    EarlierWork,
+    Recall,
+    bought_again,
+    imagined_text,
+    items_of,
+    simulated,
+)
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.judge.ask_known import LEAST_TEXTS, AskKnown
 from rankbeam.transforms.judge.steps.criterion import CriterionStep, instructions_of
@@ -78,7 +88,6 @@ class CallCounts:
     warnings: dict[str, None] = field(default_factory=dict)
 
     def join(self, other: "CallCounts") -> None:
-        """Add the counts of other queries."""
         for mine, theirs in ((self.least, other.least), (self.most, other.most)):
             for step, sizes in theirs.items():
                 mine[step] |= sizes
@@ -156,7 +165,6 @@ def counted(
     unknown: Unknown,
     earlier: Sequence[EarlierWork] = (),
 ) -> CallCounts:
-    """Count the calls of some queries."""
     total = CallCounts()
     together: list[Item] = []
     for item in items:
@@ -206,7 +214,9 @@ def _counted(
             counts.again = bought_again(work, earlier, imagined, KnownAnswers(lookup, work, criteria).recall)
     counts.texts = (min(texts), max(texts))
     counts.seen = known.seen
-    counts.unknown = sum(_is_unknown(item, unknown) for item in items)
+    counts.unknown = sum(
+        any(system.failed and system.configuration in unknown for system in item.systems) for item in items
+    )
     return counts
 
 
@@ -283,10 +293,6 @@ def with_imagined(item: Item, assumed: Assumption, unknown: Unknown) -> Item:
                 system = replace(system, given=replace(system.given, problem=None, answer=text))
         systems.append(system)
     return replace(item, passages=tuple(passages), systems=tuple(systems))
-
-
-def _is_unknown(item: Item, unknown: Unknown) -> bool:
-    return any(system.failed and system.configuration in unknown for system in item.systems)
 
 
 def _criteria(work: EvaluateAnswers) -> Criteria:

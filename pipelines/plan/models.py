@@ -58,7 +58,6 @@ class ModelPlan:
 
 
 def model_plans(counted: CallCounts, experiment: Experiment) -> list[ModelPlan]:
-    """The plans of all pools that pay for models."""
     by_pool: defaultdict[str, list[Step]] = defaultdict(list)
     for step in counted.most:
         by_pool[experiment.services[step.service].pool or ""].append(step)
@@ -91,7 +90,7 @@ def _of_pool(pool: str, steps: Collection[Step], counted: CallCounts, experiment
         quota.requests_per_minute,
         quota.tokens_per_minute,
         (requests[0], requests[-1]),
-        _range(_seconds(end, quota) for end in ends),
+        _range(seconds_of(end.requests, end.tokens, quota) for end in ends),
         _range(known) if len(known) == len(costs) else None,
         plans,
         _range(cost - half for cost, half in zip(known, halves, strict=True)) if any(batched) else None,
@@ -116,7 +115,6 @@ def _sharing(
 
 
 def _waits(step: Step, sizes: "dict[Step, dict[int, CallSize]]", experiment: Experiment) -> bool:
-    """Return whether the calls of a step are left to batch jobs."""
     service = experiment.services[step.service]
     left = sum(not size.held for size in sizes.get(step, {}).values())
     if service.batch is None or left < service.batch.min_calls:
@@ -179,10 +177,10 @@ def _tokens(left: Collection[CallSize], seen: StepTotals) -> Tokens:
     return Tokens(of_input, cached, output)
 
 
-def _seconds(left: _Left, quota: Quota) -> float:
-    by_requests = left.requests / quota.requests_per_minute
-    by_tokens = 0.0 if quota.tokens_per_minute is None else left.tokens.total / quota.tokens_per_minute
-    return 60 * max(by_requests, by_tokens)
+def seconds_of(requests: int, tokens: Tokens, quota: Quota) -> float:
+    """The least time that requests and their tokens take under a quota."""
+    by_tokens = 0.0 if quota.tokens_per_minute is None else tokens.total / quota.tokens_per_minute
+    return 60 * max(requests / quota.requests_per_minute, by_tokens)
 
 
 def _range(ends: Iterable[float]) -> Range:
@@ -201,7 +199,7 @@ def lines_of(plan: ModelPlan) -> list[str]:
     if plan.requests[1] < left[1]:
         parts.append(f"{shown(plan.requests)} requests")
     of_tokens = "" if plan.tokens_per_minute is None else f" and {plan.tokens_per_minute:,.10g} tokens"
-    parts.append(f"{_clocks(plan.seconds)} at {plan.requests_per_minute:,.10g} calls{of_tokens} a minute")
+    parts.append(f"{clocks(plan.seconds)} at {plan.requests_per_minute:,.10g} calls{of_tokens} a minute")
     if plan.cost is not None:
         parts.append(f"cost {shown(plan.cost, '{:,.2f}')}")
     if plan.cached_cost is not None:
@@ -219,7 +217,7 @@ def _step_line(plan: StepPlan) -> str:
     return f"{plan.step}: {shown(plan.calls)} calls{instead}"
 
 
-def _clocks(seconds: Range) -> str:
+def clocks(seconds: Range) -> str:
     least, most = (clock(second) for second in seconds)
     return least if least == most else f"{least} to {most}"
 

@@ -14,11 +14,10 @@ from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.quotas import too_large
 from rankbeam.pipelines.local.progress import clock
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
-from rankbeam.pipelines.plan.again import AgainPlan, again_plans, reworded
 from rankbeam.pipelines.plan.corpora import CorpusPlan, TablePlan, corpora_plan, table_plans
 from rankbeam.pipelines.plan.counting import CallCounts
 from rankbeam.pipelines.plan.models import ModelPlan, Range, lines_of, model_plans, shown
-from rankbeam.pipelines.plan.origins import ConfigurationPlan, configuration_plans, proposals
+from rankbeam.pipelines.plan.simulation import AgainPlan, again_plans, reworded
 from rankbeam.pipelines.plan.stages import (
     count_calls,
     count_models,
@@ -38,6 +37,9 @@ from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputErrors
+from rankbeam.transforms.records.metrics.evaluation import Configuration
+from rankbeam.transforms.records.reply import NO_TOKENS
+from rankbeam.transforms.records.stages import RERANK, lacking
 
 _UNKNOWN = (
     "rankings of remote retrievers, or by embeddings, are not there yet for {:,} queries: calls to models are counted "
@@ -59,11 +61,18 @@ class PoolPlan:
 
     @classmethod
     def of(cls, pool: str, quota: Quota, calls: int, ledger_hits: int) -> "PoolPlan":
-        """Forecast for a number of calls under a quota."""
         needed = calls - ledger_hits
         price = quota.price_per_1000
         cost = None if price is None else needed * price / 1000
         return cls(pool, calls, ledger_hits, quota.requests_per_minute, needed * 60 / quota.requests_per_minute, cost)
+
+
+@dataclass(frozen=True)
+class ConfigurationPlan:
+    """Origin of the rankings of one configuration."""
+
+    name: str
+    source: str
 
 
 @dataclass(frozen=True)
@@ -99,7 +108,6 @@ class Plan:
         return sum(least for least, _ in known) - raced, sum(most for _, most in known)
 
     def as_document(self) -> dict[str, Any]:
-        """The forecast as JSON values."""
         return {**asdict(self), "cost": self.cost}
 
     def as_text(self, screen: Screen = WHOLE) -> str:
@@ -184,7 +192,6 @@ def _refuse_too_large(experiment: Experiment, counted: CallCounts, path: str | N
 
 
 def _counted(experiment: Experiment) -> tuple[CallCounts, int]:
-    """Count calls, and queries."""
     experiment = experiment.pinned(f"plan {secrets.token_hex(8)}", f"{datetime.now(UTC):%Y-%m-%d}")
     options = pipeline_options([])
     with (
@@ -230,7 +237,6 @@ def _counted(experiment: Experiment) -> tuple[CallCounts, int]:
 
 
 def number_of_queries(experiment: Experiment) -> int:
-    """The number of queries that an experiment evaluates."""
     return _counted(experiment)[1]
 
 
@@ -248,8 +254,7 @@ def _pool_line(plan: PoolPlan) -> str:
 def refuse_above_budget(experiment: Experiment, path: str) -> tuple[str, ...]:
     """Refuse an experiment whose lowest forecast is above `max_cost`.
 
-    Returns:
-        Sentences about verdicts that are bought again; they are forecast if the last run had other prompts or parts.
+    Returns sentences about verdicts that are bought again, forecast if the last run had other prompts or parts.
     """
     if experiment.max_cost is None and not reworded(experiment):
         return ()
@@ -262,3 +267,61 @@ def refuse_above_budget(experiment: Experiment, path: str) -> tuple[str, ...]:
         )
         raise load(experiment.text, path).error(("max_cost",), problem)
     return tuple(again.line() for again in plan.again)
+
+
+def configuration_plans(experiment: Experiment) -> tuple[ConfigurationPlan, ...]:
+    configurations = experiment.evaluation.configurations
+    names = {configuration.config_id: configuration.name for configuration in configurations}
+    return tuple(
+        ConfigurationPlan(configuration.name, _where_from(configuration, experiment, names))
+        for configuration in configurations
+    )
+
+
+def proposals(experiment: Experiment, queries: int) -> tuple[str, ...]:
+    """Missing configurations that would show what a stage adds, each with its further calls; none is added."""
+    configurations = experiment.evaluation.configurations
+    known = {configuration.parameters for configuration in configurations}
+    return tuple(
+        f"{configuration.name}: no configuration differs only in lacking its {stage}:; to see its gain, also "
+        f"evaluate `{stage}: null` ({_further_calls(configuration, stage, experiment, queries)})"
+        for configuration in configurations
+        for stage, without in lacking(configuration.parameters)
+        if without not in known
+    )
+
+
+def _further_calls(configuration: Configuration, stage: str, experiment: Experiment, queries: int) -> str:
+    """Calls for rankings without a stage: those of the retriever, unless they are made anyway."""
+    evaluation = experiment.evaluation
+    others = f", and those of {configuration.name} for answers" if configuration.generation is not None else ""
+    origins = evaluation.origins(configuration.source)
+    is_asked = any(source not in experiment.rewritten for source in origins & experiment.remote.keys())
+    pools = {evaluation.sources[source].pool for source in origins & experiment.remote.keys()}
+    if stage == RERANK or is_asked or not pools:
+        return f"no further calls for its rankings{others}"
+    (pool,) = pools
+    cost = experiment.pools[pool or ""].cost(queries, NO_TOKENS)
+    price = "" if cost is None else f", cost {cost:,.2f}"
+    return f"{queries:,} calls of {pool}{price}{others}"
+
+
+def _where_from(configuration: Configuration, experiment: Experiment, names: dict[str, str]) -> str:
+    source = experiment.evaluation.sources[configuration.source]
+    if configuration.derived_from is not None:
+        return f"derived from {names[configuration.derived_from]}"
+    if source.fusion is not None:
+        rewrites = [experiment.rewritten[part] for part in source.origins if part in experiment.rewritten]
+        return f"fused of texts by {rewrites[0].rewriting.service}" if rewrites else "fused from others"
+    if source.replayed and source.pool is None:
+        return "answers that exist already"
+    if source.path is not None:
+        return f"read from {source.path}"
+    if source.rerank is not None:
+        reranker = experiment.rerankers[configuration.source]
+        return f"first {source.rerank.depth} results reranked by {reranker.service_name}"
+    rewrite = "" if source.rewrite is None else f", with queries rewritten by {source.rewrite.rewriting.service}"
+    corpus = experiment.sources[configuration.source].retriever.corpus
+    of_corpus = "" if corpus is None else f", over {corpus.name}: {corpus.parameters.described()}"
+    where = "process" if source.pool is None else f"pool {source.pool}"
+    return f"asked in {where}{of_corpus}{rewrite}"

@@ -1,24 +1,44 @@
-"""Simulated steps: the calls of queries, with answers that are known or imagined.
+"""Simulated steps: the calls of queries, with answers that are known or imagined, and what is bought again.
 
 No call is made. What the ledger has is known, so that steps go on as they will; the rest is imagined, once so that as
 few calls follow as can be (no text makes a claim, as where every answer abstains), and once as many.
+
+Bought again are questions whose answers the ledger has by other prompts, or in other parts. Only those that this
+experiment has to pay are counted, and only where an earlier answer would be free.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.results.find import finished_runs
+from rankbeam.pipelines.run.answers import work_of
 from rankbeam.transforms.judge.answering import AnswerText
 from rankbeam.transforms.judge.judge import JudgeReply
+from rankbeam.transforms.judge.templates import VERSION_1, VERSIONS
+from rankbeam.transforms.judge.work import EvaluateAnswers
 from rankbeam.transforms.kernels.sentences import sentences
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.prompt import Prompt
 from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.content_keys import content_key
+from rankbeam.transforms.records.errors import CallError, InputError
+from rankbeam.transforms.records.judging.items import Item
 from rankbeam.transforms.records.judging.registry import step_of
 from rankbeam.transforms.records.judging.steps import Imagined
 from rankbeam.transforms.records.reply import NO_TOKENS
 
 _WORD = "word "
+PROMPTS = {version: f"the prompts are no longer those of {version}" for version in VERSIONS}
+EXAMPLES = "the judge is shown examples of your own"
+PARTS = "long texts are judged in other parts"
+
+_KEEPS = {reason: f"; `judge: {{prompts: {version}}}` keeps them" for version, reason in PROMPTS.items()}
+_KEEPS[EXAMPLES] = "; without `judge: {examples: …}` they are kept"
+
+Again = dict[str, dict[str, int]]
+"""By reason and question, the number of verdicts that are bought again."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +87,6 @@ def _next(steps: Steps[Any], sent: Sequence[Any] | None) -> Sequence[Call] | Non
 
 
 def _imagined(call: Call, query_id: str, assumed: Assumption) -> JudgeReply | AnswerText:
-    """Possible reply to a call."""
     prompt = Prompt.parse(call.payload)
     step = step_of(prompt.step)
     if step is not None:
@@ -85,11 +104,135 @@ def _claims_of(prompt: Prompt, assumed: Assumption) -> int:
 
 
 def items_of(prompt: Prompt) -> int:
-    """Number of items that a prompt asks a verdict on."""
     step = step_of(prompt.step)
     return 0 if step is None or step.items is None else len(prompt.values[step.items])
 
 
 def imagined_text(characters: int) -> str:
-    """A text of about so many characters."""
     return _WORD * (characters // len(_WORD))
+
+
+@dataclass(frozen=True)
+class EarlierWork:
+    """The same work with other prompts or parts, and what differs."""
+
+    reason: str
+    work: EvaluateAnswers
+
+
+@dataclass(frozen=True)
+class AgainPlan:
+    """Calls and verdicts that are bought again for one reason."""
+
+    reason: str
+    calls: int
+    verdicts: int
+
+    def line(self) -> str:
+        calls = "1 call" if self.calls == 1 else f"{self.calls:,} calls"
+        verdicts = "1 verdict" if self.verdicts == 1 else f"{self.verdicts:,} verdicts"
+        line = f"{calls} to the judge ({verdicts}) are in the ledger but paid for again, only because {self.reason}"
+        return f"{line}{_KEEPS.get(self.reason, '')}"
+
+
+def again_plans(again: Mapping[str, Mapping[str, int]]) -> tuple[AgainPlan, ...]:
+    """The counts of all reasons; a question with two of them counts for the first."""
+    plans, seen = [], set[str]()
+    for reason in (*PROMPTS.values(), EXAMPLES, PARTS):
+        new = {key: verdicts for key, verdicts in again.get(reason, {}).items() if key not in seen}
+        seen |= new.keys()
+        plans.append(AgainPlan(reason, len(new), sum(new.values())))
+    return tuple(plan for plan in plans if plan.calls)
+
+
+def earlier_works(experiment: Experiment) -> tuple[EarlierWork, ...]:
+    """The works of the same experiment by all versions of the prompts, with long questions whole or in parts."""
+    judging = experiment.judging
+    if judging is None or work_of(experiment).judge is None:
+        return ()
+    examples_known = dict.fromkeys([None, judging.examples])
+    wordings = {(version, examples): PROMPTS[version] for version in VERSIONS for examples in examples_known}
+    wordings[judging.prompts, None] = EXAMPLES
+    wordings[judging.prompts, judging.examples] = PARTS
+    own_limits = (judging.in_windows, judging.max_context_tokens)
+    limits = dict.fromkeys([own_limits, (True, None), (False, None)])
+    changed = [
+        (reason, replace(judging, prompts=prompts, examples=examples, in_windows=in_windows, max_context_tokens=most))
+        for (prompts, examples), reason in wordings.items()
+        for in_windows, most in limits
+        if reason != PARTS or (in_windows, most) != own_limits
+    ]
+    return tuple(EarlierWork(reason, work_of(replace(experiment, judging=settings))) for reason, settings in changed)
+
+
+def reworded(experiment: Experiment) -> bool:
+    """Return whether the last judged run had other prompts, or judged in other parts, and the judge is paid.
+
+    That is the last one of the experiment, or of another one in its folder if it is new there.
+    """
+    work, judging = work_of(experiment), experiment.judging
+    if judging is None or all(judge.model.parameters.offline is not None for judge in work.judges):
+        return False
+    try:
+        judged = [run for run in finished_runs(experiment.output) if run.judge_quality]
+    except InputError:  # the first run
+        return False
+    if not judged:
+        return False
+    last = [run for run in judged if run.experiment == experiment.name] or judged
+    hashes = {step: template.hash for step, template in work.templates.items()}
+    before = {row["step"]: row["prompt_hash"] for row in last[-1].judge_quality if row["prompt_hash"]}
+    settings = last[-1].judge_settings
+    limits = (settings.get("prompts") != VERSION_1, settings.get("max_context_tokens"))
+    is_worded = all(hashes.get(step, known) == known for step, known in before.items())
+    return not is_worded or limits != (judging.in_windows, judging.max_context_tokens)
+
+
+def bought_again(work: EvaluateAnswers, earlier: Sequence[EarlierWork], items: Sequence[Item], recall: Recall) -> Again:
+    """Count the questions of some queries that have to be paid, and whose answers the ledger has otherwise."""
+    left = {query_id: _Left(calls, recall) for query_id, calls in _calls(work, items, recall).items()}
+    again: Again = {}
+    if not any(of_query.steps for of_query in left.values()):
+        return again
+    for other in earlier:
+        of_reason = again.setdefault(other.reason, {})
+        for query_id, calls in _calls(other.work, items, recall).items():
+            known = recall(())
+            answered = [call for key, call in calls.items() if key in known and key not in left[query_id].keys]
+            for call, question, step in _questions(answered):
+                if left[query_id].lacks(question, step):
+                    of_reason[question] = _verdicts(step, known[call.key or ""])
+    return again
+
+
+class _Left:
+    """The questions of one query to its judges, and those that the ledger does not answer."""
+
+    def __init__(self, calls: Mapping[str, Call], recall: Recall) -> None:
+        known = recall(())
+        self.keys = calls.keys()
+        self._held = {question for call, question, _ in _questions(calls.values()) if call.key in known}
+        unknown = [call for key, call in calls.items() if key not in known]
+        self.steps = {step for _, _, step in _questions(unknown)}
+
+    def lacks(self, question: str, step: str) -> bool:
+        """Return whether a question, or another one of its step where it is not asked, has to be paid."""
+        return step in self.steps and question not in self._held
+
+
+def _calls(work: EvaluateAnswers, items: Sequence[Item], recall: Recall) -> dict[str, dict[str, Call]]:
+    return simulated({item.query_id: work.steps(item) for item in items}, MOST, recall)
+
+
+def _questions(calls: Iterable[Call]) -> Iterator[tuple[Call, str, str]]:
+    """The calls to a judge, each with its question, whatever the prompt, and its step."""
+    for call in calls:
+        prompt = Prompt.parse(call.payload)
+        step = step_of(prompt.step)
+        if step is not None and not step.embeds:
+            yield call, content_key({"service": call.service, **prompt.asked({}), "template": ""}), prompt.step
+
+
+def _verdicts(step: str, outcome: Any) -> int:
+    known = step_of(step)
+    return 0 if known is None or isinstance(outcome, CallError) else len(known.verdicts(outcome.value))

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.generate import MOST_TEXTS
-from rankbeam.pipelines.plan.again import EarlierWork, earlier_works
 from rankbeam.pipelines.plan.counting import (
     NOT_CALLED,
     CallCounts,
@@ -25,7 +24,7 @@ from rankbeam.pipelines.plan.counting import (
     counted_calls,
     with_imagined,
 )
-from rankbeam.pipelines.plan.simulation import MOST
+from rankbeam.pipelines.plan.simulation import MOST, EarlierWork, earlier_works
 from rankbeam.pipelines.run.answers import contexts_wanted, known_of, work_of
 from rankbeam.pipelines.run.branches import Branches, local_rankings
 from rankbeam.pipelines.run.buckets import buckets_of, of_documents
@@ -70,14 +69,12 @@ def distinct_batches(tasks: beam.PCollection, stage: Stage) -> beam.PCollection:
 def count_rewriting(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> beam.PCollection:
     """Count the calls of models that rewrite queries; add the texts that the ledger knows.
 
-    Returns:
-        The queries of each source, with imagined texts where none are known.
+    Returns the queries of each source, with imagined texts where none are known.
     """
     stage, ask = rewrite_stage(experiment), AskRewritten(experiment.evaluation, rewrite_works(experiment))
     tasks = distinct_batches(tasks_to_rewrite(dataset, experiment), stage)
     count_calls(tasks, stage, experiment, file)
-    recall = beam.ParDo(RecallFn(stage, experiment.ledger)).with_output_types(CallAnswer, failed=FailedTask)
-    recalled = tasks | "RecallRewrites" >> recall.with_outputs(_FAILED, main="answers")
+    recalled = tasks | "RecallRewrites" >> _recall(stage, experiment)
     parts = {JUDGED: dataset.judged, TEXTS: recalled.answers, _FAILED: recalled[_FAILED]}
     branches.rewritten = (parts | "AskKnown" >> ask).queries
     branches.failures.append(recalled[_FAILED] | "NotRewritten" >> beam.FlatMap(rewrites_failed, ask.works))
@@ -105,12 +102,11 @@ def known_rankings(
     """The rankings that are known without calls: those made in process, and those of the ledger."""
     branches = local_rankings(pipeline, experiment, dataset, buckets_of(experiment), before)
     if tasks is not None:
-        _recall(tasks, experiment, branches)
+        _add_recalled(tasks, experiment, branches)
     return branches
 
 
 def count_models(experiment: Experiment, dataset: Dataset, branches: Branches, file: str) -> None:
-    """Count the calls of models."""
     work, parts = work_of(experiment), branches.parts(dataset)
     if branches.replayed is not None:
         parts[REPLAYED] = branches.replayed
@@ -127,15 +123,18 @@ def count_models(experiment: Experiment, dataset: Dataset, branches: Branches, f
 
 
 def read_counted(file: str) -> CallCounts:
-    """Read the counts that `count_models` wrote."""
     counts: CallCounts = pickle.loads(Path(file).read_bytes())  # noqa: S301  this process wrote it
     return counts
 
 
-def _recall(tasks: beam.PCollection, experiment: Experiment, branches: Branches) -> None:
-    recall = beam.ParDo(RecallFn(retrieve_stage(experiment), experiment.ledger))
-    recall = recall.with_output_types(CallAnswer, failed=FailedTask)
-    recalled = tasks | "Recall" >> recall.with_outputs(_FAILED, main="answers")
+def _recall(stage: Stage, experiment: Experiment) -> beam.PTransform:
+    """Complete the tasks of a stage that the ledger answers; the others are failed."""
+    recall = beam.ParDo(RecallFn(stage, experiment.ledger)).with_output_types(CallAnswer, failed=FailedTask)
+    return recall.with_outputs(_FAILED, main="answers")
+
+
+def _add_recalled(tasks: beam.PCollection, experiment: Experiment, branches: Branches) -> None:
+    recalled = tasks | "Recall" >> _recall(retrieve_stage(experiment), experiment)
     rankings = recalled.answers
     if experiment.applications:
         rankings = rankings | "OfRetrievers" >> beam.Filter(lambda answer: not is_application(answer))
@@ -152,8 +151,7 @@ def count_reranking(experiment: Experiment, dataset: Dataset, branches: Branches
     unknown = _unknown(evaluation, dict.fromkeys(range(len(evaluation.configurations))), experiment)
     imagined = items | "ImagineResults" >> beam.FlatMap(with_imagined_results, unknown).with_output_types(Bucketed)
     tasks = distinct_batches(tasks_to_rerank(imagined, experiment), stage)
-    recall = beam.ParDo(RecallFn(stage, experiment.ledger)).with_output_types(CallAnswer, failed=FailedTask)
-    recalled = tasks | "RecallReranks" >> recall.with_outputs(_FAILED, main="answers")
+    recalled = tasks | "RecallReranks" >> _recall(stage, experiment)
     collect = CollectReranked(experiment.evaluation, rerank_works(experiment))
     missing = items | "NotComputed" >> beam.FlatMap(not_computed, rerank_works(experiment))
     failed = (recalled[_FAILED], missing) | "NotReranked" >> beam.Flatten()
@@ -199,7 +197,6 @@ class LedgerFn(beam.DoFn):
         self._folder = ledger
 
     def setup(self) -> None:
-        """Read the index of the ledger."""
         self._lookup = Ledger(self._folder).lookup()
         self._lookup.refresh()
 
@@ -253,7 +250,6 @@ class SimulateFn(LedgerFn):
         self._work, self._unknown, self._earlier = work, unknown, earlier
 
     def process(self, element: Bucketed) -> Iterator[CallCounts]:
-        """Yield the counts of some queries."""
         yield counted(self._work, items_in(element[1]), self._lookup, self._unknown, self._earlier)
 
 
@@ -273,7 +269,6 @@ def join_counts(parts: list[CallCounts], asks: tuple[AskKnown, ...], ledger: str
 def count_texts(
     pipeline: beam.Pipeline, experiment: Experiment, dataset: Dataset, rewritten: beam.PCollection | None, file: str
 ) -> None:
-    """Count embedding calls."""
     tasks = tasks_to_embed(pipeline, experiment, dataset, rewritten) | "TextsToEmbed" >> beam.Values()
     count_calls(tasks, embed_stage(experiment), experiment, file)
 
@@ -286,7 +281,6 @@ class CountFn(LedgerFn):
         self._stage, self._models = stage, models
 
     def process(self, element: pa.RecordBatch) -> Iterator[CallCounts]:
-        """Yield the counts of a batch of tasks."""
         of_groups = [
             [call for task in group for call in next(self._stage.works[task.work].steps(task.item))]
             for group in groups_in([element])

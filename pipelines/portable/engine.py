@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -10,8 +11,7 @@ from apache_beam.options.pipeline_options import FlinkRunnerOptions, PipelineOpt
 from apache_beam.portability.api import metrics_pb2
 from google.protobuf.json_format import ParseDict
 
-from rankbeam.pipelines.portable.polling import poll_until
-from rankbeam.pipelines.portable.service import JobServerError, counts_of
+from rankbeam.pipelines.portable.service import JobServerError, counts_of, poll_until
 from rankbeam.transforms.records.counters import Counts
 from rankbeam.transforms.records.errors import InputError
 
@@ -27,73 +27,72 @@ def address_of(options: PipelineOptions) -> str | None:
 
 
 def refuse_unreachable(options: PipelineOptions) -> None:
-    """Refuse a cluster that does not answer."""
     if (address := address_of(options)) is None:
         return
     try:
-        Flink(address).get("/config")
+        _request(address, "/config")
     except JobServerError as error:
         raise InputError(f"--flink_master: {error}; it is the address of Flink's REST API and dashboard") from error
 
 
-class Flink:
-    """A Flink cluster, by the address of its REST API with the scheme."""
+@dataclass(frozen=True)
+class FlinkJob:
+    """A job on a Flink cluster, by the address of the cluster's REST API, with its scheme, and the job's id."""
 
-    def __init__(self, address: str) -> None:
-        self._address = address
+    address: str
+    id: str
 
-    def get(self, path: str) -> Mapping[str, Any]:
-        return self._request("GET", path)
+    @classmethod
+    def find(cls, address: str, name: str) -> "FlinkJob | None":
+        """The latest job of that name; None where Flink has none, or no longer has it."""
+        jobs = [job for job in _request(address, "/jobs/overview")["jobs"] if job["name"] == name]
+        return cls(address, max(jobs, key=lambda job: int(job["start-time"]))["jid"]) if jobs else None
 
-    def job(self, name: str) -> str | None:
-        """The id of the latest job of that name; None where Flink has none, or no longer has it."""
-        jobs = [job for job in self.get("/jobs/overview")["jobs"] if job["name"] == name]
-        return max(jobs, key=lambda job: int(job["start-time"]))["jid"] if jobs else None
+    @property
+    def page(self) -> str:
+        return f"{self.address}/#/job/running/{self.id}"
 
-    def page(self, job: str) -> str:
-        return f"{self._address}/#/job/running/{job}"
+    def state(self) -> str:
+        return str(self._get()["state"])
 
-    def state(self, job: str) -> str:
-        return str(self.get(f"/jobs/{job}")["state"])
-
-    def state_and_tasks(self, job: str) -> str:
+    def state_and_tasks(self) -> str:
         """State and finished tasks, such as "running, 24 of 88 tasks done"."""
-        details = self.get(f"/jobs/{job}")
+        details = self._get()
         tasks = [vertex["tasks"] for vertex in details["vertices"]]
         done, total = sum(states["FINISHED"] for states in tasks), sum(sum(states.values()) for states in tasks)
         return f"{details['state'].lower()}, {done} of {total} tasks done"
 
-    def counts(self, job: str) -> Counts:
+    def counts(self) -> Counts:
         """Rankbeam's counters, summed over all steps, as of the latest heartbeats of the job's tasks."""
-        for accumulator in self.get(f"/jobs/{job}/accumulators?includeSerializedValue=false")["user-task-accumulators"]:
+        for accumulator in self._get("/accumulators?includeSerializedValue=false")["user-task-accumulators"]:
             if accumulator["type"] == "MetricsAccumulator":
                 infos = json.loads(accumulator["value"])["metrics"].get("attempted", ())
                 return counts_of(ParseDict(info, metrics_pb2.MonitoringInfo()) for info in infos)
         return counts_of(())
 
-    def problem(self, job: str) -> str:
-        """The error that a job ended with, and its stack trace; "" without an error."""
-        answer = self.get(f"/jobs/{job}/exceptions")
+    def problem(self) -> str:
+        """The error that the job ended with, and its stack trace; "" without an error."""
+        answer = self._get("/exceptions")
         entries = (answer.get("exceptionHistory") or {}).get("entries") or []
         return str(entries[0]["stacktrace"] if entries else answer.get("root-exception") or "")
 
-    def cancel(self, job: str) -> None:
+    def cancel(self) -> None:
         """Request cancellation; the job continues for a while."""
-        self._request("PATCH", f"/jobs/{job}?mode=cancel")
+        _request(self.address, f"/jobs/{self.id}?mode=cancel", "PATCH")
 
-    def wait_until_ended(self, job: str, within_s: float) -> str | None:
-        """Wait for the end of a job; return its last state, or None if it still runs."""
+    def wait_until_ended(self, within_s: float) -> str | None:
+        """Wait for the end of the job; return its last state, or None if it still runs."""
+        return poll_until(lambda: state if (state := self.state()) in _ENDED else None, within_s)
 
-        def ended() -> str | None:
-            return state if (state := self.state(job)) in _ENDED else None
+    def _get(self, part: str = "") -> Mapping[str, Any]:
+        return _request(self.address, f"/jobs/{self.id}{part}")
 
-        return poll_until(ended, within_s)
 
-    def _request(self, method: str, path: str) -> Mapping[str, Any]:
-        try:
-            answer = httpx.request(method, f"{self._address}{path}", timeout=_TIMEOUT_S, follow_redirects=True)
-            answer.raise_for_status()
-            body: Mapping[str, Any] = answer.json() if answer.content else {}
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            raise JobServerError(f"no Flink answers at {self._address}: {error}") from error
-        return body
+def _request(address: str, path: str, method: str = "GET") -> Mapping[str, Any]:
+    try:
+        answer = httpx.request(method, f"{address}{path}", timeout=_TIMEOUT_S, follow_redirects=True)
+        answer.raise_for_status()
+        body: Mapping[str, Any] = answer.json() if answer.content else {}
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        raise JobServerError(f"no Flink answers at {address}: {error}") from error
+    return body

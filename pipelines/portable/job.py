@@ -1,6 +1,8 @@
 """A job on an engine behind Beam's Job API: its record beside the output, its state, and its end."""
 
+import json
 import os
+import re
 import shlex
 import signal
 from collections.abc import Iterator
@@ -10,20 +12,39 @@ from typing import Any
 
 import grpc
 
+from rankbeam.pipelines.local.progress import counter_lines
 from rankbeam.pipelines.local.runner import find_input_error
-from rankbeam.pipelines.manage import jobs, run_record
-from rankbeam.pipelines.manage.run_record import RunRecord
-from rankbeam.pipelines.manage.snapshots import JobSnapshot
-from rankbeam.pipelines.portable.engine import Flink
-from rankbeam.pipelines.portable.polling import poll_until
-from rankbeam.pipelines.portable.reasons import reason
-from rankbeam.pipelines.portable.service import JobServerError, JobService
+from rankbeam.pipelines.manage import jobs
+from rankbeam.pipelines.manage.jobs import RunRecord
+from rankbeam.pipelines.manage.outlook import JobSnapshot, Outlook, as_document, gist, outlook_lines
+from rankbeam.pipelines.portable.engine import FlinkJob
+from rankbeam.pipelines.portable.service import JobServerError, JobService, poll_until
 from rankbeam.transforms.clients.ledger import Ledger, Owner
 from rankbeam.transforms.clients.ledger.leases import process
 from rankbeam.transforms.records.counters import Counter, Counts
 from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.suggestions import shortened
 
+_STEP = re.compile(r"(?P<what>[^\n]+) \[while running '(?P<step>[^']*)'\]")
+_LONGEST = 600
 LOOPBACK = "LOOPBACK"
+
+
+def reason(message: str) -> str:
+    """The cause of a job's failure: the step that failed, where the message names one.
+
+    >>> reason("Pipeline j_1 failed in state FAILED: java.io.IOException: Insufficient number of buffers\\n\\tat a.B")
+    'the job failed: java.io.IOException: Insufficient number of buffers'
+    >>> reason("Traceback (most recent call last):\\n  …\\nValueError: no [while running 'Read-ptransform-3']")
+    'the job failed: ValueError: no (in step Read)'
+    """
+    if (step := _STEP.search(message)) is not None:
+        name = re.sub(r"-ptransform-\d+$", "", step["step"])
+        return f"the job failed: {shortened(step['what'].strip(), _LONGEST)} (in step {name})"
+    if "in state CANCELLED" in message:
+        return "the job was cancelled"
+    first = message.partition("failed in state FAILED: ")[2] or message
+    return f"the job failed: {shortened(first.strip().partition(chr(10))[0], _LONGEST)}"
 
 
 @dataclass(frozen=True)
@@ -59,13 +80,20 @@ class EngineJob:
 
     @property
     def cancel_command(self) -> str:
-        """The command that cancels the job."""
-        return shlex.join(["rankbeam", "cancel", self.output, "--run-id", self.run_id])
+        return self._command("cancel")
 
     @property
     def outlives_submission(self) -> bool:
         """True if the job can continue without the process that submitted it."""
         return self.workers != LOOPBACK and (self.flink is not None or self.endpoint is not None)
+
+    def at_flink(self) -> FlinkJob | None:
+        """The job as Flink knows it; None on other engines, and while Flink does not know it."""
+        return None if self.flink is None else FlinkJob.find(self.flink, self.job_name)
+
+    def page(self) -> str | None:
+        """The job's page in the engine's dashboard; None if there is none, or none yet."""
+        return None if (job := self.at_flink()) is None else job.page
 
     def state(self) -> str:
         """The engine's name for the state; "done" or "gone" if the engine no longer knows the job.
@@ -89,29 +117,23 @@ class EngineJob:
 
     def _problems(self) -> tuple[str, ...]:
         """The error that Flink ended the job with; job servers keep none."""
-        if self.flink is None:
-            return ()
         with suppress(JobServerError):
-            flink = Flink(self.flink)
-            if (job := flink.job(self.job_name)) is not None and (problem := flink.problem(job)):
+            if (job := self.at_flink()) is not None and (problem := job.problem()):
                 refused = find_input_error(RuntimeError(problem))
                 return (reason(problem) if refused is None else str(refused),)
         return ()
 
     def _counts(self) -> Counts:
         if self.flink is not None:
-            flink = Flink(self.flink)
-            return Counts() if (job := flink.job(self.job_name)) is None else flink.counts(job)
+            return Counts() if (job := self.at_flink()) is None else job.counts()
         if self.endpoint is not None and self.job_id:
             with _connected(self.endpoint) as service:
                 return service.counts(self.job_id)
         return Counts()
 
     def _state_at_engine(self) -> str:
-        if self.flink is not None:
-            flink = Flink(self.flink)
-            if (job := flink.job(self.job_name)) is not None:
-                return flink.state(job).lower()
+        if (job := self.at_flink()) is not None:
+            return job.state().lower()
         if self.endpoint is not None and self.job_id:  # Flink gets the job from there, after some seconds
             try:
                 with _connected(self.endpoint) as service:
@@ -154,9 +176,8 @@ class EngineJob:
 
     def _request_end(self) -> None:
         if self.flink is not None:
-            flink = Flink(self.flink)
-            if (job := flink.job(self.job_name)) is not None:
-                flink.cancel(job)
+            if (job := self.at_flink()) is not None:
+                job.cancel()
         elif self.endpoint is not None and self.job_id:
             with _connected(self.endpoint) as service:
                 service.cancel(self.job_id)
@@ -168,10 +189,38 @@ class EngineJob:
             return False  # this process follows one job at a time
         return process.started(self.pid) == self.pid_started
 
+    def as_text(self, snapshot: JobSnapshot | None = None, outlook: Outlook | None = None) -> str:
+        """A job, its state, progress and counters, and commands for what can be done next; a new job has no state."""
+        lines = [
+            f"run      {self.run_id} of {self.experiment}",
+            f"job      {self.job_name}, submitted {self.submitted_at}",
+        ]
+        if (page := self.page()) is not None:
+            lines.append(f"page     {page}")
+        if snapshot is None:
+            return "\n".join([*lines, f"status   {self._command('status')}", f"cancel   {self.cancel_command}"])
+        lines += [f"state    {snapshot.state}", *outlook_lines(outlook)]
+        lines += [f"report   {self._command('report')}"] if snapshot.is_done else []
+        lines += [] if snapshot.has_ended else [f"cancel   {self.cancel_command}"]
+        lines += counter_lines(snapshot.counts)
+        return "\n".join([*lines, *(["", *map(gist, snapshot.problems)] if snapshot.problems else [])])
+
+    def as_json(self, snapshot: JobSnapshot | None = None, outlook: Outlook | None = None) -> str:
+        """A job as one JSON document, with its state, progress and counters where they are known."""
+        document = {**asdict(self), "page": self.page()}
+        if snapshot is not None:
+            counters = {str(counter): snapshot.counts[counter, ""] for counter in Counter}
+            document |= {"state": snapshot.state, "counters": counters, "problems": list(snapshot.problems)}
+            document |= as_document(outlook)
+        return json.dumps(document, indent=2)
+
+    def _command(self, name: str) -> str:
+        return shlex.join(["rankbeam", name, self.output, "--run-id", self.run_id])
+
 
 def of_record(record: dict[str, Any], output: str) -> EngineJob:
     try:
-        return EngineJob(**{**record, "run": run_record.read(record, output)})
+        return EngineJob(**{**record, "run": jobs.run_of(record, output)})
     except TypeError as error:
         raise InputError(f"holds a record of a job that cannot be read: {error}", path=output) from error
 

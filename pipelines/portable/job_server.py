@@ -11,11 +11,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from urllib.error import URLError
 
 import grpc
@@ -30,11 +31,15 @@ from apache_beam.runners.portability.flink_runner import FlinkJarJobServer, Flin
 from apache_beam.runners.portability.job_server import SubprocessJobServer
 from apache_beam.runners.portability.prism_runner import PrismJobServer
 from apache_beam.runners.portability.spark_runner import SparkJarJobServer
+from apache_beam.runners.worker import log_handler, sdk_worker, worker_pool_main
+from apache_beam.runners.worker.sdk_worker import SdkHarness
+from apache_beam.utils.sentinel import Sentinel
 
 from rankbeam.pipelines.local.interrupt import silence_threads
+from rankbeam.pipelines.local.runner import quiet_beam
 from rankbeam.pipelines.portable import engine, guard
-from rankbeam.pipelines.portable.loopback import workers_by_connection
 from rankbeam.pipelines.portable.service import JobService
+from rankbeam.pipelines.portable.worker_pool import workers_to_stop
 from rankbeam.pipelines.run.options import runner_name
 from rankbeam.transforms.records.errors import InputError
 
@@ -51,14 +56,14 @@ _JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 
 @contextmanager
 def job_server(options: PipelineOptions) -> Iterator[JobService]:
-    """Connect to the job server, or start one, and name it in the options."""
+    """Connect to the job server, or start one, name it in the options, and silence what Beam prints meanwhile."""
     _refuse_no_job(options)
     portable = options.view_as(PortableOptions)
     if runner_name(options) == "FlinkRunner":
         flink = options.view_as(FlinkRunnerOptions)
         flink.flink_master = FlinkRunner.add_http_scheme(flink.flink_master)
         engine.refuse_unreachable(options)
-    with workers_by_connection(), ExitStack() as stack:
+    with _quiet(), workers_by_connection(), ExitStack() as stack:
         is_external = portable.job_endpoint is not None
         if not is_external:
             if runner_name(options) not in _SERVERS:
@@ -97,7 +102,6 @@ def _refuse_no_job(options: PipelineOptions) -> None:
 
 @contextmanager
 def _started(options: PipelineOptions) -> Iterator[str]:
-    """Start a job server at a free port of this machine."""
     with tempfile.TemporaryDirectory(prefix="rankbeam-job-server-", ignore_cleanup_errors=True) as folder:
         server = options.view_as(JobServerOptions)
         server.artifacts_dir = server.artifacts_dir or f"{folder}/artifacts"
@@ -149,3 +153,61 @@ def _wait_for(endpoint: str, process: "subprocess.Popen[bytes]", log: Path) -> N
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
     process.communicate()  # closes its input, which ends the guard
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence Beam: errors come back with the job, and rankbeam reports them.
+
+    Beam's workers print every traceback, besides returning it; a name in their module hides Python's `print` from them.
+    """
+    modules = [vars(log_handler), vars(sdk_worker)]
+    for names in modules:
+        names["print"] = lambda *_, **__: None
+    try:
+        with quiet_beam():
+            yield
+    finally:
+        for names in modules:
+            names.pop("print", None)
+
+
+class LoopbackPool(worker_pool_main.BeamFnExternalWorkerPoolServicer):
+    """Beam's pool of workers in this process, in which a worker belongs to the connection that has started it.
+
+    Beam's own knows them by their number alone. Of two TaskManagers that have a worker 1-1 each, the first to stop its
+    own would end the other's: "SDK harness closed connection".
+    """
+
+    def __init__(self, *arguments: Any, **named_arguments: Any) -> None:
+        super().__init__(*arguments, **named_arguments)
+        self._lock = threading.Lock()
+        self._harnesses: list[tuple[str, str, SdkHarness]] = []
+
+    def StartWorker(self, request: Any, context: Any) -> Any:  # noqa: N802  gRPC's name
+        with self._lock:
+            response = super().StartWorker(request, context)
+            if (harness := self._worker_threads.pop(request.worker_id, None)) is not None:
+                self._harnesses.append((request.worker_id, context.peer(), harness))
+        return response
+
+    def StopWorker(self, request: Any, context: Any) -> Any:  # noqa: N802  gRPC's name
+        """Stop the worker of this number that the same TaskManager has started."""
+        with self._lock:
+            stopped = workers_to_stop(self._harnesses, request.worker_id, context.peer())
+            self._harnesses = [harness for harness in self._harnesses if harness not in stopped]
+        for *_, harness in stopped:
+            harness._responses.put(Sentinel.sentinel)  # as Beam's pool ends a thread
+        return super().StopWorker(request, context)
+
+
+@contextmanager
+def workers_by_connection() -> Iterator[None]:
+    """Have Beam start this pool for jobs whose workers are in this process; Beam has no option for it."""
+    names = vars(worker_pool_main)
+    beams = names["BeamFnExternalWorkerPoolServicer"]
+    names["BeamFnExternalWorkerPoolServicer"] = LoopbackPool
+    try:
+        yield
+    finally:
+        names["BeamFnExternalWorkerPoolServicer"] = beams

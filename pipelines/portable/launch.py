@@ -1,8 +1,9 @@
 """Submit a run to a job server, and follow its job to the end."""
 
 import hashlib
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,24 +14,65 @@ from apache_beam.runners.runner import PipelineResult
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.local.interrupt import in_thread
+from rankbeam.pipelines.local.messages import warn
 from rankbeam.pipelines.local.runner import find_input_error, quiet_beam
 from rankbeam.pipelines.manage import jobs
-from rankbeam.pipelines.manage.run_record import RunRecord
+from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.pipelines.portable import engine
-from rankbeam.pipelines.portable.job import LOOPBACK, EngineJob, refuse_second
-from rankbeam.pipelines.portable.reasons import reason
+from rankbeam.pipelines.portable.job import LOOPBACK, EngineJob, reason, refuse_second
 from rankbeam.pipelines.portable.service import JobServerError, JobService
-from rankbeam.pipelines.portable.variables import refuse_unset
+from rankbeam.pipelines.portable.worker_pool import VARIABLES
 from rankbeam.pipelines.run import evaluate
-from rankbeam.pipelines.run.options import runner_name
+from rankbeam.pipelines.run.options import runner_name, works_elsewhere
 from rankbeam.transforms.clients.ledger.leases import process
+from rankbeam.transforms.clients.secrets import env_name
 from rankbeam.transforms.load import failure_behind
 from rankbeam.transforms.records.counters import Counts
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 
+_ANSWER_S = 8.0
+_EXTERNAL = "EXTERNAL"
 _LOOK_S = 2.0
 _CANCELLING_S = 90.0
+
+
+def refuse_unset(experiment: Experiment, options: PipelineOptions) -> None:
+    """Refuse an experiment whose secrets are in variables that its workers lack, as far as workers can report that."""
+    places = {name: place for reference, place in experiment.secrets.items() if (name := env_name(reference))}
+    portable = options.view_as(PortableOptions)
+    if portable.environment_type == "LOOPBACK":
+        _refuse({name for name in places if not os.environ.get(name, "").strip()}, places, "here")
+    elif portable.environment_type == _EXTERNAL and not works_elsewhere(options):
+        address = portable.environment_config
+        if (unset := _unset_at(address, sorted(places))) is not None:
+            _refuse(unset, places, f"in the pool of workers at {address}; set it there and start the pool again")
+        elif places:
+            unknown = "Beam's own pool cannot report its variables"
+            warn(
+                f"not checked: {', '.join(sorted(places))} must be set for the pool of workers at {address}; {unknown}"
+            )
+    elif places:
+        warn(f"not checked: {', '.join(sorted(places))} must be set where the workers are")
+
+
+def _refuse(unset: Collection[str], places: Mapping[str, str], where: str) -> None:
+    if unset:
+        needed = ", ".join(f"{name} ({places[name]})" for name in sorted(unset))
+        raise InputError(f"environment variables that the workers need are not set {where}: {needed}")
+
+
+def _unset_at(address: str, names: list[str]) -> list[str] | None:
+    """The variables that a pool lacks; None where it is Beam's, which cannot be asked."""
+    with grpc.insecure_channel(address) as channel:
+        try:
+            answer: bytes = channel.unary_unary(VARIABLES)(json.dumps(names).encode(), timeout=_ANSWER_S)
+        except grpc.RpcError as error:
+            if isinstance(error, grpc.Call) and error.code() == grpc.StatusCode.UNIMPLEMENTED:
+                return None
+            raise InputError(f"no pool of workers answers at {address}; check --environment_config") from error
+    unset: list[str] = json.loads(answer)
+    return unset
 
 
 @dataclass(frozen=True)
@@ -41,25 +83,15 @@ class Submitted:
     result: PipelineResult
     service: JobService
 
-    def page(self) -> str | None:
-        """The job's page in the engine's dashboard; None if there is none yet."""
-        if self.job.flink is None:
-            return None
-        flink = engine.Flink(self.job.flink)
-        return None if (job := flink.job(self.job.job_name)) is None else flink.page(job)
-
     def state(self) -> str:
         """The job's state, with the number of finished tasks where the engine reports it."""
         if self.job.flink is None:
             return self.service.state(self.job.job_id).lower()
-        flink = engine.Flink(self.job.flink)
-        return "starting" if (job := flink.job(self.job.job_name)) is None else flink.state_and_tasks(job)
+        return "starting" if (job := self.job.at_flink()) is None else job.state_and_tasks()
 
     def counts(self) -> Counts:
         if self.job.flink is not None:
-            flink = engine.Flink(self.job.flink)
-            job = flink.job(self.job.job_name)
-            return Counts() if job is None else flink.counts(job)
+            return Counts() if (job := self.job.at_flink()) is None else job.counts()
         return self.service.counts(self.job.job_id)
 
     def cancel(self) -> None:
@@ -71,9 +103,8 @@ class Submitted:
         has_ended = self.service.wait_until_ended(self.job.job_id, _CANCELLING_S) is not None
         if self.job.flink is None:
             return has_ended
-        flink = engine.Flink(self.job.flink)  # the job server calls a job cancelled before its tasks have ended
-        job = flink.job(self.job.job_name)
-        return job is None or flink.wait_until_ended(job, _CANCELLING_S) is not None
+        job = self.job.at_flink()  # the job server calls a job cancelled before its tasks have ended
+        return job is None or job.wait_until_ended(_CANCELLING_S) is not None
 
 
 def refuse_unwatched(experiment: Experiment, options: PipelineOptions) -> None:
@@ -111,7 +142,6 @@ def submit(
     *,
     waits: bool = True,
 ) -> Submitted:
-    """Submit a run, and record its job beside the output."""
     refuse_unset(experiment, options)
     refuse_second(experiment.output, execution.run_id)
     evaluate.refuse_taken(experiment.output, execution)
@@ -132,7 +162,6 @@ def submit(
 def _job(
     experiment: Experiment, execution: Run, options: PipelineOptions, service: JobService, run: RunRecord
 ) -> EngineJob:
-    """The record of a job that is about to be submitted."""
     runner = runner_name(options)
     return EngineJob(
         runner=runner,
@@ -160,7 +189,6 @@ def _job_name(execution: Run) -> str:
 
 
 def follow(submitted: Submitted, look: Callable[[], None]) -> None:
-    """Wait until a job is done."""
     end = in_thread(submitted.result.wait_until_finish)
     with quiet_beam():
         while not wait([end], timeout=_LOOK_S).done:

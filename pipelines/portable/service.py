@@ -1,20 +1,31 @@
 """A job server's API: the state of a job, its counters, and its end."""
 
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 from apache_beam.metrics import monitoring_infos
 from apache_beam.portability.api import beam_job_api_pb2, beam_job_api_pb2_grpc
 from apache_beam.runners.runner import PipelineState
 
-from rankbeam.pipelines.portable.polling import poll_until
+from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.records.counters import NAMESPACE, Counter, Counts
 from rankbeam.transforms.records.errors import RankbeamError
 
+Answer = TypeVar("Answer")
+PAUSE_S = 0.25
 _TIMEOUT_S = 10.0
+
+
+def poll_until(poll: Callable[[], Answer | None], within_s: float, clock: Clock = SYSTEM_CLOCK) -> Answer | None:
+    """Poll until the first answer that is not None; return None after `within_s`."""
+    deadline, condition = clock.monotonic() + within_s, clock.condition()
+    with condition, clock.at_work():
+        while (answer := poll()) is None and (left := deadline - clock.monotonic()) > 0:
+            condition.wait(min(PAUSE_S, left))
+    return answer
 
 
 class JobServerError(RankbeamError):
@@ -29,7 +40,6 @@ class JobService:
         self.endpoint, self.is_external = endpoint, is_external
 
     def options(self) -> Sequence[Any]:
-        """Descriptions of the pipeline options that the server knows."""
         with self._translated():
             request = beam_job_api_pb2.DescribePipelineOptionsRequest()
             described: Sequence[Any] = self._stub.DescribePipelineOptions(request, timeout=_TIMEOUT_S).options

@@ -50,7 +50,6 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         self._ended: deque[tuple[str, str]] = deque(maxlen=_REMEMBERED)
 
     def StartWorker(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802  gRPC's name
-        """Start a worker for a TaskManager."""
         with self._lock:
             try:
                 process = self._start(request.control_endpoint.url, request.worker_id)
@@ -73,7 +72,6 @@ class WorkerPool(beam_fn_api_pb2_grpc.BeamFnExternalWorkerPoolServicer):
         return beam_fn_api_pb2.StopWorkerResponse()
 
     def close(self) -> None:
-        """Stop all workers."""
         with self._lock:
             workers, self._workers, self._start = self._workers, [], _refuse
         for *_, process in workers:

@@ -10,7 +10,7 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
 if TYPE_CHECKING:
-    from rankbeam.pipelines.report.against import Against
+    from rankbeam.pipelines.report.compare import Against
 
 FILE_NAME = "report.html"
 

@@ -160,7 +160,6 @@ def _texts(results: Results, answers: Sequence[Row]) -> dict[str, str]:
 def _rows(results: Results, name: str, columns: Sequence[str], ids: pa.Array, by: str = "query_id") -> Iterator[Row]:
     """The wanted rows of a table; none of a run that has no such table."""
     try:
-        for batch in results.batches(name, columns, _BATCH_ROWS):
-            yield from batch.filter(pc.is_in(batch.column(by), value_set=ids)).to_pylist()
+        yield from results.stream(name, columns, ids, by, _BATCH_ROWS)
     except InputError:
         return  # the run is of an older release, or files were deleted, which takes nothing from the rest of a report

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from rankbeam.pipelines.report import words
-from rankbeam.pipelines.report.leaderboard import doubt
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.verdict import states_difference
+from rankbeam.pipelines.results.notes import doubt
 from rankbeam.transforms.records.scores.rows import Comparison
 
 _COMMIT_LETTERS = 8
@@ -24,7 +24,6 @@ class CardFact:
 
 
 def card(study: Study) -> list[CardFact]:
-    """The fields of the card: those that have content."""
     return [*_best(study), *_gain(study), *_cost(study), *_gates(study), _dataset(study), _origin(study)]
 
 
@@ -48,9 +47,7 @@ def _gain(study: Study) -> list[CardFact]:
         return []
     one, other = study.pair
     metric = study.metrics[0]
-    row, sign = study.overall.get((one, other, metric)), 1
-    if row is None:
-        row, sign = study.overall.get((other, one, metric)), -1
+    row, sign = study.compared(one, other, metric)
     is_best = study.order(metric)[0] == one
     label = "Gain" if is_best else f"Next best, {study.titles.get(one, study.names[one])}"
     against = f"{'over' if is_best else 'against'} the baseline, {study.names[other]}"
@@ -114,7 +111,6 @@ def _origin(study: Study) -> CardFact:
 
 
 def duration(study: Study) -> str:
-    """Duration of the run."""
     seconds = max(0, round((study.results.run["finished_at"] - study.results.run["started_at"]).total_seconds()))
     if seconds < 60:
         return f"{seconds} s"

@@ -1,16 +1,28 @@
 """Comparisons: every configuration with the baseline, and the matrix of all pairs."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from markupsafe import Markup
 
-from rankbeam.pipelines.report import forest, words
-from rankbeam.pipelines.report.leaderboard import doubt
-from rankbeam.pipelines.report.scales import PlotScale
+from rankbeam.pipelines.report import svg, words
 from rankbeam.pipelines.report.study import LEADING, Study
+from rankbeam.pipelines.report.svg import PlotScale, ticks, values_scale
+from rankbeam.pipelines.results.notes import doubt
 from rankbeam.transforms.records.scores.comparisons import DIFFERENCES, level_of, queries_for
 from rankbeam.transforms.records.scores.rows import Comparison
+
+
+@dataclass(frozen=True)
+class Against:
+    """A comparison with another run."""
+
+    other: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    words: int
+    sentences: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -60,11 +72,11 @@ class Comparisons:
 
 GATED = ("difference", "difference_low", "difference_high")
 """The values of gates that are about differences."""
+_WIDTH, _HEIGHT, _MARGIN = 260.0, 22.0, 18.0
 _COLUMNS = ("p_value", "p_adjusted", "q_value", "effect_size", "detectable")
 
 
 def comparisons(study: Study, metric: str) -> Comparisons:
-    """The comparisons of one metric over all queries."""
     order = study.order(metric)
     shown = [config_id for config_id in order if config_id == study.baseline or order.index(config_id) < LEADING]
     matrix = [[_cell(study, metric, one, other) for other in shown] for one in shown]
@@ -87,10 +99,10 @@ def with_baseline(study: Study, metric: str) -> tuple[list[ConfigurationPair], M
     """Every configuration beside the baseline, the best first, and the axis of their differences."""
     compared = ((one, study.overall.get((one, study.baseline, metric))) for one in study.order(metric))
     rows = {one: row for one, row in compared if row is not None}
-    scale = forest.scale_of(rows.values())
+    scale = _scale(rows.values())
     differences, level = _differences(study, metric), level_of(rows.values(), study.level)
     pairs = [_compared(study, one, row, scale, _needed(study, row, differences, level)) for one, row in rows.items()]
-    return pairs, None if scale is None else forest.axis(scale)
+    return pairs, None if scale is None else _axis(scale)
 
 
 def _differences(study: Study, metric: str) -> tuple[float, ...]:
@@ -120,16 +132,14 @@ def _compared(study: Study, one: int, row: Comparison, scale: PlotScale | None, 
         effect_size=words.signed(row.effect_size, 2),
         detectable=words.value(row.detectable),
         needed=needed,
-        bar=Markup("") if scale is None else forest.bar(row, scale, study.titles[one], study.is_significant(row)),
+        bar=Markup("") if scale is None else _bar(row, scale, study.titles[one], study.is_significant(row)),
     )
 
 
 def _cell(study: Study, metric: str, one: int, other: int) -> MatrixCell:
     if one == other:
         return MatrixCell("", "self")
-    tested, sign = study.overall.get((one, other, metric)), 1
-    if tested is None:
-        tested, sign = study.overall.get((other, one, metric)), -1
+    tested, sign = study.compared(one, other, metric)
     if tested is None or tested.difference is None:
         differences = study.values.differences(study.metrics.index(metric), one, other)
         defined = differences[~np.isnan(differences)]
@@ -150,3 +160,31 @@ def _hint(row: Comparison, sign: int) -> str:
         f"{words.interval(low, high, sign=True)}; {name} {words.probability(p_value)}; "
         f"{wins:,} wins, {row.ties:,} ties, {losses:,} losses"
     )
+
+
+def _scale(rows: Iterable[Comparison]) -> PlotScale | None:
+    """A scale that holds all differences, their intervals, and zero; None where there is no difference."""
+    ends = [end for row in rows for end in (row.difference, row.ci_low, row.ci_high) if end is not None]
+    return values_scale([0.0, *ends], _MARGIN, _WIDTH - _MARGIN) if ends else None
+
+
+def _bar(row: Comparison, scale: PlotScale, name: str, is_significant: bool | None) -> Markup:
+    if row.difference is None:
+        return Markup("")
+    middle = _HEIGHT / 2
+    kind = ("win" if row.difference > 0 else "loss") if is_significant else "even"
+    parts = [svg.line(scale(tick), 0, scale(tick), _HEIGHT, "grid") for tick in ticks(scale)]
+    parts.append(svg.line(scale(0.0), 0, scale(0.0), _HEIGHT, "zero"))
+    if row.ci_low is not None and row.ci_high is not None:
+        parts.append(svg.line(scale(row.ci_low), middle, scale(row.ci_high), middle, f"whisker {kind}"))
+    place: dict[str, str | float] = {"x": scale(row.difference) - 4, "y": middle - 4, "width": 8.0, "height": 8.0}
+    parts.append(svg.element("rect", place | {"class": f"box {kind}"}))
+    reach = words.interval(row.ci_low, row.ci_high, sign=True)
+    return svg.picture(_WIDTH, _HEIGHT, "bar", f"{name}: {words.signed(row.difference)}", f"interval {reach}", *parts)
+
+
+def _axis(scale: PlotScale) -> Markup:
+    marks = ticks(scale)
+    written = [words.plain_number(mark).replace("-", "−") for mark in marks]
+    labels = [svg.text(scale(value), 11, word, "tick") for value, word in zip(marks, written, strict=True)]
+    return svg.picture(_WIDTH, 14, "bar axis forest", f"Differences from {written[0]} to {written[-1]}", "", *labels)

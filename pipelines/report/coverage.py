@@ -1,19 +1,19 @@
 """Slices, failures and coverage, and how the numbers were made."""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.leaderboard import reach
-from rankbeam.pipelines.report.lines import LinePlot
-from rankbeam.pipelines.report.ranks import along_ranks
+from rankbeam.pipelines.report.plots import Curve, LinePlot, Point, line_plot
 from rankbeam.pipelines.report.study import Study
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
-from rankbeam.transforms.records.slices import ALL, grouping_of, ranked_by, value_of
+from rankbeam.transforms.records.scores.scored import ranking_metric
+from rankbeam.transforms.records.slices import ALL, first_rank, grouping_of, ranked_by, value_of
 
 MOST_VALUES, MOST_CONFIGURATIONS, MOST_FAILURES = 24, 20, 200
-_LEVELS = 5
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,6 @@ class SliceTable:
 
 
 def slice_tables(study: Study, metric: str) -> list[SliceTable]:
-    """One metric by every attribute."""
     names = [name for name in study.results.slices if name != ALL]
     return [
         _slice_table(study, metric, grouping, [name for name in names if grouping_of(name) == grouping])
@@ -54,7 +53,7 @@ def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) ->
     shown = [
         config_id for place, config_id in enumerate(order) if place < MOST_CONFIGURATIONS or config_id == study.baseline
     ]
-    sizes = {name: max(_size(study.mean(config_id, metric, name)) for config_id in order) for name in names}
+    sizes = {name: max(study.mean(config_id, metric, name).asked for config_id in order) for name in names}
     largest = set(sorted(names, key=lambda name: -sizes[name])[:MOST_VALUES])
     shown_names = [name for name in names if name in largest]
     means = {(config_id, name): study.mean(config_id, metric, name) for config_id in shown for name in shown_names}
@@ -79,13 +78,9 @@ def _slice_table(study: Study, metric: str, attribute: str, names: list[str]) ->
     )
 
 
-def _size(row: ConfigurationMetric) -> int:
-    return row.asked
-
-
 def _slice_cell(row: ConfigurationMetric, low: float, high: float, best: float) -> SliceCell:
     mean = row.mean
-    level = None if mean is None else min(_LEVELS - 1, int((mean - low) / ((high - low) or 1.0) * _LEVELS))
+    level = None if mean is None else words.level(mean, low, high)
     is_best = mean is not None and mean == best
     size = row.asked if ranked_by(row.slice) else None
     return SliceCell(words.value(mean), reach(row), level, is_best, bool(row.may_be_best), size)
@@ -103,7 +98,6 @@ class Failures:
 
 
 def failures(study: Study) -> Failures:
-    """Failures by kind and configuration."""
     names = dict(zip(study.ids, study.names, strict=True))
     table = study.results.table("failures", ["config_id", "query_id", "stage", "kind", "attempts", "message"])
     table = table.filter(table["query_id"].is_valid())  # documents that were not imported are of no query
@@ -164,7 +158,6 @@ def coverage(study: Study) -> Coverage:
 
 
 def dataset_facts(study: Study) -> list[tuple[str, str]]:
-    """Properties of the dataset, as label and value."""
     known: dict[str, Any] = study.results.run["dataset"]
     labels = {
         "queries": "queries in the file",
@@ -179,7 +172,6 @@ def dataset_facts(study: Study) -> list[tuple[str, str]]:
 
 
 def method(study: Study) -> list[str]:
-    """Methods of the intervals and tests, in sentences."""
     known: dict[str, Any] = study.results.run["statistics"]
     replicates, seed = known.get("replicates", 0), known.get("seed", 0)
     intervals = (
@@ -222,3 +214,22 @@ def _clusters(study: Study) -> list[str]:
         f"effective number of clusters does ({min(counts):.3g} here). Values of 0 and 1 have no exact interval."
     )
     return [sentence]
+
+
+def along_ranks(study: Study, metric: str, attribute: str, names: Sequence[str]) -> LinePlot | None:
+    """A curve for each configuration; None for other slices, and for the metric that says the rank itself."""
+    if ranked_by(attribute) is None or ranking_metric(attribute, study.metrics) == metric:
+        return None
+    curves = [
+        Curve(study.titles[place], list(_points(study, place, metric, names)))
+        for place in study.order(study.metrics[0])
+    ]
+    return line_plot(f"{metric} by {attribute}, where there are enough queries for an interval", "first rank", curves)
+
+
+def _points(study: Study, configuration: int, metric: str, names: Sequence[str]) -> Iterator[Point]:
+    for name in names:
+        row, label = study.mean(configuration, metric, name), value_of(name)
+        rank = first_rank(label)
+        if rank is not None and row.mean is not None and row.interval is not None:
+            yield rank, row.mean, *row.interval, f"rank {label.lstrip('0')}, n = {row.asked:,}"

@@ -1,16 +1,18 @@
 """The data that the page's script works with: column by column, and bounded."""
 
+import base64
+import json
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from rankbeam.pipelines.report import encode
 from rankbeam.pipelines.report.answers import read_answers
 from rankbeam.pipelines.report.rankings import are_written, cut, read_rankings, wanted_rankings
 from rankbeam.pipelines.report.sources import DatasetFiles
 from rankbeam.pipelines.report.study import MOST_ROWS, Study
 from rankbeam.pipelines.report.values import QueryValues, chosen_queries, slices_of
+from rankbeam.pipelines.results.notes import offline_words
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
@@ -21,6 +23,7 @@ MOST_QUERIES = 20_000
 _MOST_LETTERS = 500
 _BINS = 40
 _KEYS = {"run_id", "experiment", "started_at", "config_id", "baseline", "slice", "metric"}
+_ESCAPES = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029\x7f"}
 
 
 def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
@@ -51,7 +54,7 @@ def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
         "attributes": DatasetFiles(study.results).attributes(shown.ids.to_pylist()),
         "rankings": rankings,
         "answers": read_answers(study.results, shown.ids, cells),
-        "offline": next((words for metric in study.metrics if (words := study.offline(metric))), ""),
+        "offline": next(filter(None, map(offline_words, study.metrics)), ""),
         "isWhole": study.has_all_comparisons and len(study.results.means) <= MOST_ROWS,
         "leaderboard": _means(study),
         "comparisons": _comparisons(study),
@@ -61,15 +64,15 @@ def page_data(study: Study, most_queries: int = MOST_QUERIES) -> dict[str, Any]:
 def _queries(values: QueryValues) -> dict[str, Any]:
     texts = [None if text is None else cut(text, _MOST_LETTERS) for text in values.rows["text"].to_pylist()]
     all_ok = not values.status.any()
-    judged = {str(metric): [encode.positions(column) for column in status] for metric, status in values.judged.items()}
+    judged = {str(metric): [_positions(column) for column in status] for metric, status in values.judged.items()}
     return {
         "ids": values.ids.to_pylist(),
         "texts": texts if any(texts) else None,
-        "values": [[encode.numbers(column) for column in metric] for metric in values.values],
+        "values": [[_numbers(column) for column in metric] for metric in values.values],
         "statuses": LABELS,
-        "status": None if all_ok else [encode.positions(column) for column in values.status],
+        "status": None if all_ok else [_positions(column) for column in values.status],
         "judgedStatus": judged,
-        "slices": [{"name": name, **encode.words(column)} for name, column in slices_of(values.rows).items()],
+        "slices": [{"name": name, **_words(column)} for name, column in slices_of(values.rows).items()],
     }
 
 
@@ -121,3 +124,36 @@ def _histogram(differences: FloatArray) -> dict[str, Any]:
         "ties": int((defined == 0).sum()),
         "losses": int((defined < 0).sum()),
     }
+
+
+def as_json(document: Any) -> str:
+    r"""JSON without any letter that means something to HTML or to JavaScript's line ends.
+
+    >>> as_json("</script>\u2028")
+    '"\\u003c/script\\u003e\\u2028"'
+    """
+    return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
+
+
+def _numbers(column: FloatArray) -> dict[str, Any]:
+    """A column of numbers, exactly: the distinct ones, and their positions by row; NaN for a missing value."""
+    distinct, codes = np.unique(column, return_inverse=True)
+    return {"values": _base64(distinct.astype("<f8")), **_positions(codes)}
+
+
+def _words(column: list[str]) -> dict[str, Any]:
+    """A column of words: the distinct ones, and for each row which."""
+    distinct = list(dict.fromkeys(column))
+    places = {value: position for position, value in enumerate(distinct)}
+    return {"values": distinct, **_positions(np.array([places[value] for value in column], np.int64))}
+
+
+def _positions(codes: Any) -> dict[str, Any]:
+    """Positions in base64, in one, two or four bytes each."""
+    largest = int(codes.max(initial=0))
+    width = 1 if largest < 1 << 8 else 2 if largest < 1 << 16 else 4
+    return {"codes": _base64(codes.astype(f"<u{width}")), "bytes": width}
+
+
+def _base64(array: Any) -> str:
+    return base64.b64encode(array.tobytes()).decode("ascii")

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.results.audit import audit_in
+from rankbeam.pipelines.results.audit import audit_in, changed_pairs, fills_holes
 from rankbeam.pipelines.results.decisions import judge_decisions
-from rankbeam.pipelines.results.holes import changed_pairs, fills_holes
-from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.slices import ALL
 
 Row = dict[str, Any]
@@ -33,16 +31,16 @@ class JudgeSection:
 
 def judge(study: Study) -> JudgeSection | None:
     """Section on the run's judge and answers; None if the run has neither."""
-    answers = _table(
-        study, "answers", ("config_id", "status", "model", "prompt_hash", "input_tokens", "output_tokens", "cost")
+    answers = study.results.rows(
+        "answers", ("config_id", "status", "model", "prompt_hash", "input_tokens", "output_tokens", "cost")
     )
-    steps = _table(study, "judge_quality", None) or _steps(study)
+    steps = study.results.rows("judge_quality") or _steps(study)
     if not answers and not steps:
         return None
     statuses = [status for status in _STATUSES if any(row["status"] == status for row in answers)]
     named = {*(row["model"] for row in answers), *(row["judge"] for row in steps)}
     offline = sorted(name for name in named if name and "no language model" in name)
-    agreement = _table(study, "agreement", None)
+    agreement = study.results.rows("agreement")
     answered = _by_configuration(study, answers, statuses)
     return JudgeSection(
         statuses, answered, steps, offline, agreement, _labelled(study), _decisions(study), *_holes(study)
@@ -59,7 +57,6 @@ def _labelled(study: Study) -> list[Row]:
 
 
 def _decisions(study: Study) -> list[Row]:
-    """Rows that compare decisions by the judge alone with those by labels and judge."""
     return [
         {**vars(one), **vars(one.agreement), "share": one.agreement.share, "warning": one.warning}
         for one in judge_decisions(study.results)
@@ -99,7 +96,7 @@ def _steps(study: Study) -> list[Row]:
     counted = Counter(
         tuple(row[name] for name in names)
         for row in {
-            row["item_id"]: row for row in _table(study, "verdicts", (*names, "item_id", "is_sentinel"))
+            row["item_id"]: row for row in study.results.rows("verdicts", (*names, "item_id", "is_sentinel"))
         }.values()
         if not row["is_sentinel"]
     )
@@ -109,11 +106,3 @@ def _steps(study: Study) -> list[Row]:
         | {"repeated": 0, "sentinels": 0, "within_sd": None, "input_tokens": None, "output_tokens": None}
         for key, items in sorted(counted.items(), key=str)
     ]
-
-
-def _table(study: Study, name: str, columns: Sequence[str] | None) -> list[Row]:
-    try:
-        rows: list[Row] = study.results.table(name, columns).to_pylist()
-    except InputError:
-        return []  # the run is of an older release
-    return rows

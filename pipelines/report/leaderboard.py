@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from rankbeam.pipelines.report import svg, words
-from rankbeam.pipelines.report.scales import PlotScale, ticks, values_scale
 from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.report.svg import PlotScale, ticks, values_scale
 from rankbeam.pipelines.results.equals import without_value
-from rankbeam.transforms.records.scores.rows import COUNTS, Comparison, ConfigurationMetric
+from rankbeam.pipelines.results.notes import doubt
+from rankbeam.transforms.records.scores.rows import COUNTS, ConfigurationMetric
 
 _WIDTH, _HEIGHT, _MARGIN = 260.0, 22.0, 14.0
 _MOST_NAMED = 3  # in a sentence; the table marks them all
@@ -50,7 +51,6 @@ class Board:
 
 
 def board(study: Study, metric: str) -> Board:
-    """The leaderboard of one metric."""
     order = study.order(metric)
     rows = [study.mean(place_of, metric) for place_of in order]
     scale = _scale(rows)
@@ -71,11 +71,6 @@ def board(study: Study, metric: str) -> Board:
 def reach(row: ConfigurationMetric) -> str:
     """Distance from the mean to the further end of an interval."""
     return "" if row.reach is None else f"±{row.reach:.3f}{doubt(row)}"
-
-
-def doubt(row: ConfigurationMetric | Comparison) -> str:
-    """Mark after an interval over few queries."""
-    return "‡" if row.is_unreliable else ""
 
 
 def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: PlotScale | None) -> LeaderboardRow:

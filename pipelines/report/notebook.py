@@ -7,6 +7,7 @@ from rankbeam.pipelines.report import compare, leaderboard
 from rankbeam.pipelines.report.page import environment
 from rankbeam.pipelines.report.study import Study
 from rankbeam.pipelines.report.verdict import verdict
+from rankbeam.pipelines.results.notes import doubt
 from rankbeam.pipelines.results.run import Results
 
 MOST_ROWS = 50
@@ -44,4 +45,4 @@ def _cell(study: Study, configuration: int, metric: str) -> str:
         return "–"
     if row.ci_low is None or row.ci_high is None:
         return f"{row.mean:.4f}"
-    return f"{row.mean:.4f} [{row.ci_low:.3f}, {row.ci_high:.3f}]{leaderboard.doubt(row)}"
+    return f"{row.mean:.4f} [{row.ci_low:.3f}, {row.ci_high:.3f}]{doubt(row)}"

@@ -11,22 +11,20 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from rankbeam.pipelines.report import compare, coverage, leaderboard, plots, words
-from rankbeam.pipelines.report.against import Against
 from rankbeam.pipelines.report.card import card, duration
-from rankbeam.pipelines.report.cutoffs import against_k
-from rankbeam.pipelines.report.data import page_data
-from rankbeam.pipelines.report.encode import as_json
+from rankbeam.pipelines.report.compare import Against
+from rankbeam.pipelines.report.curves import against_k, changes, precision_recall, trend
+from rankbeam.pipelines.report.data import as_json, page_data
 from rankbeam.pipelines.report.judge import judge
 from rankbeam.pipelines.report.parameters import heat_maps, parameters
-from rankbeam.pipelines.report.precision_recall import precision_recall
-from rankbeam.pipelines.report.stages import stages
+from rankbeam.pipelines.report.stages import stages, used
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.report.sweeps import sweeps
-from rankbeam.pipelines.report.trend import changes, judge_changes, trend
-from rankbeam.pipelines.report.usage import used
+from rankbeam.pipelines.report.sweeps import plot, sweeps
 from rankbeam.pipelines.report.verdict import verdict
 from rankbeam.pipelines.results.advice import HIGH, LOW, NOISY, advice
-from rankbeam.pipelines.results.geometric import geometric_words
+from rankbeam.pipelines.results.find import runs_alike
+from rankbeam.pipelines.results.judge_differences import judge_changes
+from rankbeam.pipelines.results.notes import geometric_words, offline_words
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import seconds
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES
@@ -48,31 +46,32 @@ _SCRIPTS = (
 )
 _STYLES = ("base", "charts", "tables", "answers")
 _DATASET = ("dataset.queries", "dataset.qrels", "dataset.corpus")
+_MOST_RUNS = 30
 _LONG_NAME = 25
 _PART_ENDS = re.compile(r"(?<=[,:/])(?=[^\s\d,:/])|(?<=[^\s(])(?=[(@])")
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def render(results: Results, against: Against | None = None) -> str:
-    """The page of one run, and of its comparison with another one."""
     study = Study(results)
     data = page_data(study)
     style, script = _style(), _script()
     swept = sweeps(study)
     swept_parameters = parameters(study)
     curves = [*against_k(study), *filter(None, [precision_recall(study)])]
+    runs = runs_alike(results, _MOST_RUNS)
     sections = [
         {
             "metric": metric,
-            "offline": study.offline(metric),
+            "offline": offline_words(metric),
             "geometric": geometric_words(results, metric),
             "board": leaderboard.board(study, metric),
             "comparisons": compare.comparisons(study, metric),
-            "trend": trend(study, metric),
+            "trend": trend(study, metric, runs),
             "changes": changes(study, metric),
-            "judge_changes": judge_changes(study, metric),
+            "judge_changes": judge_changes(runs, metric),
             "maps": heat_maps(study, metric, swept_parameters, is_swept=bool(swept)),
-            "plots": [drawn for sweep in swept if (drawn := plots.plot(study, sweep, metric)) is not None],
+            "plots": [drawn for sweep in swept if (drawn := plot(study, sweep, metric)) is not None],
             "slices": coverage.slice_tables(study, metric),
             "stages": stages(study, metric),
         }
@@ -160,7 +159,6 @@ def origin(study: Study) -> list[tuple[str, str]]:
 
 @cache
 def environment() -> Environment:
-    """The templates, and the filters that they use."""
     environment = Environment(
         loader=FunctionLoader(lambda name: _file("templates", name)),
         autoescape=True,

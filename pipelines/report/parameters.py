@@ -11,7 +11,6 @@ from rankbeam.pipelines.report.study import INSIDE, Study
 from rankbeam.transforms.records.stages import ADDED
 
 MOST_PARAMETERS, MOST_VALUES, MOST_MAPS = 8, 16, 12
-_LEVELS = 5
 _TYPE = f"{INSIDE}type"
 
 
@@ -28,7 +27,6 @@ class Parameter:
         return ", ".join(self.values[place] for place in self.chosen(places))
 
     def chosen(self, places: Sequence[int]) -> list[int]:
-        """The positions of these values."""
         return sorted({self.values.index(self.of[place]) for place in places})
 
 
@@ -110,7 +108,7 @@ def _heat_map(study: Study, metric: str, row: Parameter, column: Parameter) -> H
         mean, place = best[one, other]
         return (
             words.value(mean),
-            min(_LEVELS - 1, int((mean - low) / ((high - low) or 1.0) * _LEVELS)),
+            words.level(mean, low, high),
             study.names[place],
         )
 

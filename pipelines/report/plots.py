@@ -1,20 +1,17 @@
-"""Plots of a metric along a parameter, as SVG."""
+"""Plots of lines through points, as SVG."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from markupsafe import Markup
 
 from rankbeam.pipelines.report import svg, words
-from rankbeam.pipelines.report.scales import PlotScale, parameter_scale, ticks, values_scale
-from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.report.sweeps import MOST_LINES, Line, Sweep
+from rankbeam.pipelines.report.svg import PlotScale, parameter_scale, ticks, values_scale
 
 WIDTH, HEIGHT = 640.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 18.0, 14.0, 44.0
-FEW_LINES = 3
-"""Of so many lines the intervals are all drawn."""
+MOST_LINES, FEW_LINES = 8, 3
+"""Of `FEW_LINES` the intervals are all drawn."""
 _LETTER = 6.5
 _OUTLINES: tuple[tuple[tuple[float, float], ...], ...] = (
     (),  # a circle
@@ -23,62 +20,70 @@ _OUTLINES: tuple[tuple[tuple[float, float], ...], ...] = (
     ((0, -5), (5, 4), (-5, 4)),
 )
 
-Point = tuple[float, float, float, float]
-"""Parameter, mean, and both ends of the interval."""
+Point = tuple[float, float, float, float, str]
+"""Across, up, both ends of an interval, and what the point is of."""
 
 
 @dataclass(frozen=True)
-class Plot:
-    """One metric along one parameter."""
+class Curve:
+    """One line."""
 
-    parameter: str
+    label: str
+    points: list[Point]
+
+
+@dataclass(frozen=True)
+class LinePlot:
+    """A plot of several lines."""
+
+    title: str
+    across: str
     picture: Markup
     legend: list[tuple[str, Markup]]
     table: list[tuple[str, str, str, str]]
     left_out: int
 
 
-def plot(study: Study, sweep: Sweep, metric: str) -> Plot | None:
-    """One metric along one parameter; None where no configuration has a value."""
-    known = [(line, points) for line in sweep.lines if (points := _points(study, line, metric))]
+def line_plot(
+    title: str,
+    across: str,
+    curves: Iterable[Curve],
+    written: Callable[[float], str] = words.plain_number,
+    *,
+    highest: bool = False,
+) -> LinePlot | None:
+    """A plot of the first curves, or of those that reach highest; None where no curve has a point.
+
+    `written` writes a value of the axis as people read it.
+    """
+    known = [line for line in curves if line.points]
     if not known:
         return None
-    drawn = sorted(known, key=lambda curve: -max(point[1] for point in curve[1]))[:MOST_LINES]
-    shown = [point for _, points in drawn for point in points]
-    across, up = inner_scales([point[0] for point in shown], [end for point in shown for end in point[1:]])
-    parameter, written = study.short(sweep.parameter), partial(_written, study, sweep.parameter)
-    parts = [*axes(across, up, [point[0] for _, points in drawn for point in points], parameter, written)]
-    parts += bands(across, up, [points for _, points in drawn])
-    parts += [
-        curve(across, up, points, [f"{line.label}, {_hint(written, *point)}" for point in points], place)
-        for place, (line, points) in enumerate(drawn)
-    ]
-    description = "; ".join(f"{line.label}: {_story(written, points)}" for line, points in drawn)
-    return Plot(
-        parameter=parameter,
-        picture=svg.picture(WIDTH, HEIGHT, "plot", f"{metric} along {parameter}", description, *parts),
-        legend=[(line.label, sample(place)) for place, (line, _) in enumerate(drawn)],
-        table=[
-            (line.label, written(x), words.value(mean), words.interval(low, high))
-            for line, points in known
-            for x, mean, low, high in points
+    drawn = sorted(known, key=lambda line: -max(point[1] for point in line.points)) if highest else known
+    drawn = drawn[:MOST_LINES]
+    points = [point for line in drawn for point in line.points]
+    scales = inner_scales([point[0] for point in points], [end for point in points for end in point[1:4]])
+    parts = [*axes(*scales, [point[0] for point in points], across, written), *_bands(*scales, drawn)]
+    parts += [_curve(*scales, line, place) for place, line in enumerate(drawn)]
+    summary = "; ".join(
+        f"{line.label}: {', '.join(f'{words.value(p[1])} at {p[4]}' for p in line.points)}" for line in drawn
+    )
+    return LinePlot(
+        title,
+        across,
+        svg.picture(WIDTH, HEIGHT, "plot", title, summary, *parts),
+        [(line.label, _sample(place)) for place, line in enumerate(drawn)],
+        [
+            (line.label, name, words.value(up), words.interval(low, high))
+            for line in known
+            for _, up, low, high, name in line.points
         ],
-        left_out=len(known) - len(drawn),
+        len(known) - len(drawn),
     )
 
 
-def _points(study: Study, line: Line, metric: str) -> list[Point]:
-    rows = [(x, study.mean(configuration, metric)) for x, configuration in line.points]
-    return [(x, row.mean, *(row.interval or (row.mean, row.mean))) for x, row in rows if row.mean is not None]
-
-
 def inner_scales(across: Sequence[float], up: Sequence[float]) -> tuple[PlotScale, PlotScale]:
-    """The scales of both axes of a plot."""
     return parameter_scale(across, _LEFT + 14, WIDTH - _RIGHT - 14), values_scale(up, HEIGHT - _BOTTOM, _TOP)
-
-
-def _written(study: Study, parameter: str, value: float) -> str:
-    return study.written(parameter, int(value) if value.is_integer() else value)
 
 
 def axes(
@@ -88,7 +93,6 @@ def axes(
     parameter: str,
     written: Callable[[float], str] = words.plain_number,
 ) -> list[Markup]:
-    """Grid, axes and their labels."""
     parts = []
     for tick in ticks(up):
         parts.append(svg.line(_LEFT, up(tick), WIDTH - _RIGHT, up(tick), "grid"))
@@ -107,26 +111,24 @@ def axes(
     return parts
 
 
-def bands(across: PlotScale, up: PlotScale, lines: Sequence[list[Point]]) -> list[Markup]:
+def _bands(across: PlotScale, up: PlotScale, lines: Sequence[Curve]) -> list[Markup]:
     """The intervals of each line as an area; of the first line alone where they would cover each other."""
     shown = lines if len(lines) <= FEW_LINES else lines[:1]
-    return [_band(across, up, points, place) for place, points in enumerate(shown)]
+    return [_band(across, up, line.points, place) for place, line in enumerate(shown)]
 
 
 def _band(across: PlotScale, up: PlotScale, points: list[Point], place: int) -> Markup:
-    edge = [(x, high) for x, _, _, high in points] + [(x, low) for x, _, low, _ in reversed(points)]
+    edge = [(x, high) for x, _, _, high, _ in points] + [(x, low) for x, _, low, *_ in reversed(points)]
     return svg.element("polygon", {"points": _path(across, up, edge), "class": f"band series-{place}"})
 
 
-def curve(across: PlotScale, up: PlotScale, points: list[Point], hints: list[str], place: int) -> Markup:
-    """A line, and a mark with a hint for each of its points."""
-    path = _path(across, up, [(x, mean) for x, mean, _, _ in points])
-    marks = [_mark(across(x), up(mean), place, hint) for (x, mean, _, _), hint in zip(points, hints, strict=True)]
+def _curve(across: PlotScale, up: PlotScale, line: Curve, place: int) -> Markup:
+    path = _path(across, up, [(x, mean) for x, mean, *_ in line.points])
+    marks = [
+        _mark(across(x), up(mean), place, f"{line.label}, {name}: {words.value(mean)} ({words.interval(low, high)})")
+        for x, mean, low, high, name in line.points
+    ]
     return svg.element("g", {"class": f"series-{place}"}, svg.element("polyline", {"points": path}), *marks)
-
-
-def _hint(written: Callable[[float], str], x: float, mean: float, low: float, high: float) -> str:
-    return f"{written(x)}: {words.value(mean)} ({words.interval(low, high)})"
 
 
 def _mark(x: float, y: float, place: int, hint: str = "") -> Markup:
@@ -139,8 +141,7 @@ def _mark(x: float, y: float, place: int, hint: str = "") -> Markup:
     return svg.element("polygon", {"points": corners, "class": "mark"}, *title)
 
 
-def sample(place: int) -> Markup:
-    """Appearance of a line, for a legend."""
+def _sample(place: int) -> Markup:
     parts = [svg.element("polyline", {"points": "1,7 33,7"}), _mark(17, 7, place)]
     return svg.element(
         "svg",
@@ -151,7 +152,3 @@ def sample(place: int) -> Markup:
 
 def _path(across: PlotScale, up: PlotScale, points: list[tuple[float, float]]) -> str:
     return " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in points)
-
-
-def _story(written: Callable[[float], str], points: list[Point]) -> str:
-    return ", ".join(f"{words.value(mean)} at {written(x)}" for x, mean, _, _ in points)

@@ -1,7 +1,6 @@
 """The rankings that a page holds: of the queries at which configurations differ most."""
 
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -61,7 +60,7 @@ def read_rankings(results: Results, ids: pa.Array, cells: Wanted) -> dict[str, A
     positions = {query_id.as_py(): pc.index(ids, query_id).as_py() for query_id in some}
     cells_read: dict[tuple[int, int], tuple[list[Any], int]] = {}
     retrieved: defaultdict[int, set[str]] = defaultdict(set)
-    for row in _rows(results, some):
+    for row in results.stream("rankings", ["config_id", "query_id", "documents"], some, most=_BATCH_ROWS):
         key = owners.index(row["config_id"]), positions[row["query_id"]]
         retrieved[key[1]].update(document["doc_id"] for document in row["documents"])
         if key in cells:
@@ -113,8 +112,3 @@ def cut(words: str, most: int = MOST_LETTERS) -> str:
     'a long…'
     """
     return words if len(words) <= most else words[:most] + "…"
-
-
-def _rows(results: Results, ids: pa.Array) -> Iterator[dict[str, Any]]:
-    for batch in results.batches("rankings", ["config_id", "query_id", "documents"], _BATCH_ROWS):
-        yield from batch.filter(pc.is_in(batch.column("query_id"), value_set=ids)).to_pylist()

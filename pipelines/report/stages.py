@@ -1,4 +1,4 @@
-"""The gains of stages in a report, and the trade of cost for quality."""
+"""The gains of stages in a report, the trade of cost for quality, and latency and cost of calls."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,8 +8,7 @@ from markupsafe import Markup
 
 from rankbeam.pipelines.report import plots, svg, words
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.results.stages import StageGain, cost_of, stage_gains
-from rankbeam.pipelines.results.usage import usage_of, usage_rows
+from rankbeam.pipelines.results.usage import StageGain, cost_of, stage_gains, usage_of, usage_rows
 from rankbeam.transforms.kernels.statistics.selection import pareto_front
 from rankbeam.transforms.records.stages import RETRIEVER
 
@@ -40,11 +39,9 @@ class StageSection:
 
     @property
     def has_calls(self) -> bool:
-        """True if a stage makes calls."""
         return any(gain.calls for gain in self.gains)
 
     def interval(self, gain: StageGain) -> str:
-        """The interval of a gain, in words."""
         return words.interval(gain.row.ci_low, gain.row.ci_high, sign=True)
 
     def number(self, number: float | None) -> str:
@@ -53,7 +50,6 @@ class StageSection:
 
     @property
     def has_cost(self) -> bool:
-        """True if the cost of a stage is known."""
         return any(gain.cost for gain in self.gains)
 
 
@@ -124,3 +120,35 @@ def _drawn(
         for name, (x, mean, low, high), is_best in zip(names, points, front, strict=True)
     ]
     return TradeOff(axis, picture, table, left_out, ledger_hits)
+
+
+@dataclass(frozen=True)
+class Used:
+    """The tables of the section."""
+
+    services: list[dict[str, Any]]
+    configurations: list[tuple[str, dict[str, Any]]]
+    is_shared: bool
+    has_latency: bool
+    has_cost: bool
+    has_tokens: bool
+
+
+def used(study: Study) -> Used | None:
+    """Usage of the run's services; None if it called none."""
+    services = usage_rows(study.results)
+    if not services:
+        return None
+    of = [
+        (study.titles[place], row)
+        for place in study.order(study.metrics[0])
+        for row in usage_of(services, study.ids[place])
+    ]
+    return Used(
+        services,
+        of,
+        is_shared=any(row["shared_calls"] for _, row in of),
+        has_latency=any(row["p50_s"] is not None for row in services),
+        has_cost=any(row["cost"] is not None for row in services),
+        has_tokens=any(row["input_tokens"] or row["output_tokens"] for row in services),
+    )

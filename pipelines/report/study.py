@@ -12,9 +12,7 @@ import pyarrow.compute as pc
 from rankbeam.pipelines.report import words
 from rankbeam.pipelines.report.values import QueryValues, read_values
 from rankbeam.pipelines.results.equals import distinct
-from rankbeam.pipelines.results.offline import offline_words
-from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.pipelines.results.run import Results, flat_parameters
 from rankbeam.transforms.records.scores.rows import Comparison, ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
@@ -45,26 +43,18 @@ class Study:
 
     @cached_property
     def values(self) -> QueryValues:
-        """Every query's values."""
         return read_values(self.results)
 
     @cached_property
     def metrics(self) -> list[str]:
-        """The metrics, in the experiment's order."""
         return self.results.metrics
-
-    def offline(self, metric: str) -> str:
-        """Name of the offline judge of a metric; "" for others."""
-        return offline_words(metric)
 
     @cached_property
     def names(self) -> list[str]:
-        """The configurations' names."""
         return [row["name"] for row in self.results.configurations]
 
     @cached_property
     def ids(self) -> list[str]:
-        """The configurations' ids."""
         return [row["config_id"] for row in self.results.configurations]
 
     @cached_property
@@ -103,7 +93,6 @@ class Study:
 
     @property
     def has_all_comparisons(self) -> bool:
-        """Return whether `comparisons` is complete."""
         return len(self.comparisons) == int(self._compared.num_rows)
 
     @cached_property
@@ -118,23 +107,21 @@ class Study:
 
     @cached_property
     def usage(self) -> list[dict[str, Any]]:
-        """The rows of `usage`; none of a run that has no such table."""
-        return self._rows("usage")
+        return self.results.rows("usage")
 
     @cached_property
     def gates(self) -> list[dict[str, Any]]:
-        """The rows of `gates`; none of a run that has no such table."""
-        return self._rows("gates")
+        return self.results.rows("gates")
 
     @cached_property
     def monitor(self) -> list[dict[str, Any]]:
         """The rows of `monitor`; none of a run that was not compared with a baseline run."""
-        return self._rows("monitor")
+        return self.results.rows("monitor")
 
     @cached_property
     def given(self) -> list[dict[str, Any]]:
         """The parameters of every configuration, by their path."""
-        return [flat(json.loads(row["parameters"])) for row in self.results.configurations]
+        return [flat_parameters(json.loads(row["parameters"])) for row in self.results.configurations]
 
     @cached_property
     def _short(self) -> dict[str, str]:
@@ -152,17 +139,15 @@ class Study:
         label = self.results.labels.get(parameter.rpartition(".")[2], {}).get(json.dumps(value))
         return label or words.parameter(value)
 
-    def _rows(self, name: str) -> list[dict[str, Any]]:
-        try:
-            rows: list[dict[str, Any]] = self.results.table(name).to_pylist()
-        except InputError:  # the run is of an older release
-            return []
-        return rows
-
     @cached_property
     def overall(self) -> dict[tuple[int, int, str], Comparison]:
         """The comparisons over all queries, by both configurations and the metric."""
         return {(one, other, row.metric): row for one, other, row in self.comparisons if row.slice == ALL}
+
+    def compared(self, one: int, other: int, metric: str) -> tuple[Comparison | None, int]:
+        """The comparison of two configurations, either way round, and the sign of `one` minus `other` in it."""
+        row = self.overall.get((one, other, metric))
+        return (self.overall.get((other, one, metric)), -1) if row is None else (row, 1)
 
     @cached_property
     def baseline(self) -> int:
@@ -179,7 +164,6 @@ class Study:
 
     @property
     def level(self) -> float:
-        """The level of confidence, such as 0.95."""
         return float(self.results.run["statistics"].get("confidence", 0.95))
 
     def mean(self, configuration: int, metric: str, name: str = ALL) -> ConfigurationMetric:
@@ -208,14 +192,3 @@ class Study:
     def is_significant(self, row: Comparison) -> bool | None:
         """Return whether a comparison shows a difference; None where it was not tested."""
         return row.is_significant(self.level)
-
-
-def flat(value: Any, name: str = "") -> dict[str, Any]:
-    """Parameters by their path; lists are values."""
-    if not isinstance(value, dict):
-        return {name: value}
-    return {
-        key: one
-        for part, inner in value.items()
-        for key, one in flat(inner, f"{name}.{part}" if name else part).items()
-    }

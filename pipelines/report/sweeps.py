@@ -2,13 +2,13 @@
 
 import json
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from rankbeam.pipelines.report import words
+from rankbeam.pipelines.report.plots import Curve, LinePlot, Point, line_plot
 from rankbeam.pipelines.report.study import INSIDE, Study
-
-MOST_LINES = 8
-
 
 Points = list[tuple[float, int]]
 """Values of a parameter, and the configurations that have them."""
@@ -50,6 +50,24 @@ def _sweep(study: Study, name: str, bases: list[str]) -> Sweep | None:
         return None
     labels = _labels(study, bases, lines, name)
     return Sweep(name, tuple(Line(label, tuple(points)) for label, points in zip(labels, lines, strict=True)))
+
+
+def plot(study: Study, sweep: Sweep, metric: str) -> LinePlot | None:
+    """One metric along one parameter; None where no configuration has a value."""
+    parameter, written = study.short(sweep.parameter), partial(_written, study, sweep.parameter)
+    curves = [Curve(line.label, list(_points(study, line, metric, written))) for line in sweep.lines]
+    return line_plot(f"{metric} along {parameter}", parameter, curves, written, highest=True)
+
+
+def _points(study: Study, line: Line, metric: str, written: Callable[[float], str]) -> Iterator[Point]:
+    for x, configuration in line.points:
+        row = study.mean(configuration, metric)
+        if row.mean is not None:
+            yield x, row.mean, *(row.interval or (row.mean, row.mean)), written(x)
+
+
+def _written(study: Study, parameter: str, value: float) -> str:
+    return study.written(parameter, int(value) if value.is_integer() else value)
 
 
 def _labels(study: Study, bases: list[str], lines: list[Points], name: str) -> list[str]:

@@ -37,11 +37,9 @@ class QueryValues:
     rows: pa.Table
 
     def __len__(self) -> int:
-        """Number of queries."""
         return len(self.ids)
 
     def taken(self, chosen: IntArray) -> "QueryValues":
-        """Some of the queries."""
         places = pa.array(chosen)
         judged = {metric: status[:, chosen] for metric, status in self.judged.items()}
         return QueryValues(

@@ -61,8 +61,7 @@ def _compared(study: Study, metric: str) -> tuple[int, int, Comparison | None]:
     order = study.order(metric)
     best = order[0]
     other = study.baseline if best != study.baseline and study.baseline in study.titles else order[1]
-    row = study.overall.get((best, other, metric)) or study.overall.get((other, best, metric))
-    return best, other, row
+    return best, other, study.compared(best, other, metric)[0]
 
 
 def _difference(study: Study, metric: str, one: int, other: int, row: Comparison | None) -> str:

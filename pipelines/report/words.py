@@ -6,6 +6,7 @@ import math
 _DASH = "–"
 _MINUS = "−"
 _SMALLEST_P = 0.0001
+_LEVELS = 5
 
 
 def value(number: float | None, digits: int = 4) -> str:
@@ -52,6 +53,11 @@ def probability(number: float | None) -> str:
     if number is None:
         return _DASH
     return f"< {_SMALLEST_P}" if number < _SMALLEST_P else f"{number:.4f}"
+
+
+def level(number: float, low: float, high: float) -> int:
+    """The shade of a number in a table, from 0 for the lowest one to 4 for the highest."""
+    return min(_LEVELS - 1, int((number - low) / ((high - low) or 1.0) * _LEVELS))
 
 
 def percent(share: float) -> str:

@@ -14,7 +14,7 @@ from operator import eq, lt
 from typing import NamedTuple
 
 from rankbeam.pipelines.results.equals import distinct
-from rankbeam.pipelines.results.offline import offline_words
+from rankbeam.pipelines.results.notes import offline_words
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.names import split_name
@@ -27,23 +27,14 @@ LOW, HIGH, NOISY = 0.5, 0.7, 0.1
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule.
-
-    Attributes:
-        name: its name.
-        suggestion: advice for a configuration for which it holds.
-        low: the metrics of which one must be low; a rule without any has only the other condition.
-        high: the metrics of which one must be high; with as many as `low`, the one at the same position.
-        limit: the lowest value that is high.
-        deeper: whether the high metric's cutoff must be greater than the low metric's, rather than equal to it.
-    """
+    """One rule."""
 
     name: str
-    suggestion: str
-    low: tuple[str, ...]
-    high: tuple[str, ...]
-    limit: float = HIGH
-    deeper: bool = False
+    suggestion: str  # advice for a configuration for which it holds
+    low: tuple[str, ...]  # the metrics of which one must be low; a rule without any has only the other condition
+    high: tuple[str, ...]  # the metrics of which one must be high; with as many as `low`, the one at the same position
+    limit: float = HIGH  # the lowest value that is high
+    deeper: bool = False  # whether the high metric's cutoff must be greater than the low metric's, rather than equal
 
 
 RULES = (
@@ -93,7 +84,6 @@ class Advice:
 
     @property
     def rows(self) -> tuple[ConfigurationMetric, ...]:
-        """The means that the conditions are about."""
         return tuple(row for row in (self.low, self.high) if row is not None)
 
 

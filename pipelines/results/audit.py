@@ -1,7 +1,8 @@
-"""The audit of a judge: its grades of documents that people judged, too."""
+"""The audit of a judge by documents that people judged, too, and pairs that compare otherwise with holes filled."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -9,51 +10,41 @@ import pyarrow as pa
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.judge.agreement import AUDIT, audit_row
+from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.kernels.statistics.agreement import wilson_interval
 from rankbeam.transforms.kernels.statistics.raters import observed_agreement
-from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.holes import AUDITED, LEAST_AUDITED, LLM, MOST_AUDITED
-from rankbeam.transforms.records.metrics.names import HOLES
+from rankbeam.transforms.records.metrics.names import HOLES, Metric
+from rankbeam.transforms.records.scores.rows import Verdict
+from rankbeam.transforms.records.slices import ALL
 
 Pair = tuple[str, str]
 """Query and document."""
 
 _LEAST_KAPPA, _MOST_OVERRATED = 0.4, 0.1
+_MOST_NAMED = 10
+_UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
 class Audit:
-    """Comparison of the judge's grades with people's, on the scale of people.
+    """Comparison of the judge's grades with people's, on the scale of people."""
 
-    Attributes:
-        grades: the grades that occur, the lowest first.
-        counts: pairs of query and document, by grade of people (row) and of the judge (column).
-        kappa: quadratic kappa; None if it is not defined.
-        interval: its bootstrap interval at 95%, over queries.
-        overrated: documents that people found not relevant and the judge found relevant.
-        not_relevant: documents that people found not relevant.
-        population: documents that both graded; `pairs` of them were drawn, about equally many of each judge's grade.
-        estimates: shares of all these documents, by the names of columns of `agreement`; a run of an earlier version
-            has none, and all of them were compared.
-    """
-
-    grades: Sequence[int]
-    counts: Sequence[Sequence[int]]
-    kappa: float | None
-    interval: tuple[float, float] | None
-    overrated: int
-    not_relevant: int
-    population: int = 0
-    estimates: Mapping[str, float] = field(default_factory=dict)
+    grades: Sequence[int]  # those that occur, the lowest first
+    counts: Sequence[Sequence[int]]  # pairs of query and document, by grade of people (row) and of the judge (column)
+    kappa: float | None  # quadratic kappa; None if it is not defined
+    interval: tuple[float, float] | None  # its bootstrap interval at 95%, over queries
+    overrated: int  # documents that people found not relevant and the judge found relevant
+    not_relevant: int  # documents that people found not relevant
+    population: int = 0  # documents that both graded; of them, `pairs` were drawn, about as many of each judge's grade
+    estimates: Mapping[str, float] = field(default_factory=dict)  # of the population; none in older runs
 
     @property
     def pairs(self) -> int:
-        """The number of pairs that both graded."""
         return sum(map(sum, self.counts))
 
     @property
     def agreement(self) -> float | None:
-        """The share of equal grades."""
         counted = observed_agreement(np.array(self.counts, np.int64)) if self.pairs else None
         return self.estimates.get("agreement", counted)
 
@@ -107,7 +98,6 @@ class Audit:
 
     @property
     def documents(self) -> str:
-        """The documents that were compared, for people."""
         if not self.is_sample:
             return f"{self.pairs:,} documents graded by both"
         return (
@@ -116,7 +106,6 @@ class Audit:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "Audit":
-        """From a row of the table `agreement`."""
         cells = {(int(cell["first"]), int(cell["second"])): cell["items"] for cell in row["confusion"]}
         size = max([1, *(max(cell) for cell in cells)]) + 1
         counts = [[cells.get((one, other), 0) for other in range(size)] for one in range(size)]
@@ -130,12 +119,7 @@ class Audit:
 
 
 def audit_of(human: Mapping[Pair, float], judge: Mapping[Pair, int], most: int = MOST_AUDITED) -> Audit:
-    """The audit over pairs that both graded; grades of people below 0 do not count.
-
-    Args:
-        human: grades of people.
-        judge: grades of the judge on the scale of people.
-        most: number of pairs to draw, at most.
+    """The audit over at most `most` pairs that both graded; grades of people below 0 do not count.
 
     >>> audit_of({("q", "a"): 1.0, ("q", "b"): 0.0, ("r", "a"): 0.0}, {("q", "a"): 1, ("q", "b"): 1}).counts
     [[0, 1], [0, 1]]
@@ -150,11 +134,7 @@ def audit_of(human: Mapping[Pair, float], judge: Mapping[Pair, int], most: int =
 
 def audit_in(run: Results) -> Audit | None:
     """The audit of a run's judge; None where it filled no holes."""
-    try:
-        rows = run.table("agreement").to_pylist()
-    except InputError:  # the run is of an earlier version
-        return None
-    return next((Audit.of(row) for row in rows if row["step"] == AUDIT), None)
+    return next((Audit.of(row) for row in run.rows("agreement") if row["step"] == AUDIT), None)
 
 
 def problem_of_gate(run: Results, metric: str) -> str:
@@ -163,3 +143,62 @@ def problem_of_gate(run: Results, metric: str) -> str:
         return ""
     audit = audit_in(run)
     return "the judge that fills holes was not audited" if audit is None else audit.doubt
+
+
+@dataclass(frozen=True)
+class ChangedPair:
+    """A pair of configurations whose order or significance differs."""
+
+    metric: str
+    first: str
+    second: str
+    people: str  # result of the first against the second, such as "better, significant"
+    judged_only: str  # the same without the documents that people did not judge
+    filled: str  # the same with the judge's grades in the holes
+
+    @property
+    def sentence(self) -> str:
+        parts = f"by people {self.people}; of judged documents only {self.judged_only}; holes filled {self.filled}"
+        return f"{self.metric}: {self.first} against {self.second}: {parts}"
+
+
+def fills_holes(run: Results) -> bool:
+    return any(f"{HOLES}={LLM}" in name for name in run.metrics)
+
+
+def changed_pairs(run: Results) -> list[ChangedPair]:
+    """All such pairs, metric by metric."""
+    changed = []
+    for filled in [metric for metric in parse_all(run.metrics) if isinstance(metric, Metric) and metric.holes]:
+        people = replace(filled, holes=False)
+        variants = [str(metric) for metric in (people, replace(people, judged_only=True), filled)]
+        for one, other in combinations(run.configurations, 2):
+            results = [_result(run, name, one["config_id"], other["config_id"]) for name in variants]
+            if len(set(results)) > 1:
+                changed.append(ChangedPair(variants[0], one["name"], other["name"], *results))
+    return changed
+
+
+def hole_notes(run: Results) -> Iterator[str]:
+    """The audit, and the pairs that compare otherwise, for people."""
+    if not fills_holes(run):
+        return
+    if (audit := audit_in(run)) is not None and (text := audit.as_text()):
+        yield f"{HOLES}={LLM} · {text}"
+    pairs = changed_pairs(run)
+    if pairs:
+        more = [f"{len(pairs) - _MOST_NAMED:,} further pairs compare otherwise"] if len(pairs) > _MOST_NAMED else []
+        yield "\n".join([*(pair.sentence for pair in pairs[:_MOST_NAMED]), *more])
+
+
+def _result(run: Results, metric: str, first: str, second: str) -> str:
+    """The order of two means, and whether their difference is significant, if it was tested."""
+    means = [row.mean if (row := run.means.get((name, ALL, metric))) else None for name in (first, second)]
+    if means[0] is None or means[1] is None:
+        return _UNKNOWN
+    order = "equal" if means[0] == means[1] else "better" if means[0] > means[1] else "worse"
+    confidence = run.run["statistics"]["confidence"]
+    tested = (row for row in run.comparisons if (row.slice, row.metric) == (ALL, metric))
+    pair = next((row for row in tested if {row.config_id, row.baseline} == {first, second}), None)
+    is_significant = pair is not None and pair.verdict(confidence) in (Verdict.BETTER, Verdict.WORSE)
+    return f"{order}, significant" if is_significant else order

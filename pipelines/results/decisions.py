@@ -12,7 +12,6 @@ from rankbeam.transforms.kernels.statistics.raters import (
     kendall_tau_b,
     tau_ap,
 )
-from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.scores.rows import Comparison, Verdict
 from rankbeam.transforms.records.slices import ALL
 
@@ -22,19 +21,12 @@ _SIGNS = {Verdict.BETTER: 1, Verdict.WORSE: -1, Verdict.UNDECIDED: 0, Verdict.EQ
 
 @dataclass(frozen=True)
 class JudgeDecisions:
-    """Agreement of the decisions by a judged metric with those by its form with labels.
-
-    Attributes:
-        metric: name of the judged metric.
-        agreement: pairs of configurations by their decisions: better, worse, or not significant.
-        tau_b: Kendall's coefficient of the two rankings of configurations; None for fewer than five.
-        tau_ap: the same with more weight on the best configurations.
-    """
+    """Agreement of the decisions by a judged metric with those by its form with labels."""
 
     metric: str
-    agreement: DecisionAgreement
-    tau_b: float | None = None
-    tau_ap: float | None = None
+    agreement: DecisionAgreement  # pairs of configurations by decision: better, worse, or not significant
+    tau_b: float | None = None  # Kendall's coefficient of the two rankings of configurations; None for fewer than five
+    tau_ap: float | None = None  # the same with more weight on the best configurations
 
     @property
     def warning(self) -> str:
@@ -93,11 +85,7 @@ def _of(signs: Mapping[tuple[str, str], int], pairs: Sequence[tuple[str, str]]) 
 
 def unmatched_labels(results: Results) -> Iterator[str]:
     """A warning about labels of texts that the run does not judge, by step."""
-    try:
-        rows = results.table("agreement").to_pylist()
-    except InputError:  # the run is of an earlier version
-        return
-    for row in rows:
+    for row in results.rows("agreement"):
         if row["first"] == PEOPLE and row["unmatched"] and row["step"] != AUDIT:
             count = (
                 f"{row['unmatched']:,} labels of the step {row['step']} are of texts that {row['second']} did not judge"

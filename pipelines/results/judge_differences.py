@@ -1,6 +1,7 @@
 """Differences between the judges of two runs: verdicts by other prompts or versions of a model do not compare."""
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 from rankbeam.pipelines.results.run import Results
 
@@ -24,6 +25,15 @@ def judge_differences(run: Results, other: Results, metrics: Iterable[str]) -> I
         if differing := [name for name in names if steps & _steps(name)]:
             verb = "is" if len(differing) == 1 else "are"
             yield f"{', '.join(differing)} {verb} not quite comparable with {other.named}: {sentence}"
+
+
+def judge_changes(runs: Iterable[Results], metric: str) -> list[str]:
+    """Changes of a metric's judge from run to run: its prompts or the version of its model, a sentence for each."""
+    return [
+        f"{run.run_id}: {sentence}"
+        for before, run in pairwise(runs)
+        for sentence in judge_differences(run, before, [metric])
+    ]
 
 
 def _steps(name: str) -> set[str]:

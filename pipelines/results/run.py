@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -50,7 +50,6 @@ class Results:
 
     @property
     def experiment(self) -> str:
-        """The name of the experiment."""
         return self.stored.run.experiment if isinstance(self.stored, InBigQuery) else str(self._row["experiment"])
 
     @property
@@ -61,7 +60,6 @@ class Results:
 
     @property
     def named(self) -> str:
-        """The run in words, for people."""
         return f"run {self.run_id} of {self.experiment}, started {self.execution[1]:%Y-%m-%d %H:%M:%S} UTC"
 
     def identity(self) -> dict[str, str]:
@@ -107,15 +105,10 @@ class Results:
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """The rows of `comparisons`."""
         return [Comparison.of(row) for row in self.table("comparisons").to_pylist()]
 
     def metric_named(self, name: str) -> str:
-        """The metric of the run that a name means, which may leave out the judge.
-
-        Raises:
-            InputError: the run has no such metric.
-        """
+        """The metric of the run that a name means, which may leave out the judge."""
         metric = name if name in self.metrics else named_in(name, parse_all(self.metrics))
         if metric is None:
             raise InputError(f"the run has no metric {name}; {did_you_mean(name, self.metrics)}")
@@ -178,11 +171,7 @@ class Results:
     @cached_property
     def judge_quality(self) -> list[dict[str, Any]]:
         """The rows of `judge_quality` by step; none where nothing was judged."""
-        try:
-            rows = self.table("judge_quality").to_pylist()
-        except InputError:  # the run is of an earlier version
-            rows = []
-        return sorted(rows, key=lambda row: row["step"])
+        return sorted(self.rows("judge_quality"), key=lambda row: row["step"])
 
     @property
     def judge_settings(self) -> Mapping[str, Any]:
@@ -267,6 +256,28 @@ class Results:
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         return self._tables.table(name, columns)
 
+    def stream(
+        self,
+        name: str,
+        columns: Sequence[str],
+        keys: Collection[str | None] | pa.Array | None = None,
+        by: str = "query_id",
+        most: int = _ROWS_AT_ONCE,
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of a table, read some at a time; with `keys`, those whose column `by` is one of them."""
+        if keys is not None and not isinstance(keys, pa.Array):
+            keys = pa.array([key for key in keys if key], pa.string())
+        for batch in self.batches(name, columns, most):
+            yield from (batch if keys is None else batch.filter(pc.is_in(batch[by], value_set=keys))).to_pylist()
+
+    def rows(self, name: str, columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """The rows of a table; none of a run that is of an earlier version and has no such table."""
+        try:
+            rows: list[dict[str, Any]] = self.table(name, columns).to_pylist()
+        except InputError:
+            return []
+        return rows
+
     def batches(self, name: str, columns: Sequence[str], most: int = _ROWS_AT_ONCE) -> Iterator[pa.RecordBatch]:
         """Columns of a table that may have millions of rows."""
         return self._tables.batches(name, columns, most)
@@ -279,3 +290,14 @@ class Results:
     @property
     def _tables(self) -> RunTables:
         return self.stored or InFolder(self.output, self.run_id)
+
+
+def flat_parameters(value: Any, name: str = "") -> dict[str, Any]:
+    """Parameters by their path; lists are values."""
+    if not isinstance(value, dict):
+        return {name: value}
+    return {
+        key: one
+        for part, inner in value.items()
+        for key, one in flat_parameters(inner, f"{name}.{part}" if name else part).items()
+    }

@@ -70,7 +70,6 @@ class InFolder:
         return rows.select(columns) if columns else rows
 
     def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
-        """A table, file by file."""
         for path in self._paths(name):
             with parquet.open_file(path) as file:
                 for batch in file.iter_batches(most, columns=columns):
@@ -118,7 +117,6 @@ class InMemory:
         return self.tables[name] if columns is None else self.tables[name].select(columns)
 
     def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
-        """A table in parts."""
         yield from self.table(name, columns).to_batches(most)
 
 
@@ -141,7 +139,6 @@ class InBigQuery:
         return self._cached[name].select(selected)
 
     def batches(self, name: str, columns: Sequence[str], most: int) -> Iterator[pa.RecordBatch]:
-        """A table as it comes."""
         for batch in bigquery.batches(self.run, name, columns):
             for first in range(0, batch.num_rows, most):
                 yield batch.slice(first, most)

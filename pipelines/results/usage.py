@@ -1,23 +1,30 @@
-"""Usage of a run's services: in total, and for each configuration."""
+"""Usage of a run's services, in total and for each configuration, and the gains of stages that it pays for."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.columns import COMMON
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.scores.rows import Comparison, Verdict
+from rankbeam.transforms.records.slices import ALL
+from rankbeam.transforms.records.stages import ADDED
 
 Row = dict[str, Any]
 _COMMON = {field.name for field in COMMON}
 _SERVICE = ("stage", "pool", "model")
+PAYS = {
+    Verdict.BETTER: "yes",
+    Verdict.WORSE: "no, worse",
+    Verdict.EQUAL: "no, equal",
+    Verdict.UNDECIDED: "not shown",
+    Verdict.UNKNOWN: "–",
+}
+"""Words for each verdict on the gain of a stage."""
 
 
 def usage_rows(results: Results) -> list[Row]:
     """The rows of `usage`, without the common columns; none of a run that is older than the table."""
-    try:
-        rows: list[Row] = results.table("usage").to_pylist()
-    except InputError:
-        return []
-    return [{name: value for name, value in row.items() if name not in _COMMON} for row in rows]
+    return [{name: value for name, value in row.items() if name not in _COMMON} for row in results.rows("usage")]
 
 
 def usage_of(rows: list[Row], config_id: str | None) -> list[Row]:
@@ -39,3 +46,66 @@ def seconds(number: float | None) -> str:
     if number is None:
         return "–"
     return f"{number:.2f} s" if number >= 1 else f"{number * 1000:.0f} ms"
+
+
+@dataclass(frozen=True)
+class StageGain:
+    """The gain of a configuration over one that differs from it by one stage only, in one metric over all queries."""
+
+    row: Comparison
+    stage: str  # the one in which they differ
+    name: str  # of the configuration with the stage
+    without: str  # name of the other one
+    verdict: Verdict  # after the correction over all comparisons
+    calls: float  # further calls for each query
+    seconds: float | None  # median latency of a call of the stage; None if there was none
+    cost: float | None  # further cost of 1,000 queries; None if a price is unknown
+
+    @property
+    def pays(self) -> str:
+        """The verdict in words: does the stage pay?"""
+        return PAYS[self.verdict]
+
+
+def stage_gains(results: Results, metric: str) -> list[StageGain]:
+    """The gains of stages in one metric, in the experiment's order; none in runs of older releases."""
+    names = {row["config_id"]: row["name"] for row in results.configurations}
+    usage, confidence = usage_rows(results), float(results.run["statistics"].get("confidence", 0.95))
+    rows = [row for row in results.comparisons if row.stage is not None and row.slice == ALL and row.metric == metric]
+    order = list(names)
+    rows.sort(key=lambda row: (order.index(row.config_id), order.index(row.baseline)))
+    return [
+        StageGain(
+            row,
+            row.stage or "",
+            names[row.config_id],
+            names[row.baseline],
+            row.verdict(confidence),
+            (_sum(usage, row.config_id, "calls") - _sum(usage, row.baseline, "calls")) / max(1, row.queries),
+            _seconds(usage, row),
+            _further_cost(usage, row),
+        )
+        for row in rows
+    ]
+
+
+def cost_of(usage: list[dict[str, Any]], config_id: str) -> float | None:
+    """Cost of all calls of a configuration; None if a price is unknown."""
+    costs = [row["cost"] for row in usage_of(usage, config_id) if row["calls"]]
+    return None if None in costs else sum(costs)
+
+
+def _sum(usage: list[dict[str, Any]], config_id: str, name: str) -> int:
+    return sum(row[name] for row in usage_of(usage, config_id))
+
+
+def _seconds(usage: list[dict[str, Any]], row: Comparison) -> float | None:
+    """Median latency of a call of the stage; with several services, that of the slowest."""
+    stage = row.stage if row.stage in ADDED else "retrieve"
+    known = (of["p50_s"] for of in usage_of(usage, row.config_id) if of["stage"] == stage)
+    return max((second for second in known if second is not None), default=None)
+
+
+def _further_cost(usage: list[dict[str, Any]], row: Comparison) -> float | None:
+    one, other = cost_of(usage, row.config_id), cost_of(usage, row.baseline)
+    return None if one is None or other is None else (one - other) * 1000 / max(1, row.queries)

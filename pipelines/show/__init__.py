@@ -1,12 +1,10 @@
 """Print what a run says: for a terminal, for programs, and for pasting into documents and papers."""
 
-from rankbeam.pipelines.show.corpora import corpora_lines
 from rankbeam.pipelines.show.documents import as_csv, as_json, as_trec
 from rankbeam.pipelines.show.exports import as_markdown
-from rankbeam.pipelines.show.judge import judge_line
 from rankbeam.pipelines.show.latex import as_latex
-from rankbeam.pipelines.show.terminal import as_text
-from rankbeam.pipelines.show.usage import usage_lines
+from rankbeam.pipelines.show.terminal import as_text, judge_line
+from rankbeam.pipelines.show.usage import corpora_lines, usage_lines
 
 __all__ = [
     "as_csv",

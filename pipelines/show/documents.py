@@ -5,7 +5,7 @@ import functools
 import io
 import json
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rankbeam.pipelines.results.advice import advice
@@ -103,7 +103,7 @@ def as_csv(results: Results, *, per_query: bool = False) -> str:
     return sink.getvalue()
 
 
-def as_trec(results: Results, tags: dict[str, str], *, per_query: bool = False) -> Iterator[str]:
+def as_trec(results: Results, tags: Mapping[str, str], *, per_query: bool = False) -> Iterator[str]:
     """The lines that trec_eval prints, for the metrics that both have, one run after the other."""
     metrics = trec_order(known for known in parse_all(results.metrics) if isinstance(known, Metric))
     for row in results.configurations:

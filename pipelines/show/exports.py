@@ -1,15 +1,16 @@
 """Tables of Markdown to paste into pull requests and reports."""
 
 from rankbeam.pipelines.results.equals import distinct, without_value
+from rankbeam.pipelines.results.notes import doubt
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
     UNRELIABLE,
+    Significance,
     Slices,
     best_mean,
     count_columns,
     counts,
-    doubt,
     has_doubt,
     left_out,
     mark,
@@ -17,7 +18,6 @@ from rankbeam.pipelines.show.parts import (
     overall,
     slices_by_attribute,
 )
-from rankbeam.pipelines.show.significance import Significance
 from rankbeam.pipelines.show.tabular import Table, markdown_rows
 from rankbeam.pipelines.show.tabular import markdown_text as _markdown
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric

@@ -4,8 +4,16 @@ import re
 
 from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.show.parts import CUT_SHORT, NONE, best_mean, left_out, mark, metric_notes, overall
-from rankbeam.pipelines.show.significance import Significance
+from rankbeam.pipelines.show.parts import (
+    CUT_SHORT,
+    NONE,
+    Significance,
+    best_mean,
+    left_out,
+    mark,
+    metric_notes,
+    overall,
+)
 from rankbeam.pipelines.show.tabular import printable
 from rankbeam.transforms.records.scores.rows import FEW_QUERIES
 from rankbeam.transforms.records.slices import ALL

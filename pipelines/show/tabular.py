@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import click
 from rich.cells import cell_len
 
+NO_VALUE = "–"
 GAP = 3
 """Blanks between two columns."""
 
@@ -14,6 +15,19 @@ _PARTS = re.compile(r"\(?[^\s,:/=;(-]*[\s,:/=;-]*")
 
 _SPECIALS = re.compile(r"([\\`*_{}\[\]|~$])")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+
+
+def number(value: float | None, form: str = ".4f") -> str:
+    """Write a number; without one, a dash.
+
+    >>> number(0.25), number(-0.5, "+.2f"), number(None)
+    ('0.2500', '-0.50', '–')
+    """
+    return NO_VALUE if value is None else format(value, form)
+
+
+def interval(low: float | None, high: float | None, form: str = "+.4f") -> str:
+    return NO_VALUE if low is None or high is None else f"{low:{form}} to {high:{form}}"
 
 
 @dataclass(frozen=True)
@@ -28,7 +42,6 @@ class Table:
     strong: Collection[tuple[int, int]] = ()
 
     def worded(self) -> list[int]:
-        """Positions of columns that hold words."""
         return [place for place, name in enumerate(self.columns) if place < self.left or name in self.sentences]
 
     def widths(self) -> list[int]:

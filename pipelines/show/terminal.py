@@ -1,12 +1,13 @@
 """The tables that people see in a terminal."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rankbeam.pipelines.results.equals import distinct
+from rankbeam.pipelines.results.advice import Advice, advice
+from rankbeam.pipelines.results.equals import distinct, named
+from rankbeam.pipelines.results.notes import doubt
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.show.advice import advice_lines
-from rankbeam.pipelines.show.applications import applications_table
 from rankbeam.pipelines.show.parts import (
     CUT_SHORT,
     UNRELIABLE,
@@ -15,7 +16,6 @@ from rankbeam.pipelines.show.parts import (
     best_mean,
     count_columns,
     counts,
-    doubt,
     has_doubt,
     left_out,
     mark,
@@ -24,9 +24,9 @@ from rankbeam.pipelines.show.parts import (
     slices_by_attribute,
 )
 from rankbeam.pipelines.show.screen import WHOLE, Screen
-from rankbeam.pipelines.show.stages import stage_table
 from rankbeam.pipelines.show.tabular import Table, printable
-from rankbeam.pipelines.show.usage import SHARED, usage_table
+from rankbeam.pipelines.show.usage import SHARED, applications_table, stage_table, usage_table
+from rankbeam.transforms.judge.quality import by_judge
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
 from rankbeam.transforms.records.slices import ALL
 
@@ -34,7 +34,6 @@ _QUERIES = "queries"
 
 
 def as_text(results: Results, screen: Screen = WHOLE) -> str:
-    """The leaderboard, and the first metric by slice."""
     rows = distinct(results)
     parts = [
         screen.table(_leaderboard(results, rows)),
@@ -90,7 +89,7 @@ def _notes(results: Results) -> Iterator[str]:
 
         yield from (decisions.warning for decisions in judge_decisions(results) if decisions.warning)
     if any("holes=" in name for name in results.metrics):
-        from rankbeam.pipelines.results.holes import hole_notes  # few runs fill holes
+        from rankbeam.pipelines.results.audit import hole_notes  # few runs fill holes
 
         yield from hole_notes(results)
     if sentences := best_by(results, results.metrics[0]):
@@ -172,3 +171,36 @@ def _cell(results: Results, row: ConfigurationMetric) -> str:
     # Near an end of the range one side of an interval is the longer; a plain ± has to hold both.
     reach = "" if row.reach is None else f" ±{row.reach:.3f}{doubt(row)}"
     return f"{row.mean:.4f}{mark(results, row)}{reach}"
+
+
+def advice_lines(results: Results) -> list[str]:
+    """One line for each rule and its metrics, below a title; none where no rule holds."""
+    groups: defaultdict[tuple[str, str], list[Advice]] = defaultdict(list)
+    for one in advice(results):
+        groups[one.rule.suggestion, one.because].append(one)
+    lines = [
+        printable(f"- {suggestion} ({because}: {named([one.configuration for one in some])})")
+        for (suggestion, because), some in groups.items()
+    ]
+    return ["what to try next", *lines] if lines else []
+
+
+def judge_line(results: Results) -> str:
+    """Who judged, how far it agrees with itself, and how many known items it got right; "" where nothing was judged."""
+    return "\n".join(_judge_line(rows) for rows in by_judge(results.judge_quality).values())
+
+
+def _judge_line(rows: Sequence[Mapping[str, Any]]) -> str:
+    versions: Counter[str] = Counter()
+    for row in rows:
+        versions.update({version["model_version"]: version["judgements"] for version in row["model_versions"]})
+    names = ", ".join(name for name in sorted(versions) if name != rows[0]["judge"])
+    compared, questions = (sum(row[name] for row in rows) for name in ("compared", "sentinels"))
+    parts = [f"judge {rows[0]['judge']}{f' ({names})' if names else ''}"]
+    if compared:
+        agreement = sum(row["agreement"] * row["compared"] for row in rows if row["compared"]) / compared
+        parts.append(f"agrees with itself in {agreement:.1%} of {compared:,} repeated verdicts")
+    if questions:
+        right = sum(row["sentinels_right"] or 0 for row in rows)
+        parts.append(f"{right} of {questions} known items right ({right / questions:.1%})")
+    return " · ".join(parts)

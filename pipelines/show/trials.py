@@ -3,10 +3,8 @@
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
 
-from rankbeam.pipelines.results.run import Results
+from rankbeam.pipelines.results.run import Results, flat_parameters
 from rankbeam.transforms.clients.tracking import Trial
 from rankbeam.transforms.records.slices import ALL
 
@@ -27,15 +25,6 @@ def tracked_name(metric: str) -> str:
     return _OTHER.sub("_", metric.replace(")@", "@").replace("@", "_at_")).strip("_")
 
 
-def _flat(parameters: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Parameters of parameters under one name: `retriever.k1`."""
-    for key, value in parameters.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", value if isinstance(value, str) else json.dumps(value)
-
-
 def _trial(results: Results, config_id: str, name: str, parameters: str) -> Trial:
     means: dict[str, float] = {}
     for metric in results.metrics:
@@ -43,14 +32,15 @@ def _trial(results: Results, config_id: str, name: str, parameters: str) -> Tria
         values = {} if row is None else {"": row.mean, "_ci_low": row.ci_low, "_ci_high": row.ci_high}
         known = {end: value for end, value in values.items() if value is not None and math.isfinite(value)}
         means |= {f"{tracked_name(metric)}{end}": value for end, value in known.items()}
-    parameter_values = json.loads(parameters)
+    values_by_path = flat_parameters(json.loads(parameters))
+    texts = {path: value if isinstance(value, str) else json.dumps(value) for path, value in values_by_path.items()}
     identity = results.identity()
     return Trial(
         name,
         results.run_id,
         config_id,
         results.execution[1],
-        dict(_flat(parameter_values)),
+        texts,
         means,
         {f"rankbeam.{key}": identity[key] for key in ("run_id", "experiment", "output", "dataset_fingerprint")},
     )

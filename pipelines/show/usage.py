@@ -1,11 +1,22 @@
-"""Usage of a run's services, for people."""
+"""Usage of the services of a run, for people: calls, gains of stages, applications, and corpora that still exist."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.results.usage import seconds, usage_of, usage_rows
-from rankbeam.pipelines.show.tabular import Table
+from rankbeam.pipelines.results.usage import StageGain, seconds, stage_gains, usage_of, usage_rows
+from rankbeam.pipelines.show.tabular import NO_VALUE, Table, interval, number
+from rankbeam.transforms.clients.retrievers.replay import TRACES
 
 SHARED = "* some of these calls were made once for several configurations, and count for each of them"
+_COLUMNS = ("config_id", "seconds", "first_token_s", "input_tokens", "output_tokens", "cost")
 
 
 def usage_lines(results: Results) -> list[str]:
@@ -51,7 +62,7 @@ def usage_table(results: Results) -> Table | None:
                 f"{usage['calls']:,}{'*' if usage['shared_calls'] else ''}",
                 seconds(usage["p50_s"]),
                 seconds(usage["p95_s"]),
-                *([_cost(usage["cost"])] if has_cost else []),
+                *([number(usage["cost"], ",.4g")] if has_cost else []),
             ]
             for name, usage in shown
         ],
@@ -60,5 +71,81 @@ def usage_table(results: Results) -> Table | None:
     )
 
 
-def _cost(cost: float | None) -> str:
-    return "–" if cost is None else f"{cost:,.4g}"
+def stage_table(results: Results) -> Table | None:
+    """The gain of each stage in the first metric, with its calls, latency and cost; None without such pairs."""
+    gains = stage_gains(results, results.metrics[0])
+    if not gains:
+        return None
+    has_calls, has_cost = any(gain.calls for gain in gains), any(gain.cost for gain in gains)
+    calls = ["calls a query", "p50 of a call"] if has_calls else []
+    head = ["stage", "with", "without", f"gain in {results.metrics[0]}", "interval", "pays"]
+    return Table(
+        [*head, *calls, *(["cost of 1,000"] if has_cost else [])],
+        [_stage_row(gain, has_calls=has_calls, has_cost=has_cost) for gain in gains],
+        left=3,
+        drop=["without", *calls],
+    )
+
+
+def _stage_row(gain: StageGain, *, has_calls: bool, has_cost: bool) -> list[str]:
+    row = gain.row
+    gained = number(row.difference, "+.4f"), interval(row.ci_low, row.ci_high)
+    calls = [f"{gain.calls:+.4g}", seconds(gain.seconds)] if has_calls else []
+    cost = [number(gain.cost, "+,.4g")] if has_cost else []
+    return [gain.stage, gain.name, gain.without, *gained, gain.pays, *calls, *cost]
+
+
+def applications_table(results: Results) -> Table | None:
+    """Durations, tokens and cost of each application; None where none was asked."""
+    names = {row["config_id"]: row["name"] for row in distinct(results) if _is_asked(row)}
+    if not names:
+        return None
+    answers = results.table("answers", _COLUMNS)
+    answers = answers.filter(pc.is_valid(answers["seconds"]))
+    rows = [
+        _application_row(name, answers.filter(pc.equal(answers["config_id"], config_id)))
+        for config_id, name in names.items()
+    ]
+    head = ["application", "answers", "p50", "p95", "first token p50", "input tokens", "output tokens", "cost"]
+    used = [place for place in range(len(head)) if place < 4 or any(row[place] != NO_VALUE for row in rows)]
+    return Table([head[place] for place in used], [[row[place] for place in used] for row in rows], 1, drop=["answers"])
+
+
+def _is_asked(row: Mapping[str, Any]) -> bool:
+    answers = json.loads(row["parameters"]).get("answers")
+    return isinstance(answers, dict) and answers.get("type") not in ("replay", TRACES)
+
+
+def _application_row(name: str, answers: pa.Table) -> Sequence[str]:
+    tokens = [pc.sum(answers[column]).as_py() or 0 for column in ("input_tokens", "output_tokens")]
+    cost = pc.sum(answers["cost"]).as_py()
+    return [
+        name,
+        f"{answers.num_rows:,}",
+        seconds(_quantile(answers["seconds"], 0.5)),
+        seconds(_quantile(answers["seconds"], 0.95)),
+        seconds(_quantile(answers["first_token_s"], 0.5)),
+        *(f"{count:,}" if count else NO_VALUE for count in tokens),
+        number(cost, ",.4g"),
+    ]
+
+
+def _quantile(values: pa.ChunkedArray, share: float) -> float | None:
+    """The smallest value that this share of all do not exceed; None without values."""
+    result: float | None = pc.quantile(values, share, interpolation="higher")[0].as_py() if len(values) else None
+    return result
+
+
+def corpora_lines(results: Results) -> list[str]:
+    """A line for each corpus of a service that exists after the run, and until when."""
+    return [
+        f"corpus  {row['name']}: {row['resource']}, {row['files']:,} files, {_until(row['expires'])}"
+        for row in sorted(results.table("corpora").to_pylist(), key=itemgetter("name"))
+        if row["keep"] != "run"
+    ]
+
+
+def _until(expires: datetime | None) -> str:
+    if expires is None:
+        return "kept until you delete it: `rankbeam corpora delete`"
+    return f"expires {expires:%Y-%m-%d %H:%M} UTC: `rankbeam corpora delete --expired` deletes it then"

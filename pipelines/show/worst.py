@@ -5,9 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.screen import WHOLE, Screen
@@ -21,29 +18,18 @@ _ANSWER_COLUMNS = ("config_id", "query_id", "sample", "status", "answer", "refer
 
 @dataclass(frozen=True)
 class Worst:
-    """The queries with the lowest values.
-
-    Attributes:
-        configuration: name of the configuration.
-        metric: name of the metric.
-        rows: for each query its id, text, value, answer, reference answer and message, lowest value first.
-        unscored: queries without a value of the metric.
-    """
+    """The queries with the lowest values."""
 
     configuration: str
     metric: str
-    rows: Sequence[dict[str, Any]]
-    unscored: int
+    rows: Sequence[dict[str, Any]]  # id, text, value, answer, reference and message of each query, lowest value first
+    unscored: int  # queries without a value of the metric
 
 
 def worst_of(results: Results, configuration: str | None, metric: str | None, count: int) -> Worst:
-    """Find the queries on which a configuration has the lowest values of a metric.
+    """The queries on which a configuration, by default the best one, has the lowest values of a metric.
 
-    Args:
-        results: the run.
-        configuration: name of a configuration; by default the best one.
-        metric: name of a metric; by default the first judged one, or the first one if none is judged.
-        count: number of queries.
+    The default metric is the first judged one, or the first one if none is judged.
     """
     row, name = _configuration(results, configuration), _metric(results, metric)
     unscored = 0
@@ -65,7 +51,6 @@ def worst_of(results: Results, configuration: str | None, metric: str | None, co
 
 
 def as_text(worst: Worst, screen: Screen = WHOLE) -> str:
-    """The queries as paragraphs."""
     head = f"{worst.configuration}: lowest {worst.metric}"
     queries = "query has" if worst.unscored == 1 else "queries have"
     head += f"; {worst.unscored:,} more {queries} no value" if worst.unscored else ""
@@ -99,21 +84,18 @@ def _metric(results: Results, name: str | None) -> str:
 
 
 def _values(results: Results, config_id: str, metric: str) -> Iterator[tuple[str, str | None, float | None]]:
-    """Id, text and value of every query of a configuration."""
-    for batch in results.batches("query_metrics", ("config_id", "query_id", "text", "metrics")):
-        for row in batch.filter(pc.equal(batch["config_id"], config_id)).to_pylist():
-            values = (entry["value"] for entry in row["metrics"] if entry["metric"] == metric)
-            yield row["query_id"], row["text"], next(values, None)
+    columns = ("config_id", "query_id", "text", "metrics")
+    for row in results.stream("query_metrics", columns, [config_id], "config_id"):
+        values = (entry["value"] for entry in row["metrics"] if entry["metric"] == metric)
+        yield row["query_id"], row["text"], next(values, None)
 
 
 def _answers(results: Results, config_id: str, query_ids: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Answer, reference answer and message by query; empty for a run without answers."""
-    selected = pa.array(query_ids, pa.string())
     try:
         return {
             row["query_id"]: {key: row[key] for key in ("answer", "reference", "status", "message")}
-            for batch in results.batches("answers", _ANSWER_COLUMNS)
-            for row in batch.filter(pc.is_in(batch["query_id"], value_set=selected)).to_pylist()
+            for row in results.stream("answers", _ANSWER_COLUMNS, query_ids)
             if row["config_id"] == config_id and row["sample"] == 0
         }
     except InputError:

@@ -61,7 +61,6 @@ def about(survey: Survey) -> str:
 
 
 def metrics_for(survey: Survey) -> list[str]:
-    """Metrics whose inputs the rows have."""
     ranked = ["nDCG@10", "R@10"] if survey.judged and survey.has_ids else []
     grounded = ["Faithfulness"] if survey.contexts else []
     referenced = ["ClaimRecall", *(["ContextRecall"] if survey.contexts else [])] if survey.references else []
@@ -69,7 +68,6 @@ def metrics_for(survey: Survey) -> list[str]:
 
 
 def configurations(name: str, survey: Survey) -> list[dict[str, Any]]:
-    """One configuration for each system that answered."""
     if survey.configs == ("",):
         return [{"name": name, "answers": {"type": "replay"}}]
     return [{"name": entry or name, "answers": {"type": "replay", "config": entry}} for entry in survey.configs]
@@ -121,14 +119,7 @@ def service_of(text: str, types: Sequence[str]) -> dict[str, Any]:
 
 
 def text_of(path: Path, file: str, named: str, columns: Mapping[str, str]) -> str:
-    """The experiment that `init --from FILE` writes.
-
-    Args:
-        path: the experiment's path.
-        file: the file of answers.
-        named: the same as the experiment names it.
-        columns: the paths that the user gives.
-    """
+    """The experiment that `init --from FILE` writes to `path`, in which the file of answers is `named`."""
     survey = surveyed(file, columns)
     value = {
         "name": path.stem,

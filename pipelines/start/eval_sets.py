@@ -8,7 +8,6 @@ from typing import Any
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.results.find import find_run
-from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.formats.cases.eval_sets import CaseTurn, case_of, eval_set, turns_in
 from rankbeam.transforms.clients.formats.cases.paths import structured
@@ -39,11 +38,8 @@ def write_eval_set(experiment: Experiment, path: str) -> tuple[str, int, int]:
 def write_vertex_rows(experiment: Experiment, path: str, configuration: str | None) -> tuple[int, int]:
     """Write an experiment's queries as rows; return their number and that of queries without an answer.
 
-    Args:
-        experiment: the experiment.
-        path: the new file, which the service reads as JSON lines.
-        configuration: name of the configuration that answered in the last run; queries without an answer are left out,
-            because the service takes no row without a response. None for rows without responses.
+    With a configuration, which answered in the last run, queries without an answer are left out, because the service
+    takes no row without a response.
     """
     if not path.endswith(_ROWS):
         raise InputError(f"the service reads files whose names end with {_ROWS}; name one", path=path)
@@ -70,21 +66,16 @@ def _answers(experiment: Experiment, configuration: str) -> dict[str, ModelAnswe
     if configuration not in by_name:
         hint = did_you_mean(configuration, by_name)
         raise InputError(f"--configuration {configuration!r}: no configuration has this name; {hint}")
-    texts = {row["text_hash"]: row["text"] for row in _rows(run, "texts", ("text_hash", "text"))}
+    texts = {row["text_hash"]: row["text"] for row in run.stream("texts", ("text_hash", "text"))}
     return {
         row["query_id"]: ModelAnswer(
             row["answer"],
             tuple(texts[context["text_hash"]] for context in row["contexts"]) or None,  # [] also where they are unknown
             None if row.get("steps") is None else steps_in(json.loads(row["steps"])),
         )
-        for row in _rows(run, "answers", ("config_id", "query_id", "sample", "answer", "contexts", "steps"))
+        for row in run.stream("answers", ("config_id", "query_id", "sample", "answer", "contexts", "steps"))
         if row["config_id"] == by_name[configuration] and row["sample"] == 0 and row["answer"]
     }
-
-
-def _rows(run: Results, name: str, columns: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    for batch in run.batches(name, columns):
-        yield from batch.to_pylist()
 
 
 def _queries(experiment: Experiment) -> Iterator[tuple[texts.TextEntry, CaseTurn]]:

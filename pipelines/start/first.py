@@ -1,24 +1,33 @@
-"""A first experiment: for judgements and runs that are there, or from a template and the files of a dataset."""
+"""A first experiment: for judgements and runs that are there, from a template, or one of the examples.
+
+New files are written all or not at all, and never over one that is there.
+"""
 
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files as resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
+from types import MappingProxyType
 
 import yaml
 
 from rankbeam.pipelines.run.score import DEFAULT_METRICS, are_spans, names_of
 from rankbeam.pipelines.start import cases
-from rankbeam.pipelines.start.example import part
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.errors import InputError, InputErrors
 from rankbeam.transforms.records.metrics.values import DEFAULT_METRICS as SPAN_DEFAULTS
 
+_HELPDESK = "helpdesk"
+_ENDINGS = (".md", ".csv", ".jsonl", ".json", ".yaml", ".tsv", ".run", ".py", ".ipynb")
+"""The endings of their files, as in pyproject.toml. A checkout's folder may hold results, too."""
+_RESULTS = ("out", "__pycache__")
 SCHEMA = "rankbeam.schema.json"
 """The file of the JSON Schema, beside the experiment."""
 
@@ -50,6 +59,80 @@ _PLAIN = re.compile(r"[\w./-]+")
 
 
 @dataclass(frozen=True)
+class Example:
+    """An example: its folders, and the commands that run it in the folder that holds them."""
+
+    folders: tuple[str, ...]
+    commands: tuple[str, ...]
+
+
+EXAMPLES: Mapping[str, Example] = MappingProxyType(
+    {
+        _HELPDESK: Example((_HELPDESK,), ("rankbeam evaluate {}/answers.yaml",)),
+        "chunking": Example((_HELPDESK,), ("rankbeam evaluate {}/helpdesk/chunking.yaml",)),
+        "answers": Example(("answers",), ("rankbeam evaluate {}/answers/experiment.yaml",)),
+        "runs": Example(("trec_runs", _HELPDESK), ("rankbeam evaluate {}/trec_runs/experiment.yaml",)),
+        "goldens": Example(("goldens", _HELPDESK), ("rankbeam goldens {}/goldens/helpdesk.yaml",)),
+        "notebook": Example(("notebook", "trec_runs", _HELPDESK), ("jupyter lab {}/notebook/first_results.ipynb",)),
+        "app": Example(("app", _HELPDESK), ("python {}/app/app.py &", "rankbeam evaluate {}/app/experiment.yaml")),
+    }
+)
+"""The examples, by the names that users give."""
+
+
+def part(name: str) -> bytes:
+    """The content of one of the helpdesk collection's files."""
+    folder = _folder(_HELPDESK)
+    for step in name.split("/"):
+        folder = folder / step
+    return folder.read_bytes()
+
+
+def example(name: str = _HELPDESK) -> dict[str, bytes]:
+    """Every file's content, by its path: that of the collection alone begins in its folder."""
+    folders = (
+        {"": _folder(_HELPDESK)}
+        if name == _HELPDESK
+        else {f"{folder}/": _folder(folder) for folder in EXAMPLES[name].folders}
+    )
+    return {
+        f"{prefix}{path}": content for prefix, folder in folders.items() for path, content in sorted(_files(folder))
+    }
+
+
+def _files(folder: Traversable) -> Iterator[tuple[str, bytes]]:
+    for path in folder.iterdir():
+        if path.is_dir() and path.name not in _RESULTS:
+            yield from ((f"{path.name}/{inside}", content) for inside, content in _files(path))
+        elif path.name.endswith(_ENDINGS):
+            yield path.name, path.read_bytes()
+
+
+def _folder(name: str) -> Traversable:
+    return resources("rankbeam") / "examples" / name
+
+
+@contextmanager
+def written(contents: Mapping[Path, bytes]) -> Iterator[None]:
+    """Write files, and delete them again where what follows refuses them."""
+    problem = "exists already, and is never overwritten; choose another path"
+    if wrong := [InputError(problem, path=str(path)) for path in contents if path.exists()]:
+        raise InputErrors(wrong)
+    paths: list[Path] = []
+    try:
+        for path, content in contents.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("xb") as file:
+                paths.append(path)
+                file.write(content)
+        yield
+    except (InputError, OSError):
+        for path in paths:
+            path.unlink()
+        raise
+
+
+@dataclass(frozen=True)
 class First:
     """A first experiment."""
 
@@ -58,7 +141,6 @@ class First:
 
 
 def from_runs(path: Path, arguments: Sequence[str], queries: str | None) -> First:
-    """The experiment that compares runs."""
     if len(arguments) < 2:
         raise InputError("--from needs judgements and at least one run: --from QRELS RUN [RUN …]")
     _refuse_missing(arguments if queries is None else (*arguments, queries))
@@ -86,7 +168,6 @@ def from_runs(path: Path, arguments: Sequence[str], queries: str | None) -> Firs
 
 
 def from_cases(path: Path, file: str, columns: Mapping[str, str]) -> First:
-    """The experiment that judges the answers in a file."""
     _refuse_missing([file])
     if not is_table(file) and _is_qrels(file):
         raise InputError("--from needs judgements and at least one run: --from QRELS RUN [RUN …]")

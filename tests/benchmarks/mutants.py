@@ -72,7 +72,7 @@ MODULES = [
     "transforms/clients/ledger/rows.py",
     "transforms/clients/ledger/merging.py",
     "pipelines/gates/checks.py",
-    "pipelines/gates/table.py",
+    "pipelines/gates/show.py",
 ]
 
 

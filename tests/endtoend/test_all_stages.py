@@ -10,7 +10,7 @@ from support.onnx_models import write_model
 from support.runs import query_values
 from support.stage_world import dataset, evaluated, experiment, questions, results
 
-from rankbeam.pipelines.results.stages import stage_gains
+from rankbeam.pipelines.results.usage import stage_gains
 
 pytest.importorskip("onnxruntime")
 GENERATE = {"service": "writer", "contexts": 2}

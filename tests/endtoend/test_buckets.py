@@ -21,7 +21,7 @@ from support.inputs import json_texts, run_table, trec_qrels, trec_run, write, w
 
 from rankbeam.pipelines.dataflow.launch import submit
 from rankbeam.pipelines.experiment.load import load_experiment
-from rankbeam.pipelines.manage.run_record import RunRecord
+from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.pipelines.run.evaluate import new_run
 from rankbeam.pipelines.run.options import pipeline_options
 from rankbeam.transforms.clients.storage.parquet import Part

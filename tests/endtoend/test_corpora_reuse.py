@@ -16,7 +16,7 @@ from support.job_server import job_server
 from support.standins import Standin
 
 from rankbeam.pipelines.experiment.load import load_experiment
-from rankbeam.pipelines.manage.run_record import RunRecord
+from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.run import corpora
 from rankbeam.pipelines.run.build import build

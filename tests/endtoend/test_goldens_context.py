@@ -13,9 +13,8 @@ from support.remote import http
 from support.standin_models import KEY, service
 from support.standins import Faults, serve
 
-from rankbeam.pipelines.goldens.finding import Finding
 from rankbeam.pipelines.goldens.load import load_goldens
-from rankbeam.pipelines.goldens.rounds import plan_of
+from rankbeam.pipelines.goldens.rounds import Finding, plan_of
 from rankbeam.transforms.clients.models.offline import Extractive
 from rankbeam.transforms.goldens.asking import Asking, Reading
 from rankbeam.transforms.goldens.distilling import ContextRules, EnlargeClues, EnlargedClue

@@ -13,10 +13,9 @@ from support.cli import rankbeam
 from support.inputs import write
 from support.standins import Faults, serve
 
-from rankbeam.pipelines.holes.grades import judge_grades
-from rankbeam.pipelines.results.audit import audit_in
+from rankbeam.pipelines.holes import judge_grades
+from rankbeam.pipelines.results.audit import audit_in, changed_pairs
 from rankbeam.pipelines.results.find import find_run
-from rankbeam.pipelines.results.holes import changed_pairs
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.slices import ALL
 

@@ -14,7 +14,7 @@ from support.runs import query_values
 from support.stage_world import evaluated, experiment
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.results.stages import stage_gains
+from rankbeam.pipelines.results.usage import stage_gains
 from rankbeam.pipelines.show.terminal import as_text
 from rankbeam.transforms.kernels.statistics.selection import pareto_front
 

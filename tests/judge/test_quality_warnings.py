@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from rankbeam.pipelines.gates.checks import noise_warnings
 from rankbeam.pipelines.gates.gates import Gate
-from rankbeam.pipelines.gates.noise import noise_warnings
 from rankbeam.transforms.clients.models.base import ModelParameters
 from rankbeam.transforms.clients.models.gemini import Gemini
 from rankbeam.transforms.clients.models.offline import Lexical

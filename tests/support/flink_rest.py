@@ -11,7 +11,7 @@ from typing import Any
 from apache_beam.metrics import monitoring_infos
 from google.protobuf.json_format import MessageToDict
 
-from rankbeam.pipelines.manage.run_record import RunRecord
+from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.pipelines.portable.job import EngineJob
 from rankbeam.transforms.records.counters import NAMESPACE, Counter
 

@@ -34,7 +34,7 @@ from rankbeam.pipelines.experiment.file.models import (
 from rankbeam.pipelines.experiment.file.schema import meanings
 from rankbeam.pipelines.experiment.file.services import ImportQuotaModel, PricesModel, QuotaModel
 from rankbeam.pipelines.experiment.file.traces import TracesModel
-from rankbeam.pipelines.gates.models import GateModel
+from rankbeam.pipelines.gates.gates import GateModel
 from rankbeam.transforms.clients.corpora.base import CORPORA
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.models.batch_settings import Batch

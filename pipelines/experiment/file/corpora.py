@@ -33,7 +33,6 @@ class Corpus:
         return "corpora", self.name
 
     def resolved(self, folder: str) -> "Corpus":
-        """The corpus with paths below a folder."""
         return replace(self, parameters=self.parameters.resolved(folder))
 
     def decisive(self) -> dict[str, Any]:
@@ -55,7 +54,6 @@ class Entry:
         return "corpora", self.name
 
     def corpus(self, chosen: Mapping[str, Any]) -> Corpus:
-        """The corpus with some of its parameters replaced."""
         return Corpus(self.name, self.kind, self.model.model_validate({**self.values, **chosen}))
 
 
@@ -67,7 +65,6 @@ class Corpora:
     entries: Mapping[str, Entry]
 
     def is_named(self, value: object) -> bool:
-        """Return whether a retriever's `corpus` names one of these."""
         return isinstance(value, str) and value in self.given
 
     def wrong_name(

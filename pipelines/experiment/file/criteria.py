@@ -69,7 +69,6 @@ class CriterionModel(Section):
 def criteria_of(
     located: Located, models: Mapping[str, CriterionModel], folder: str, problems: list[InputError]
 ) -> dict[str, Criterion]:
-    """The valid criteria of an experiment, by name."""
     criteria: dict[str, Criterion] = {}
     for name, model in models.items():
         place, stated = ("judge", "criteria", name), located.value["judge"]["criteria"][name]
@@ -105,11 +104,7 @@ class _CriteriaFile(Section):
 
 
 def read_criteria(path: str) -> dict[str, Any]:
-    """The criteria of a YAML file, which has what `judge: criteria:` of an experiment has, without names of files.
-
-    Raises:
-        InputErrors: every criterion that cannot be used, with its line.
-    """
+    """The criteria of a YAML file, which has what `judge: criteria:` of an experiment has, without names of files."""
     try:
         located = load(files.read_all(path).decode("utf-8-sig"), path)
     except UnicodeDecodeError as error:
@@ -158,11 +153,7 @@ def _contradictions(model: CriterionModel, stated: Mapping[str, Any]) -> Iterato
 
 
 def _examples(named: str | None, folder: str, criterion: Criterion) -> str:
-    """The examples of a file as the judge reads them.
-
-    Raises:
-        InputError: a line is not an example of this criterion.
-    """
+    """The examples of a file as the judge reads them."""
     if named is None:
         return ""
     path, verdicts = files.below(folder, named), [word for word, _ in criterion.levels]
@@ -191,7 +182,6 @@ def _examples(named: str | None, folder: str, criterion: Criterion) -> str:
 def unused_criteria(
     located: Located, criteria: Mapping[str, Criterion], metrics: Iterable[Metric | JudgedMetric]
 ) -> Iterator[str]:
-    """Warnings of criteria that are in no metric."""
     used = criteria_in(map(str, metrics))
     for name in criteria:
         if name not in used:

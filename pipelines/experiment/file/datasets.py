@@ -4,7 +4,7 @@ They are public collections (`beir:`, `ir_datasets:`), benchmarks (`goldens:`) a
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,9 +25,7 @@ _DEFAULT_SPLIT = "test"
 
 def with_public_files(located: Located, problems: list[InputError]) -> Located:
     """Replace the name of a public collection in the experiment by the files of the collection."""
-    dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
-    if not isinstance(dataset, dict):
-        return located
+    dataset = _dataset(located)
     key = next((entry for entry in ("beir", "ir_datasets") if isinstance(dataset.get(entry), str)), None)
     if key is None:
         return located
@@ -37,9 +35,18 @@ def with_public_files(located: Located, problems: list[InputError]) -> Located:
         raise InputErrors([*problems, located.error(("dataset", key), error.problem)]) from error
     named = {"queries": collection.queries, "qrels": collection.qrels, "corpus": collection.corpus}
     files = {name: path for name, path in named.items() if path is not None and name not in dataset}
-    own = (key, "split") if key == "beir" else (key,)
-    rest = {name: value for name, value in dataset.items() if name not in own}
-    return replace(located, value={**located.value, "dataset": {**files, **rest}})
+    return _replaced(located, (key, "split") if key == "beir" else (key,), files)
+
+
+def _dataset(located: Located) -> dict[str, Any]:
+    dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
+    return dataset if isinstance(dataset, dict) else {}
+
+
+def _replaced(located: Located, keys: Sequence[str], section: Mapping[str, Any]) -> Located:
+    """The experiment whose dataset has a section instead of some keys;."""
+    rest = {name: value for name, value in _dataset(located).items() if name not in keys}
+    return replace(located, value={**located.value, "dataset": {**section, **rest}})
 
 
 def _fetched(key: str, dataset: dict[str, Any], experiment: dict[str, Any]) -> PublicCollection:
@@ -61,13 +68,10 @@ def _reads_documents(experiment: dict[str, Any]) -> bool:
     return False
 
 
-_OF_CASES = ("file", "columns", "groups")
-
-
 def with_cases(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
     """Replace a file of questions and answers by what it holds: queries, judgements, references and answers."""
-    dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
-    if not isinstance(dataset, dict) or not isinstance(dataset.get("file"), str):
+    dataset = _dataset(located)
+    if not isinstance(dataset.get("file"), str):
         return located
     named, columns = dataset["file"], dataset.get("columns") or {}
     place = "columns"
@@ -84,10 +88,10 @@ def with_cases(located: Located, folder: str, problems: list[InputError], notes:
     section |= {"conversations": True} if survey.in_conversations and survey.layout.tool.name == "ADK" else {}
     problems += [located.error(("dataset", name), "is given twice: the file has its own; keep one")
                  for name in ("queries", "goldens", "beir", "ir_datasets") if name in dataset]  # fmt: skip
-    rest = {name: value for name, value in dataset.items() if name not in _OF_CASES}
     items = located.value.get("configurations")
     answered = [_replaying(entry, named, columns) for entry in items] if isinstance(items, list) else items
-    return replace(located, value={**located.value, "dataset": {**section, **rest}, "configurations": answered})
+    located = _replaced(located, ("file", "columns", "groups"), section)
+    return replace(located, value={**located.value, "configurations": answered})
 
 
 def _replaying(item: Any, named: str, columns: Mapping[str, str]) -> Any:
@@ -100,10 +104,9 @@ def _replaying(item: Any, named: str, columns: Mapping[str, str]) -> Any:
 
 def with_documents(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
     """Replace a folder of documents, `corpus: docs` or `{folder, glob}`, by the corpus that its files make."""
-    dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
-    corpus = dataset.get("corpus") if isinstance(dataset, dict) else None
+    corpus = _dataset(located).get("corpus")
     is_folder = isinstance(corpus, dict) and "folder" in corpus
-    if not (isinstance(dataset, dict) and (is_folder or _is_plain_folder(folder, corpus))):
+    if not (is_folder or _is_plain_folder(folder, corpus)):
         return located
     from rankbeam.transforms.clients.formats.documents.extract import extract  # few datasets are folders
     from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, FolderSource
@@ -120,7 +123,7 @@ def with_documents(located: Located, folder: str, problems: list[InputError], no
     except InputError as error:  # nothing else of the experiment can be checked without its documents
         raise InputErrors([*problems, located.error(("dataset", "corpus"), str(error))]) from error
     notes += [] if extracted.note is None else [f"{place}: {extracted.note}"]
-    return replace(located, value={**located.value, "dataset": {**dataset, "corpus": extracted.corpus}})
+    return _replaced(located, ("corpus",), {"corpus": extracted.corpus})
 
 
 def _is_plain_folder(folder: str, place: Any) -> bool:
@@ -133,13 +136,9 @@ def _is_plain_folder(folder: str, place: Any) -> bool:
     return holds_documents(where) and not matching.has_parquet(where)
 
 
-_OWN = ("goldens", "split")
-
-
 def with_files(located: Located, folder: str, problems: list[InputError]) -> Located:
-    """Replace the folder of a benchmark in the experiment by the files of the benchmark."""
-    dataset = located.value.get("dataset") if isinstance(located.value, dict) else None
-    if not isinstance(dataset, dict) or not isinstance(dataset.get("goldens"), str):
+    dataset = _dataset(located)
+    if not isinstance(dataset.get("goldens"), str):
         return located
     place, split = dataset["goldens"], dataset.get("split", _DEFAULT_SPLIT)
     problem = _problem(files.below(folder, place), split)
@@ -148,8 +147,7 @@ def with_files(located: Located, folder: str, problems: list[InputError]) -> Loc
     section = _files(place, str(split), dataset.get("unit"))
     twice = "is given twice: the benchmark has its own; keep one"
     problems += [located.error(("dataset", name), twice) for name in sorted(section.keys() & dataset.keys())]
-    rest = {name: value for name, value in dataset.items() if name not in _OWN}
-    return replace(located, value={**located.value, "dataset": {**section, **rest}})
+    return _replaced(located, ("goldens", "split"), section)
 
 
 def _files(place: str, split: str, unit: Any) -> dict[str, Any]:

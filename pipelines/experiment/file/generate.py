@@ -141,7 +141,6 @@ class RewriteParameters(Parameters):
 
     @property
     def texts(self) -> int:
-        """Number of texts for each query."""
         return _N[self.kind] if self.n is None else self.n
 
 

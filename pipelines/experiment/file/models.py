@@ -9,7 +9,7 @@ from rankbeam.pipelines.experiment.file.generate import JudgeModel
 from rankbeam.pipelines.experiment.file.keys import Count, Positive, Price, Section, Word
 from rankbeam.pipelines.experiment.file.labels import values_of
 from rankbeam.pipelines.experiment.file.traces import TracesModel
-from rankbeam.pipelines.gates.models import GateModel
+from rankbeam.pipelines.gates.gates import GateModel
 from rankbeam.transforms.clients.bigquery.locations import Location
 from rankbeam.transforms.records.conversations import CONVERSATION
 from rankbeam.transforms.records.holes import LEAST_AUDITED, LLM, MOST_AUDITED

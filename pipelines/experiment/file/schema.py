@@ -65,7 +65,6 @@ class _WithMeanings(GenerateJsonSchema):
 
 
 def as_json() -> str:
-    """The schema as the text of a file."""
     return json.dumps(experiment_schema(), indent=2, ensure_ascii=False) + "\n"
 
 

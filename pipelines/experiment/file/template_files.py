@@ -25,7 +25,6 @@ class TemplateFile:
 
     @property
     def attributes(self) -> frozenset[str]:
-        """The attributes of queries that it names."""
         return variables_of(self.text) - self.own
 
     def problems(self, attributes: Collection[str] | None, without_contexts: bool) -> Iterator[InputError]:
@@ -57,7 +56,6 @@ class Templates:
 
 @cache
 def default() -> TemplateFile:
-    """The template that comes with rankbeam."""
     file = package_files("rankbeam.pipelines.experiment.file").joinpath("templates", "answer.txt")
     return TemplateFile(None, file.read_text("utf-8"))
 

@@ -82,7 +82,6 @@ class TracesModel(Section):
         return self
 
     def collected(self, folder: str) -> tuple[str, "Collected"]:
-        """The folder of queries and answers, and the counts of the traces."""
         from rankbeam.pipelines.traces import collected_once  # few experiments need it, and Beam with it
         from rankbeam.transforms.clients.formats.traces.turns import Naming
         from rankbeam.transforms.traces import Choice

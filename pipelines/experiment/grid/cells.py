@@ -52,7 +52,6 @@ class Cell:
 
     @property
     def config_id(self) -> str:
-        """Its identifier for programs."""
         return hashlib.sha256(self.canonical.encode()).hexdigest()[:12]
 
     @property

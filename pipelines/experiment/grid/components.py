@@ -128,7 +128,6 @@ class Reranking:
 
     @property
     def depth(self) -> int:
-        """Number of results that it scores."""
         return self.parameters.depth
 
     def decisive(self) -> dict[str, Any]:
@@ -147,7 +146,6 @@ class Reranking:
 
     @property
     def max_output_tokens(self) -> int:
-        """Most tokens in a reply of a model."""
         return self.parameters.max_output_tokens if isinstance(self.parameters, ModelRerankParameters) else 0
 
     @property

@@ -75,7 +75,6 @@ def expand(
 
 
 def _groups(cells: Iterable[tuple[Cell, str]]) -> dict[str, list[Cell]]:
-    """The cells by their request."""
     groups: dict[str, list[Cell]] = {}
     for cell, source_key in cells:
         groups.setdefault(source_key, []).append(cell)
@@ -165,7 +164,6 @@ def plan_of(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
 
 
 def _named(name: str, cells: Sequence[Cell]) -> list[Cell]:
-    """The cells that a name refers to."""
     return [cell for cell in cells if cell.name == name] or [cell for cell in cells if cell.item_name == name]
 
 

@@ -60,7 +60,6 @@ class Draft:
         return {*self.model.model_fields} - self.fixed
 
     def parameters(self, chosen: Mapping[str, Any]) -> Parameters:
-        """The component with some of its parameters replaced."""
         return self.model.model_validate({**self.values, **chosen})
 
     def wrong_beside(self, located: Located, first: Mapping[str, Any]) -> Iterator[InputError]:
@@ -90,7 +89,6 @@ class Drafts:
 
     @property
     def all(self) -> list[Draft]:
-        """Every component."""
         entry = self.entry
         corpus = None if entry is None else Draft(CORPUS, entry.place, entry.kind, entry.model, entry.values)
         return [

@@ -111,15 +111,18 @@ def _cells(
         values = {name: grid[name][place] for name, place in chosen.items()}
         swept = (f"{name}={context.labels[name][place]}" for name, place in chosen.items())
         label = ",".join([*drafts.labels, *swept])
-        wrong = [problem for draft in drafts.all for problem in _wrong_parameters(located, draft, targets, values)]
-        generator = None if wrong else _generating(context, drafts.generate, targets, values, wrong)
-        retriever = None if wrong else _retrieving(context, drafts, targets, values, wrong)
-        rewriter = None if wrong else _rewriting(context, drafts.rewrite, targets, values, wrong)
-        reranker = None if wrong else _reranking(context, drafts.rerank, targets, values, wrong)
+        wrong: list[InputError] = []
+        combination = _Combination(context, targets, values, wrong)
+        for draft in drafts.all:
+            combination.check(draft)
+        generator = None if wrong else combination.generating(drafts.generate)
+        retriever = None if wrong else combination.retrieving(drafts)
+        rewriter = None if wrong else combination.rewriting(drafts.rewrite)
+        reranker = None if wrong else combination.reranking(drafts.rerank)
         problems += wrong
         if wrong or retriever is None:
             return
-        top_k, distance = chosen_reach({**base, **_chosen(CONFIGURATION, targets, values)})
+        top_k, distance = chosen_reach({**base, **combination.chosen(CONFIGURATION)})
         if reranker is not None and top_k is None:
             top_k = reranker.depth
         cell = Cell(
@@ -137,155 +140,120 @@ def _cells(
         yield cell
 
 
-def _chosen(role: str, targets: Mapping[str, Target], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of the grid for one component."""
-    return {inside: values[name] for name, (owner, inside) in targets.items() if owner == role}
+@dataclass
+class _Combination:
+    """One combination of the grid's values; it adds what is wrong with a component to `problems`."""
 
+    context: GridContext
+    targets: Mapping[str, Target]
+    values: Mapping[str, Any]
+    problems: list[InputError]
 
-def _wrong_parameters(
-    located: Located, draft: Draft, targets: Mapping[str, Target], values: Mapping[str, Any]
-) -> Iterator[InputError]:
-    """Validate a component; report a problem at the place of its parameter, in the grid or in the component."""
-    try:
-        draft.parameters(_chosen(draft.role, targets, values))
-    except ValidationError as error:
-        names = {inside: name for name, (owner, inside) in targets.items() if owner == draft.role}
-        for detail in in_one(error.errors()):
-            first = str(next(iter(detail["loc"]), ""))
-            if first in names:
-                swept = {**detail, "loc": (names[first], *detail["loc"][1:])}
-                yield problem_of(located, draft.model, swept, at=("grid",))
-            else:
-                yield problem_of(located, draft.model, detail, at=draft.place)
+    def chosen(self, role: str) -> dict[str, Any]:
+        """The values of the grid for a component."""
+        return _chosen(role, self.targets, self.values)
 
+    def check(self, draft: Draft) -> None:
+        """Report each wrong parameter of a component at its place, in the grid or in the component."""
+        located = self.context.located
+        try:
+            draft.parameters(self.chosen(draft.role))
+        except ValidationError as error:
+            names = {inside: name for name, (owner, inside) in self.targets.items() if owner == draft.role}
+            for detail in in_one(error.errors()):
+                first = str(next(iter(detail["loc"]), ""))
+                if first in names:
+                    swept = {**detail, "loc": (names[first], *detail["loc"][1:])}
+                    self.problems.append(problem_of(located, draft.model, swept, at=("grid",)))
+                else:
+                    self.problems.append(problem_of(located, draft.model, detail, at=draft.place))
 
-def _retrieving(
-    context: GridContext,
-    drafts: Drafts,
-    targets: Mapping[str, Target],
-    values: Mapping[str, Any],
-    problems: list[InputError],
-) -> Retrieving | None:
-    """Resolve the retriever with its corpus and its service; None if the service is unknown."""
-    draft = drafts.retriever
-    parameters = drafts.model.model_validate({**draft.values, **_chosen(draft.role, targets, values)})
-    corpus = drafts.searched(_chosen(CORPUS, targets, values))
-    retrieving = Retrieving(draft.role, draft.place, draft.kind, parameters, corpus).searching()
-    named = parameters.service
-    service = None if named is None else getattr(parameters, named)
-    if named is None or service is None:
-        return retrieving
-    swept = [name for name, target in targets.items() if target == (draft.role, named)]
-    at: Place = ("grid", swept[0]) if swept else (*draft.place, named)
-    problems += context.services.not_embedding(context.located, at, service)
-    embedder = context.services.valid.get(service)
-    return None if embedder is None else replace(retrieving, embedder=embedder)
+    def retrieving(self, drafts: Drafts) -> Retrieving | None:
+        """The retriever with its corpus and its service; None if the service is unknown."""
+        draft = drafts.retriever
+        parameters = drafts.model.model_validate({**draft.values, **self.chosen(draft.role)})
+        corpus = drafts.searched(self.chosen(CORPUS))
+        retrieving = Retrieving(draft.role, draft.place, draft.kind, parameters, corpus).searching()
+        named = parameters.service
+        service = None if named is None else getattr(parameters, named)
+        if named is None or service is None:
+            return retrieving
+        self.problems += self.context.services.not_embedding(self.context.located, self._place(draft, named), service)
+        embedder = self.context.services.valid.get(service)
+        return None if embedder is None else replace(retrieving, embedder=embedder)
 
-
-def _reranking(
-    context: GridContext,
-    draft: Draft | None,
-    targets: Mapping[str, Target],
-    values: Mapping[str, Any],
-    problems: list[InputError],
-) -> Reranking | None:
-    """Resolve the reranker; None if absent or invalid."""
-    if draft is None:
-        return None
-    parameters = draft.parameters(_chosen(RERANK, targets, values))
-    if not isinstance(parameters, ModelRerankParameters):
-        assert isinstance(parameters, Reranker)  # noqa: S101  the types of rerankers
-        return Reranking(draft.place, draft.kind, parameters)
-    swept = [name for name, target in targets.items() if target == (RERANK, "service")]
-    at: Place = ("grid", swept[0]) if swept else (*draft.place, "service")
-    problems += context.services.not_reranking(context.located, at, parameters.service)
-    service = context.services.valid.get(parameters.service)
-    if service is None:
-        return None
-    reranking = Reranking(draft.place, service.kind, parameters, service)
-    for name in sorted({"max_output_tokens", "thinking"} & parameters.model_fields_set):
-        if not reranking.is_called:
+    def reranking(self, draft: Draft | None) -> Reranking | None:
+        """The reranker; None if absent or invalid."""
+        if draft is None:
+            return None
+        located, services = self.context.located, self.context.services
+        parameters = draft.parameters(self.chosen(RERANK))
+        if not isinstance(parameters, ModelRerankParameters):
+            assert isinstance(parameters, Reranker)  # noqa: S101  the types of rerankers
+            return Reranking(draft.place, draft.kind, parameters)
+        self.problems += services.not_reranking(located, self._place(draft, "service"), parameters.service)
+        service = services.valid.get(parameters.service)
+        if service is None:
+            return None
+        reranking = Reranking(draft.place, service.kind, parameters, service)
+        unused = set() if reranking.is_called else {"max_output_tokens", "thinking"} & parameters.model_fields_set
+        for name in sorted(unused):
             problem = (
                 f"has no use: {service.name!r} scores texts in this process and does not generate any; leave it out"
             )
-            problems.append(context.located.error((*draft.place, name), problem))
-    return reranking
+            self.problems.append(located.error((*draft.place, name), problem))
+        return reranking
+
+    def generating(self, draft: Draft | None) -> Generating | None:
+        """The generator; None if absent or invalid."""
+        if draft is None:
+            return None
+        parameters = GenerateParameters.model_validate({**draft.values, **self.chosen(GENERATE)})
+        service = self._writer(draft, parameters)
+        file = self._template(draft, parameters.template, default())
+        return None if service is None or file is None else Generating(parameters, service, file)
+
+    def rewriting(self, draft: Draft | None) -> RewritingQueries | None:
+        """The model that rewrites queries; None if absent or invalid."""
+        if draft is None:
+            return None
+        parameters = RewriteParameters.model_validate({**draft.values, **self.chosen(REWRITE)})
+        service = self._writer(draft, parameters)
+        file = self._template(draft, parameters.template, TemplateFile(None, default_template(parameters.kind)))
+        if service is None or file is None:
+            return None
+        file = replace(file, own=frozenset({QUERY, FENCE, HISTORY, NUMBER}))
+        if parameters.kind is RewriteKind.STANDALONE and HISTORY in file.own - variables_of(file.text):
+            problem = "has no {history}, which kind: standalone is about"
+            self.problems.append(self.context.located.error(self._place(draft, "template"), problem))
+        return RewritingQueries(draft.place, parameters, service, file)
+
+    def _writer(self, draft: Draft, parameters: GenerateParameters | RewriteParameters) -> ConfiguredService | None:
+        """The model that writes; None if it is unknown."""
+        located, services = self.context.located, self.context.services
+        self.problems += services.not_writing(located, self._place(draft, "service"), parameters.service)
+        service = services.valid.get(parameters.service)
+        if service is not None and "temperature" in parameters.model_fields_set and service.sets_temperature:
+            problem = f"services: {service.name} sets a temperature, too; keep one"
+            self.problems.append(located.error(self._place(draft, "temperature"), problem))
+        return service
+
+    def _template(self, draft: Draft, path: str | None, own: TemplateFile) -> TemplateFile | None:
+        """A template file, by default rankbeam's own; None if it cannot be read."""
+        try:
+            return own if path is None else self.context.templates.read(path)
+        except InputError as error:
+            self.problems.append(self.context.located.error(self._place(draft, "template"), str(error)))
+            return None
+
+    def _place(self, draft: Draft, inside: str) -> Place:
+        """The place of a component's parameter: in the grid, or in the component."""
+        swept = [name for name, target in self.targets.items() if target == (draft.role, inside)]
+        return ("grid", swept[-1]) if swept else (*draft.place, inside)
 
 
-def _generating(
-    context: GridContext,
-    draft: Draft | None,
-    targets: Mapping[str, Target],
-    values: Mapping[str, Any],
-    problems: list[InputError],
-) -> Generating | None:
-    """Resolve the generator; None if absent or invalid."""
-    if draft is None:
-        return None
-    parameters = GenerateParameters.model_validate({**draft.values, **_chosen(GENERATE, targets, values)})
-    places = _places(draft, targets)
-    service = _writer(context, parameters, places, problems)
-    file = _template(context, parameters.template, default(), places, problems)
-    return None if service is None or file is None else Generating(parameters, service, file)
-
-
-def _places(draft: Draft, targets: Mapping[str, Target]) -> dict[str, Place]:
-    """The place of each parameter of a component that names something: in the grid, or in the component."""
-    swept: dict[str, Place] = {inside: ("grid", name) for name, (role, inside) in targets.items() if role == draft.role}
-    return {name: swept.get(name, (*draft.place, name)) for name in ("service", "temperature", "template")}
-
-
-def _writer(
-    context: GridContext,
-    parameters: GenerateParameters | RewriteParameters,
-    places: Mapping[str, Place],
-    problems: list[InputError],
-) -> ConfiguredService | None:
-    """The model that writes; None if it is unknown."""
-    problems += context.services.not_writing(context.located, places["service"], parameters.service)
-    service = context.services.valid.get(parameters.service)
-    if service is not None and "temperature" in parameters.model_fields_set and service.sets_temperature:
-        problem = f"services: {service.name} sets a temperature, too; keep one"
-        problems.append(context.located.error(places["temperature"], problem))
-    return service
-
-
-def _template(
-    context: GridContext,
-    path: str | None,
-    own: TemplateFile,
-    places: Mapping[str, Place],
-    problems: list[InputError],
-) -> TemplateFile | None:
-    """A template file, by default rankbeam's own; None if it cannot be read."""
-    try:
-        return own if path is None else context.templates.read(path)
-    except InputError as error:
-        problems.append(context.located.error(places["template"], str(error)))
-        return None
-
-
-def _rewriting(
-    context: GridContext,
-    draft: Draft | None,
-    targets: Mapping[str, Target],
-    values: Mapping[str, Any],
-    problems: list[InputError],
-) -> RewritingQueries | None:
-    """Resolve the model that rewrites queries; None if absent or invalid."""
-    if draft is None:
-        return None
-    parameters = RewriteParameters.model_validate({**draft.values, **_chosen(REWRITE, targets, values)})
-    places = _places(draft, targets)
-    service = _writer(context, parameters, places, problems)
-    own = TemplateFile(None, default_template(parameters.kind))
-    file = _template(context, parameters.template, own, places, problems)
-    if service is None or file is None:
-        return None
-    file = replace(file, own=frozenset({QUERY, FENCE, HISTORY, NUMBER}))
-    if parameters.kind is RewriteKind.STANDALONE and HISTORY in file.own - variables_of(file.text):
-        problems.append(context.located.error(places["template"], "has no {history}, which kind: standalone is about"))
-    return RewritingQueries(draft.place, parameters, service, file)
+def _chosen(role: str, targets: Mapping[str, Target], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {inside: values[name] for name, (owner, inside) in targets.items() if owner == role}
 
 
 def _wrong_in_grid(context: GridContext, drafts: Sequence[Drafts], grid: Grid) -> Iterator[InputError]:

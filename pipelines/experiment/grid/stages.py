@@ -31,15 +31,12 @@ class Variant:
 
     @property
     def configuration(self) -> Place:
-        """The place of the item in the file."""
         return "configurations", self.position
 
     def place(self, role: str) -> Place:
-        """The place of a stage in the file."""
         return self.swept.get(role, (*self.configuration, role))
 
     def with_stage(self, role: str, value: Any, label: str, place: Place) -> "Variant":
-        """The item with another stage."""
         item = self.item.model_copy(update={role: value})
         return replace(self, item=item, labels=(*self.labels, f"{role}={label}"), swept={**self.swept, role: place})
 
@@ -93,11 +90,7 @@ def wrong_stages(located: Located, items: Sequence[ConfigurationModel], grid: Gr
 
 
 def reranker_model(located: Located, place: Place, values: Mapping[str, Any]) -> tuple[str, type[Parameters]]:
-    """Type and parameters of a `rerank:`; the type is "" where it names a service.
-
-    Raises:
-        InputError: it has neither a type nor a service, or both, or an unknown type.
-    """
+    """Type and parameters of a `rerank:`; the type is "" where it names a service."""
     if ("type" in values) == ("service" in values):
         problem = "has a type and a service; keep one" if "type" in values else "is missing, and so is service"
         raise located.error((*place, "type"), problem)

@@ -16,7 +16,7 @@ from support.data import REPOSITORY
 from support.documents import page
 
 from rankbeam.pipelines.cli import main
-from rankbeam.pipelines.cli.guides import DOCUMENTATION, GUIDES
+from rankbeam.pipelines.cli.group import DOCUMENTATION, GUIDES
 
 
 def test_every_command_names_a_page_that_is_there() -> None:

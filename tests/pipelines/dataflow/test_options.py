@@ -11,7 +11,7 @@ from support.dataflow.execution import clean_python, run
 from support.inputs import json_texts, trec_qrels, trec_run, write
 from support.runs import rankbeam
 
-from rankbeam.pipelines.dataflow import package, settings
+from rankbeam.pipelines.dataflow import package
 from rankbeam.pipelines.run.options import pipeline_options, works_elsewhere
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
@@ -23,7 +23,7 @@ RUN = Run("20260102-030405-ab12", "FiQA, chunked", datetime(2026, 1, 2, tzinfo=U
 
 def completed(*more: str, lanes: int = 1) -> dict[str, object]:
     options = pipeline_options([*NEEDED, *more])
-    settings.set_defaults(options, RUN, lanes)
+    package.set_defaults(options, RUN, lanes)
     return options.get_all_options()
 
 
@@ -83,11 +83,11 @@ def test_every_lane_has_a_thread() -> None:
 @pytest.mark.parametrize("name", ["fiqa", "FiQA / chunks", "日本", "n" * 90])
 def test_names_and_labels_are_as_google_wants_them(run_id: str, name: str) -> None:
     run = Run(run_id, name, RUN.started_at, "")
-    assert len(settings.job_name(run)) <= 63
-    job_name = settings.job_name(run)
+    assert len(package.job_name(run)) <= 63
+    job_name = package.job_name(run)
     assert job_name.replace("-", "a").isalnum()
     assert (job_name[0].isalpha(), job_name[-1] != "-", job_name.isascii(), job_name == job_name.lower()) == (True,) * 4
-    for label in settings.labels(run):
+    for label in package.labels(run):
         key, _, value = label.partition("=")
         assert key.startswith("rankbeam-")
         assert len(value) <= 63
@@ -106,7 +106,7 @@ def test_names_and_labels_are_as_google_wants_them(run_id: str, name: str) -> No
 )
 def test_options_that_cannot_be(options: list[str], message: str) -> None:
     with pytest.raises(InputError) as caught:
-        settings.set_defaults(pipeline_options(options), RUN, 1)
+        package.set_defaults(pipeline_options(options), RUN, 1)
     assert message in str(caught.value)
 
 

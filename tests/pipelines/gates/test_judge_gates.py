@@ -10,8 +10,7 @@ from support.oracle import Script, install, judged
 from support.runs import rankbeam
 
 from rankbeam.pipelines.config.yaml_lines import load
-from rankbeam.pipelines.gates.gates import KnownNames, located_gates
-from rankbeam.pipelines.gates.models import GateModel
+from rankbeam.pipelines.gates.gates import GateModel, KnownNames, located_gates
 from rankbeam.transforms.records.errors import InputErrors
 
 QUERIES = 34

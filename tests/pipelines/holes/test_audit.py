@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from support.assessments import assessment_of as expected_assessment
 from support.campaigns import examples
 
-from rankbeam.pipelines.holes.fill import Effect, assessment_of, reversed_pairs
-from rankbeam.pipelines.holes.grades import scale_of
+from rankbeam.pipelines.holes import Effect, assessment_of, reversed_pairs, scale_of
 from rankbeam.pipelines.results.audit import Pair, audit_of
 from rankbeam.transforms.kernels.statistics.agreement import wilson_interval
 from rankbeam.transforms.records.errors import InputError

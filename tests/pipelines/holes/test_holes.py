@@ -8,7 +8,7 @@ from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
 
-from rankbeam.pipelines.holes.fill import fill
+from rankbeam.pipelines.holes import fill
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.records.errors import InputError

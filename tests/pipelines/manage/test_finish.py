@@ -15,7 +15,7 @@ from support.inputs import trec_qrels, trec_run, write
 from support.runs import run_experiment
 
 from rankbeam.pipelines.manage import finish, jobs
-from rankbeam.pipelines.manage.run_record import RunRecord
+from rankbeam.pipelines.manage.jobs import RunRecord
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 

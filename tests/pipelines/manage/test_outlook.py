@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.memory_filesystem import MemoryFileSystem
 
-from rankbeam.pipelines.manage import run_record
-from rankbeam.pipelines.manage.outlook import Watch, as_document, outlook_of, progress
-from rankbeam.pipelines.manage.run_record import RunRecord
-from rankbeam.pipelines.manage.snapshots import JobSnapshot
+from rankbeam.pipelines.manage import jobs
+from rankbeam.pipelines.manage.jobs import RunRecord
+from rankbeam.pipelines.manage.outlook import JobSnapshot, Watch, as_document, outlook_of, progress
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerUse, Owner
 from rankbeam.transforms.records.calls.outcomes import Took
 from rankbeam.transforms.records.calls.quota import Prices, Quota
@@ -113,10 +112,10 @@ def test_a_record_is_read_as_it_was_written() -> None:
     corpora = (TemporaryCorpora("projects/p/locations/l", None, ("a", "b")),)
     whole = RunRecord(START.isoformat(), "gs://b/ledger", 3, 4, {"m": priced}, "p.d", True, True, corpora)
     for run in (whole, RunRecord(START.isoformat())):
-        assert run_record.read({"run": {**asdict(run), "of_tomorrow": 1}}, "out") == run
-    assert run_record.read({}, "out") is None
+        assert jobs.run_of({"run": {**asdict(run), "of_tomorrow": 1}}, "out") == run
+    assert jobs.run_of({}, "out") is None
     with pytest.raises(InputError, match="out: holds a record of a job that cannot be read"):
-        run_record.read({"run": {"started": 1}}, "out")
+        jobs.run_of({"run": {"started": 1}}, "out")
 
 
 def test_a_ledger_that_cannot_be_read_for_a_moment_keeps_its_last_figures(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from support.cli import rankbeam
 from support.inputs import write
 from support.standins import Faults, Standin, serve
 
-from rankbeam.pipelines.nuggets.pool import pools_of
+from rankbeam.pipelines.nuggets.make import pools_of
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.records.slices import ALL
 

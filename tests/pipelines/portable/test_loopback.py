@@ -10,7 +10,7 @@ import grpc
 from apache_beam.portability.api import beam_fn_api_pb2, beam_fn_api_pb2_grpc, endpoints_pb2
 from apache_beam.runners.worker import worker_pool_main
 
-from rankbeam.pipelines.portable.loopback import workers_by_connection
+from rankbeam.pipelines.portable.job_server import workers_by_connection
 
 WITHIN_S = 30.0
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rankbeam.pipelines.portable.polling import PAUSE_S, poll_until
+from rankbeam.pipelines.portable.service import PAUSE_S, poll_until
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 
 

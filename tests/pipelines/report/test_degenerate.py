@@ -12,7 +12,7 @@ from support.pages import Page, degenerate_run
 from support.runs import rankbeam
 
 from rankbeam.pipelines import report
-from rankbeam.pipelines.report.scales import ticks, values_scale
+from rankbeam.pipelines.report.svg import ticks, values_scale
 
 NUMBERS = ("x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "width", "height", "points", "viewBox")
 SECOND_OF_TWO = 1 / math.log2(3)

@@ -16,12 +16,10 @@ from support.runs import rankbeam
 from rankbeam.pipelines import report
 from rankbeam.pipelines.report import values
 from rankbeam.pipelines.report.card import card
-from rankbeam.pipelines.report.cutoffs import against_k
+from rankbeam.pipelines.report.curves import against_k, precision_recall
 from rankbeam.pipelines.report.parameters import heat_maps, parameters
-from rankbeam.pipelines.report.plots import plot
-from rankbeam.pipelines.report.precision_recall import precision_recall
 from rankbeam.pipelines.report.study import Study
-from rankbeam.pipelines.report.sweeps import sweeps
+from rankbeam.pipelines.report.sweeps import plot, sweeps
 from rankbeam.pipelines.report.verdict import verdict
 from rankbeam.pipelines.results.run import Results
 
@@ -98,7 +96,7 @@ def test_labels_of_a_grid_stand_for_its_values_wherever_these_are_shown(tmp_path
     assert rankbeam("evaluate", path, "--run-id", "r").exit_code == 0
     study = Study(Results(str(tmp_path / "out"), "r"))
     drawn = [plot(study, sweep, "nDCG@10") for sweep in sweeps(study)]
-    assert {chart.parameter: sorted(label for label, _ in chart.legend) for chart in drawn if chart} == {
+    assert {chart.across: sorted(label for label, _ in chart.legend) for chart in drawn if chart} == {
         "k1": ["bm25, top_k long", "bm25, top_k short"],
         "top_k": ["bm25, k1 high", "bm25, k1 low"],
     }

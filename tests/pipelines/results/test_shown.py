@@ -9,8 +9,8 @@ import pytest
 from support.judged import RUN_ID, judged_run
 
 from rankbeam.pipelines import report
+from rankbeam.pipelines.manage.derived import left_out, sampled
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.results.shown import left_out, sampled
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 
 PARTS = 3

@@ -1,20 +1,25 @@
-"""The precision-recall curve of every configuration, from its rankings and the dataset's judgements."""
+"""Curves of every configuration: precision by recall, metrics by their cutoff k, and the trend over runs."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.pipelines.report.lines import Curve, LinePlot, line_plot
+from rankbeam.pipelines.report import words
+from rankbeam.pipelines.report.plots import Curve, LinePlot, line_plot
 from rankbeam.pipelines.report.sources import DatasetFiles
 from rankbeam.pipelines.report.study import Study
+from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.ranking.curves import LEVELS, interpolated_precision
 from rankbeam.transforms.kernels.statistics.intervals import student_interval
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.holes import LLM
+from rankbeam.transforms.records.scores.rows import ConfigurationMetric
+from rankbeam.transforms.records.slices import ALL
 
 TITLE = "Interpolated precision at 11 levels of recall (trec_eval's iprec_at_recall), mean over queries"
 MOST_QUERIES = 20_000
@@ -68,4 +73,66 @@ def _points(values: FloatArray, confidence: float) -> list[tuple[float, float, f
     for level, mean, error in zip(LEVELS, values.mean(axis=0).tolist(), errors.tolist(), strict=True):
         low, high = student_interval(mean, error, count, confidence) if count > 1 else (mean, mean)
         points.append((level, mean, max(0.0, low), min(1.0, high), f"recall {level:g}"))
+    return points
+
+
+def against_k(study: Study) -> list[LinePlot]:
+    """A plot for each metric that the run has at several cutoffs, a line a configuration."""
+    families: defaultdict[str, dict[int, str]] = defaultdict(dict)
+    for metric in study.metrics:
+        name, at, cutoff = metric.rpartition("@")
+        if at and cutoff.isdecimal():
+            families[name][int(cutoff)] = metric
+    return [
+        plot
+        for name, at in families.items()
+        if len(at) > 1 and (plot := line_plot(f"{name} against k", "k", _curves(study, at))) is not None
+    ]
+
+
+def _curves(study: Study, at: dict[int, str]) -> Iterable[Curve]:
+    for place in study.order(study.metrics[0]):
+        rows = [(cutoff, study.mean(place, metric)) for cutoff, metric in sorted(at.items())]
+        points = [(float(k), row.mean, *_ends(row), f"k = {k}") for k, row in rows if row.mean is not None]
+        yield Curve(study.titles[place], points)
+
+
+def _ends(row: ConfigurationMetric) -> tuple[float, float]:
+    return row.interval or (row.mean or 0.0, row.mean or 0.0)
+
+
+def trend(study: Study, metric: str, runs: list[Results]) -> LinePlot | None:
+    """A metric over the runs up to this one, a line for each of its configurations; None for a first run."""
+    if len(runs) < 2:
+        return None
+    curves = [Curve(study.titles[place], _run_points(study.ids[place], metric, runs)) for place in study.order(metric)]
+    return line_plot(f"{metric} over the runs of this folder", "run, the latest last", curves)
+
+
+def changes(study: Study, metric: str) -> list[str]:
+    """The changes since the baseline run, a sentence for each configuration."""
+    names = dict(zip(study.ids, study.names, strict=True))
+    return [
+        f"{names[row['config_id']]}: {_change(row)} since the baseline run {row['baseline_run']}"
+        for row in study.monitor
+        if row["metric"] == metric and row["config_id"] in names
+    ]
+
+
+def _change(row: dict[str, Any]) -> str:
+    if row["change"] is None:
+        return "no night counts yet"
+    alarm = "alarm, " if row["alarm"] else ""
+    nights = f"over {words.count(row['nights'], 'night')}" if row["mode"] == "fresh" else "query by query"
+    interval = words.interval(row["low"], row["high"], sign=True)
+    return f"{alarm}{row['state']}, {words.signed(row['change'])} ({interval}) {nights}"
+
+
+def _run_points(config_id: str, metric: str, runs: list[Results]) -> list[tuple[float, float, float, float, str]]:
+    points = []
+    for number, run in enumerate(runs, start=1):
+        row = run.means.get((config_id, ALL, metric))
+        if row is not None and row.mean is not None:
+            low, high = row.interval or (row.mean, row.mean)
+            points.append((float(number), row.mean, low, high, f"{run.run_id} ({run.execution[1]:%Y-%m-%d %H:%M})"))
     return points

@@ -1,45 +1,76 @@
-"""Numbers of queries that show a difference, and their cost: `rankbeam plan --detect`."""
+"""Numbers of queries that show a difference, and their cost: `rankbeam plan --detect`.
+
+The spread of differences between configurations is that of an earlier run, else as measured on TREC runs.
+"""
 
 import math
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from statistics import median
 from typing import Any
 
-from rankbeam.pipelines.detect.spread import ASSUMED, DifferenceSpread, assumed, cluster_sizes, earlier_run, spread_of
 from rankbeam.pipelines.experiment.experiment import Experiment
+from rankbeam.pipelines.gates.checks import steps_of
 from rankbeam.pipelines.plan.models import Range, shown
 from rankbeam.pipelines.plan.plan import Plan, number_of_queries, plan_of
+from rankbeam.pipelines.results.find import finished_runs
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
+from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.kernels.statistics.corrections import detectable_difference
 from rankbeam.transforms.kernels.statistics.sample_size import (
     design_effect,
     queries_needed,
     queries_needed_for_shares,
+    with_samples,
 )
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.metrics.panels import AnyMetric, range_of
+from rankbeam.transforms.records.scores.rows import Comparison, evidence_of
+from rankbeam.transforms.records.slices import ALL
 
 _CORRELATIONS = (0.1, 0.3)
 _MOST_SHOWN = 3
+MEASURED = {
+    "AP": (0.097, 0.135, 0.175),
+    "R@100": (0.131, 0.182, 0.232),
+    "nDCG@10": (0.168, 0.244, 0.286),
+    "P@10": (0.172, 0.240, 0.284),
+    "Success@10": (0.315, 0.389, 0.481),
+    "RR@10": (0.309, 0.417, 0.496),
+}
+"""Standard deviations of differences: 10%, median and 90% of all 136 pairs of 17 TREC runs of Robust 2003."""
+BINARY = ("Success",)
+ASSUMED = 10
+"""For metrics of unknown spread, the assumption is that one query in ten changes by the metric's whole range."""
 
 
 @dataclass(frozen=True)
 class DetectionQuestion:
-    """The difference to detect.
+    """The difference to detect."""
 
-    Attributes:
-        difference: true difference of two configurations' means.
-        power: probability to find it.
-        deviation: standard deviation of the queries' differences; None for that of earlier runs.
-    """
+    difference: float  # of two configurations' true means
+    power: float = 0.8  # probability to find it
+    deviation: float | None = None  # standard deviation of the queries' differences; None for that of earlier runs
 
-    difference: float
-    power: float = 0.8
-    deviation: float | None = None
+
+@dataclass(frozen=True)
+class DifferenceSpread:
+    """The spread of one metric's differences."""
+
+    metric: str
+    deviation: float  # standard deviation; over clusters, that of as many independent clusters
+    low: float  # range of the deviation over pairs of configurations
+    high: float
+    origin: str  # source of the deviation, in words
+    queries_per_unit: float = 1.0  # queries per effective cluster; 1 without clusters
+    discordant: float | None = None  # share of queries with different values, of a binary metric in an earlier run
+    is_assumed: bool = False  # neither a run nor a measurement knows the deviation
 
 
 @dataclass(frozen=True)
@@ -67,7 +98,6 @@ class Detection:
     warnings: tuple[str, ...]
 
     def as_document(self) -> dict[str, Any]:
-        """The answer as JSON values."""
         return {key: value for key, value in asdict(self).items() if key != "warnings"}
 
     def as_text(self, screen: Screen = WHOLE) -> str:
@@ -210,3 +240,88 @@ def race_line(experiment: Experiment, queries: int) -> str:
     actual = detectable_difference(spread.deviation / math.sqrt(units), units, level=race.alpha / pairs)
     what = f"{queries:,} queries detect a difference of {actual:.3f} in {race.metric} with a power of 80%"
     return f"before the race: {what} (sd {spread.deviation:.3f}: {spread.origin})"
+
+
+def earlier_run(experiment: Experiment) -> Results | None:
+    """The latest finished run of the experiment in its output folder that compared configurations."""
+    try:
+        runs = finished_runs(experiment.output)
+    except InputError:
+        return None
+    own = [run for run in runs if run.experiment == experiment.name]
+    return next((run for run in reversed(own) if run.comparisons), None)
+
+
+def spread_of(metric: str, experiment: Experiment, run: Results | None) -> DifferenceSpread | None:
+    """The spread of one metric: of the run, else as measured; None where neither knows the metric."""
+    actual = None if run is None else _in_run(metric, experiment, run)
+    return actual or _measured(metric)
+
+
+def _in_run(metric: str, experiment: Experiment, run: Results) -> DifferenceSpread | None:
+    """The median over the run's pairs of configurations; None without a pair that differs."""
+    rows = [row for row in run.comparisons if (row.metric, row.slice) == (metric, ALL) and row.std_error]
+    rows = [row for row in rows if evidence_of(row) >= 2]
+    if not rows:
+        return None
+    more = _more_noise(metric, experiment, run)
+    deviations = [math.sqrt((row.std_error or 0.0) ** 2 * evidence_of(row) + more / _per_unit(row)) for row in rows]
+    pairs = f"{len(rows)} {'pair' if len(rows) == 1 else 'pairs'} of run {run.run_id}"
+    discordant = median((row.wins + row.losses) / row.queries for row in rows)
+    is_binary = metric.startswith(BINARY) and rows[0].clusters is None
+    return DifferenceSpread(
+        metric,
+        median(deviations),
+        min(deviations),
+        max(deviations),
+        pairs,
+        median(map(_per_unit, rows)),
+        discordant if is_binary else None,
+    )
+
+
+def _per_unit(row: Comparison) -> float:
+    return row.queries / evidence_of(row)
+
+
+def _more_noise(metric: str, experiment: Experiment, run: Results) -> float:
+    """Variance that fewer judgements per item add; more of them may save less than a step's own noise says."""
+    steps = steps_of(metric) if experiment.judging is not None and run.judge_quality else ()
+    within = max((row["within_sd"] or 0.0 for row in run.judge_quality if row["step"] in steps), default=0.0)
+    if not within or experiment.judging is None:
+        return 0.0
+    observed = run.judge_settings.get("samples", 1)
+    return max(0.0, with_samples(0.0, within**2, observed, experiment.judging.samples))
+
+
+def assumed(metric: str, extent: float) -> DifferenceSpread:
+    """The spread if a share of the queries changes from one end of the metric's range to the other.
+
+    >>> round(assumed("Faithfulness", 1.0).deviation, 3)
+    0.316
+    """
+    deviation = extent * math.sqrt(1 / ASSUMED)
+    origin = f"assumed: 1 query in {ASSUMED} changes entirely"
+    return DifferenceSpread(metric, deviation, deviation, deviation, origin, is_assumed=True)
+
+
+def _measured(metric: str) -> DifferenceSpread | None:
+    """The measured spread of a metric, or of the same metric at another cutoff, which it names."""
+    same = [name for name in MEASURED if name == metric]
+    alike = same or [name for name in MEASURED if name.partition("@")[0] == metric.partition("@")[0]]
+    if not alike:
+        return None
+    low, deviation, high = MEASURED[alike[0]]
+    return DifferenceSpread(metric, deviation, low, high, f"{alike[0]} of 17 TREC runs (Robust 2003)")
+
+
+def cluster_sizes(experiment: Experiment) -> list[int] | None:
+    """The sizes of the clusters of the queries; None where they are not in local files."""
+    cluster, queries = experiment.evaluation.statistics.cluster, experiment.queries
+    if cluster is None or queries is None or is_table(queries):
+        return None
+    values: Counter[str] = Counter()
+    for path in sources.expand(queries):
+        for entry in texts.read_entries(path, "queries"):
+            values[str(entry.attributes.get(cluster) or f"\0{entry.id}")] += 1
+    return list(values.values())

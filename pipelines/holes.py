@@ -10,19 +10,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankbeam.pipelines.holes.grades import human_grades, judge_grades, scale_of
 from rankbeam.pipelines.results.audit import Audit, Pair, audit_of
+from rankbeam.pipelines.results.corpus import corpus_texts
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.clients.bigquery.read_source import is_table
+from rankbeam.transforms.clients.formats import judge_lines, sources
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
+from rankbeam.transforms.clients.formats.rows import read_qrels
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import FloatArray
+from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
 from rankbeam.transforms.kernels.ranking.pools import Pool, find_judgements
 from rankbeam.transforms.kernels.ranking.rankings import Assessment, Ranked, assess
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.holes import HUMAN, LLM, MOST_AUDITED
+from rankbeam.transforms.records.holes import HUMAN, LLM, MOST_AUDITED, Holes
+from rankbeam.transforms.records.labels import text_hash
 from rankbeam.transforms.records.metrics.definitions import METRICS
 from rankbeam.transforms.records.metrics.names import Metric, parse_metric
 
@@ -30,25 +34,22 @@ _ROWS = 1 << 12
 ByQuery = Mapping[str, Mapping[str, float]]
 FOLDER = "holes"
 _MOST_NAMED = 10
+_STEP = "grade"
+_VERDICTS = (
+    "step", "query_id", "right_hash", "grade", "sample", "is_sentinel", "is_repeat", "judge", "model_version",
+    "prompt_hash",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Effect:
-    """The means of a metric and a configuration over the queries that people judged.
-
-    Attributes:
-        metric: name.
-        configuration: name.
-        human: mean by the judgements of people.
-        judged_only: the same without the documents that people did not judge.
-        filled: mean with the judge's grades in the holes.
-    """
+    """The means of a metric and a configuration over the queries that people judged."""
 
     metric: str
     configuration: str
-    human: float
-    judged_only: float
-    filled: float
+    human: float  # by the judgements of people
+    judged_only: float  # the same without the documents that people did not judge
+    filled: float  # with the judge's grades in the holes
 
 
 def effects_of(run: Results, human: Mapping[Pair, float], filled: Mapping[Pair, float]) -> list[Effect]:
@@ -106,12 +107,7 @@ def _sums(
 
 
 def assessment_of(rankings: Sequence[Sequence[str]], pools: Sequence[Mapping[str, float]]) -> Assessment:
-    """Rankings joined with their judgements.
-
-    Args:
-        rankings: documents of n queries, best first.
-        pools: grades of documents, by query.
-    """
+    """The rankings of n queries, best first, joined with the grades of each query's documents."""
     query = np.repeat(np.arange(len(rankings)), [len(ranking) for ranking in rankings])
     doc_id = pa.array([doc_id for ranking in rankings for doc_id in ranking], pa.string())
     pool = Pool(
@@ -136,31 +132,19 @@ def reversed_pairs(effects: Sequence[Effect]) -> Iterator[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class FilledJudgements:
-    """Summary of what was filled.
-
-    Attributes:
-        path: the written file of judgements.
-        human: number of judgements by people.
-        filled: number of judgements by the judge.
-        without_text: number of graded texts whose document is not known any more.
-        judge: judge, version of its model and hash of its prompt.
-        scale: for each grade of the judge, the grade that was written.
-        audit: comparison of judge and people.
-        effects: means before and after.
-    """
+    """Summary of what was filled."""
 
     path: str
-    human: int
-    filled: int
-    without_text: int
-    judge: Mapping[str, str | None]
-    scale: Sequence[int]
+    human: int  # number of judgements by people
+    filled: int  # number of judgements by the judge
+    without_text: int  # number of graded texts whose document is not known any more
+    judge: Mapping[str, str | None]  # its name, version of its model and hash of its prompt
+    scale: Sequence[int]  # for each grade of the judge, the grade that was written
     audit: Audit
     effects: Sequence[Effect]
 
     @property
     def warnings(self) -> list[str]:
-        """Reasons for caution with the means."""
         warnings = list(self.audit.warnings)
         if self.without_text:
             warnings.append(f"{self.without_text:,} graded texts belong to no document in the corpus or the rankings")
@@ -194,10 +178,7 @@ class FilledJudgements:
 def fill(run: Results, grades: str | None = None, audit: int = MOST_AUDITED) -> FilledJudgements:
     """Write the judgements of people, and the judge's grades of documents that people did not judge.
 
-    Args:
-        run: finished run with the metric ContextRelevance@k, whose judge graded the first k documents.
-        grades: worth of the judge's grades 0 to 3, such as "0,0,1,2"; see `scale_of`.
-        audit: number of documents that both graded and that audit the judge, at most.
+    `grades` is described at `scale_of`; at most `audit` documents that both graded audit the judge.
     """
     if is_table(run.output):
         raise InputError("holes are filled for runs in folders only", path=run.output)
@@ -237,3 +218,94 @@ def _lines(human: Mapping[Pair, float], filled: Mapping[Pair, float]) -> str:
     if wrong is not None:
         raise InputError(f"query {wrong!r}: an id with a tab or a line end cannot be written to a file of judgements")
     return "".join("\t".join(row) + "\n" for row in (QRELS_HEADER, *rows))
+
+
+@dataclass(frozen=True)
+class JudgeGrades:
+    """Grades of a judge."""
+
+    by_text: Mapping[Pair, int]  # by query and hash of a text
+    places: Mapping[Pair, set[str]]  # by query and hash of a text, the documents of that text that were retrieved
+    judge: Mapping[str, str | None]  # its name, the version of its model and the hash of its prompt
+
+    @property
+    def by_pair(self) -> dict[Pair, int]:
+        """By query and document, the highest grade of the document's texts."""
+        best: dict[Pair, int] = {}
+        for (query_id, digest), grade in self.by_text.items():
+            for doc_id in self.places.get((query_id, digest), ()):
+                best[query_id, doc_id] = max(best.get((query_id, doc_id), 0), grade)
+        return best
+
+    @property
+    def without_text(self) -> int:
+        """The number of graded texts that belong to no document that is still known."""
+        return sum(place not in self.places for place in self.by_text)
+
+
+def human_grades(run: Results) -> tuple[str, dict[Pair, float]]:
+    """The path of the dataset's judgements, and their grades; a file with grades of a judge is refused."""
+    path = run.run["versions"].get("dataset.qrels")
+    if path is None:
+        raise InputError("has no file of judgements with holes to fill; name one in dataset.qrels", path=run.output)
+    grades: dict[Pair, float] = {}
+    for part in sources.expand(path):
+        judge_lines.refuse(part)
+        for batch in read_qrels(part):
+            columns = (batch[name].to_pylist() for name in ("query_id", "doc_id", "grade"))
+            for query_id, doc_id, grade in zip(*columns, strict=True):
+                grades[query_id, doc_id] = grade
+    return path, grades
+
+
+def judge_grades(run: Results) -> JudgeGrades:
+    """The grades of the run's judge, if there are any; of several samples the median, and of two medians the lower."""
+    drawn: defaultdict[Pair, list[int]] = defaultdict(list)
+    judge: dict[str, str | None] = {}
+    judges: dict[str, None] = {}
+    for row in run.stream("verdicts", _VERDICTS):
+        is_value = row["step"] == _STEP and not row["is_sentinel"] and not row["is_repeat"]
+        if is_value and row["grade"] is not None:
+            drawn[row["query_id"], row["right_hash"]].append(row["grade"])
+            judge = {name: row[name] for name in ("judge", "model_version", "prompt_hash")}
+            judges[row["judge"]] = None
+    if len(judges) > 1:
+        judge = {**judge, "judge": f"median of {', '.join(sorted(judges))}", "model_version": None}
+    by_text = {place: sorted(grades)[(len(grades) - 1) // 2] for place, grades in drawn.items()}
+    return JudgeGrades(by_text, _documents(run, by_text) if by_text else {}, judge)
+
+
+def _documents(run: Results, by_text: Mapping[Pair, int]) -> dict[Pair, set[str]]:
+    digests = {digest for _, digest in by_text}
+    of_document: defaultdict[str, set[str]] = defaultdict(set)
+    for doc_id, text in corpus_texts(run):
+        if (digest := text_hash(text)) in digests:
+            of_document[doc_id].add(digest)
+    places: defaultdict[Pair, set[str]] = defaultdict(set)
+    for row in run.stream("rankings", ("query_id", "documents")):
+        for document in row["documents"]:
+            text = document.get("text")
+            own = of_document.get(document["doc_id"], set()) if text is None else {text_hash(text)}
+            for digest in own:
+                if (row["query_id"], digest) in by_text:
+                    places[row["query_id"], digest].add(document["doc_id"])
+    return dict(places)
+
+
+def scale_of(grades: Mapping[Pair, float], written: str | None) -> tuple[int, ...]:
+    """For each grade of the judge, from 0 to 3, the grade on the scale of people: `written`, else by their highest one.
+
+    >>> scale_of({("q", "d"): 1.0}, None), scale_of({}, "0,1,1,2")
+    ((0, 0, 1, 1), (0, 1, 1, 2))
+    """
+    if written is not None:
+        words = [word.strip() for word in written.split(",")]
+        numbers = tuple(int(word) for word in words if word.isdecimal())
+        if len(numbers) != HIGHEST_GRADE + 1 or len(words) != len(numbers) or list(numbers) != sorted(numbers):
+            raise InputError(f"--grades {written!r}: write four whole numbers in ascending order, such as 0,0,1,2")
+        return numbers
+    if any(not grade.is_integer() for grade in grades.values()):
+        raise InputError(
+            "people gave grades that are not whole numbers; set the grades for the judge's 0 to 3 with --grades"
+        )
+    return Holes().scale(max(grades.values(), default=0.0), "--grades")

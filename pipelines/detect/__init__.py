@@ -1,1 +1,0 @@
-"""Numbers of queries that show a difference."""

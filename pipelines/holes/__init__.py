@@ -1,1 +1,0 @@
-"""Holes in the judgements: documents that nobody judged, filled with grades of a judge, which people audit."""
