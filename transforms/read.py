@@ -15,7 +15,7 @@ import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.formats import judge_lines, overlap, rows, sources, texts
+from rankbeam.transforms.clients.formats import overlap, rows, sources, texts
 from rankbeam.transforms.clients.formats.evidence import read_evidence, refuse_misquoted
 from rankbeam.transforms.clients.formats.judged import Conflict, judge
 from rankbeam.transforms.clients.formats.references import read_references, referenced
@@ -181,13 +181,13 @@ def checked(
 def of_people(summary: DatasetSummary, qrels: str) -> DatasetSummary:
     """The summary of a dataset whose judgements are people's: a judge must not audit itself."""
     for path in sources.expand(qrels):
-        judge_lines.refuse(path)
+        rows.refuse_judge_lines(path)
     return summary
 
 
 def of_a_judge(qrels: str) -> Iterator[str]:
     """A warning about judgements of a judge in the file."""
-    count = sum(map(judge_lines.count, sources.expand(qrels)))
+    count = sum(map(rows.count_judge_lines, sources.expand(qrels)))
     if count:
         yield f"{count:,} lines of {shown(qrels)} are grades from a judge (source llm), not from people"
 

@@ -8,7 +8,7 @@ from typing import Any
 from rankbeam.pipelines.results.audit import Pair
 from rankbeam.pipelines.results.corpus import corpus_texts
 from rankbeam.pipelines.results.run import Results
-from rankbeam.transforms.clients.formats import judge_lines, rows, sources
+from rankbeam.transforms.clients.formats import rows, sources
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.holes import Holes
@@ -61,7 +61,7 @@ def human_grades(run: Results) -> tuple[str, dict[Pair, float]]:
         raise InputError("has no file of judgements with holes to fill; name one in dataset.qrels", path=run.output)
     grades: dict[Pair, float] = {}
     for part in sources.expand(path):
-        judge_lines.refuse(part)
+        rows.refuse_judge_lines(part)
         for batch in rows.read_qrels(part):
             columns = (batch[name].to_pylist() for name in ("query_id", "doc_id", "grade"))
             for query_id, doc_id, grade in zip(*columns, strict=True):

@@ -1,4 +1,7 @@
-"""Write tables: Parquet files below the output, one folder a table and run, and the row of `runs` last."""
+"""Write tables: Parquet files below the output, one folder a table and run, and the row of `runs` last.
+
+The last step may load the finished run into BigQuery, so that a submitted job needs no later command.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,6 +14,9 @@ import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
+from rankbeam.transforms.clients.bigquery import publish
+from rankbeam.transforms.clients.bigquery.errors import LoadFailed
+from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.storage import files, parquet
 from rankbeam.transforms.clients.storage.parquet import Part, put_in_place
@@ -26,6 +32,8 @@ from rankbeam.transforms.records.scores.estimates import RunEstimates
 
 WrittenPart = tuple[str, str]
 """A table, and the path of a complete part of it."""
+_BEAM_SUFFIX = " [while running"  # Beam adds the step to the message of what it raises again
+_MARK = f"{LoadFailed.__module__}.{LoadFailed.__name__}: "
 
 
 def run_folder(output: str, table: str, run_id: str) -> str:
@@ -197,3 +205,46 @@ def _failures(paths: Iterable[str]) -> Iterator[FailedCall]:
             for batch in file.iter_batches(columns=list(FailedCall._fields)):
                 of_queries = batch.filter(batch["query_id"].is_valid()).select(list(FailedCall._fields))
                 yield from map(FailedCall, *(column.to_pylist() for column in of_queries.columns))
+
+
+@dataclass
+class LoadTables(beam.PTransform):
+    """Load all tables of a run once its row in `runs` is written; yields the run_id."""
+
+    dataset: DatasetName
+    run_id: str
+    output: str
+    folders: dict[str, str]
+
+    def expand(self, finished: beam.PCollection[str]) -> beam.PCollection[str]:
+        loaded = beam.Map(load_run, self.dataset, self.run_id, self.output, self.folders)
+        # Between the two, so that a retried load does not write the row of the run again.
+        return finished | "Written" >> beam.Reshuffle() | "Load" >> loaded
+
+
+def load_run(_: str, dataset: DatasetName, run_id: str, output: str, folders: dict[str, str]) -> str:
+    """Load a run; returns its id. It may be repeated, also by Beam: the rows of the run are replaced."""
+    try:
+        return publish.load_run(dataset, run_id, folders).run_id
+    except LoadFailed as error:
+        if not error.can_repeat:
+            raise
+        command = f"rankbeam warehouse load {output} --dataset {dataset} --run-id {run_id}"
+        raise LoadFailed(f"{error}. The Parquet files in {output} are complete; load them with: {command}") from error
+
+
+def load_failure(message: str) -> str | None:
+    """The message of a failed load inside a job's error message; None for another error."""
+    if _MARK not in message:
+        return None
+    return message.rpartition(_MARK)[2].partition(_BEAM_SUFFIX)[0].partition("\n\n")[0].strip()
+
+
+def load_failure_behind(error: BaseException | None) -> str | None:
+    """The message of a failed load behind an exception of Beam, which wraps errors of steps; None for another error."""
+    while error is not None:
+        text = load_failure(f"{_MARK}{error}" if isinstance(error, LoadFailed) else str(error))
+        if text is not None:
+            return text
+        error = error.__cause__ or error.__context__
+    return None

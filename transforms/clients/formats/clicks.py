@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.clients.formats import named, parquet, separated, sources, tables
+from rankbeam.transforms.clients.formats import named, separated, sources, tables
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import BoolArray
@@ -83,7 +83,7 @@ def _read(path: str) -> Iterator[pa.RecordBatch]:
     if is_table(path):
         return tables.read_rows(path, ROLE, schema)
     if files.read_head(path).startswith(_PARQUET_MAGIC):
-        return parquet.read(path, named.COLUMN_NAMES[ROLE], schema)
+        return tables.read_parquet(path, named.COLUMN_NAMES[ROLE], schema)
     return separated.read(path, ROLE, schema)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rankbeam.transforms.clients.bigquery.read_source import shown
-from rankbeam.transforms.clients.formats import json_lines, parquet, sources, tables, texts
+from rankbeam.transforms.clients.formats import json_lines, sources, tables, texts
 from rankbeam.transforms.clients.formats.ids import json_id
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.records import columns
@@ -100,7 +100,7 @@ def _entries(path: str) -> Iterator[tuple[int, _Evidence]]:
         for line, text in json_lines.numbered(path):
             yield line, json_lines.validated(path, line, text, _Evidence)
         return
-    rows = parquet.read_values(path, ROLE) if form is Format.PARQUET else _rows_of_table(path)
+    rows = tables.read_parquet_values(path, ROLE) if form is Format.PARQUET else _rows_of_table(path)
     for row, values in rows:
         is_given = {name: value for name, value in values.items() if value is not None}  # columns hold null for none
         yield row, json_lines.modelled(shown(path), row, is_given, _Evidence)

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from rankbeam.transforms.clients.formats import lines, utf8
+from rankbeam.transforms.clients.formats import lines
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import value_of
 from rankbeam.transforms.records.errors import InputError
@@ -31,7 +31,7 @@ def numbered(path: str) -> Iterator[tuple[int, str]]:
             try:
                 yield number, line.decode("utf-8").rstrip("\r")
             except UnicodeDecodeError as error:
-                raise InputError(utf8.CONVERT, path=path, line=number) from error
+                raise InputError(lines.CONVERT, path=path, line=number) from error
 
 
 def parsed(path: str, line: int, text: str) -> Any:

@@ -7,6 +7,7 @@ in UTF-16 would match no other id.
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from rankbeam.transforms.records.errors import InputError
 
@@ -24,6 +25,7 @@ _BEYOND_ASCII = [
 ]
 Place = tuple[str, int]
 """A file and a line of it, from 1."""
+CONVERT = "is not UTF-8; convert the file, for example with iconv"
 
 
 def refuse_other_encoding(path: str, block: bytes, lines: int) -> None:
@@ -88,3 +90,27 @@ def repeated_at(problem: str, places: Sequence[Place], advice: str = "") -> Inpu
     earlier = ", ".join(f"line {row}" if name == path else f"{name}:{row}" for name, row in before)
     also = f" (also at {earlier})" if earlier else ""
     return InputError(f"{problem}{also}" + (f"; {advice}" if advice else ""), path=path, line=line)
+
+
+def refuse_not_utf8(path: str, line: pa.Array, column: pa.StringArray, what: str = "") -> None:
+    """Refuse a column of strings that is not UTF-8."""
+    if _is_ascii(column):
+        return
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        for row, value in enumerate(column.cast(pa.binary()).to_pylist()):
+            try:
+                (value or b"").decode()
+            except UnicodeDecodeError:
+                raise InputError(f"{what} {CONVERT}".lstrip(), path=path, line=line[row].as_py()) from error
+        raise
+
+
+def _is_ascii(column: pa.StringArray) -> bool:
+    """Test the highest bit of every byte, which is ten times as fast as validation."""
+    _, offsets, data = column.buffers()
+    if data is None:
+        return True
+    ends = np.frombuffer(offsets, np.int32)[[column.offset, column.offset + len(column)]]
+    return not (np.frombuffer(data, np.int8)[ends[0] : ends[1]] < 0).any()

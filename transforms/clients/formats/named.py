@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.formats import ids, utf8
+from rankbeam.transforms.clients.formats import ids, lines
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
@@ -149,7 +149,7 @@ def converted(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Arr
         raise InputError(problem, path=path, line=_first_uncastable(column, field.type, rows)) from error
     if pa.types.is_string(field.type):
         line = pa.array(np.arange(rows + 1, rows + 1 + len(values)))
-        utf8.refuse_wrong(path, line, values, f"the {field.name}")
+        lines.refuse_not_utf8(path, line, values, f"the {field.name}")
     return values
 
 

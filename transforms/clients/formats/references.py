@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from rankbeam.transforms.clients.formats import json_lines, sources
-from rankbeam.transforms.clients.formats.cases.paths import structured
 from rankbeam.transforms.clients.formats.ids import json_id
 from rankbeam.transforms.clients.formats.lines import repeated_at
+from rankbeam.transforms.clients.storage.json_paths import structured
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.dataset import DatasetSummary, References

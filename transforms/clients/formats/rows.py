@@ -1,13 +1,17 @@
 """Readers of judgements and runs: millions of short rows, read in columns."""
 
+import json
+import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.formats import ids, lines, named, nested, parquet, pieces, separated, tables, utf8
+from rankbeam.transforms.clients.formats import ids, lines, named, pieces, separated, tables
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.pieces import Piece, located
@@ -20,6 +24,14 @@ from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
+
+_NESTED_ROWS = 1 << 16
+_Pairs = list[tuple[str, Any]]
+_JUDGE_LINES = {
+    Format.SOURCED_QRELS: re.compile(rb"^(?:[^\t\n]*\t){3}[ ]*llm[ ]*\r?$", re.MULTILINE | re.IGNORECASE),
+    Format.TREC_QRELS: re.compile(rb"^[ \t]*\S+[ \t]+llm[ \t]", re.MULTILINE | re.IGNORECASE),
+}
+"""The beginning, or the whole, of a line of a judge, by format; other formats name no source."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +97,7 @@ def run_tag(path: str) -> str | None:
         return None
     fields = text.split_blanks(files.read_head(path), [5])
     tag = fields.columns[0][:1]
-    utf8.refuse_wrong(path, pa.array(fields.line[:1] + 1), tag)
+    lines.refuse_not_utf8(path, pa.array(fields.line[:1] + 1), tag)
     return next(iter(tag.to_pylist()), None) or None
 
 
@@ -106,9 +118,9 @@ def _read(path: str, kind: _Kind, form: Format, piece: Piece | None) -> Iterator
         yield from _finite(path, kind, tables.read_rows(path, kind.role, schema))
     elif form is Format.PARQUET:
         groups = None if piece is None or piece.end is None else range(piece.begin, piece.end)
-        yield from _finite(path, kind, parquet.read(path, names, schema, groups))
+        yield from _finite(path, kind, tables.read_parquet(path, names, schema, groups))
     elif form is Format.NESTED:
-        yield from _finite(path, kind, nested.read(path, kind.schema))
+        yield from _finite(path, kind, read_nested(path, kind.schema))
     elif form is Format.SEPARATED:
         yield from _finite(path, kind, separated.read(path, kind.role, schema))
     else:
@@ -195,7 +207,7 @@ class _Rows:
         if at_most is not None:
             self._refuse(fields.count > at_most, f"has more than {at_most} columns")
         for column in fields.columns:
-            utf8.refuse_wrong(self._path, self._line, column)
+            lines.refuse_not_utf8(self._path, self._line, column)
         query, doc, words, *further = fields.columns
         for column in further if self._kind.layout.rank is not None else ():
             self._numbers(column, "rank", "; an id in a TREC run must not contain blanks (in Parquet it may)")
@@ -235,3 +247,110 @@ def _is_number(word: object) -> bool:
     except ValueError:
         return False
     return "_" not in str(word)  # Python alone reads 1_000 as a number
+
+
+def read_nested(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Read such a file, whole; its rows are numbered from 1 in the order of the file."""
+    number = schema.names[2]
+    queries: list[str] = []
+    documents: list[str] = []
+    values: list[float] = []
+    row = 1
+    for query, pairs in _nested_queries(path):
+        for document, value in pairs:
+            queries.append(query)
+            documents.append(document)
+            values.append(_nested_number(path, query, document, value, number))
+        if len(values) >= _NESTED_ROWS:
+            yield _nested_batch(path, schema, queries, documents, values, row)
+            row += len(values)
+            queries, documents, values = [], [], []
+    if values or row == 1:
+        yield _nested_batch(path, schema, queries, documents, values, row)
+
+
+def _nested_queries(path: str) -> Iterator[tuple[str, _Pairs]]:
+    content = b"".join(files.read_blocks(path))
+    try:
+        value = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_Object)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(lines.CONVERT, path=path, line=line) from error
+    except json.JSONDecodeError as error:
+        advice = "; JSON lines are not read here" if error.msg == "Extra data" else ""
+        problem = f"is not one JSON object of query id to document id to number: {error.msg}{advice}"
+        raise InputError(problem, path=path, line=error.lineno) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not valid JSON ({error})", path=path) from error
+    if not value.pairs:
+        raise InputError("the file is empty; it has no query", path=path)
+    _refuse_repeated(path, value.pairs, "the query")
+    for query, pairs in value.pairs:
+        if not isinstance(pairs, _Object):
+            problem = f"the query {shortened(query)!r} has {shortened(json.dumps(pairs, default=str))}"
+            raise InputError(f"{problem}; an object of document id to number was expected", path=path)
+        _refuse_repeated(path, pairs.pairs, f"the query {shortened(query)!r}, the document")
+        yield query, pairs.pairs
+
+
+class _Object:
+    """A JSON object that keeps equal keys apart."""
+
+    def __init__(self, pairs: _Pairs) -> None:
+        self.pairs = pairs
+
+
+def _refuse_repeated(path: str, pairs: _Pairs, what: str) -> None:
+    if len(pairs) == len(dict(pairs)):
+        return
+    names = [name for name, _ in pairs]
+    twice = next(name for name in names if names.count(name) > 1)
+    raise InputError(f"{what} {shortened(twice)!r} is given twice; keep one", path=path)
+
+
+def _nested_number(path: str, query: str, document: str, value: Any, number: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        written = shortened(json.dumps(value, ensure_ascii=False, default=lambda _: "{…}"))
+        where = f"the query {shortened(query)!r}, the document {shortened(document)!r}"
+        raise InputError(f"{where}: the {number} {written} is not a number", path=path)
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf  # refused with all other infinite numbers
+
+
+def _nested_batch(
+    path: str, schema: pa.Schema, queries: list[str], documents: list[str], values: list[float], row: int
+) -> pa.RecordBatch:
+    try:
+        arrays = [pa.array(queries, pa.string()), pa.array(documents, pa.string()), pa.array(values, pa.float64())]
+    except UnicodeEncodeError as error:
+        raise InputError("an id holds half a character (a lone surrogate such as \\ud83d)", path=path) from error
+    for name, array in zip(("query id", "document id"), arrays[:2], strict=True):
+        for bad, fault in ids.faults(array):
+            if bad.any():
+                raise InputError(f"the {name} {shortened(array[int(bad.argmax())].as_py())!r} {fault}", path=path)
+    line = pa.array(range(row, row + len(values)), pa.int64())
+    return pa.RecordBatch.from_arrays([*arrays, line], schema=columns.with_line(schema))
+
+
+def count_judge_lines(path: str) -> int:
+    """The number of lines of a judge in one file."""
+    return sum(len(places) for _, places in _judge_blocks(path))
+
+
+def refuse_judge_lines(path: str) -> None:
+    """Refuse a file with lines of a judge where people's judgements are needed."""
+    seen = 0
+    for block, places in _judge_blocks(path):
+        if places:
+            problem = "has grades of a judge already; fill the holes of a run with the judgements of people"
+            raise InputError(problem, path=path, line=seen + block.count(b"\n", 0, places[0]) + 1)
+        seen += block.count(b"\n")
+
+
+def _judge_blocks(path: str) -> Iterator[tuple[bytes, list[int]]]:
+    """Blocks of whole lines, with the positions of the lines of a judge."""
+    pattern = _JUDGE_LINES.get(recognise(path, "qrels"))
+    for block in files.read_blocks(path) if pattern is not None else ():
+        yield block, [match.start() for match in pattern.finditer(block)] if pattern is not None else []

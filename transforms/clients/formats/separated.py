@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from rankbeam.transforms.clients.formats import named, utf8
+from rankbeam.transforms.clients.formats import lines, named
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import BoolArray, HashArray
 from rankbeam.transforms.records.errors import InputError
@@ -176,6 +176,6 @@ def _refused(path: str) -> Iterator[None]:
         text = str(error)
         row = _ROW.search(text)
         if "UTF8" in text:
-            raise InputError(utf8.CONVERT, path=path) from error
+            raise InputError(lines.CONVERT, path=path) from error
         problem = text.removeprefix("CSV parse error: ").split(": ", 1)[-1]
         raise InputError(f"cannot be read: {problem}", path=path, line=int(row[1]) if row else None) from error

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import shown
-from rankbeam.transforms.clients.formats import json_lines, lines, named, separated, tables, utf8
+from rankbeam.transforms.clients.formats import json_lines, lines, named, separated, tables
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.ids import as_text, checked_id, json_id
@@ -168,7 +168,7 @@ def _from_columns(
                 entry = _entry(path, name, text or "", others, line)
             except UnicodeDecodeError as error:
                 column = next(key for key, value in others.items() if not _is_text(value))
-                raise InputError(f"the column {column} {utf8.CONVERT}", path=path, line=line) from error
+                raise InputError(f"the column {column} {lines.CONVERT}", path=path, line=line) from error
             yield entry
 
 
@@ -189,7 +189,7 @@ def _rows(path: str, batch: pa.RecordBatch, line: int) -> list[dict[str, Any]]:
         try:
             rows += tables.plain(batch.slice(row, 1))
         except UnicodeDecodeError as error:
-            raise InputError(f"a column {utf8.CONVERT}", path=path, line=line + row + 1) from error
+            raise InputError(f"a column {lines.CONVERT}", path=path, line=line + row + 1) from error
         except (ValueError, OverflowError) as error:
             raise InputError(f"a column cannot be read ({error})", path=path, line=line + row + 1) from error
     return rows

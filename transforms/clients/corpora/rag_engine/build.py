@@ -16,19 +16,20 @@ from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusC
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
-from rankbeam.transforms.clients.corpora.rag_engine.originals import has_changed
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus, resource_of
 from rankbeam.transforms.clients.corpora.rag_engine.results import (
     KIND,
     Built,
+    CorpusUse,
     Problem,
+    Uses,
     failed_documents,
     failures_of,
     filled_corpus,
+    reasons_of,
     reused,
 )
-from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments
-from rankbeam.transforms.clients.corpora.rag_engine.uses import CorpusUse, Uses, reasons_of
+from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments, has_changed, upload
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, NeededCorpus, existing_of, preferred
 from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity
@@ -189,7 +190,7 @@ class Builder:
         uses = Uses(folder)
         for identity in identities:
             uses.save(self._use(identity, {}))
-        uploaded = Objects(folder).upload(self._documents, self._documents.staged(folder))
+        uploaded = upload(self._documents, folder)
         self._report(f"corpora: {uploaded:,} documents uploaded to {folder}")
 
     def _create(

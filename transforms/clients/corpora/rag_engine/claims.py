@@ -14,8 +14,16 @@ from datetime import datetime
 from typing import Any
 
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
-from rankbeam.transforms.clients.corpora.rag_engine.operations import awaited, listed_corpora, pauses, running_imports
-from rankbeam.transforms.clients.corpora.rag_engine.work import DataWork, deleted, ours, updated
+from rankbeam.transforms.clients.corpora.rag_engine.work import (
+    DataWork,
+    awaited,
+    deleted,
+    listed_corpora,
+    ours,
+    pauses,
+    running_imports,
+    updated,
+)
 from rankbeam.transforms.clients.ledger.leases import Holder, process
 from rankbeam.transforms.records.calls.steps import Steps, pause
 from rankbeam.transforms.records.errors import CallError

@@ -15,17 +15,19 @@ from typing import Any
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimed, is_claim
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
-from rankbeam.transforms.clients.corpora.rag_engine.operations import (
+from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged
+from rankbeam.transforms.clients.corpora.rag_engine.work import (
     STUCK_S,
+    DataWork,
     awaited,
     is_busy,
     listed_files,
+    operation_key,
     patiently,
     request,
     running_imports,
+    updated,
 )
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged
-from rankbeam.transforms.clients.corpora.rag_engine.work import DataWork, operation_key, updated
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.calls.steps import Steps, pause

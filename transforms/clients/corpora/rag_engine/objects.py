@@ -9,7 +9,6 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedDocuments, contents
 from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.records.errors import InputError
 
@@ -78,21 +77,9 @@ class Objects:
         with self._translated("cannot be deleted"):
             _all_done(delete, iter(uris))
 
-    def upload(self, documents: StagedDocuments, staged: Staged) -> int:
-        """Upload the documents that are not there yet; files that are imported in place are."""
-        if staged.root:
-            return 0
-        present: set[str] = set()
-        place: dict[str, str] = {}
-        for folder in staged.folders:
-            uri = staged.uri(folder)
-            present |= self.names(uri)
-            place |= dict.fromkeys(folder.names, uri)
-        if len(present) >= staged.files:
-            return 0
-        missing = ((f"{place[name]}/{name}", content) for name, content in contents(documents))
-        absent = ((uri, content) for uri, content in missing if uri not in present)
-        return _all_done(lambda item: self.put(item[0], item[1](), _type_of(item[0])), absent)
+    def upload(self, contents: Iterator[tuple[str, Callable[[], bytes]]]) -> int:
+        """Write objects, some at once; returns how many there were."""
+        return _all_done(lambda item: self.put(item[0], item[1](), _type_of(item[0])), contents)
 
     @cached_property
     def _bucket(self) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
-from rankbeam.transforms.clients.formats import json_lines, lines, tables, utf8
+from rankbeam.transforms.clients.formats import json_lines, lines, tables
 from rankbeam.transforms.clients.formats.spreadsheets import WORKBOOK, ZIP
 from rankbeam.transforms.clients.storage import files, gcs, matching
 from rankbeam.transforms.clients.storage.parquet import open_file
@@ -165,7 +165,7 @@ def _text_lines(path: str) -> Iterator[str]:
             try:
                 yield line.decode("utf-8")
             except UnicodeDecodeError as error:
-                raise InputError(utf8.CONVERT, path=path, line=number) from error
+                raise InputError(lines.CONVERT, path=path, line=number) from error
 
 
 def _whole(path: str) -> str:

@@ -11,13 +11,12 @@ from typing import Any
 
 import jmespath.exceptions
 
-from rankbeam.transforms.clients.formats.cases.conversations import messages_before, messages_in, turns_of
+from rankbeam.transforms.clients.formats.cases.google import messages_before, messages_in, plain, turns_of
 from rankbeam.transforms.clients.formats.cases.objects import Row, Shape, rows_in, shape_of
-from rankbeam.transforms.clients.formats.cases.paths import is_numpy, keys_of, structured, value_at
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import FIELDS, Tool, only_text_in, tool_of
-from rankbeam.transforms.clients.formats.cases.vertex import plain
 from rankbeam.transforms.clients.formats.ids import as_text, json_id
+from rankbeam.transforms.clients.storage.json_paths import is_numpy, keys_of, structured, value_at
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, AgentSteps, has_steps, steps_in

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankbeam.transforms.clients.formats.cases.vertex import NAME as VERTEX
+from rankbeam.transforms.clients.formats.cases.google import NAME as VERTEX
 from rankbeam.transforms.clients.storage.json_paths import check_path, names_in
 from rankbeam.transforms.records.suggestions import did_you_mean
 

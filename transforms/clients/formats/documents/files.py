@@ -1,19 +1,31 @@
 """The files of a folder, on this machine or in a bucket, and the reader for each suffix."""
 
+import hashlib
 import importlib.metadata
+import json
 import os
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from rankbeam.transforms.clients.extras import DOCUMENTS, missing
 from rankbeam.transforms.clients.formats import ids
-from rankbeam.transforms.clients.formats.documents.content import NO_TEXT, TOO_LARGE, Content, UnreadableError
-from rankbeam.transforms.clients.formats.documents.pages import read_page
-from rankbeam.transforms.clients.formats.documents.pdf import read_pdf
-from rankbeam.transforms.clients.formats.documents.word import read_word
+from rankbeam.transforms.clients.formats.documents.readers import (
+    NO_TEXT,
+    TOO_LARGE,
+    Content,
+    UnreadableError,
+    read_page,
+    read_pdf,
+    read_word,
+)
+from rankbeam.transforms.clients.public import filling, forget_earlier, kept_in
 from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.records.errors import InputError
 
@@ -21,6 +33,10 @@ EVERYTHING = "**/*"
 PDF = ".pdf"
 _MOST_BYTES = 1 << 28
 _SUFFIX = "suffix {} is not read"
+_THREADS = 8
+_AHEAD = 32
+_MOST_NAMED, _MOST_REASONS = 3, 10
+_CORPUS, _UNREAD = "corpus.jsonl", "unread.jsonl"
 
 
 @dataclass(frozen=True)
@@ -174,3 +190,85 @@ def _pattern(glob: str) -> re.Pattern[str]:
     """
     pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
     return re.compile("".join(_PARTS.get(piece, re.escape(piece)) for piece in pieces))
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """The text of a folder: a corpus, how many files it has, and a note on those that could not be read."""
+
+    corpus: str
+    documents: int
+    note: str | None
+
+
+def extract(source: FolderSource, names: AbstractSet[str] | None = None) -> Extracted:
+    """The corpus that a folder's files make, or those with some names; extracted once for each state of the folder."""
+    listing = [file for file in listed(source) if names is None or file.name in names]
+    refuse_unreadable(source, listing)
+    place = str(Path(source.folder).resolve()) if files.is_local(source.folder) else source.folder
+    state = [*versions(), *((file.name, file.bytes, file.modified) for file in listing)]
+    own = kept_in("documents", _hash([place, source.glob]))
+    folder = own / _hash(state)
+    if not folder.is_dir():
+        kept_in("documents").mkdir(parents=True, exist_ok=True, mode=0o700)
+        with filling(folder, f"the text of {len(listing):,} files in {source.folder}") as part:
+            _write(part, listing)
+        forget_earlier(own, folder)
+    unread = [json.loads(line) for line in (folder / _UNREAD).read_text(encoding="utf-8").splitlines()]
+    if len(unread) == len(listing):
+        raise InputError(_note(listing, unread), path=source.folder)
+    note = _note(listing, unread) + f"; {folder / _UNREAD} lists them" if unread else None
+    return Extracted(str(folder / _CORPUS), len(listing) - len(unread), note)
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
+
+
+def _write(folder: Path, listing: Sequence[File]) -> None:
+    with (
+        (folder / _CORPUS).open("w", encoding="utf-8") as corpus,
+        (folder / _UNREAD).open("w", encoding="utf-8") as unread,
+    ):
+        for file, result in _contents(listing):
+            if isinstance(result, Content):
+                row: dict[str, object] = {"_id": file.name, "title": result.title, "text": result.text}
+                row |= {"metadata": dict(result.attributes)} if result.attributes else {}
+                corpus.write(json.dumps(row, ensure_ascii=False) + "\n")
+            else:
+                unread.write(json.dumps({"path": file.name, "reason": str(result)}, ensure_ascii=False) + "\n")
+
+
+def _contents(listing: Sequence[File]) -> Iterator[tuple[File, Content | UnreadableError]]:
+    """Files in their order with their contents, or why they have none; a few are read ahead."""
+    rest = iter(listing)
+    with ThreadPoolExecutor(_THREADS) as threads:
+        pending: list[tuple[File, Future[Content | UnreadableError]]] = []
+        while True:
+            pending += [(file, threads.submit(_tried, file)) for file in islice(rest, _AHEAD - len(pending))]
+            if not pending:
+                return
+            file, result = pending.pop(0)
+            yield file, result.result()
+
+
+def _tried(file: File) -> Content | UnreadableError:
+    try:
+        return read(file)
+    except UnreadableError as error:
+        return error
+
+
+def _note(listing: Sequence[File], unread: Sequence[dict[str, str]]) -> str:
+    by_reason = defaultdict[str, list[str]](list)
+    for row in unread:
+        by_reason[row["reason"]].append(row["path"])
+    parts = []
+    order = sorted(by_reason.items(), key=lambda entry: -len(entry[1]))
+    for reason, names in order[:_MOST_REASONS]:
+        more = ", …" if len(names) > _MOST_NAMED else ""
+        parts.append(f"{len(names):,} {reason} ({', '.join(names[:_MOST_NAMED])}{more})")
+    if rest := order[_MOST_REASONS:]:
+        parts.append(f"{sum(len(names) for _, names in rest):,} for {len(rest):,} other reasons")
+    verb = "file is" if len(listing) == 1 else "files are"
+    return f"{len(unread):,} of {len(listing):,} {verb} not read: {'; '.join(parts)}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from rankbeam.transforms.clients.formats.cases.paths import structured
+from rankbeam.transforms.clients.storage.json_paths import structured
 
 COLUMNS = (
     "timestamp", "event_type", "agent", "session_id", "invocation_id", "span_id", "content", "attributes", "status",

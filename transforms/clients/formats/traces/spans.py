@@ -15,9 +15,9 @@ from rankbeam.transforms.clients.bigquery.read import batches
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
 from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.cases.objects import Shape, rows_in, shape_of
-from rankbeam.transforms.clients.formats.cases.paths import structured
 from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, SCHEMA, event_of, is_agent_event, time_of
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage.json_paths import structured
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from rankbeam.transforms.clients.formats.cases.paths import structured, value_at
 from rankbeam.transforms.clients.formats.traces.agent_events import RESULT, TRUNCATED
-from rankbeam.transforms.clients.formats.traces.prompts import shown
 from rankbeam.transforms.clients.formats.traces.spans import Span, is_cut, listed
+from rankbeam.transforms.clients.storage.json_paths import structured, value_at
 from rankbeam.transforms.records.trajectories import ERROR, OK, AgentStep, AgentSteps, step_in
 
 UNFINISHED_S = 3600
@@ -20,6 +19,11 @@ _RERANKED, _RETRIEVED = "reranker.output_documents", ("retrieval.documents", "ge
 _DOCUMENTS = (_RERANKED, *_RETRIEVED)
 _RETRIEVAL_QUERY = "gen_ai.retrieval.query.text"
 _ARGUMENTS = ("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
+Document = tuple[str | None, str | None]
+"""Id and text of a document, each None where the trace does not say."""
+_PROMPTS = ("gen_ai.input.messages", "gen_ai.system_instructions", "gen_ai.prompt", "llm.input_messages", "input.value")
+_COMPARED = 200
+"""Characters at the beginning of a document that the prompt must have: applications cut long documents."""
 
 
 class Skipped(StrEnum):
@@ -302,3 +306,41 @@ def _word(spans: Iterable[Span], *names: str) -> str | None:
 def _number(span: Span, *names: str) -> int:
     value = next((span.attributes[name] for name in names if span.attributes.get(name) is not None), 0)
     return int(value) if isinstance(value, int | float) or str(value).isdecimal() else 0
+
+
+def shown(documents: Sequence[Document], inference: Span, question: str) -> tuple[Document, ...]:
+    """The documents that an inference was shown, in their order; all where its prompt has none of their texts.
+
+    A document without text stays: whether it was shown is not known. One whose text is in the question proves nothing.
+    """
+    prompt, own = " ".join(_one_line(text) for text in _prompt(inference)), _one_line(question)
+    starts = [_one_line(text or "")[:_COMPARED] for _, text in documents]
+    if not any(start in prompt and start not in own for start in starts):
+        return tuple(documents)
+    return tuple(document for document, start in zip(documents, starts, strict=True) if start in prompt)
+
+
+def _prompt(inference: Span) -> Iterator[str]:
+    """All texts of a prompt; none where it was cut."""
+    own = inference.attributes
+    if TRUNCATED in own or any(is_cut(own, name) for name in ("gen_ai.input.messages", "llm.input_messages")):
+        return
+    for name, value in own.items():
+        if any(name == prompt or name.startswith(f"{prompt}.") for prompt in _PROMPTS):
+            yield from _texts_in(value)
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """The texts anywhere in a value, and in JSON that is one of its texts."""
+    value = structured(value)
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts_in(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,20 +1,26 @@
-"""Runs of Vertex AI Experiments, one for each configuration: contexts of Vertex ML Metadata, as Google's SDK makes."""
+"""Experiment trackers, to which the results of finished runs are copied: one record for each configuration of a run."""
 
 import asyncio
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from operator import not_
 from typing import Any
 
 from tenacity import AsyncRetrying, RetryError, retry_if_result, stop_after_attempt, wait_fixed
 
+from rankbeam.transforms.clients.extras import MLFLOW, missing
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import Channels, open_channels
-from rankbeam.transforms.clients.tracking import Trial
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
 
+IDENTITY = "rankbeam.trial"
+"""The tag that says which trial a run of MLflow is."""
+_LONGEST = {"params": 6000, "tags": 5000}
+"""The most characters that MLflow takes."""
 LOCATION = re.compile(r"projects/[\w.:-]+/locations/[a-z0-9-]+")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 _VERSION = "0.0.1"
@@ -22,7 +28,67 @@ _EXPERIMENT, _RUN = "system.Experiment", "system.ExperimentRun"
 _TIMEOUT_S, _STORE_POLLS, _POLL_S = 60.0, 60, 2.0
 
 
-def log(location: str, experiment: str, trials: Sequence[Trial], endpoint: Endpoint | None = None) -> int:
+@dataclass(frozen=True)
+class Trial:
+    """A configuration with its parameters and means."""
+
+    name: str
+    run_id: str
+    config_id: str
+    started_at: datetime
+    parameters: Mapping[str, str]
+    metrics: Mapping[str, float]  # names, such as `ndcg_at_10`, and means
+    tags: Mapping[str, str]  # further facts, by name
+
+    @property
+    def identity(self) -> str:
+        """Names the trial in a tracker, so that it is there once."""
+        return f"{self.run_id}-{self.config_id}"
+
+
+def log_to_mlflow(uri: str, experiment: str, trials: Sequence[Trial]) -> int:
+    """Write trials that are not there yet; returns how many these were."""
+    if (problem := missing("mlflow", MLFLOW, "MLflow")) is not None:
+        raise InputError(problem)
+    from mlflow.exceptions import MlflowException
+    from mlflow.tracking import MlflowClient
+
+    try:
+        client = MlflowClient(tracking_uri=uri)
+        known = client.get_experiment_by_name(experiment)
+        experiment_id = client.create_experiment(experiment) if known is None else known.experiment_id
+        new = [trial for trial in trials if not _is_whole(client, experiment_id, trial)]
+        for trial in new:
+            _write_run(client, experiment_id, trial)
+    except (MlflowException, OSError) as error:
+        raise InputError(f"MLflow cannot keep the run: {' '.join(str(error).split())}", path=uri) from error
+    return len(new)
+
+
+def _is_whole(client: Any, experiment_id: str, trial: Trial) -> bool:
+    """Return whether a trial is there whole; what an interrupted copy left of it is deleted."""
+    runs = client.search_runs([experiment_id], f"tags.`{IDENTITY}` = '{trial.identity}'")
+    unfinished = [run for run in runs if run.info.status != "FINISHED"]
+    for run in unfinished:
+        client.delete_run(run.info.run_id)
+    return len(runs) > len(unfinished)
+
+
+def _write_run(client: Any, experiment_id: str, trial: Trial) -> None:
+    from mlflow.entities import Metric, Param, RunTag
+
+    started = int(trial.started_at.timestamp() * 1000)
+    run = client.create_run(experiment_id, started, tags={IDENTITY: trial.identity}, run_name=trial.name)
+    client.log_batch(
+        run.info.run_id,
+        [Metric(name, value, started, 0) for name, value in trial.metrics.items()],
+        [Param(name, value[: _LONGEST["params"]]) for name, value in trial.parameters.items()],
+        [RunTag(name, value[: _LONGEST["tags"]]) for name, value in trial.tags.items()],
+    )
+    client.set_terminated(run.info.run_id)
+
+
+def log_to_vertex(location: str, experiment: str, trials: Sequence[Trial], endpoint: Endpoint | None = None) -> int:
     """Write trials, in the place of those that are there already; returns how many these are."""
     if LOCATION.fullmatch(location) is None:
         raise InputError(f"{location!r} is not a location; write projects/PROJECT/locations/REGION")
