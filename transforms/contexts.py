@@ -62,11 +62,7 @@ batches.register()
 
 @dataclass
 class GatherContexts(beam.PTransform):
-    """Yield batches of `ITEMS` by bucket.
-
-    The input is what `ScoreRankings` takes, and "replayed": pairs of source and `columns.REPLAYED`, where answers exist
-    already.
-    """
+    """Yield batches of `ITEMS` by bucket from the input of `ScoreRankings` and, as "replayed", existing answers."""
 
     evaluation: Evaluation
     counts: Mapping[int, int | None]  # None for all that its `top_k` leaves
@@ -103,7 +99,6 @@ class GatherContexts(beam.PTransform):
 def gathered(
     element: tuple[int, Mapping[str, Iterable[Any]]], evaluation: Evaluation, counts: Mapping[int, int | None]
 ) -> Iterator[Bucketed]:
-    """The items of a bucket."""
     bucket, parts = element
     rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
     for source, batch in chain.from_iterable(parts[name] for name in parts if name.startswith(RANKINGS)):
@@ -141,24 +136,20 @@ class SieveFn(beam.CombineFn):
     """
 
     def create_accumulator(self) -> Bits:
-        """Return bits that are not set."""
         return np.zeros(_BITS // 8, np.uint8)
 
     def add_input(self, accumulator: Bits, element: Request) -> Bits:
-        """Set the bits of one request."""
         byte, bit = _place(hashing.hash_strings(pa.array(element[1][1], pa.string())))
         np.bitwise_or.at(accumulator, byte, bit)
         return accumulator
 
     def merge_accumulators(self, accumulators: Iterable[Bits]) -> Bits:
-        """Set the bits of all."""
         merged = self.create_accumulator()
         for accumulator in accumulators:
             merged |= accumulator
         return merged
 
     def extract_output(self, accumulator: Bits) -> Bits:
-        """Return the bits themselves."""
         return accumulator
 
 
@@ -264,7 +255,6 @@ def placed(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[SourceR
 
 
 def _renamed(rows: pa.RecordBatch, name_of: Callable[[str, str | None], str]) -> pa.RecordBatch:
-    """Rankings with other names for their documents."""
     lists, field = rows["documents"], rows.schema.field("documents")
     items = lists.flatten()
     doc_ids = items.field("doc_id").to_pylist()

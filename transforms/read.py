@@ -107,7 +107,6 @@ class ReadDataset(beam.PTransform):
 
     @property
     def read_judgements(self) -> Callable[[str], Iterator[pa.RecordBatch]]:
-        """The reader of one file of judgements."""
         return read_evidence if self.spans else rows.read_subtopic_qrels if self.subtopics else rows.read_qrels
 
     @staticmethod
@@ -122,7 +121,6 @@ class JudgeQueriesFn(beam.DoFn):
         self._dataset = dataset
 
     def start_bundle(self) -> None:
-        """Prepare the joins."""
         self._workers: Workers[tuple[int, pa.RecordBatch, DatasetSummary]] = Workers()
 
     def process(self, element: tuple[int, dict[str, Iterable[pa.RecordBatch]]]) -> Iterator[object]:
@@ -133,7 +131,6 @@ class JudgeQueriesFn(beam.DoFn):
             yield from self._outputs(*done)
 
     def finish_bundle(self) -> Iterator[object]:
-        """Yield the remaining buckets."""
         for output in chain.from_iterable(self._outputs(*done) for done in self._workers.finish()):
             if isinstance(output, beam.pvalue.TaggedOutput):
                 yield beam.pvalue.TaggedOutput(output.tag, GlobalWindows.windowed_value(output.value))

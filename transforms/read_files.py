@@ -85,6 +85,5 @@ class ReadFn(beam.DoFn):
 
 
 def mark(element: Bucketed, source: int) -> SourceRows:
-    """Label the rows of a bucket with their source."""
     bucket, batch = element
     return bucket, (source, batch)

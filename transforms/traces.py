@@ -48,19 +48,12 @@ _AT = "with a text at "
 
 @dataclass(frozen=True)
 class Choice:
-    """The sample of turns, and texts to hide.
+    """The sample of turns, and texts to hide."""
 
-    Attributes:
-        sample: most turns, chosen by a hash of the trace's id; None for all.
-        per_day: the sample is of each day (UTC).
-        redact: patterns whose matches are replaced in all texts.
-        drop_self: documents that equal their question, but for case and signs, are left out.
-    """
-
-    sample: int | None = None
-    per_day: bool = False
-    redact: tuple[str, ...] = ()
-    drop_self: bool = False
+    sample: int | None = None  # most turns, chosen by a hash of the trace's id; None for all
+    per_day: bool = False  # the sample is of each day (UTC)
+    redact: tuple[str, ...] = ()  # patterns whose matches are replaced in all texts
+    drop_self: bool = False  # documents that equal their question, but for case and signs, are left out
 
     def chosen(self, turns: Iterable[Turn]) -> list[Turn]:
         """The sample of some turns, by time; equal for any order, and a sample of samples is the sample of all."""
@@ -71,7 +64,6 @@ class Choice:
         return sorted(sample, key=lambda turn: (turn.start_s, turn.trace_id))
 
     def hidden(self, turn: Turn) -> Turn:
-        """The turn with what the patterns match replaced."""
         if not self.redact:
             return turn
         hide = lambda text: None if text is None else re.sub("|".join(self.redact), REDACTED, text)  # noqa: E731
@@ -158,12 +150,10 @@ def _flushed(waiting: dict[int, list[tuple[str, str]]]) -> Iterator[tuple[int, p
 
 
 def latest(ends: Iterable[float]) -> float:
-    """The latest of some times; 0 without any."""
     return max(ends, default=0.0)
 
 
 def merged_counts(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
-    """The sums of counts."""
     total: Counter[str] = Counter()
     for one in counts:
         total.update(one)
@@ -205,12 +195,10 @@ def write_turns(
 
 
 def part_path(folder: str, bucket: int) -> str:
-    """The file of a bucket's turns."""
     return files.join(folder, f"turns-{bucket:05}.jsonl")
 
 
 def turn_in(line: str) -> Turn:
-    """A turn of such a file."""
     value = json.loads(line)
     contexts, steps = value.pop("contexts"), in_rows(value.pop("steps"))
     return Turn(contexts=None if contexts is None else tuple(map(tuple, contexts)), steps=steps, **value)
@@ -234,12 +222,7 @@ def text_paths(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def proposals(spans: Sequence[Span], part: str) -> Counter[str]:
-    """Counts of the paths of texts in the JSON inputs or outputs of roots.
-
-    Args:
-        spans: those of one trace.
-        part: "input" or "output".
-    """
+    """Counts of the paths of texts in the JSON inputs or outputs (`part`) of the roots of a trace."""
     counts = Counter[str]()
     for value in (span.attributes.get(f"{part}.value") for span in spans if span.parent_id == ""):
         try:

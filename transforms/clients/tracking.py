@@ -105,10 +105,7 @@ def log_to_vertex(location: str, experiment: str, trials: Sequence[Trial], endpo
 
 
 def resource_id(experiment: str, trial: Trial) -> str:
-    """The id of a run, which begins with its experiment's, as Google's SDK has it.
-
-    A run id with other letters than Vertex AI takes ends with its hash, so that no two of them become one.
-    """
+    """The id of a run, as Google's SDK has it; one with other letters than Vertex AI takes ends with its hash."""
     known = trial.run_id.lower().replace("_", "-").replace(".", "-")
     if known != trial.run_id:
         known += f"-{hashlib.sha256(trial.run_id.encode()).hexdigest()[:8]}"

@@ -37,20 +37,13 @@ _MARK = f"{LoadFailed.__module__}.{LoadFailed.__name__}: "
 
 
 def run_folder(output: str, table: str, run_id: str) -> str:
-    """The folder of one run's rows of one table.
-
-    >>> run_folder("out", "runs", "r1")
-    'out/runs/r1'
-    """
+    """The folder of one run's rows of one table."""
     return files.join(output, table, run_id)
 
 
 @dataclass
 class WriteTable(beam.PTransform):
-    """Write one table of a run to Parquet; yields the written paths, which `FinishRun` moves into place.
-
-    Beam's own writer adds eight steps a table, which for ten tables take a second to start.
-    """
+    """Write one table of a run; yields paths for `FinishRun`. Beam's own writer would add eight steps a table."""
 
     name: str
     output: str
@@ -67,7 +60,6 @@ class WriteFn(beam.DoFn):
         self._name, self._folder, self._run = name, run_folder(output, name, run.run_id), run
 
     def start_bundle(self) -> None:
-        """Start a bundle without an open file."""
         self._part: Part | None = None
 
     def process(self, element: pa.Table) -> Iterator[WrittenPart]:
@@ -183,7 +175,6 @@ def write_alone(name: str, output: str, run: Run, rows: pa.Table) -> str:
 
 
 def _read(name: str, places: Mapping[str, Iterable[str]]) -> pa.Table:
-    """A small table of the run."""
     parts = []
     for path in places[name]:
         with parquet.open_file(path) as file:

@@ -77,7 +77,6 @@ class BigQueryError(RankbeamError):
         return BigQueryError, (self.trouble, self.message)
 
     def advice(self, dataset: DatasetName) -> str:
-        """The error, and what to do about it."""
         return f"{self}{_advice(self, dataset)}"
 
 
@@ -90,7 +89,6 @@ class LoadFailed(RankbeamError):
 
 
 def translated(error: Exception) -> BigQueryError:
-    """Translate an error of Google's libraries."""
     from google.api_core.exceptions import GoogleAPICallError
     from google.auth.exceptions import GoogleAuthError, TransportError
     from requests.exceptions import RequestException, SSLError

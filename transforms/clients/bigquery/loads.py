@@ -55,7 +55,6 @@ class RunFiles:
 
 
 def find_run(run_id: str, folders: Mapping[str, str]) -> RunFiles:
-    """The files of a finished run."""
     parts = {name: _parts(name, folder) for name, folder in folders.items()}
     names = ["run_id", "experiment", "started_at", "finished_at"]
     with parquet.open_file(parts["runs"][0][0]) as file:
@@ -72,11 +71,7 @@ def key_of(*parts: Any) -> str:
 
 
 def staging_name(key: str, table: str) -> str:
-    """The table that the rows of a table are loaded into.
-
-    >>> staging_name("0a1b", "runs")
-    '_rankbeam_0a1b_runs'
-    """
+    """The table that the rows of a table are loaded into."""
     return f"_rankbeam_{key}_{table}"
 
 
@@ -144,11 +139,7 @@ class _Load:
 
 
 def uris_of(paths: list[str]) -> list[str]:
-    """The files as a load job takes them: by name, or by a pattern where they are too many.
-
-    >>> uris_of(["gs://b/t/part-00000-of-00001.parquet"])
-    ['gs://b/t/part-00000-of-00001.parquet']
-    """
+    """The files as a load job takes them: by name, or by a pattern where they are too many."""
     if len(paths) <= _MOST_URIS:
         return paths
     folder, _, last = paths[-1].rpartition("/")

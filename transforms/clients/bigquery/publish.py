@@ -166,7 +166,6 @@ def _ended(session: Session, job: Any) -> Any:
 
 
 def parameters(run: RunFiles, *names: str) -> Any:
-    """The values of the script's parameters, or of some of them."""
     from google.cloud import bigquery
 
     types = {"run_id": "STRING", "started_at": "TIMESTAMP", "experiment": "STRING"}

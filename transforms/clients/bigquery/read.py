@@ -75,10 +75,7 @@ def describe(source: TableSource) -> Description:
 
 
 def volume(source: TableSource) -> tuple[int, bool]:
-    """The most bytes that reading a source takes, and whether they are charged as a query's: of a query or a view.
-
-    For queries, it is the estimate of a dry run, which costs nothing.
-    """
+    """The most bytes that reading a source takes, by a dry run, and whether a query (also of a view) is charged."""
     with refusals(source):
         if source.table is not None:
             table = _table(source, IMPATIENT)
@@ -100,7 +97,6 @@ def stored(source: TableSource, columns: Sequence[str]) -> StoredTable:
 
 
 def credentials() -> Any:
-    """Google's default credentials."""
     return _sign_in()[0]
 
 

@@ -39,16 +39,11 @@ class StoredRun:
 
 
 def place_of(dataset: DatasetName) -> str:
-    """The path of a dataset, as users write it.
-
-    >>> place_of(DatasetName("my-project", "search"))
-    'bigquery://my-project.search'
-    """
+    """The path of a dataset, as users write it."""
     return f"{SCHEME}{dataset}"
 
 
 def finished_runs(dataset: DatasetName) -> list[StoredRun]:
-    """The runs of a dataset, in no order."""
     with _refusals(dataset, "runs"):  # its error names the existing tables
         read.describe(TableSource(table=str(dataset.table("runs")), project=dataset.project))
     rows = [
@@ -113,11 +108,7 @@ def _refusals(dataset: DatasetName, name: str) -> Iterator[None]:
 
 
 def delete_runs(dataset: DatasetName, runs: Iterable[tuple[str, datetime]], patience: Patience = PATIENCE) -> None:
-    """Delete all rows of runs, each given by its id and its start.
-
-    Raises:
-        InputError: BigQuery refused; the runs before the one that the message names are deleted.
-    """
+    """Delete all rows of runs, by id and start; after a refusal, those before the one of the message are deleted."""
     session, run_id = Session(dataset, patience), None
     try:
         # In a fixed order, as publishing has it; `runs` first: what it does not list, no reader looks for.

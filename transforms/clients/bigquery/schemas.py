@@ -16,16 +16,11 @@ _OTHER_NAMES = {"INT64": "INTEGER", "FLOAT64": "FLOAT", "BOOL": "BOOLEAN", "STRU
 
 
 def columns_of(schema: pa.Schema) -> list[Column]:
-    """The columns of a table.
-
-    >>> columns_of(pa.schema([pa.field("words", pa.list_(pa.string()), nullable=False)]))
-    [{'name': 'words', 'type': 'STRING', 'mode': 'REPEATED'}]
-    """
+    """The columns of a table."""
     return [_column(field) for field in schema]
 
 
 def clustering_of(schema: pa.Schema) -> list[str]:
-    """The columns that a table is clustered by."""
     return [name for name in _CLUSTERED_BY if name in schema.names]
 
 

@@ -71,7 +71,6 @@ def _is_passing(error: BaseException) -> bool:
 
 
 def _outcome(state: RetryCallState) -> Any:
-    """The result of the last attempt, or its error."""
     return state.outcome.result() if state.outcome else None
 
 
@@ -88,7 +87,6 @@ class Session:
 
     @cached_property
     def client(self) -> Any:
-        """Google's client; it is opened when it is needed."""
         from google.auth.credentials import AnonymousCredentials
         from google.cloud import bigquery
 
@@ -111,7 +109,6 @@ class Session:
         self._call(lambda: self.client.update_dataset(dataset, fields, retry=None, timeout=_REQUEST_S))
 
     def table(self, name: str) -> Any | None:
-        """A table; None if it does not exist."""
         return self._unless_missing(
             lambda: self.client.get_table(str(self.dataset.table(name)), retry=None, timeout=_REQUEST_S)
         )
@@ -129,12 +126,10 @@ class Session:
         self._call(lambda: self.client.update_table(table, fields, retry=None, timeout=_REQUEST_S))
 
     def drop(self, name: str) -> None:
-        """Delete a table, if it is there."""
         reference = str(self.dataset.table(name))
         self._call(lambda: self.client.delete_table(reference, retry=None, timeout=_REQUEST_S, not_found_ok=True))
 
     def job(self, job_id: str) -> Any | None:
-        """A job; None if it does not exist."""
         return self._unless_missing(lambda: self._refreshed(job_id))
 
     def query(self, job_id: str, statements: str, config: Any) -> Any:

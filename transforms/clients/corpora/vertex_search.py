@@ -73,7 +73,6 @@ class DocumentsApi:
         return ANSWERS.read(answer)
 
     def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  lists cost nothing
-        """None."""
         return NO_TOKENS
 
 
@@ -132,8 +131,6 @@ class _Listing(Generic[Item]):
     request: ClassVar[str]
 
     def steps(self, item: str) -> Steps[tuple[Item, ...]]:
-        """All pages."""
-
         def page(token: str) -> Call:
             return Call(SERVICE, None, json.dumps({"request": self.request, "parent": item, "page_token": token}))
 

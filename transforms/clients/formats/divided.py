@@ -81,13 +81,11 @@ def reduced(part: Divided) -> tuple[int, list[tuple[int, Any]]]:
 
 
 def restored(message: tuple[int, list[tuple[int, Any]]]) -> Divided:
-    """The divided part that was `reduced`."""
     rows, pieces = message
     return Divided(rows, [(bucket, Spilled(piece) if isinstance(piece, bytes) else piece) for bucket, piece in pieces])
 
 
 def divide(part: pa.RecordBatch, buckets: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Divide rows by the bucket of their query."""
     bucket = hashing.buckets(part.column("query_id"), buckets)
     offsets = offsets_of(np.sort(bucket), buckets)
     ordered = part.take(pa.array(stable_order(bucket, buckets)))

@@ -88,7 +88,6 @@ def _misquoted(evidence: _Evidence, there: str, position: int) -> str:
 
 
 def _lines(path: str) -> Iterator[tuple[int, _Evidence]]:
-    """Every line or row with its number from 1."""
     for line, evidence in _entries(path):
         ids = {name: json_id(shown(path), line, getattr(evidence, name)) for name in ("query_id", "doc_id")}
         yield line, evidence.model_copy(update=ids)

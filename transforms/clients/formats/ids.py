@@ -46,7 +46,6 @@ def fault(name: str) -> str | None:
 
 
 def json_id(path: str, line: int, value: Any) -> str:
-    """An identifier from JSON."""
     if not isinstance(value, str) and _is_no_id(value):
         raise InputError(f"the id is {shortened(as_text(value))}; an id is a text or a number", path=path, line=line)
     if isinstance(value, float) and abs(value) >= LEAST_INEXACT:

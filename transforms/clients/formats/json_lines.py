@@ -35,7 +35,6 @@ def numbered(path: str) -> Iterator[tuple[int, str]]:
 
 
 def parsed(path: str, line: int, text: str) -> Any:
-    """The JSON value of a line."""
     try:
         return value_of(text)
     except json.JSONDecodeError as error:

@@ -110,7 +110,6 @@ class Conflict(Exception):
         self.query_id, self.doc_id, self.subtopic = query_id, doc_id, subtopic
 
     def located(self, queries: str | None, qrels: str, reader: Reader = rows.read_qrels) -> InputError:
-        """The error to report."""
         query = shortened(repr(self.query_id))
         if self.doc_id is None:
             assert queries is not None  # noqa: S101  only a file of queries can repeat one
@@ -137,7 +136,6 @@ class TooHigh(Conflict):
         qrels: str,
         reader: Reader = rows.read_qrels,
     ) -> InputError:
-        """The error to report; see `Conflict.located`."""
         grade, metric = self.highest
         problem = f"{metric} cannot be computed with the grade {self.grade:g}: gains overflow above {grade:g}"
         return _at_last(problem, qrels, reader, {"query_id": self.query_id, "doc_id": self.doc_id or ""})
@@ -198,14 +196,7 @@ def _by_document(judgements: pa.Table) -> pa.Table:
 
 
 def _subtopics(judgements: pa.Table, position: IntArray, doc_id: pa.Array, queries: int) -> pa.ListArray:
-    """For each query the pairs of a judgement and a subtopic that its document is relevant to.
-
-    Args:
-        judgements: those of documents for subtopics.
-        position: int64[p], the query of each judgement of a document, ascending.
-        doc_id: Arrow strings [p].
-        queries: n.
-    """
+    """For each query the pairs of a judgement and a subtopic of its document; `position`: int64[p], ascending."""
     relevant = judgements.filter(pc.greater(judgements["grade"], 0.0))
     query = relevant["position"].to_numpy().astype(np.int64)
     row = pc.index_in(_keys(query, _flat(relevant["doc_id"])), _keys(position, doc_id)).to_numpy().astype(np.int64)

@@ -22,11 +22,7 @@ FOLDER = "labels"
 
 
 def read_labels(path: str) -> Labels:
-    """The labels of a file, of all files of a folder, or of a table.
-
-    Raises:
-        InputError: a place does not hold labels, or there are different decisions of one annotator on an item.
-    """
+    """The labels of a file, of all files of a folder, or of a table."""
     rows: dict[Label, None] = {}
     known: dict[tuple[str, str], tuple[str, str]] = {}
     for name, table in [_of_table(path)] if is_table(path) else _of_files(path):
@@ -84,10 +80,7 @@ def has_labels(place: str) -> bool:
 
 
 def save_labels(place: str, rows: Sequence[Label]) -> str:
-    """Write labels to a file of their own in a folder, or append them to a table.
-
-    Equal labels have the same file, so saving them again changes nothing. For a table, leave out what it has.
-    """
+    """Write labels to a file that is named by their content, or append them to a table, without those that it has."""
     ordered = sorted(rows, key=lambda row: (row.item_id, row.annotator, row.owner_hash or "", row.position or 0))
     table = pa.Table.from_pylist([vars(row) for row in ordered], schema=LABELS)
     content = io.BytesIO()

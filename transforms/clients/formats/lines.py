@@ -93,7 +93,6 @@ def repeated_at(problem: str, places: Sequence[Place], advice: str = "") -> Inpu
 
 
 def refuse_not_utf8(path: str, line: pa.Array, column: pa.StringArray, what: str = "") -> None:
-    """Refuse a column of strings that is not UTF-8."""
     if _is_ascii(column):
         return
     try:

@@ -84,11 +84,7 @@ def find_columns(path: str, columns: Sequence[str], known: ColumnNames, *, any_c
 
 
 def optional_columns(columns: Sequence[str], role: str, *, any_case: bool = False) -> dict[str, str]:
-    """For each optional column that a table has, its name there.
-
-    >>> optional_columns(["query_id", "Relevance"], "evidence", any_case=True)
-    {'grade': 'Relevance'}
-    """
+    """For each optional column that a table has, its name there."""
     by_spelling = {name.lower() if any_case else name: name for name in columns}
     matches = {
         ours: [by_spelling[name] for name in theirs if name in by_spelling]

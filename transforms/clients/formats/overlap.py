@@ -44,7 +44,6 @@ class _Judged:
     examples: Mapping[str, str]
 
     def has_any(self, kind: str, ids: StringArray) -> bool:
-        """Return whether any of the ids is judged."""
         known, hashes = self.hashes[kind], hashing.hash_strings(ids)
         return bool(_among(hashes, known).any())
 
@@ -158,10 +157,7 @@ def hashed(doc_ids: StringArray) -> HashArray:
 
 
 def lacking(judgements: Judgements | None, corpus: HashArray) -> Iterator[str]:
-    """A warning that names some of the relevant documents that a corpus lacks; nothing where it has them all.
-
-    Judgements in BigQuery are not read again for this.
-    """
+    """A warning if a corpus lacks relevant documents; judgements in BigQuery are not read again for this."""
     if judgements is None or is_table(judgements.qrels):
         return
     queries = _query_hashes(judgements.queries)

@@ -39,7 +39,6 @@ _BEIR_HEADERS = ("query", "corpus", "doc", "score", "relevance", "grade")
 
 
 def recognise(path: str, role: str) -> Format:
-    """The format of one file."""
     if is_cases(path):
         return Format.CASES
     is_lines = role in _LINES_ONLY

@@ -56,10 +56,7 @@ class _Reference(BaseModel):
 
 
 def read_references(path: str) -> Iterator[pa.RecordBatch]:
-    """Read reference answers.
-
-    JSON lines {query_id, answer, answerable?, nuggets?: [{text, vital}], expected_steps?: [{tool, args}]}.
-    """
+    """Read {query_id, answer, answerable?, nuggets?: [{text, vital}], expected_steps?: [{tool, args}]}."""
     rows = (_row(path, line, text) for line, text in json_lines.numbered(path))
     while part := list(islice(rows, _BATCH_ROWS)):
         yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(columns.REFERENCES))
@@ -151,7 +148,6 @@ class ReferenceConflict(Exception):
         self.query_id, self.is_foreign = query_id, is_foreign
 
     def located(self, path: str) -> InputError:
-        """The error to report."""
         query = shortened(repr(self.query_id))
         problem = f"no query has the id {query}" if self.is_foreign else f"query {query} has two reference answers"
         places = [

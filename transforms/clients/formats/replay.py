@@ -89,7 +89,6 @@ class ReplayReader:
     columns: Mapping[str, str] = field(default_factory=dict)  # the user's paths for parts of cases
 
     def __call__(self, path: str) -> Iterator[pa.RecordBatch]:
-        """Read one file."""
         if not self.columns and is_own(path):
             yield from self._own(path)
         else:
@@ -121,7 +120,6 @@ class ReplayConflict(Exception):
         self.query_id = query_id
 
     def located(self, pattern: str, reader: ReplayReader) -> Exception:
-        """The error to report."""
         places = [
             (path, line)
             for path in sources.expand(pattern)

@@ -57,10 +57,7 @@ _QRELS = {Format.BEIR_QRELS: _BEIR_QRELS, Format.SOURCED_QRELS: _SOURCED_QRELS}
 
 
 def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
-    """Read judgements: TREC, BEIR, CSV, ranx' JSON, Parquet or a table of BigQuery.
-
-    A thread reads ahead while a batch is used.
-    """
+    """Read judgements: TREC, BEIR, CSV, ranx' JSON, Parquet or a table of BigQuery; a thread reads ahead."""
     return ahead(_qrels(path))
 
 
@@ -74,20 +71,15 @@ def read_subtopic_qrels(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def read_run(path: str) -> Iterator[pa.RecordBatch]:
-    """Read a run: TREC (words after the tag are ignored), MS MARCO, CSV, ranx' JSON, Parquet or a table of BigQuery.
-
-    A thread reads ahead while a batch is used.
-    """
+    """Read a run: TREC, MS MARCO, CSV, ranx' JSON, Parquet or a table of BigQuery; a thread reads ahead."""
     return ahead(_run(path))
 
 
 def read_qrels_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
-    """As `read_qrels`, of a piece of a file."""
     return read_qrels(piece.path) if piece.end is None else located(piece, ahead(_qrels(piece.path, piece)))
 
 
 def read_run_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
-    """As `read_run`, of a piece of a file."""
     return read_run(piece.path) if piece.end is None else located(piece, ahead(_run(piece.path, piece)))
 
 

@@ -28,11 +28,7 @@ _ROW = re.compile(r"Row #(\d+)")
 
 
 def header(line: str, role: str) -> list[str] | None:
-    """The names of a header that has all columns of a role; None for any other line.
-
-    >>> header("q_id,doc_id,score,rank", "run"), header("q1,d1,0.5", "run")
-    (['q_id', 'doc_id', 'score', 'rank'], None)
-    """
+    """The names of a header that has all columns of a role; None for any other line."""
     try:
         names = [name.strip() for name in next(csv.reader([line]), [])]
     except csv.Error:  # a long text, or a line end that is none here
@@ -90,7 +86,6 @@ class _Quoted:
         self._is_inside, self._last = False, b"\n"
 
     def read(self, size: int = -1) -> bytes:
-        """Read a block."""
         block = self._stream.read(size)
         if not block:
             if self._is_inside and size:

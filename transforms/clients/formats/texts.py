@@ -51,7 +51,6 @@ def read_queries(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def read_entries(path: str, role: str) -> Iterator[TextEntry]:
-    """Read queries or documents one by one."""
     form = recognise(path, role)
     if form is Format.CASES:
         for name, text, attributes, line in roles.read_queries(CaseSource.parse(path)):
@@ -181,7 +180,6 @@ def _is_text(value: object) -> bool:
 
 
 def _rows(path: str, batch: pa.RecordBatch, line: int) -> list[dict[str, Any]]:
-    """Rows as Python values."""
     with contextlib.suppress(ValueError, OverflowError):
         return tables.plain(batch)
     rows = []

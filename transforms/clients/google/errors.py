@@ -44,16 +44,11 @@ _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
 def kind_of(status: str) -> FailureKind:
-    """The kind of a failure with this gRPC status.
-
-    >>> kind_of("NOT_FOUND"), kind_of("INTERNAL")
-    (<FailureKind.NOT_FOUND: 'not_found'>, <FailureKind.UNAVAILABLE: 'unavailable'>)
-    """
+    """The kind of a failure with this gRPC status."""
     return _KINDS.get(status, FailureKind.UNAVAILABLE)
 
 
 def translated(error: Exception) -> CallError:
-    """An error of Google's libraries as a `CallError`."""
     import grpc
     from google.api_core.exceptions import from_grpc_error
     from google.auth.exceptions import GoogleAuthError
@@ -106,14 +101,7 @@ def requested(make: Callable[[], T]) -> T:
 
 
 def refusal(kind: FailureKind, status: int, body: bytes, retry_after_s: float | None) -> CallError:
-    """The error of a response whose HTTP status is not 200.
-
-    Args:
-        kind: kind of failures with this status.
-        status: HTTP status.
-        body: content of the response: Google's form of an error, or another if a proxy answers.
-        retry_after_s: seconds that the header Retry-After asks to wait; None without the header.
-    """
+    """The error of a response whose HTTP status is not 200; its body may be a proxy's instead of Google's."""
     error = _error(body)
     name, text = error.get("status") or "", error.get("message") or body.decode(errors="replace")
     details = list(details_of(error))
@@ -123,7 +111,6 @@ def refusal(kind: FailureKind, status: int, body: bytes, retry_after_s: float | 
 
 
 def details_of(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The typed details of an error."""
     return mappings(error.get("details"))
 
 

@@ -110,11 +110,7 @@ class IndexFolder:
 
 
 def digest(text: str) -> str:
-    """A short name for a text.
-
-    >>> digest("bm25")
-    '635d603dcb715a7c'
-    """
+    """A short name for a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -145,7 +141,6 @@ def _problem(folder: Path) -> str | None:
 
 
 def _state(path: Path) -> list[int]:
-    """Size and checksum of a file."""
     checksum = 0
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
@@ -174,16 +169,12 @@ def _fetched(place: str, into: Path) -> bool:
 
 
 def _mark_used(place: str, folder: Path) -> None:
-    """Write the manifest of an index again, so that its time says when it was used last.
-
-    Where that is not allowed, the index counts as not used: it can be built again.
-    """
+    """Write the manifest again, whose time says when the index was used last; where that is not allowed, do nothing."""
     with suppress(*files.errors(place)):
         _copy(folder, place, MANIFEST)
 
 
 def _send(folder: Path, place: str) -> None:
-    """Copy an index to its place."""
     names = sorted(path.name for path in folder.iterdir() if path.name != MANIFEST)
     for name in [*names, MANIFEST]:
         _copy(folder, place, name)

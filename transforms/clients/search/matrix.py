@@ -24,15 +24,10 @@ _ROWS_AT_ONCE = 1024
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Vectors that are compared with those of queries.
+    """Vectors that are compared with those of queries."""
 
-    Attributes:
-        vectors: float32[u, d], of length 1; zeros where one is missing. Pages are read when they are used.
-        missing: int64[m], the rows without a vector, ascending.
-    """
-
-    vectors: SingleArray
-    missing: IntArray
+    vectors: SingleArray  # float32[u, d], of length 1; zeros where one is missing. Pages are read when they are used
+    missing: IntArray  # int64[m], the rows without a vector, ascending
 
     @classmethod
     def of(cls, folder: Path) -> "Matrix":
@@ -47,15 +42,7 @@ class Writer:
         self._vectors: SingleArray | None = None
 
     def add(self, rows: IntArray, vectors: SingleArray) -> None:
-        """Write some vectors.
-
-        Args:
-            rows: int64[n].
-            vectors: float32[n, d], of any length.
-
-        Raises:
-            InputError: vectors before them have more or fewer components.
-        """
+        """Write float32[n, d] vectors of any length into int64[n] rows; all must have the same d."""
         if self._vectors is None:
             shape = (len(self._is_there), vectors.shape[1])
             self._vectors = open_memmap(self._folder / _VECTORS, "w+", np.float32, shape)
@@ -66,7 +53,6 @@ class Writer:
         self._is_there[rows] = True
 
     def end(self) -> None:
-        """Write what is left."""
         if self._vectors is None:
             np.save(self._folder / _VECTORS, np.zeros((len(self._is_there), 1), np.float32))
         elif isinstance(self._vectors, np.memmap):

@@ -33,21 +33,13 @@ _POSTINGS = ("unit", "count", "length")
 
 @dataclass(frozen=True)
 class TokenIndex:
-    """The tokens of documents, in the order of their rows: for each those of its title, then those of its text.
+    """The tokens of documents, in the order of their rows: for each those of its title, then those of its text."""
 
-    Attributes:
-        vocabulary: every term, in the order of their bytes.
-        term: int32[n], of each token, its position in the vocabulary.
-        start: int32[n], where it begins in the text, in code points; in the title for tokens of that.
-        title: int64[d], tokens of each title.
-        text: int64[d], tokens of each text.
-    """
-
-    vocabulary: list[str]
-    term: Numbers
-    start: Numbers
-    title: IntArray
-    text: IntArray
+    vocabulary: list[str]  # every term, in the order of their bytes
+    term: Numbers  # int32[n], of each token, its position in the vocabulary
+    start: Numbers  # int32[n], where it begins in the text, in code points; in the title for tokens of that
+    title: IntArray  # int64[d], tokens of each title
+    text: IntArray  # int64[d], tokens of each text
 
 
 @lru_cache(1)
@@ -108,7 +100,6 @@ class Vocabulary:
     terms: pa.LargeStringArray
 
     def __len__(self) -> int:
-        """The number of terms."""
         return len(self.terms)
 
     def place(self, term: str) -> int | None:
@@ -143,24 +134,15 @@ def vocabulary_of(collection: Collection, analysis: Analysis) -> Vocabulary:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Documents or chunks, by descending id of the document, then in the order of the text.
+    """Documents or chunks, by descending id of the document, then in the order of the text."""
 
-    Attributes:
-        documents: description of the documents to search.
-        collection: the documents.
-        row: int64[u], document of each unit.
-        start: int64[u], beginning in the text, in code points.
-        end: int64[u], end in the text.
-    """
-
-    documents: Documents
-    collection: Collection
-    row: IntArray
-    start: IntArray
-    end: IntArray
+    documents: Documents  # description of the documents to search
+    collection: Collection  # the documents
+    row: IntArray  # int64[u], document of each unit
+    start: IntArray  # int64[u], beginning in the text, in code points
+    end: IntArray  # int64[u], end in the text
 
     def __len__(self) -> int:
-        """The number of units."""
         return len(self.row)
 
     def texts(self, places: IntArray) -> tuple[str, ...]:
@@ -179,7 +161,6 @@ class Units:
 
 @lru_cache(2)
 def units_of(documents: Documents, collection: Collection) -> Units:
-    """The units that a retriever ranks."""
     chunking = documents.chunking
     if chunking is None:
         row = collection.order

@@ -83,12 +83,10 @@ class Reference:
         return cls(batch.num_rows, encoded, read is decode_spilled)
 
     def batch(self) -> pa.RecordBatch:
-        """Read the batch."""
         return decode_spilled(self.encoded) if self.is_spilled else decode(self.encoded)
 
 
 def decode(encoded: bytes | pa.Buffer) -> pa.RecordBatch:
-    """The batch of an Arrow stream."""
     with pa.ipc.open_stream(encoded) as stream:
         return stream.read_next_batch()
 

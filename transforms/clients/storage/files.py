@@ -43,29 +43,17 @@ def errors(path: str, *more: type[Exception]) -> tuple[type[Exception], ...]:
 
 
 def is_local(path: str) -> bool:
-    """Return whether a path lies on this machine.
-
-    >>> is_local("out/run"), is_local("gs://bucket/run")
-    (True, False)
-    """
+    """Return whether a path lies on this machine."""
     return "://" not in path
 
 
 def join(folder: str, *names: str) -> str:
-    """A path below a folder of any filesystem.
-
-    >>> join("gs://bucket/out", "runs", "part.parquet")
-    'gs://bucket/out/runs/part.parquet'
-    """
+    """A path below a folder of any filesystem."""
     return posixpath.join(folder, *names) if not is_local(folder) else beam().join(folder, *names)
 
 
 def parent(path: str) -> str:
-    """The folder a file lies in.
-
-    >>> parent("gs://bucket/a/e.yaml"), parent("a/e.yaml"), parent("e.yaml")
-    ('gs://bucket/a', 'a', '')
-    """
+    """The folder a file lies in."""
     return path.rpartition("/")[0] if not is_local(path) else os.path.dirname(path)  # noqa: PTH120  "" stays ""
 
 
@@ -80,11 +68,7 @@ def below(folder: str, path: str) -> str:
 
 
 def absolute(path: str) -> str:
-    """A path that is the same file for a process with another current folder.
-
-    >>> absolute("gs://bucket/q.tsv"), absolute("/data/q.tsv")
-    ('gs://bucket/q.tsv', '/data/q.tsv')
-    """
+    """A path that is the same file for a process with another current folder."""
     return str(Path(path).expanduser().absolute()) if is_local(path) else path
 
 
@@ -195,7 +179,6 @@ def read_all(path: str) -> bytes:
 
 
 def write(path: str, content: bytes) -> None:
-    """Write a whole file."""
     gcs.prepare(path)
     try:
         with beam().create(path, compression_type=_AS_STORED) as handle:

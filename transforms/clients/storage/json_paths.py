@@ -62,11 +62,7 @@ def finder(path: str) -> Find:
 
 @cache
 def names_in(path: str) -> tuple[str, ...] | None:
-    """The names of a path that consists of names only; None for other paths.
-
-    >>> names_in('_source."my-id"'), names_in("hits[0]")
-    (('_source', 'my-id'), None)
-    """
+    """The names of a path that consists of names only; None for other paths."""
     names = re.findall(_NAME, path) if _PLAIN.fullmatch(path) else None
     return None if names is None else tuple(name.strip('"') for name in names)
 
@@ -87,11 +83,7 @@ def _of_many(names: tuple[str, ...]) -> Find:
 
 
 def keys_of(path: str) -> tuple[str, ...]:
-    """The keys of a row that a path may begin with.
-
-    >>> keys_of("inputs.query"), keys_of("[provider.id, prompt]")
-    (('inputs',), ('provider', 'id', 'prompt'))
-    """
+    """The keys of a row that a path may begin with."""
     names = names_in(path)
     return names[:1] if names else tuple(re.findall(r"[A-Za-z_]\w*", path))
 

@@ -12,10 +12,7 @@ _ALIKE = 0.8
 
 
 def expand(pattern: str) -> list[str]:
-    """The files that a path or glob pattern names, sorted; a folder names the Parquet files below it.
-
-    A file of exactly that name takes precedence, as a name may contain brackets and stars.
-    """
+    """The files that a path, a pattern or a folder of Parquet files names, sorted; an exact name takes precedence."""
     gcs.prepare(pattern)
     try:
         if not pattern.endswith("/") and files.beam().exists(pattern) and not _is_folder(pattern):

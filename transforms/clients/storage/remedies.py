@@ -63,13 +63,11 @@ def enable(text: str, service: str, project: str | None = None) -> str:
 
 
 def wait_for_quota(service: str, project: str | None = None) -> str:
-    """The command that shows the quotas of an API."""
     command = f"gcloud beta quotas info list --service {service} --project {project or 'PROJECT'}"
     return f"wait until it is renewed, and repeat the command; `{command}` shows the quotas"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and those behind it."""
     while error is not None:
         yield error
         for inner in (getattr(error, "exception_details", None) or {}).values():  # of Beam's filesystems

@@ -33,7 +33,6 @@ class StoredFile:
 
     @property
     def name(self) -> str:
-        """Of the file in its folder."""
         return self.path.rpartition("/")[2]
 
 

@@ -63,7 +63,6 @@ _ALERT_HEAD = "-- Made from deploy/alerts by `make deploy-files`; do not edit. T
 
 
 def contents() -> dict[Path, str]:
-    """All files, and their contents."""
     return {**terraform_schemas(), views.FOR_DUCKDB: views.transpiled(), FOR_LOOKER: for_looker(), **alerts()}
 
 
@@ -88,7 +87,6 @@ def for_looker() -> str:
 
 
 def _create_empty(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create all tables, without rows, and the views over them."""
     for name, schema in tables.TABLES.items():
         connection.from_arrow(schema.empty_table()).create(name)
     connection.execute(views.for_duckdb())
@@ -154,16 +152,7 @@ def alerts() -> dict[Path, str]:
 def written_out(
     text: str, read: set[str], trees: "Mapping[str, exp.Query]", table: Callable[[str], str], days: str, now: str
 ) -> str:
-    """A query with all views that it reads, at any depth, as common table expressions over bounded tables.
-
-    Args:
-        text: the query, which reads tables and views by their bare names.
-        read: the names of all tables and views that it reads, at any depth (`read_by`).
-        trees: the views' queries by name, in the order of `views.parsed`.
-        table: the text for a table's name.
-        days: the text for the number of days.
-        now: the text for the time from which they are counted; a constant to BigQuery, such as a parameter.
-    """
+    """A query over bounded tables; all tables and views that it reads (`read_by`) are common table expressions."""
     below = [*sorted(read - trees.keys()), *(name for name in trees if name in read)]
     bodies = [
         trees[name].sql("bigquery", pretty=True) if name in trees else scan(name, table, days, now) for name in below

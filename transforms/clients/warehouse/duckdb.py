@@ -25,10 +25,7 @@ _ALWAYS = {*tables.TABLES, "leaderboard", "per_query"} - tables.ADDED
 
 
 def build(output: str, left_out: Collection[tuple[str, str]] = ()) -> str:
-    """Rebuild `results.duckdb` from the Parquet files of all finished runs; returns its path.
-
-    The file is built under another name and then renamed, so it is always complete. Its views are those of BigQuery.
-    """
+    """Rebuild `results.duckdb` from all finished runs, under another name until it is complete; returns its path."""
     path = files.join(output, FILE_NAME)
     try:
         return _build(output, path, left_out)

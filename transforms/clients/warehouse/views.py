@@ -36,11 +36,7 @@ def sources() -> Mapping[str, str]:
 
 
 def about(name: str) -> str:
-    """The question that a view answers: the first line of its file.
-
-    >>> about("query_changes").partition("?")[0]
-    'Which queries got better or worse since the previous run with a value of the metric'
-    """
+    """The question that a view answers: the first line of its file."""
     lines = sources()[name].splitlines()
     first = next(number for number, line in enumerate(lines) if not line.startswith("--"))
     return " ".join(line.removeprefix("--").strip() for line in lines[:first])
@@ -65,7 +61,6 @@ def for_duckdb() -> str:
 
 
 def transpiled() -> str:
-    """The statements, translated again."""
     from sqlglot import exp
 
     head = "-- Made from deploy/bigquery by `make deploy-files`; do not edit.\n"
@@ -114,6 +109,5 @@ def _run(session: Session, statement: str) -> None:
 
 
 def _fingerprint() -> str:
-    """A hash of all sources."""
     whole = "\0".join(part for pair in sources().items() for part in pair)
     return f"sha256 {hashlib.sha256(whole.encode()).hexdigest()}"

@@ -53,14 +53,12 @@ class Request:
 
     @property
     def specification(self) -> dict[str, object]:
-        """All that decides its content besides the documents."""
         return {"type": KIND, **self.parameters.specification()}
 
     def identity(self, documents: StagedDocuments) -> str:
         return corpus_identity(self.specification, documents.fingerprint)
 
     def most_failures(self, documents: StagedDocuments) -> int:
-        """Number of documents that it may lack."""
         return self.parameters.most_failures(documents.fingerprint.documents)
 
 
@@ -94,11 +92,9 @@ class Builder:
         self._new: dict[str, str] = {}  # identities of corpora that were made just now, by resource
 
     def existing(self, requests: Sequence[Request]) -> dict[str, Existing]:
-        """Those of some corpora that exist now, by identity."""
         return preferred(self._client.find(), {request.identity(self._documents) for request in requests})
 
     def build(self, requests: Sequence[Request]) -> Built:
-        """Build corpora, or find them built."""
         named = {request.identity(self._documents): request for request in requests}
         _refuse_shared(named)
         needed = {identity: self._needed(identity, parameters) for identity, parameters in named.items()}
@@ -186,7 +182,6 @@ class Builder:
             self._report(f"corpora: documents that were uploaded just now are still there: {error}")
 
     def _upload(self, folder: str, identities: Sequence[str]) -> None:
-        """Upload the documents to a folder, for some corpora."""
         uses = Uses(folder)
         for identity in identities:
             uses.save(self._use(identity, {}))
@@ -196,10 +191,7 @@ class Builder:
     def _create(
         self, missing: Mapping[str, NeededCorpus], named: Mapping[str, Request]
     ) -> tuple[dict[str, str], list[Problem]]:
-        """Make corpora; returns the name of each resource.
-
-        If one of them cannot be made, those that were made just now are deleted again: they hold nothing.
-        """
+        """The name of each resource; if one cannot be made, the others are deleted again: they hold nothing."""
         outcomes = dict(zip(missing, self._client.create(tuple(missing.values())), strict=True))
         refused = {identity: error for identity, error in outcomes.items() if isinstance(error, CallError)}
         created = {identity: name for identity, name in outcomes.items() if isinstance(name, str)}

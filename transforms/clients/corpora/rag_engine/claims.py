@@ -38,10 +38,7 @@ _MOST_WRITES = 5
 def claimed(
     resource: str, me: Holder, suffices: Callable[[About], bool], report: Callable[[str], None] = lambda _: None
 ) -> Steps[About]:
-    """Claim a corpus, once nothing else imports into it; returns what it says of itself.
-
-    It is then claimed by this run, or sufficient: another run has imported all files meanwhile.
-    """
+    """What a corpus says of itself once this run has claimed it, or another run has imported all files meanwhile."""
     seen: Mapping[str, Any] | None = None
     quiet = 0.0
     for seconds in pauses(_LOOK_S):
@@ -65,13 +62,11 @@ def claimed(
 
 
 def is_claim(about: About, me: Holder) -> bool:
-    """Return whether a corpus is claimed by this run."""
     holder = holder_of(about)
     return holder is not None and holder.token == me.token
 
 
 def current(resource: str) -> Steps[About]:
-    """The current description of a corpus."""
     for our in ours((yield from listed_corpora())):
         if our.corpus.name == resource:
             return our.about
@@ -92,7 +87,6 @@ def claimant(run: str, started: datetime) -> Holder:
 
 
 def user_of(holder: Holder) -> dict[str, dict[str, Any]]:
-    """An entry of `About.users`."""
     own = {"since": holder.since, "machine": holder.machine, "pid": holder.pid, "pid_started": holder.pid_started}
     return {_key(holder): own}
 

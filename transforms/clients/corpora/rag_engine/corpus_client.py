@@ -75,7 +75,6 @@ class CorpusClient:
         return self._alone.done(FindLacking(self.api), [(resource, staged) for resource in resources])
 
     def update(self, corpora: Sequence[tuple[str, About]]) -> "list[str | CallError]":
-        """Write what corpora say of themselves."""
         return self._alone.done(UpdateCorpus(self.api), corpora)
 
     def register(self, resources: Sequence[str], me: Holder) -> "list[str | CallError]":

@@ -75,7 +75,6 @@ class Operation:
 
     @property
     def error(self) -> CallError | None:
-        """The error that it ended with; None where it succeeded or has not ended."""
         if not self.code:
             return None
         from rankbeam.transforms.clients.google.errors import kind_of
@@ -117,7 +116,6 @@ class DataApi:
         return ANSWERS.read(answer)
 
     def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  the data API is charged by the call
-        """None."""
         return NO_TOKENS
 
 

@@ -211,13 +211,11 @@ class _Import:
             yield [request("update", corpus=fields)]
 
     def _missing(self) -> Steps[AbstractSet[str]]:
-        """Names of the staged files that the corpus lacks."""
         lacking = yield from lacking_files(self._filling.resource, self._filling.staged)
         self._reasons |= {name: reason for name, reason in lacking.items() if reason != NO_REASON}
         return lacking.keys()
 
     def _import(self, uris: Sequence[str]) -> Steps[Operation]:
-        """Import some files, and wait until that has ended."""
         operation = yield from awaited((yield from self._started(uris)), self._track.stuck_s, self._beat)
         if (error := operation.error) is not None and not error.kind.is_transient:
             raise error

@@ -32,7 +32,6 @@ class Objects:
         self.delete([f"{self._folder}/.rankbeam-can-write"])
 
     def names(self, folder: str) -> set[str]:
-        """The URIs of all objects below a folder."""
         prefix = f"{self._name(folder)}/"
         with self._translated("cannot be listed"):
             blobs = self._bucket.list_blobs(prefix=prefix, timeout=_TIMEOUT_S, fields="items(name),nextPageToken")
@@ -48,13 +47,11 @@ class Objects:
                     yield blob.name.removeprefix(prefix), int(blob.size or 0), blob.crc32c or ""
 
     def put(self, uri: str, content: bytes, content_type: str = _TEXT) -> None:
-        """Write an object."""
         with self._translated("cannot be written to"):
             blob = self._bucket.blob(self._name(uri))
             blob.upload_from_string(content, content_type=content_type, timeout=_TIMEOUT_S)
 
     def read(self, uri: str) -> bytes | None:
-        """The content of an object; None if it does not exist."""
         from google.api_core.exceptions import NotFound
 
         with self._translated("cannot be read"):
@@ -65,7 +62,6 @@ class Objects:
             return content
 
     def delete(self, uris: "Iterator[str] | list[str]") -> None:
-        """Delete objects, if they exist."""
         from google.api_core.exceptions import NotFound
 
         def delete(uri: str) -> None:

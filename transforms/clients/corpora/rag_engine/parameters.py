@@ -116,12 +116,10 @@ Database = Annotated[Literal["knn", "ann"] | ManagedAnn | VectorSearch | Pinecon
 
 
 def config_of(database: Database) -> dict[str, Any]:
-    """The part of `vector_db_config` that names the database."""
     return {"rag_managed_db": {database: {}}} if isinstance(database, str) else database.config()
 
 
 def resource_of(database: Database) -> str | None:
-    """Name of the user's index; None for the service's own database."""
     return None if isinstance(database, str) else database.resource
 
 
@@ -219,7 +217,6 @@ class RagEngineCorpus(CorpusParameters):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """As `CorpusParameters`."""
         return super().needs if self.folder is None else ()
 
     @property
@@ -238,23 +235,19 @@ class RagEngineCorpus(CorpusParameters):
         return values
 
     def service_corpus(self, identity: str, resource: str = "") -> Searched:
-        """As `CorpusParameters`."""
         return Searched(identity, self.location, self.api_endpoint, resource, self.root)
 
     @property
     def root(self) -> str | None:
-        """As `Searched`."""
         if self.folder is None:
             return None
         return AS_STAGED if files.is_local(self.folder) else self.folder.rstrip("/")
 
     @property
     def titled(self) -> bool:
-        """True if titles are imported."""
         return "title" in self.fields
 
     def described(self) -> str:
-        """For people, in a few words."""
         titles = ", with titles" if self.titled else ""
         folder = "" if self.folder is None else f", from the files of {self.folder}"
         return f"{super().described()}, {self.embedding_model}{titles}{folder}, in {self.location}"
@@ -283,5 +276,4 @@ class RagEngineCorpus(CorpusParameters):
         }
 
     def most_failures(self, documents: int) -> int:
-        """Number of documents that may fail."""
         return documents // 100 if self.max_import_failures is None else self.max_import_failures

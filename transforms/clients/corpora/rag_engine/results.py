@@ -34,7 +34,6 @@ class Problem:
 
     @classmethod
     def of(cls, name: str, error: CallError) -> "Problem":
-        """The problem behind an error."""
         return cls(name, error.message, error.kind in _REFUSED)
 
     @classmethod
@@ -138,7 +137,6 @@ class Uses:
         self._objects, self._staged = Objects(staging), Staged(staging.rstrip("/"), ())
 
     def save(self, use: CorpusUse) -> None:
-        """Write a use, before any document is uploaded for it."""
         self._objects.put(
             self._place(use.identity), json.dumps(_FORM.dump_python(use, mode="json"), ensure_ascii=False).encode()
         )

@@ -58,7 +58,6 @@ class Staged:
 
     @cached_property
     def files(self) -> int:
-        """The number of files."""
         return sum(len(folder.names) for folder in self.folders)
 
     def names(self) -> frozenset[str]:
@@ -66,11 +65,9 @@ class Staged:
         return frozenset(name for folder in self.folders for name in folder.names)
 
     def objects(self) -> list[str]:
-        """The URIs of all files."""
         return [f"{self.uri(folder)}/{name}" for folder in self.folders for name in folder.names]
 
     def uri(self, folder: StagedFolder) -> str:
-        """The place of a folder."""
         return self.root or f"{self.staging}/documents/{folder.name}"
 
     def names_of(self, file: ListedFile) -> set[str]:
@@ -90,31 +87,18 @@ class Staged:
 
 @dataclass(frozen=True)
 class StagedDocuments:
-    """The documents of a dataset, or the files of a folder.
+    """The documents of a dataset, or the files of a folder."""
 
-    Attributes:
-        path: the corpus, or the folder.
-        titled: whether titles are imported.
-        with_title: number of documents with a title.
-        fingerprint: identity of the documents.
-        folders: names of the files that are imported.
-        without_text: ids of documents that the service would refuse.
-        tokens: estimates for the files.
-        original: the folder; None for the documents of a dataset.
-        checksums: CRC32C of each file that is uploaded as it is, by name.
-        left_out: warning about files that are not imported; "" if there are none.
-    """
-
-    path: str
-    titled: bool
-    with_title: int
-    fingerprint: DocumentsFingerprint
-    folders: tuple[StagedFolder, ...]
-    without_text: tuple[str, ...]
-    tokens: Sequence[int]
-    original: FolderSource | None = None
-    checksums: Mapping[str, str] = field(default_factory=dict)
-    left_out: str = ""
+    path: str  # the corpus, or the folder
+    titled: bool  # whether titles are imported
+    with_title: int  # number of documents with a title
+    fingerprint: DocumentsFingerprint  # identity of the documents
+    folders: tuple[StagedFolder, ...]  # names of the files that are imported
+    without_text: tuple[str, ...]  # ids of documents that the service would refuse
+    tokens: Sequence[int]  # estimates for the files
+    original: FolderSource | None = None  # the folder; None for the documents of a dataset
+    checksums: Mapping[str, str] = field(default_factory=dict)  # CRC32C of each file that is uploaded as it is, by name
+    left_out: str = ""  # warning about files that are not imported; "" if there are none
 
     @property
     def root(self) -> str | None:
@@ -132,11 +116,9 @@ class StagedDocuments:
         yield from self.without_text
 
     def staged(self, staging: str) -> Staged:
-        """Their files below a folder."""
         return Staged(staging.rstrip("/"), self.folders, self.root)
 
     def id_of(self, name: str) -> str:
-        """The id of the document in a file."""
         return document_of(name, self.root)
 
     @property
@@ -171,7 +153,6 @@ def read_documents(path: str, *, titled: bool = False) -> StagedDocuments:
 
 
 def contents(documents: StagedDocuments) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """The names and contents of all files."""
     if documents.original is not None:
         return ((name, partial(_unchanged, documents, name)) for name in documents.checksums)
     both = ((entry.id, _text(entry, documents.titled)) for _, entry in _entries(documents.path))
@@ -265,7 +246,6 @@ class _Original:
 
 
 def read_originals(source: FolderSource) -> StagedDocuments:
-    """List the files of a folder."""
     listing = sorted(_listing(source), key=lambda file: file.name)
     chosen = [file for file in listing if source.glob or file.suffix in _PARSED]
     if not chosen:

@@ -101,7 +101,6 @@ class ListFiles(DataWork[str]):
     """Lists the files of a corpus."""
 
     def steps(self, item: str) -> Steps[tuple[ListedFile, ...]]:
-        """All pages."""
         return (yield from listed_files(item))
 
 
@@ -109,7 +108,6 @@ class ListLocations(DataWork[None]):
     """Lists the locations of the project."""
 
     def steps(self, item: None) -> Steps[tuple[str, ...]]:  # noqa: ARG002  there is one project
-        """All pages."""
         return (yield from listed_locations())
 
 
@@ -261,11 +259,7 @@ def patiently(call: Call, is_refused: Callable[[BaseException], bool] | None = N
 
 
 def is_busy(error: BaseException) -> bool:
-    """Return whether a request is refused only because another operation is running.
-
-    >>> is_busy(CallError(FailureKind.INVALID, "FAILED_PRECONDITION: There are other operations running"))
-    True
-    """
+    """Return whether a request is refused only because another operation is running."""
     is_early = isinstance(error, CallError) and error.message.startswith("FAILED_PRECONDITION")
     return is_early and "operation" in str(error)
 
@@ -273,10 +267,7 @@ def is_busy(error: BaseException) -> bool:
 def awaited(
     operation: str, stuck_s: float = STUCK_S, between: Callable[[], Steps[None]] | None = None
 ) -> Steps[Operation]:
-    """A long-running operation, once it has ended, well or not.
-
-    A poll that fails says nothing of the operation: it goes on, and is polled again.
-    """
+    """A long-running operation, once it has ended, well or not; one whose poll fails goes on, and is polled again."""
     failed, progress, idle, waited = 0, -1, 0.0, 0.0
     for seconds in pauses():
         (outcome,) = yield [request("poll", operation=operation)]

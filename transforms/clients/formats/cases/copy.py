@@ -26,14 +26,7 @@ Cells = Mapping[str, Any]
 
 
 def write_copy(source: CaseSource, new: str, names: Sequence[str], values: Callable[[Case], Values]) -> int:
-    """Write the copy, and return the number of its rows.
-
-    Args:
-        source: the original.
-        new: path of the copy.
-        names: the further columns; the last one holds texts, the others numbers.
-        values: the values of these columns for a row.
-    """
+    """Write the copy with further columns, of which the last one holds texts; returns the number of its rows."""
     if files.exists(new):
         raise InputError("exists already, and is never overwritten; choose another path", path=new)
     shape = shape_of(source.path)

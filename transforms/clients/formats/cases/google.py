@@ -49,16 +49,11 @@ class ModelAnswer:
 
 @dataclass(frozen=True)
 class CaseTurn:
-    """A question, and what is expected of an agent.
-
-    Attributes:
-        answer: the reference answer; None if it is not known.
-        steps: the expected steps; None if they are not known.
-    """
+    """A question, and what is expected of an agent."""
 
     question: str
-    answer: str | None = None
-    steps: AgentSteps | None = None
+    answer: str | None = None  # the reference answer; None if it is not known
+    steps: AgentSteps | None = None  # the expected steps; None if they are not known
 
 
 def plain(tool: str, row: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -204,11 +199,7 @@ def _trajectory(steps: AgentSteps | None) -> list[dict[str, Any]] | None:
 
 
 def turns_in(history: Sequence[Message]) -> list[CaseTurn]:
-    """The turns of the messages before a query, with what was answered as the expected answer.
-
-    >>> turns_in([{"role": "user", "text": "Who?"}, {"role": "assistant", "text": "Ann."}])
-    [CaseTurn(question='Who?', answer='Ann.', steps=None)]
-    """
+    """The turns of the messages before a query, with what was answered as the expected answer."""
     turns: list[CaseTurn] = []
     for message in history:
         if message["role"] == USER:
@@ -219,7 +210,6 @@ def turns_in(history: Sequence[Message]) -> list[CaseTurn]:
 
 
 def invocation(name: str, turn: CaseTurn) -> dict[str, Any]:
-    """A turn as ADK stores it."""
     answer = {} if turn.answer is None else {"finalResponse": {"role": "model", "parts": [{"text": turn.answer}]}}
     uses = [{"name": step.tool, "args": _arguments(step.args)} for step in turn.steps or ()]
     data = {"toolUses": uses, "toolResponses": [], "intermediateResponses": []}
@@ -233,7 +223,6 @@ def invocation(name: str, turn: CaseTurn) -> dict[str, Any]:
 
 
 def case_of(name: str, turns: Iterable[CaseTurn], **more: Any) -> dict[str, Any]:
-    """A case: a conversation with further keys."""
     talk = [invocation(f"{name}-{number}", turn) for number, turn in enumerate(turns, start=1)]
     return {"evalId": name, "conversation": talk, **more, "creationTimestamp": NO_TIME}
 

@@ -86,7 +86,6 @@ def shape_of(path: str) -> Shape:
 
 
 def rows_in(path: str) -> Iterator[Row]:
-    """Read the rows of a file as objects."""
     shape = shape_of(path)
     if shape is Shape.TABLE:
         yield from _in_table(path)

@@ -65,14 +65,12 @@ class Layout:
     guessed: Mapping[str, str] = field(default_factory=dict)  # the only text among the user's own keys
 
     def paths(self, name: str) -> Sequence[str]:
-        """The paths at which to look for a part of a case."""
         if name in self.columns:
             return (self.columns[name],)
         return (*self.tool.paths.get(name, ()), *([self.guessed[name]] if name in self.guessed else []))
 
 
 def read_cases(source: CaseSource) -> Iterator[Case]:
-    """Read the cases of a file."""
     return (case for _, case in read_rows(source))
 
 
@@ -88,7 +86,6 @@ def read_rows(source: CaseSource) -> Iterator[tuple[dict[str, Any], Case]]:
 
 
 def layout_of(source: CaseSource, head: Sequence[Row]) -> Layout:
-    """The layout of a file, from its first rows."""
     if not head:
         raise InputError("the file has no rows", path=source.path)
     keys = {key: None for _, row in head for key in row}

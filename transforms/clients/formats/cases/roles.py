@@ -109,7 +109,6 @@ class Survey:
     in_conversations: bool  # whether some question is a later turn
 
     def notes(self) -> Iterator[str]:
-        """Notes for users."""
         for key, count in sorted(self.counts.items()):
             yield NOTES[key].format(count=count)
         if self.repeated and not self.answers:

@@ -60,7 +60,6 @@ def _adk(*places: tuple[str, str]) -> tuple[str, ...]:
 
 
 def _both(prefix: str, inside: str) -> tuple[str, str]:
-    """A path in either spelling."""
     return f"{prefix}{inside}", ".".join(_camel(part) for part in f"{prefix}{inside}".split("."))
 
 
@@ -188,11 +187,7 @@ COMMON = Tool(
 
 
 def tool_of(keys: Iterable[str]) -> Tool:
-    """The tool that wrote rows with these keys, or the names in common use.
-
-    >>> tool_of({"user_input", "response"}).name, tool_of({"question", "answer"}).name
-    ('ragas', 'common names')
-    """
+    """The tool that wrote rows with these keys, or the names in common use."""
     known = {key for name in keys for key in (name, name.partition(".")[0] if name.startswith(_FLAT) else name)}
     return next((tool for tool in TOOLS if any(mark <= known for mark in tool.marks)), COMMON)
 

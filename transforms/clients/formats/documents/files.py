@@ -58,7 +58,6 @@ class File:
 
     @property
     def suffix(self) -> str:
-        """Lower-case suffix of the name."""
         return PurePosixPath(self.name).suffix.lower()
 
 
@@ -183,11 +182,7 @@ _PARTS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 @cache
 def _pattern(glob: str) -> re.Pattern[str]:
-    r"""A pattern of relative paths as a regular expression.
-
-    >>> _pattern("**/*.md").pattern
-    '(?:.*/)?[^/]*\\.md'
-    """
+    """A pattern of relative paths as a regular expression."""
     pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
     return re.compile("".join(_PARTS.get(piece, re.escape(piece)) for piece in pieces))
 

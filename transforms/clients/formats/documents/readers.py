@@ -57,26 +57,19 @@ class Content:
 
 
 def heading(level: int, text: str) -> tuple[str, str]:
-    """A heading as a block of Markdown."""
     return "heading", f"{'#' * level} {text}"
 
 
 def item(text: str) -> tuple[str, str]:
-    """An item of a list as a block of Markdown."""
     return "item", f"- {text}"
 
 
 def code(text: str) -> tuple[str, str]:
-    """Code as a block of Markdown."""
     return "code", f"```\n{text}\n```"
 
 
 def row(cells: Iterable[str], *, is_first: bool) -> tuple[str, str]:
-    """A row of a table as a block of Markdown.
-
-    >>> row(["a", "b|c"], is_first=True)[1]
-    '| a | b\\\\|c |\\n| --- | --- |'
-    """
+    """A row of a table as a block of Markdown."""
     escaped = [" ".join(cell.split()).replace("|", "\\|") for cell in cells]
     below = f"\n|{' --- |' * len(escaped)}" if is_first else ""
     return "row", f"| {' | '.join(escaped)} |{below}"
@@ -94,7 +87,6 @@ def joined(blocks: Iterable[tuple[str, str]]) -> str:
 
 
 def read_page(content: bytes) -> Content:
-    """The content of an HTML file."""
     parser = _Parser()
     try:
         parser.feed(_decoded(content))
@@ -217,7 +209,6 @@ class _Parser(HTMLParser):
 
 
 def read_word(content: bytes) -> Content:
-    """The content of a DOCX file."""
     if content.startswith(_OLE):
         raise UnreadableError(LOCKED)
     try:

@@ -35,33 +35,20 @@ _PREFIX = "attributes."
 
 @dataclass(frozen=True)
 class Span:
-    """One span, or a log event that belongs to one.
+    """One span, or a log event that belongs to one."""
 
-    Attributes:
-        trace_id: id of the trace.
-        span_id: id of the span.
-        parent_id: id of the parent; empty for a root. None for a log event, whose attributes belong to the span.
-        start_s, end_s: seconds since 1970.
-        has_failed: the status is an error.
-        attributes: with dotted names; nested objects are flattened, lists stay.
-    """
-
-    trace_id: str
-    span_id: str
-    parent_id: str | None
+    trace_id: str  # id of the trace
+    span_id: str  # id of the span
+    parent_id: str | None  # empty for a root; None for a log event, whose attributes belong to the span
     name: str
-    start_s: float
+    start_s: float  # seconds since 1970
     end_s: float
-    has_failed: bool
-    attributes: Mapping[str, Any]
+    has_failed: bool  # the status is an error
+    attributes: Mapping[str, Any]  # with dotted names; nested objects are flattened, lists stay
 
 
 def read_spans(path: str) -> Iterator[Span]:
-    """Read all spans of a file.
-
-    Raises:
-        InputError: a row is neither a span nor a trace.
-    """
+    """Read all spans of a file."""
     for line, row in _objects(path):
         try:
             yield from spans_of(row)
@@ -89,22 +76,14 @@ def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
 
 
 def attribute_values(attributes: Any) -> dict[str, Any]:
-    """The attributes of OTLP, or a mapping, under dotted names.
-
-    >>> attribute_values([{"key": "n", "value": {"intValue": "3"}}]), attribute_values({"a": {"b": 1}})
-    ({'n': 3}, {'a.b': 1})
-    """
+    """The attributes of OTLP, or a mapping, under dotted names."""
     if isinstance(attributes, Mapping):
         return dict(_flattened("", attributes))
     return dict(_flattened("", {entry["key"]: _typed(entry.get("value")) for entry in attributes or ()}))
 
 
 def seconds_of(value: Any) -> float:
-    """A time in seconds: nanoseconds since 1970, as OTLP writes them, or ISO 8601.
-
-    >>> seconds_of("1700000000500000000"), seconds_of("2023-11-14T22:13:20Z")
-    (1700000000.5, 1700000000.0)
-    """
+    """A time in seconds: nanoseconds since 1970, as OTLP writes them, or ISO 8601."""
     if value is None or value == "":
         return 0.0
     if isinstance(value, datetime):

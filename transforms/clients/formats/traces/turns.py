@@ -37,59 +37,38 @@ class Skipped(StrEnum):
 
 @dataclass(frozen=True)
 class Naming:
-    """Names and paths that differ between systems.
+    """Names and paths that differ between systems."""
 
-    Attributes:
-        question, answer: JMESPaths into inputs and outputs that are JSON.
-        configuration: attribute that names the configuration.
-        documents: JMESPath to the list of documents in the results of tools.
-    """
-
-    question: str | None = None
+    question: str | None = None  # JMESPaths into inputs and outputs that are JSON
     answer: str | None = None
-    configuration: str = "service.version"
-    documents: str | None = None
+    configuration: str = "service.version"  # attribute that names the configuration
+    documents: str | None = None  # JMESPath to the list of documents in the results of tools
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One question to a system, and what became of it.
-
-    Attributes:
-        contexts: id and text of what was retrieved and the last inference was shown, each None where the trace does
-            not say; None without a retrieval.
-        answer: None where the system failed or said nothing.
-        duplicates: spans that the source has twice.
-        is_cut: the documents were truncated, so that the contexts are not known.
-        steps: calls of tools and retrievals by time; None without any.
-        unshown: documents that were retrieved, and that the last inference was not shown.
-    """
+    """One question to a system, and what became of it."""
 
     trace_id: str
     span_id: str
     start_s: float
     question: str
-    answer: str | None
+    answer: str | None  # None where the system failed or said nothing
+    # Ids and texts that the last inference was shown, None where the trace does not say; None without a retrieval.
     contexts: tuple[tuple[str | None, str | None], ...] | None
     seconds: float
     conversation: str | None = None
     configuration: str | None = None
     model: str | None = None
     tokens: Mapping[str, int] = field(default_factory=dict)
-    duplicates: int = 0
-    is_cut: bool = False
-    steps: AgentSteps | None = None
-    unshown: int = 0
+    duplicates: int = 0  # spans that the source has twice
+    is_cut: bool = False  # the documents were truncated, so that the contexts are not known
+    steps: AgentSteps | None = None  # calls of tools and retrievals by time; None without any
+    unshown: int = 0  # documents that were retrieved, and that the last inference was not shown
 
 
 def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Skipped:
-    """The turn of a trace, or why it has none; spans may come in any order, and twice.
-
-    Args:
-        spans: all of one trace, with its log events.
-        newest_s: end of the newest span of the source.
-        naming: paths in JSON, and the attribute of the configuration.
-    """
+    """The turn of a trace, or why it has none; its spans and log events may come in any order, and twice."""
     merged = _merged(spans)
     duplicates = sum(span.parent_id is not None for span in spans) - len(merged)
     roots = [span for span in merged if not span.parent_id]
