@@ -26,6 +26,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.work import (
     patiently,
     request,
     running_imports,
+    update_request,
     updated,
 )
 from rankbeam.transforms.clients.ledger.leases import Holder
@@ -128,15 +129,6 @@ class ImportFiles(DataWork[Track]):
         return tuple(filled)
 
 
-@dataclass(frozen=True)
-class FindLacking(DataWork[tuple[str, Staged]]):
-    """Finds out which files a corpus lacks; an item is the name of its resource, and all files."""
-
-    def steps(self, item: tuple[str, Staged]) -> Steps[Mapping[str, str]]:
-        """As `Work`; returns for each file that it lacks the reason."""
-        return (yield from lacking_files(*item))
-
-
 def lacking_files(resource: str, staged: Staged) -> Steps[Mapping[str, str]]:
     """The files that a corpus lacks, with the reason that the service gives."""
     names = staged.names()
@@ -203,12 +195,7 @@ class _Import:
         if self._claimed is not None and self._claimed.claim is not None:
             beat = str(int(self._claimed.claim["beat"]) + 1)
             self._claimed = replace(self._claimed, claim={**self._claimed.claim, "beat": beat})
-            fields = {
-                "name": self._filling.resource,
-                "display_name": self._claimed.display_name,
-                "description": self._claimed.description(),
-            }
-            yield [request("update", corpus=fields)]
+            yield [update_request(self._filling.resource, self._claimed)]
 
     def _missing(self) -> Steps[AbstractSet[str]]:
         lacking = yield from lacking_files(self._filling.resource, self._filling.staged)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
@@ -44,6 +44,13 @@ class DataWork(Generic[Item]):
         if isinstance(value, Operation):
             self.watch(value)
         return value
+
+
+@dataclass(frozen=True)
+class DataSteps(DataWork[Item]):
+    """Work on corpora whose steps are a function of the item."""
+
+    steps: Callable[[Item], Steps[Any]] = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -95,20 +102,6 @@ def operation_key(kind: str, location: str, identity: str, number: int) -> str:
     return content_key(
         {"stage": "corpora", "operation": kind, "location": location, "identity": identity, "number": number}
     )
-
-
-class ListFiles(DataWork[str]):
-    """Lists the files of a corpus."""
-
-    def steps(self, item: str) -> Steps[tuple[ListedFile, ...]]:
-        return (yield from listed_files(item))
-
-
-class ListLocations(DataWork[None]):
-    """Lists the locations of the project."""
-
-    def steps(self, item: None) -> Steps[tuple[str, ...]]:  # noqa: ARG002  there is one project
-        return (yield from listed_locations())
 
 
 class FindCorpora(DataWork[Sequence[NeededCorpus]]):
@@ -175,27 +168,8 @@ class CreateCorpus(DataWork[NeededCorpus]):
         raise CallError(FailureKind.UNAVAILABLE, f"the answers were lost: {started.unsure}")
 
 
-class UpdateCorpus(DataWork[tuple[str, About]]):
-    """Writes what a corpus says of itself."""
-
-    def steps(self, item: tuple[str, About]) -> Steps[str]:
-        """As `Work`; returns the name of the resource."""
-        resource, own = item
-        yield from updated(resource, own)
-        return resource
-
-
-class DeleteCorpus(DataWork[str]):
-    """Deletes a corpus with its files. Callers make sure that it is rankbeam's."""
-
-    def steps(self, item: str) -> Steps[str]:
-        """As `Work`; returns the name of the resource, which may be deleted already."""
-        yield from deleted(item)
-        return item
-
-
-def deleted(resource: str) -> Steps[None]:
-    """Delete a corpus with its files, if it exists."""
+def deleted(resource: str) -> Steps[str]:
+    """Delete a corpus with its files, if it exists; callers make sure that it is rankbeam's. Returns its name."""
     try:
         started = yield from patiently(request("delete", corpus=resource))
         operation = yield from awaited(started.operation)
@@ -204,15 +178,21 @@ def deleted(resource: str) -> Steps[None]:
     except CallError as error:
         if error.kind is not FailureKind.NOT_FOUND:
             raise
+    return resource
 
 
-def updated(resource: str, own: About) -> Steps[None]:
-    """Write what a corpus says of itself."""
-    fields = {"name": resource, "display_name": own.display_name, "description": own.description()}
-    started = yield from patiently(request("update", corpus=fields))
+def updated(resource: str, own: About) -> Steps[str]:
+    """Write what a corpus says of itself; returns its name."""
+    started = yield from patiently(update_request(resource, own))
     operation = yield from awaited(started.operation)
     if operation.error is not None:
         raise operation.error
+    return resource
+
+
+def update_request(resource: str, own: About) -> Call:
+    fields = {"name": resource, "display_name": own.display_name, "description": own.description()}
+    return request("update", corpus=fields)
 
 
 def request(name: str, key: str | None = None, **fields: Any) -> Call:
@@ -225,7 +205,7 @@ def listed_corpora() -> Steps[tuple[Listed, ...]]:
     return (yield from all_pages(lambda token: request("list", page_token=token)))
 
 
-def listed_locations() -> Steps[tuple[str, ...]]:
+def listed_locations(_: None) -> Steps[tuple[str, ...]]:
     """All locations of the project, as projects/P/locations/L."""
     return (yield from all_pages(lambda token: request("locations", page_token=token)))
 
