@@ -109,8 +109,11 @@ def translated(error: Exception) -> BigQueryError:
     raise error
 
 
-def of_job(result: Mapping[str, Any]) -> BigQueryError:
+def of_job(job: Any) -> BigQueryError | None:
     """The error that a job ended with."""
+    result = job.error_result
+    if not result:
+        return None
     message = str(result.get("message", ""))
     trouble = _BY_REASON.get(str(result.get("reason")), Trouble.REFUSED)
     return BigQueryError(_unless_concurrent(trouble, message), message)

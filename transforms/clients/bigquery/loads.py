@@ -16,13 +16,12 @@ from itertools import count
 from typing import Any
 
 import pyarrow.parquet as pq
-from tenacity import retry_if_result
 
 from rankbeam.transforms.clients.bigquery import errors, tables
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.schemas import Column
-from rankbeam.transforms.clients.bigquery.session import IMPATIENT, Patience, Session
+from rankbeam.transforms.clients.bigquery.session import IMPATIENT, Patience, Session, again_after
 from rankbeam.transforms.clients.storage import files, gcs, matching, parquet
 from rankbeam.transforms.records import tables as schemas
 from rankbeam.transforms.records.errors import InputError
@@ -107,7 +106,7 @@ class _Load:
     def finish(self) -> None:
         """Wait for the job; begin another one after a transient error."""
         if self._parts:
-            again = retry_if_result(lambda error: error is not None and error.trouble is Trouble.PASSING)
+            again = again_after(Trouble.PASSING)
             if (error := self._session.patience.repeated(partial(next, self._attempts()), again)) is not None:
                 raise BigQueryError(error.trouble, f"loading {self._name}: {error.message}")
 
@@ -115,7 +114,7 @@ class _Load:
         """Yield the error of each job, or None for a job that has succeeded."""
         while True:
             self._job = self._session.wait(self._job)
-            yield errors.of_job(self._job.error_result) if self._job.error_result else None
+            yield errors.of_job(self._job)
             self.begin()
 
     def _submit(self, job_id: str) -> Any:

@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from tenacity import retry_if_exception, retry_if_result
+from tenacity import retry_if_exception
 
 from rankbeam.transforms.clients.bigquery import errors, loads, tables
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, LoadFailed, Trouble
 from rankbeam.transforms.clients.bigquery.loads import RunFiles
 from rankbeam.transforms.clients.bigquery.names import DatasetName, TableName
-from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session
+from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session, again_after, parameters
 from rankbeam.transforms.records import tables as schemas
 from rankbeam.transforms.records.errors import InputError
 
@@ -77,7 +77,7 @@ def _run_rows(session: Session, run: RunFiles) -> _RunRows:
         for name in _NAMES
     )
     query = f"SELECT name, MAX(started_at) AS began FROM ({tables_of_all}) WHERE run_id = @run_id GROUP BY name"  # noqa: S608
-    began = {row["name"]: row["began"] for row in session.rows(query, parameters(run, "run_id"))}
+    began = {row["name"]: row["began"] for row in session.rows(query, parameters(run_id=run.run_id))}
     return _RunRows(frozenset(began), began["runs"].isoformat() if "runs" in began else "")
 
 
@@ -112,10 +112,8 @@ def _lost(key: str) -> Callable[[BaseException], bool]:
 
 def _publish(session: Session, run: RunFiles, key: str) -> None:
     """Run the script, once no other job publishes the run_id."""
-    again = retry_if_result(lambda error: error is not None and error.trouble in _REPEATED)
-    error = session.patience.repeated(
-        partial(next, _attempts(session, run, key)), again, session.patience.conflicts + 1
-    )
+    attempt, again = partial(next, _attempts(session, run, key)), again_after(*_REPEATED)
+    error = session.patience.repeated(attempt, again, session.patience.conflicts + 1)
     if error is None:
         return
     if _MIXED in error.message:
@@ -140,10 +138,11 @@ def _attempts(session: Session, run: RunFiles, key: str) -> Iterator[BigQueryErr
             continue  # it failed, or this execution was published again since
         # These rows stay until the job begins: a change needs the job of this number.
         script = job.query if job else statements(session.dataset, key, rows.tables)
-        job = _ended(session, job or session.query(f"{series}_{number - 1}", script, parameters(run)))
+        values = parameters(run_id=run.run_id, started_at=run.started_at, experiment=run.experiment)
+        job = _ended(session, job or session.query(f"{series}_{number - 1}", script, values))
         if loads.staging_name(key, "runs") not in job.query:
             continue  # it published another execution
-        yield errors.of_job(job.error_result) if job.error_result else None
+        yield errors.of_job(job)
 
 
 def _jobs_before(session: Session, series: str) -> int:
@@ -163,11 +162,3 @@ def _ended(session: Session, job: Any) -> Any:
     except BigQueryError as error:
         may = f"the job {job.job_id} may still be running; once it succeeds, the whole run is visible"
         raise BigQueryError(error.trouble, f"{error.message}; {may}") from error
-
-
-def parameters(run: RunFiles, *names: str) -> Any:
-    from google.cloud import bigquery
-
-    types = {"run_id": "STRING", "started_at": "TIMESTAMP", "experiment": "STRING"}
-    values = [bigquery.ScalarQueryParameter(name, types[name], getattr(run, name)) for name in names or types]
-    return bigquery.QueryJobConfig(query_parameters=values, use_legacy_sql=False)

@@ -53,14 +53,6 @@ class Description:
     modified: float  # when it was last changed, in seconds since 1970; 0 for a query
 
 
-@dataclass(frozen=True)
-class StoredTable:
-    """A table that can be read."""
-
-    resource: str
-    project: str
-
-
 def describe(source: TableSource) -> Description:
     """Look up the columns and the size; no query is run."""
     with refusals(source):
@@ -85,19 +77,15 @@ def volume(source: TableSource) -> tuple[int, bool]:
         return _dry_run(source, query).total_bytes_processed or 0, True
 
 
-def stored(source: TableSource, columns: Sequence[str]) -> StoredTable:
-    """The table that holds the rows of a source; a query is run, or waited for if another worker began it."""
+def stored(source: TableSource, columns: Sequence[str]) -> tuple[str, str]:
+    """The table that holds the rows of a source, and who pays; a query may have begun on another worker."""
     with refusals(source):
         if source.table is None:
             return _result(source, source.query, _dry_run(source, source.query).location)
         table = _table(source, PATIENCE)
         if table.table_type in _STORED:
-            return StoredTable(table.reference.to_bqstorage(), _client(source).project)
+            return table.reference.to_bqstorage(), _client(source).project
         return _result(source, _select(source, columns), table.location)
-
-
-def credentials() -> Any:
-    return _sign_in()[0]
 
 
 @contextmanager
@@ -146,7 +134,7 @@ def _table(source: TableSource, patience: Patience) -> Any:
     return patience.call(lambda: client.get_table(name, retry=None, timeout=_TIMEOUT_S))
 
 
-def _result(source: TableSource, query: str, location: str | None) -> StoredTable:
+def _result(source: TableSource, query: str, location: str | None) -> tuple[str, str]:
     """The table that holds the result of a query; the query runs where its tables are."""
     from google.cloud import bigquery
 
@@ -158,13 +146,10 @@ def _result(source: TableSource, query: str, location: str | None) -> StoredTabl
     except BigQueryError as error:
         if error.trouble is not Trouble.EXISTS:
             raise
-        job = _begun(client, source, location)  # by another worker, or by an earlier attempt of this one
+        where = {"location": location, "retry": None, "timeout": _TIMEOUT_S}  # another worker began it, or this one
+        job = PATIENCE.call(lambda: client.get_job(source.job_id, **where))
     job.result(page_size=1)
-    return StoredTable(job.destination.to_bqstorage(), client.project)
-
-
-def _begun(client: Any, source: TableSource, location: str | None) -> Any:
-    return PATIENCE.call(lambda: client.get_job(source.job_id, location=location, retry=None, timeout=_TIMEOUT_S))
+    return job.destination.to_bqstorage(), client.project
 
 
 def _dry_run(source: TableSource, query: str) -> Any:
@@ -245,9 +230,9 @@ def _open(source: TableSource, columns: Sequence[str], most: int) -> list[str]:
     """The names of the streams of a new session."""
     from google.cloud.bigquery_storage_v1 import types
 
-    table = stored(source, columns)
+    resource, project = stored(source, columns)
     request = types.ReadSession(
-        table=table.resource,
+        table=resource,
         data_format=types.DataFormat.ARROW,
         read_options=types.ReadSession.TableReadOptions(
             selected_fields=columns,
@@ -257,9 +242,7 @@ def _open(source: TableSource, columns: Sequence[str], most: int) -> list[str]:
         ),
     )
     with refusals(source), _storage_client() as client:
-        session = client.create_read_session(
-            parent=f"projects/{table.project}", read_session=request, max_stream_count=most
-        )
+        session = client.create_read_session(parent=f"projects/{project}", read_session=request, max_stream_count=most)
     return [stream.name for stream in session.streams]
 
 
@@ -273,7 +256,7 @@ def _storage_client() -> Iterator[Any]:
         channel = grpc.insecure_channel(host, [("grpc.max_receive_message_length", _MESSAGE_BYTES)])
         client = BigQueryReadClient(transport=BigQueryReadGrpcTransport(channel=channel))
     else:
-        client = BigQueryReadClient(credentials=credentials())
+        client = BigQueryReadClient(credentials=_sign_in()[0])
     try:
         yield client
     finally:

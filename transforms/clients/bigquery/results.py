@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
-from tenacity import retry_if_result
 
-from rankbeam.transforms.clients.bigquery import errors, read
+from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble
 from rankbeam.transforms.clients.bigquery.names import SCHEME, DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import Scalar, TableSource
-from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session
+from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session, again_after, parameters
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 
@@ -132,22 +131,12 @@ def _delete(session: Session, names: list[str], run_id: str, started_at: datetim
         ]
     )
 
-    def attempt() -> BigQueryError | None:
-        job = session.query(f"rankbeam_delete_{uuid.uuid4().hex}", script, _parameters(run_id, started_at))
-        job = session.wait(job)
-        return errors.of_job(job.error_result) if job.error_result else None
-
-    again = retry_if_result(lambda error: error is not None and error.trouble in _REPEATED)
-    error = session.patience.repeated(attempt, again, session.patience.conflicts + 1)
+    error = session.patience.repeated(
+        lambda: session.outcome(
+            f"rankbeam_delete_{uuid.uuid4().hex}", script, parameters(run_id=run_id, started_at=started_at)
+        ),
+        again_after(*_REPEATED),
+        session.patience.conflicts + 1,
+    )
     if error is not None:
         raise error
-
-
-def _parameters(run_id: str, started_at: datetime) -> object:
-    from google.cloud import bigquery
-
-    values = [
-        bigquery.ScalarQueryParameter("run_id", "STRING", run_id),
-        bigquery.ScalarQueryParameter("started_at", "TIMESTAMP", started_at),
-    ]
-    return bigquery.QueryJobConfig(query_parameters=values, use_legacy_sql=False)

@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -79,6 +80,20 @@ IMPATIENT = Patience(attempts=3)
 """For checks before the work begins, while the user waits."""
 
 
+def again_after(*troubles: Trouble) -> retry_base:
+    """Repeat work that returns the error of one of these troubles."""
+    return retry_if_result(lambda error: error is not None and error.trouble in troubles)
+
+
+def parameters(**values: str | datetime) -> Any:
+    """The values of a script's parameters."""
+    from google.cloud import bigquery
+
+    kinds = {str: "STRING", datetime: "TIMESTAMP"}
+    typed = [bigquery.ScalarQueryParameter(name, kinds[type(value)], value) for name, value in values.items()]
+    return bigquery.QueryJobConfig(query_parameters=typed, use_legacy_sql=False)
+
+
 class Session:
     """A dataset and its project's jobs."""
 
@@ -140,6 +155,10 @@ class Session:
                 statements, config, job_id, location=self.location, retry=None, job_retry=None, timeout=_REQUEST_S
             ),
         )
+
+    def outcome(self, job_id: str, statements: str, config: Any = None) -> BigQueryError | None:
+        """The error that a job of statements ended with, once it has."""
+        return errors.of_job(self.wait(self.query(job_id, statements, config)))
 
     def rows(self, query: str, config: Any) -> list[Any]:
         """The result of a query that changes nothing."""

@@ -114,7 +114,7 @@ def _append(place: str, content: bytes, digest: str) -> None:
             file.flush()
             job_id = f"rankbeam_labels_{digest[:16]}_{secrets.token_hex(4)}"
             job = session.wait(session.load_file(job_id, file.name, name, config))
-        if job.error_result:
-            raise errors.of_job(job.error_result)
+        if (refusal := errors.of_job(job)) is not None:
+            raise refusal
     except BigQueryError as error:
         raise InputError(f"the labels were not saved: {error.advice(name.dataset)}", path=place) from error

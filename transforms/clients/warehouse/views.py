@@ -13,7 +13,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rankbeam.transforms.clients.bigquery.errors import BigQueryError, of_job
+from rankbeam.transforms.clients.bigquery.errors import BigQueryError
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.session import Session
 from rankbeam.transforms.clients.bigquery.tables import ensure
@@ -96,16 +96,11 @@ def apply(dataset: DatasetName) -> Iterator[str]:
         for name in tables.TABLES:
             ensure(session, name)
         for name, statement in for_bigquery(dataset):
-            _run(session, statement)
+            if (error := session.outcome(f"rankbeam-view-{uuid.uuid4().hex}", statement)) is not None:
+                raise error
             yield str(dataset.table(name))
     except BigQueryError as error:
         raise RankbeamError(error.advice(dataset)) from error
-
-
-def _run(session: Session, statement: str) -> None:
-    job = session.wait(session.query(f"rankbeam-view-{uuid.uuid4().hex}", statement, None))
-    if job.error_result:
-        raise of_job(job.error_result)
 
 
 def _fingerprint() -> str:
