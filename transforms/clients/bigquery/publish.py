@@ -57,8 +57,12 @@ def statements(dataset: DatasetName, key: str, replaced: Collection[str]) -> str
             "BEGIN TRANSACTION;",
             f"SELECT ERROR(CONCAT('{_TAKEN}', experiment)) FROM {runs} WHERE {_TAKEN_BY_OTHERS};",  # noqa: S608
             # Not by partition: an earlier execution may have begun on any day, and the clustering finds its rows.
-            *(_delete(table) for name, (table, _) in zip(_NAMES, pairs, strict=True) if name in replaced),
-            *(_insert(table, staging, name) for (table, staging), name in zip(pairs, _NAMES, strict=True)),
+            *(
+                f"DELETE FROM {table.quoted} WHERE run_id = @run_id;"  # noqa: S608
+                for table, _ in pairs
+                if table.table in replaced
+            ),
+            *(_insert(table, staging) for table, staging in pairs),
             "COMMIT TRANSACTION;",
         ]
     )
@@ -81,12 +85,8 @@ def _run_rows(session: Session, run: RunFiles) -> _RunRows:
     return _RunRows(frozenset(began), began["runs"].isoformat() if "runs" in began else "")
 
 
-def _delete(table: TableName) -> str:
-    return f"DELETE FROM {table.quoted} WHERE run_id = @run_id;"  # noqa: S608  a name that is checked
-
-
-def _insert(table: TableName, staging: TableName, name: str) -> str:
-    columns = ", ".join(f"`{column}`" for column in schemas.TABLES[name].names)
+def _insert(table: TableName, staging: TableName) -> str:
+    columns = ", ".join(f"`{column}`" for column in schemas.TABLES[table.table].names)
     return f"INSERT INTO {table.quoted} ({columns}) SELECT {columns} FROM {staging.quoted} WHERE {_OWN};"  # noqa: S608
 
 

@@ -53,11 +53,15 @@ class Patience:
 
     def repeated(self, work: Callable[[], T], again: retry_base, attempts: int | None = None) -> T:
         """Do the work, and repeat it after random waits; returns or raises the last outcome."""
-        most, waits = (
-            stop_after_attempt(attempts or self.attempts),
-            wait_random_exponential(self.first_s, self.longest_s),
-        )
-        result: T = Retrying(retry=again, stop=most, wait=waits, sleep=self.sleep, retry_error_callback=_outcome)(work)
+        most = stop_after_attempt(attempts or self.attempts)
+        waits = wait_random_exponential(self.first_s, self.longest_s)
+        result: T = Retrying(
+            retry=again,
+            stop=most,
+            wait=waits,
+            sleep=self.sleep,
+            retry_error_callback=_outcome,
+        )(work)
         return result
 
     def polled(self, work: Callable[[], T], is_pending: Callable[[T], bool]) -> T:
@@ -191,7 +195,9 @@ class Session:
         """Wait for the job to end, successfully or not."""
         if job.state == "DONE":
             return job
-        return self.patience.polled(lambda: self._call(lambda: self._refreshed(job.job_id)), _is_running)
+        return self.patience.polled(
+            lambda: self._call(lambda: self._refreshed(job.job_id)), lambda job: job.state != "DONE"
+        )
 
     def _refreshed(self, job_id: str) -> Any:
         return self.client.get_job(job_id, location=self.location, retry=None, timeout=_REQUEST_S)
@@ -218,10 +224,6 @@ class Session:
 
     def _call(self, work: Callable[[], T]) -> T:
         return self.patience.call(work)
-
-
-def _is_running(job: Any) -> bool:
-    return bool(job.state != "DONE")
 
 
 def _translating(work: Callable[[], T]) -> T:

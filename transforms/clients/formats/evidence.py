@@ -5,7 +5,6 @@ They are JSON lines, or rows of a Parquet file or of a table of BigQuery with co
 
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import islice
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -52,11 +51,15 @@ class _Evidence(BaseModel):
 def read_evidence(path: str) -> Iterator[pa.RecordBatch]:
     """Read evidence as judgements, whose documents are spans."""
     rows = (
-        {"query_id": evidence.query_id, "doc_id": _id_of(evidence), "grade": evidence.grade, "line": line}
+        {
+            "query_id": evidence.query_id,
+            "doc_id": evidence_id(evidence.doc_id, evidence.start, evidence.end, evidence.group),
+            "grade": evidence.grade,
+            "line": line,
+        }
         for line, evidence in _lines(path)
     )
-    while part := list(islice(rows, _BATCH_ROWS)):
-        yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(columns.QRELS))
+    yield from json_lines.in_batches(rows, columns.QRELS, _BATCH_ROWS)
 
 
 def refuse_misquoted(pattern: str, corpus: str) -> None:
@@ -112,7 +115,3 @@ def _rows_of_table(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
             for values in batch.to_pylist():
                 row += 1
                 yield row, {ours: values[theirs] for ours, theirs in names.items()}
-
-
-def _id_of(evidence: _Evidence) -> str:
-    return evidence_id(evidence.doc_id, evidence.start, evidence.end, evidence.group)

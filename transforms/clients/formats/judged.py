@@ -11,7 +11,7 @@ from rankbeam.transforms.clients.formats import rows, sources, texts
 from rankbeam.transforms.clients.formats.lines import repeated_at
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.kernels import hashing
-from rankbeam.transforms.kernels.arrays import BoolArray, HashArray, IntArray, offsets_of
+from rankbeam.transforms.kernels.arrays import HashArray, IntArray, offsets_of
 from rankbeam.transforms.kernels.ranking.orders import order_by_id
 from rankbeam.transforms.kernels.ranking.rankings import repeats
 from rankbeam.transforms.records import columns
@@ -46,18 +46,19 @@ def judge(
         _refuse_repeated_queries(table)
         is_asked = pc.is_in(table["query_id"], value_set=judged_ids)
         known = (table if everyone else table.filter(is_asked)).sort_by("query_id")
-    ids = _flat(known["query_id"])
+    ids = flat(known["query_id"])
     positions = pc.index_in(judgements["query_id"], value_set=ids)
     unknown = pc.unique(judgements["query_id"].filter(positions.is_null()))
     known_judgements = judgements.append_column("position", positions).filter(positions.is_valid())
     judgements, repeated = _without_repeats(known_judgements)
     by_subtopic = judgements
     if subtopics:
-        judgements = _by_document(judgements)
+        grouped = judgements.group_by(["query_id", "doc_id", "position"]).aggregate([("grade", "max")])
+        judgements = grouped.rename_columns(["query_id", "doc_id", "position", "grade"]).combine_chunks()
     position = judgements["position"].to_numpy().astype(np.int64)
-    order = order_by_id(position, _flat(judgements["doc_id"]))
+    order = order_by_id(position, flat(judgements["doc_id"]))
     position, in_order = position[order], pa.array(order)
-    doc_id, grade = _flat(judgements["doc_id"]).take(in_order), _flat(judgements["grade"]).take(in_order)
+    doc_id, grade = flat(judgements["doc_id"]).take(in_order), flat(judgements["grade"]).take(in_order)
     _refuse_too_high(ids, position, doc_id, grade, highest)
     lists = pa.ListArray.from_arrays(
         pa.array(offsets_of(position, len(ids)), pa.int32()),
@@ -67,7 +68,7 @@ def judge(
         mask=pc.invert(pc.is_in(ids, value_set=judged_ids)) if everyone else None,
     )
     joined = pa.RecordBatch.from_arrays(
-        [*(_flat(known[name]) for name in columns.QUERIES.names), lists], schema=columns.JUDGED_QUERIES
+        [*(flat(known[name]) for name in columns.QUERIES.names), lists], schema=columns.JUDGED_QUERIES
     )
     if subtopics:
         joined = joined.append_column(columns.SUBTOPICS, _subtopics(by_subtopic, position, doc_id, len(ids)))
@@ -97,7 +98,7 @@ def judge(
         qrels_hash=_sum(hashing.combine(query_hash[position], hashing.hash_strings(doc_id), grade_bits))
         + (_hash_of_subtopics(by_subtopic) if subtopics else 0),
         subtopics=_most_subtopics(by_subtopic) if subtopics else 0,
-        texts_hash=_sum(hashing.combine(query_hash, hashing.hash_strings(_flat(pc.fill_null(known["text"], ""))))),
+        texts_hash=_sum(hashing.combine(query_hash, hashing.hash_strings(flat(pc.fill_null(known["text"], ""))))),
     )
     return joined, summary
 
@@ -145,7 +146,9 @@ def _at_last(problem: str, pattern: str, reader: Reader, values: dict[str, str])
     places = []
     for path in sources.expand(pattern):
         for batch in reader(path):
-            is_wanted = np.logical_and.reduce([_numpy(pc.equal(batch[name], value)) for name, value in values.items()])
+            is_wanted = np.logical_and.reduce(
+                [np.asarray(pc.equal(batch[name], value)) for name, value in values.items()]
+            )
             places += [(shown(path), line) for line in batch["line"].filter(pa.array(is_wanted)).to_pylist()]
     return repeated_at(problem, places)
 
@@ -183,24 +186,18 @@ def _without_repeats(judgements: pa.Table) -> tuple[pa.Table, int]:
 
 def _judged_things(judgements: pa.Table) -> pa.Array:
     """The document that each row judges, with its subtopic where there is one."""
-    documents = _flat(judgements["doc_id"])
+    documents = flat(judgements["doc_id"])
     if "subtopic" not in judgements.column_names:
         return documents
-    return pc.binary_join_element_wise(_flat(judgements["subtopic"]), documents, "\n")  # which no id holds
-
-
-def _by_document(judgements: pa.Table) -> pa.Table:
-    """The judgements of documents for subtopics as judgements of documents, with the highest grade of each."""
-    grouped = judgements.group_by(["query_id", "doc_id", "position"]).aggregate([("grade", "max")])
-    return grouped.rename_columns(["query_id", "doc_id", "position", "grade"]).combine_chunks()
+    return pc.binary_join_element_wise(flat(judgements["subtopic"]), documents, "\n")  # which no id holds
 
 
 def _subtopics(judgements: pa.Table, position: IntArray, doc_id: pa.Array, queries: int) -> pa.ListArray:
     """For each query the pairs of a judgement and a subtopic of its document; `position`: int64[p], ascending."""
     relevant = judgements.filter(pc.greater(judgements["grade"], 0.0))
     query = relevant["position"].to_numpy().astype(np.int64)
-    row = pc.index_in(_keys(query, _flat(relevant["doc_id"])), _keys(position, doc_id)).to_numpy().astype(np.int64)
-    subtopic = _numbered(query, _flat(relevant["subtopic"]))
+    row = pc.index_in(_keys(query, flat(relevant["doc_id"])), _keys(position, doc_id)).to_numpy().astype(np.int64)
+    subtopic = _numbered(query, flat(relevant["subtopic"]))
     order = np.lexsort((subtopic, row))
     place = row[order] - offsets_of(position, queries)[query[order]]
     arrays = [pa.array(place, pa.int32()), pa.array(subtopic[order], pa.int32())]
@@ -232,8 +229,8 @@ def _most_subtopics(judgements: pa.Table) -> int:
 
 
 def _hash_of_subtopics(judgements: pa.Table) -> int:
-    query, documents = _flat(judgements["query_id"]), _judged_things(judgements)
-    bits = _flat(judgements["grade"]).to_numpy().view(np.uint64)
+    query, documents = flat(judgements["query_id"]), _judged_things(judgements)
+    bits = flat(judgements["grade"]).to_numpy().view(np.uint64)
     return _sum(hashing.combine(hashing.hash_strings(query), hashing.hash_strings(documents), bits))
 
 
@@ -250,12 +247,7 @@ def _sum(hashes: HashArray) -> int:
     return int(hashes.sum(dtype=np.uint64))
 
 
-def _flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not isinstance(array, pa.ChunkedArray):
         return array
     return array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
-
-
-def _numpy(array: pa.Array) -> BoolArray:
-    values: BoolArray = array.to_numpy(zero_copy_only=False)
-    return values

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from rankbeam.transforms.clients.formats import json_lines, sources
 from rankbeam.transforms.clients.formats.ids import json_id
+from rankbeam.transforms.clients.formats.judged import flat
 from rankbeam.transforms.clients.formats.lines import repeated_at
 from rankbeam.transforms.clients.storage.json_paths import structured
 from rankbeam.transforms.kernels import hashing
@@ -58,8 +58,7 @@ class _Reference(BaseModel):
 def read_references(path: str) -> Iterator[pa.RecordBatch]:
     """Read {query_id, answer, answerable?, nuggets?: [{text, vital}], expected_steps?: [{tool, args}]}."""
     rows = (_row(path, line, text) for line, text in json_lines.numbered(path))
-    while part := list(islice(rows, _BATCH_ROWS)):
-        yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(columns.REFERENCES))
+    yield from json_lines.in_batches(rows, columns.REFERENCES, _BATCH_ROWS)
 
 
 def _row(path: str, line: int, text: str) -> dict[str, Any]:
@@ -98,7 +97,7 @@ def with_references(
     if len(again):
         raise ReferenceConflict(min(again.field("values").to_pylist()), is_foreign=False)
     place = pc.index_in(queries["query_id"], value_set=ids)
-    return _joined(queries, _flat(table["reference"].take(place)), summary)
+    return _joined(queries, flat(table["reference"].take(place)), summary)
 
 
 def from_attribute(
@@ -164,7 +163,12 @@ def _joined(
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
     lacking = queries["query_id"].filter(reference.is_null())
     ids = hashing.hash_strings(queries["query_id"].filter(reference.is_valid()))
-    texts = pa.array([repr(_fingerprinted(entry)) for entry in reference.drop_null().to_pylist()], pa.string())
+    # Missing expected steps are newer than the hash.
+    entries = (
+        sorted(part for part in entry.items() if part != (EXPECTED_STEPS, None))
+        for entry in reference.drop_null().to_pylist()
+    )
+    texts = pa.array(map(repr, entries), pa.string())
     joined = queries.append_column(columns.REFERENCED_QUERIES.field("reference"), reference)
     return joined, replace(
         summary,
@@ -173,14 +177,3 @@ def _joined(
         without_reference_ids=tuple(sorted(lacking.to_pylist())[:3]),
         references_hash=int(hashing.combine(ids, hashing.hash_strings(texts)).sum(dtype=np.uint64)),
     )
-
-
-def _fingerprinted(reference: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The content of a reference answer for its hash, without missing expected steps, which are newer than the hash."""
-    return sorted(entry for entry in reference.items() if entry != (EXPECTED_STEPS, None))
-
-
-def _flat(array: pa.ChunkedArray | pa.Array) -> pa.Array:
-    if not isinstance(array, pa.ChunkedArray):
-        return array
-    return array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)

@@ -5,7 +5,6 @@ Files of other tools, and CSV, JSON and Parquet, are read as cases.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -104,12 +103,8 @@ class ReplayReader:
 
     def _own(self, path: str) -> Iterator[pa.RecordBatch]:
         lines = ((line, json_lines.validated(path, line, text, _Answer)) for line, text in json_lines.numbered(path))
-        rows = (_row(path, line, stated) for line, stated in lines if self._wants(stated))
-        while part := list(islice(rows, _BATCH_ROWS)):
-            yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(columns.REPLAYED))
-
-    def _wants(self, stated: _Answer) -> bool:
-        return self.config is None or as_text(stated.config) == self.config
+        rows = (_row(path, *own) for own in lines if self.config is None or as_text(own[1].config) == self.config)
+        yield from json_lines.in_batches(rows, columns.REPLAYED, _BATCH_ROWS)
 
 
 class ReplayConflict(Exception):

@@ -61,13 +61,12 @@ def read_entries(path: str, role: str) -> Iterator[TextEntry]:
         for names, batches in separated.batches(path, role):
             yield from _from_columns(path, batches, names, separated.HEADER_LINES)
     elif form is Format.BIGQUERY:
-        yield from _from_bigquery(path, role)
-    elif form is Format.JSON_LINES:
-        for line, text in json_lines.numbered(path):
-            yield _from_json(path, line, text)
+        for names, batches in tables.named_batches(path, role):
+            yield from _from_columns(shown(path), batches, names)
     else:
+        read = _from_json if form is Format.JSON_LINES else _from_tabs
         for line, text in json_lines.numbered(path):
-            yield _from_tabs(path, line, text)
+            yield read(path, line, text)
 
 
 def _from_tabs(path: str, line: int, text: str) -> TextEntry:
@@ -90,9 +89,9 @@ def _from_json(path: str, line: int, text: str) -> TextEntry:
 
 def _from_object(path: str, line: int, value: Any) -> TextEntry:
     """An entry of a parsed line, which is used up."""
-    if not isinstance(value, dict):
-        raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
-    id_name, text_name = _id_name(value), _text_name(value)
+    value = json_lines.as_object(path, line, value)
+    id_name = next((name for name in named.ID_NAMES if value.get(name) not in (None, "")), None)
+    text_name = next((name for name in named.TEXT_NAMES if name in value), None)
     if id_name is None or text_name is None:
         missing = "id (_id)" if id_name is None else "text"
         keys = shortened(", ".join(value), _MOST_KEYS).encode(errors="replace").decode()
@@ -100,20 +99,6 @@ def _from_object(path: str, line: int, value: Any) -> TextEntry:
         raise InputError(problem, path=path, line=line)
     name, text = json_id(path, line, value.pop(id_name)), as_text(value.pop(text_name))
     return _entry(path, name, text, value, line)
-
-
-def _id_name(value: dict[str, Any]) -> str | None:
-    for name in named.ID_NAMES:
-        if name in value and value[name] not in (None, ""):
-            return name
-    return None
-
-
-def _text_name(value: dict[str, Any]) -> str | None:
-    for name in named.TEXT_NAMES:
-        if name in value:
-            return name
-    return None
 
 
 def _refuse_half(path: str, line: int, entry: TextEntry) -> None:
@@ -146,11 +131,6 @@ def _from_parquet(path: str) -> Iterator[TextEntry]:
                 yield entry
         except (pa.ArrowInvalid, OSError) as error:
             raise InputError(f"row group cannot be read ({error})", path=path, line=line + 1) from error
-
-
-def _from_bigquery(path: str, role: str) -> Iterator[TextEntry]:
-    for names, batches in tables.named_batches(path, role):
-        yield from _from_columns(shown(path), batches, names)
 
 
 def _from_columns(

@@ -102,7 +102,8 @@ class IndexFolder:
         if place is None or not _fetched(place, folder):
             return False
         if (problem := _problem(folder)) is None:
-            _mark_used(place, folder)
+            with suppress(*files.errors(place)):  # where it may not be written, the index counts as not used
+                _copy(folder, place, MANIFEST)
             return True
         _logger.warning("the index %s %s; it is built again", place, problem)
         shutil.rmtree(folder)
@@ -166,12 +167,6 @@ def _fetched(place: str, into: Path) -> bool:
         with files.open_raw(path) as source, (into / name).open("wb") as target:
             shutil.copyfileobj(source, target, _BLOCK)
     return True
-
-
-def _mark_used(place: str, folder: Path) -> None:
-    """Write the manifest again, whose time says when the index was used last; where that is not allowed, do nothing."""
-    with suppress(*files.errors(place)):
-        _copy(folder, place, MANIFEST)
 
 
 def _send(folder: Path, place: str) -> None:

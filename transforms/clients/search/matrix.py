@@ -109,7 +109,9 @@ def vectors_in(path: str) -> Iterator[tuple[pa.StringArray, SingleArray]]:
 
 def _rows_of(file: str, first: int, column: pa.Array, is_given: BoolArray) -> SingleArray:
     """float32[n, d]: the vectors of a column that are given."""
-    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or _is_fixed(column.type)):
+    if not (
+        pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or pa.types.is_fixed_size_list(column.type)
+    ):
         raise InputError(f"vectors are lists of numbers; the column vector holds {column.type}", path=file)
     lines = first + np.flatnonzero(is_given)
     present = column.filter(pa.array(is_given))
@@ -127,10 +129,6 @@ def _rows_of(file: str, first: int, column: pa.Array, is_given: BoolArray) -> Si
         "the vector contains a value that is not a finite number",
     )
     return vectors
-
-
-def _is_fixed(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_fixed_size_list(kind))
 
 
 def _refuse(file: str, lines: IntArray, bad: BoolArray, problem: str) -> None:

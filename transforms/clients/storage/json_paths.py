@@ -57,7 +57,10 @@ def finder(path: str) -> Find:
     if names is None:
         search: Find = jmespath.compile(path).search
         return search
-    return _of_one(names[0]) if len(names) == 1 else _of_many(names)
+    if len(names) > 1:
+        return _of_many(names)
+    (name,) = names
+    return lambda value: value.get(name) if type(value) is dict else None
 
 
 @cache
@@ -65,10 +68,6 @@ def names_in(path: str) -> tuple[str, ...] | None:
     """The names of a path that consists of names only; None for other paths."""
     names = re.findall(_NAME, path) if _PLAIN.fullmatch(path) else None
     return None if names is None else tuple(name.strip('"') for name in names)
-
-
-def _of_one(name: str) -> Find:
-    return lambda value: value.get(name) if type(value) is dict else None
 
 
 def _of_many(names: tuple[str, ...]) -> Find:

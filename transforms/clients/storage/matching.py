@@ -65,15 +65,13 @@ def _parquet(folder: str) -> list[str]:
     flat, deep = _parquet_patterns(folder)
     paths = files.match(flat) or files.match(deep)
     below = [path.split("/")[folder.count("/") :] for path in paths]
-    return [path for path, parts in zip(paths, below, strict=True) if not any(map(_is_hidden, parts))]
+    return [
+        path for path, parts in zip(paths, below, strict=True) if not any(part.startswith(("_", ".")) for part in parts)
+    ]
 
 
 def _parquet_patterns(folder: str) -> tuple[str, str]:
     return folder + "*.parquet", folder + "**/*.parquet"
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(("_", "."))
 
 
 def nearest(path: str) -> str:

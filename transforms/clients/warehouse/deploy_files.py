@@ -13,7 +13,7 @@ has one column, `message`, and a row for each reason; Terraform fills in the val
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,18 +78,14 @@ def for_looker() -> str:
     by_hand = "".join(path.read_text(encoding="utf-8") for path in sorted(views.FOLDER.glob("looker/views/*.lkml")))
     extended = sorted(set(_EXTENDED.findall(by_hand)))
     with duckdb.connect() as connection:
-        _create_empty(connection)
+        for name, schema in tables.TABLES.items():
+            connection.from_arrow(schema.empty_table()).create(name)
+        connection.execute(views.for_duckdb())
         columns = {name: connection.execute(f"DESCRIBE {name}").fetchall() for name in extended}
     trees = views.parsed()
     return _HEAD + "".join(
         _view(name, {column: kind for column, kind, *_ in columns[name]}, trees) for name in extended
     )
-
-
-def _create_empty(connection: duckdb.DuckDBPyConnection) -> None:
-    for name, schema in tables.TABLES.items():
-        connection.from_arrow(schema.empty_table()).create(name)
-    connection.execute(views.for_duckdb())
 
 
 def _view(name: str, types: dict[str, str], trees: "Mapping[str, exp.Query]") -> str:
@@ -172,12 +168,8 @@ def read_by(query: "exp.Query", trees: "Mapping[str, exp.Query]") -> set[str]:
     """The names of all tables and views that a query reads, at any depth."""
     from sqlglot import exp
 
-    names = _ours((table.name for table in query.find_all(exp.Table)), trees)
+    names = {table.name for table in query.find_all(exp.Table)} & (tables.TABLES.keys() | trees.keys())
     return names.union(*(read_by(trees[name], trees) for name in names & trees.keys()))
-
-
-def _ours(names: Iterable[str], trees: "Mapping[str, exp.Query]") -> set[str]:
-    return {*names} & (tables.TABLES.keys() | trees.keys())
 
 
 if __name__ == "__main__":

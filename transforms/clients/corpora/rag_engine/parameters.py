@@ -128,28 +128,28 @@ def is_approximate(database: Database) -> bool:
     return database == "ann" or isinstance(database, ManagedAnn)
 
 
-def _checked_location(value: str) -> str:
-    if _LOCATION.fullmatch(value) is None:
-        raise ValueError("is not a location; give projects/PROJECT/locations/REGION")
-    return value
+def _matching(form: re.Pattern[str], problem: str) -> AfterValidator:
+    def checked(value: str) -> str:
+        if form.fullmatch(value) is None:
+            raise ValueError(problem)
+        return value
+
+    return AfterValidator(checked)
 
 
-def _checked_staging(value: str) -> str:
-    if _STAGING.fullmatch(value) is None:
-        raise ValueError("is not a folder of Cloud Storage, from which the service reads; give gs://BUCKET/FOLDER")
-    return value.rstrip("/")
-
-
-def _checked_keep(value: str) -> str:
-    if _KEEP.fullmatch(value) is None:
-        raise ValueError("says how long the corpus is kept: run, always, or a number of days such as 14d")
-    return value
-
-
-def _checked_model(value: str) -> str:
-    if _MODEL.fullmatch(value) is None:
-        raise ValueError("is a model's name, or projects/P/locations/L/publishers/google/models/M or …/endpoints/E")
-    return value
+Location = Annotated[str, _matching(_LOCATION, "is not a location; give projects/PROJECT/locations/REGION")]
+Staging = Annotated[
+    str,
+    _matching(_STAGING, "is not a folder of Cloud Storage, from which the service reads; give gs://BUCKET/FOLDER"),
+    AfterValidator(lambda value: value.rstrip("/")),
+]
+Keep = Annotated[
+    str, _matching(_KEEP, "says how long the corpus is kept: run, always, or a number of days such as 14d")
+]
+Model = Annotated[
+    str,
+    _matching(_MODEL, "is a model's name, or projects/P/locations/L/publishers/google/models/M or …/endpoints/E"),
+]
 
 
 def _checked_fields(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -184,16 +184,16 @@ class RagEngineCorpus(CorpusParameters):
         api_endpoint: address of the service; by default the region's public address.
     """
 
-    location: Annotated[str, AfterValidator(_checked_location)]
-    staging: Annotated[str, AfterValidator(_checked_staging)]
-    embedding_model: Annotated[str, AfterValidator(_checked_model)]
+    location: Location
+    staging: Staging
+    embedding_model: Model
     database: Database = "knn"
     layout_parser: Text | None = None
     llm_parser: Text | None = None
     fields: Annotated[tuple[Literal["title", "text"], ...], AfterValidator(_checked_fields)] = ("text",)
     folder: Text | None = None
     glob: Text | None = None
-    keep: Annotated[str, AfterValidator(_checked_keep)] = "14d"
+    keep: Keep = "14d"
     max_import_failures: Annotated[int, Field(ge=0)] | None = None
     api_endpoint: Endpoint | None = None
 

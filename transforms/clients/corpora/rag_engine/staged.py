@@ -142,7 +142,9 @@ def read_documents(path: str, *, titled: bool = False) -> StagedDocuments:
         text = _text(entry, titled)
         fingerprint = fingerprint.merge(DocumentsFingerprint.of(entry.id, text))
         if text.strip():  # the service refuses files without text
-            hashes[_checked_name(file, entry)] = hashlib.sha256(text.encode()).digest()
+            hashes[checked_name(file_name(entry.id), entry.id, file, entry.line)] = hashlib.sha256(
+                text.encode()
+            ).digest()
             tokens.append(-(-len(text) // _CHARACTERS_OF_A_TOKEN))
         else:
             without_text.append(entry.id)
@@ -203,10 +205,6 @@ def _entries(path: str) -> Iterator[tuple[str, TextEntry]]:
     return ((file, entry) for file in sources.expand(path) for entry in read_entries(file, "corpus"))
 
 
-def _checked_name(path: str, entry: TextEntry) -> str:
-    return checked_name(file_name(entry.id), entry.id, path, entry.line)
-
-
 def checked_name(name: str, doc_id: str, path: str, line: int | None = None) -> str:
     """The name of the file of a document, which objects can have."""
     if len(name) > _LONGEST_NAME:
@@ -222,16 +220,12 @@ def folders_of(hashes: dict[str, bytes]) -> Iterator[StagedFolder]:
         number *= 2
     names: list[list[str]] = [[] for _ in range(number)]
     for name in sorted(hashes):
-        names[_place(name, number)].append(name)
+        names[int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % number].append(name)
     for part in filter(None, names):
         content = hashlib.sha256()
         for name in part:
             content.update(f"{name}\n".encode() + hashes[name])
         yield StagedFolder(content.hexdigest()[:16], tuple(part))
-
-
-def _place(name: str, number: int) -> int:
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % number
 
 
 @dataclass(frozen=True)
@@ -313,13 +307,10 @@ def _note(source: FolderSource, listing: Sequence[_Original], others: Sequence[_
     """A note on files that are of no type that the service parses."""
     if not others:
         return ""
-    suffixes = ", ".join(f"{count:,} {suffix or '(no suffix)'}" for suffix, count in _counted(others))
+    counts = Counter(file.suffix for file in others).most_common()
+    suffixes = ", ".join(f"{count:,} {suffix or '(no suffix)'}" for suffix, count in counts)
     names = ", ".join(file.name for file in others[:_MOST_NAMED]) + (", …" if len(others) > _MOST_NAMED else "")
     advice = "`glob` names the files that are"
     return (
         f"{source.folder}: {len(others):,} of {len(listing):,} files are not imported: {suffixes} ({names}); {advice}"
     )
-
-
-def _counted(others: Sequence[_Original]) -> list[tuple[str, int]]:
-    return Counter(file.suffix for file in others).most_common()

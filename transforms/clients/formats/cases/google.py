@@ -78,8 +78,9 @@ def with_texts(row: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     messages = [one for one in map(_message, talk) if one is not None]
     is_request = isinstance(row.get("request"), Mapping)
     last = messages.pop() if is_request and messages and messages[-1]["role"] != "user" else None
+    chat = [{"role": message["role"], "content": message["text"]} for message in messages]
     texts: dict[str, Any] = {
-        "prompt": messages[0]["text"] if len(messages) == 1 and messages[0]["role"] == "user" else _as_talk(messages),
+        "prompt": messages[0]["text"] if len(messages) == 1 and messages[0]["role"] == "user" else chat or None,
         "response": _responses(row),
         "reference": _text(row.get("reference")) if last is None else last["text"],
     }
@@ -98,10 +99,6 @@ def _parsed(key: str, value: Any) -> Any:
     content = structured(value) if key in _CONTENTS else value
     is_object = isinstance(content, Mapping) and any(isinstance(content.get(mark), list) for mark in _MARKS)
     return content if is_object else value
-
-
-def _as_talk(messages: Iterable[Message]) -> list[dict[str, str]] | None:
-    return [{"role": message["role"], "content": message["text"]} for message in messages] or None
 
 
 def _message(value: Any) -> Message | None:

@@ -97,7 +97,7 @@ def rows_in(path: str) -> Iterator[Row]:
         yield from _in_document(path)
     else:
         for line, text in json_lines.numbered(path):
-            yield line, _object(path, line, json_lines.parsed(path, line, text))
+            yield line, json_lines.as_object(path, line, json_lines.parsed(path, line, text))
 
 
 def list_place(path: str) -> tuple[str, ...]:
@@ -194,7 +194,7 @@ def _in_document(path: str) -> Iterator[Row]:
     line, before = 1, 0
     for item, begin in zip(value, begins, strict=True):
         line, before = line + text.count("\n", before, begin), begin
-        yield line, _object(path, line, item)
+        yield line, json_lines.as_object(path, line, item)
 
 
 def _list_in(value: Any) -> tuple[str, ...] | None:
@@ -238,9 +238,3 @@ def _after_space(text: str, at: int) -> int:
     while text[at] in _SPACE:
         at += 1
     return at
-
-
-def _object(path: str, line: int, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
-    return value

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.cases.objects import rows_in, state_of
 from rankbeam.transforms.clients.formats.cases.read import SAMPLE_ROWS, Case, Layout, layout_of, read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
@@ -71,25 +72,19 @@ def read_qrels(source: CaseSource) -> Iterator[pa.RecordBatch]:
         for case in queries_in(source)
         for doc_id in case.relevant or ()
     )
-    yield from _batches(rows, columns.QRELS)
+    yield from json_lines.in_batches(rows, columns.QRELS, _BATCH_ROWS)
 
 
 def read_replayed(source: CaseSource, config: str | None) -> Iterator[pa.RecordBatch]:
     """Read answers as `columns.REPLAYED`; the answer is null where a row has none."""
     rows = (_replayed(case) for case in read_cases(source) if config is None or case.config == config)
-    yield from _batches(rows, columns.REPLAYED)
+    yield from json_lines.in_batches(rows, columns.REPLAYED, _BATCH_ROWS)
 
 
 def _replayed(case: Case) -> dict[str, Any]:
     contexts = None if case.contexts is None else [{"doc_id": name, "text": text} for name, text in case.contexts]
     known = {"query_id": case.query_id, "answer": case.answer, "contexts": contexts, "line": case.line}
     return {**known, "steps": rows_of(case.steps)}
-
-
-def _batches(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    rows = iter(rows)
-    while part := list(islice(rows, _BATCH_ROWS)):
-        yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(schema))
 
 
 @dataclass(frozen=True)

@@ -112,11 +112,11 @@ def is_selected(name: str, glob: str) -> bool:
 
 def holds_documents(path: str) -> bool:
     """Return whether a path is a folder of this machine with files that are read."""
-    return files.is_local(path) and Path(path).is_dir() and any(file.suffix in READERS for file in _shown(path))
-
-
-def _shown(folder: str) -> Iterator[File]:
-    return (file for file in _local(folder) if not _is_hidden(file.name))
+    return (
+        files.is_local(path)
+        and Path(path).is_dir()
+        and any(file.suffix in READERS and not _is_hidden(file.name) for file in _local(path))
+    )
 
 
 def refuse_unreadable(source: FolderSource, listing: Sequence[File]) -> None:

@@ -76,7 +76,7 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
         age = newest_s - max((span.end_s for span in merged), default=newest_s)
         return Skipped.UNFINISHED if age > UNFINISHED_S else Skipped.LATER
     root = roots[0]
-    inferences = [span for span in merged if _is_inference(span)]
+    inferences = [span for span in merged if _is_a(span, "LLM", *_INFERENCES)]
     question = _question(root, inferences, naming)
     if question is None or isinstance(question, Skipped):
         return question or Skipped.NO_QUESTION
@@ -129,10 +129,10 @@ def _ancestors(name: str, parents: Mapping[str, str]) -> Iterator[str]:
 def _steps(spans: Sequence[Span]) -> AgentSteps:
     """Calls of tools, and retrievals outside them; a retrieval inside a call of a tool belongs to the call."""
     parents = {span.span_id: span.parent_id or "" for span in spans}
-    tools = {span.span_id for span in spans if _is_tool(span)}
+    tools = {span.span_id for span in spans if _is_a(span, "TOOL", "execute_tool")}
     retrieved: dict[str, list[str]] = {}
     for span in spans:
-        documents = _retrieved(span)
+        documents = next((own for name in _RETRIEVED if (own := _documents(span, name)) is not None), None)
         if documents is not None:
             owner = next((name for name in (span.span_id, *_ancestors(span.span_id, parents)) if name in tools), "")
             names = retrieved.setdefault(owner or span.span_id, [])
@@ -158,13 +158,9 @@ def _with_documents(span: Span, path: str | None) -> Span:
     return replace(span, attributes={**span.attributes, "retrieval.documents": documents})
 
 
-def _is_tool(span: Span) -> bool:
-    kind = str(span.attributes.get(_KIND, "")).upper()
-    return kind == "TOOL" or span.attributes.get("gen_ai.operation.name") == "execute_tool"
-
-
-def _retrieved(span: Span) -> list[tuple[str | None, str | None]] | None:
-    return next((entries for name in _RETRIEVED if (entries := _documents(span, name)) is not None), None)
+def _is_a(span: Span, kind: str, *operations: str) -> bool:
+    is_kind = str(span.attributes.get(_KIND, "")).upper() == kind
+    return is_kind or span.attributes.get("gen_ai.operation.name") in operations
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
@@ -179,11 +175,6 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
         if owner is not None:
             by_id[owner.span_id] = replace(owner, attributes={**event.attributes, **owner.attributes})
     return sorted(by_id.values(), key=lambda span: (span.start_s, span.span_id))
-
-
-def _is_inference(span: Span) -> bool:
-    kind = str(span.attributes.get(_KIND, "")).upper()
-    return kind == "LLM" or span.attributes.get("gen_ai.operation.name") in _INFERENCES
 
 
 def _question(root: Span, inferences: Sequence[Span], naming: Naming) -> str | Skipped | None:
@@ -263,7 +254,7 @@ def _contexts(spans: Sequence[Span]) -> tuple[tuple[str | None, str | None], ...
 def _documents(span: Span, name: str) -> list[tuple[str | None, str | None]] | None:
     entries = listed(span.attributes, name)
     if not entries:
-        is_retriever = name == "retrieval.documents" and str(span.attributes.get(_KIND, "")).upper() == "RETRIEVER"
+        is_retriever = name == "retrieval.documents" and _is_a(span, "RETRIEVER")
         return [] if is_retriever or name in span.attributes else None
     return [_document(entry) for entry in entries]
 
