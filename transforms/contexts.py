@@ -3,6 +3,8 @@
 rankings ─► items by bucket ─────────────────────────────► texts filled in ─► items
                  │ ids without a text                            ▲
                  └──────────────► documents of the corpus ───────┘
+
+The same requests locate chunks in their documents, where evidence spans are the judgements and ids name documents only.
 """
 
 from collections import defaultdict
@@ -34,7 +36,6 @@ from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
 from rankbeam.transforms.kernels.locating import located_after
 from rankbeam.transforms.records.chunking import chunk_id
-from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.judging.items import (
     DOCUMENTS,
     batches_of,
@@ -54,7 +55,6 @@ Bits = npt.NDArray[np.uint8]
 Request = tuple[int, tuple[int, list[str]]]
 """A bucket of documents, the bucket of queries that requests some of them, and their ids."""
 
-batches.register()
 _PLACES_KEPT = 1 << 16
 
 batches.register()
@@ -78,40 +78,44 @@ class GatherContexts(beam.PTransform):
         if self.corpus is None:
             return items
         requests_of_texts = items | "WithoutText" >> beam.FlatMap(requests, self.buckets)
-        sieve = requests_of_texts | "Sieve" >> beam.CombineGlobally(SieveFn())
-        documents = (
-            items.pipeline
-            | "Corpus" >> beam.Create(sources.expand(self.corpus))
-            | "ReadDocuments" >> beam.FlatMap(documents_of, beam.pvalue.AsSingleton(sieve), self.buckets)
-        )
-        texts = (
-            {"wanted": requests_of_texts, "documents": documents}
-            | "GroupByDocument" >> beam.CoGroupByKey()
-            | "SendTexts" >> beam.FlatMap(sent)
-        )
         return (
-            {"items": items, "texts": texts}
+            {"items": items, "texts": requested(requests_of_texts, self.corpus, self.buckets)}
             | "GroupTexts" >> beam.CoGroupByKey()
             | "FillIn" >> beam.FlatMap(filled).with_output_types(Bucketed)
         )
+
+
+def requested(requests: beam.PCollection[Request], corpus: str, buckets: int) -> beam.PCollection[Bucketed]:
+    """The requested documents of a corpus, as `DOCUMENTS`, by the buckets of queries that request them."""
+    sieve = requests | "Sieve" >> beam.CombineGlobally(SieveFn())
+    documents = (
+        requests.pipeline
+        | "Corpus" >> beam.Create(sources.expand(corpus))
+        | "ReadDocuments" >> beam.FlatMap(documents_of, beam.pvalue.AsSingleton(sieve), buckets)
+    )
+    return (
+        {"wanted": requests, "documents": documents}
+        | "GroupByDocument" >> beam.CoGroupByKey()
+        | "SendTexts" >> beam.FlatMap(sent)
+    )
 
 
 def gathered(
     element: tuple[int, Mapping[str, Iterable[Any]]], evaluation: Evaluation, counts: Mapping[int, int | None]
 ) -> Iterator[Bucketed]:
     bucket, parts = element
-    rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
-    for source, batch in chain.from_iterable(parts[name] for name in parts if name.startswith(RANKINGS)):
-        rows[source].append(batch)
-    failures: defaultdict[int, list[Failure]] = defaultdict(list)
-    for source, failure in parts.get(FAILURES, ()):
-        failures[source].append(failure)
-    replayed: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
-    for source, batch in parts.get(REPLAYED, ()):
-        replayed[source].append(batch)
+    rows = _by_source(chain.from_iterable(parts[name] for name in parts if name.startswith(RANKINGS)))
+    failures, replayed = _by_source(parts.get(FAILURES, ())), _by_source(parts.get(REPLAYED, ()))
     for queries in parts[JUDGED]:
         contexts = contexts_of(queries, rows, failures, evaluation, counts, replayed)
         yield from ((bucket, batch) for batch in batches_of(items_of(queries, contexts)))
+
+
+def _by_source(pairs: Iterable[tuple[int, Any]]) -> dict[int, list[Any]]:
+    grouped: defaultdict[int, list[Any]] = defaultdict(list)
+    for source, value in pairs:
+        grouped[source].append(value)
+    return grouped
 
 
 def requests(element: Bucketed, buckets: int) -> Iterator[Request]:
@@ -210,19 +214,8 @@ class LocateChunks(beam.PTransform):
 
     def expand(self, rankings: beam.PCollection[SourceRows]) -> beam.PCollection[SourceRows]:
         requests_of_places = rankings | "WithoutPlace" >> beam.FlatMap(place_requests, self.buckets)
-        sieve = requests_of_places | "Sieve" >> beam.CombineGlobally(SieveFn())
-        documents = (
-            rankings.pipeline
-            | "Corpus" >> beam.Create(sources.expand(self.corpus))
-            | "ReadDocuments" >> beam.FlatMap(documents_of, beam.pvalue.AsSingleton(sieve), self.buckets)
-        )
-        texts = (
-            {"wanted": requests_of_places, "documents": documents}
-            | "GroupByDocument" >> beam.CoGroupByKey()
-            | "SendTexts" >> beam.FlatMap(sent)
-        )
         return (
-            {"rankings": rankings, "texts": texts}
+            {"rankings": rankings, "texts": requested(requests_of_places, self.corpus, self.buckets)}
             | "GroupTexts" >> beam.CoGroupByKey()
             | "Locate" >> beam.FlatMap(placed).with_output_types(SourceRows)
         )

@@ -77,10 +77,14 @@ def find_columns(path: str, columns: Sequence[str], known: ColumnNames, *, any_c
             f"{'; '.join(problems)}; the table has: {shortened(', '.join(columns), _MOST_COLUMNS)}", path=path
         )
     read = columns if known is TEXTS else list(names.values())  # the other columns of texts are read as attributes
-    twice = next((name for name in read if columns.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"has two columns named {shortened(repr(twice))}; keep one", path=path)
+    refuse_repeated(path, [name for name in columns if name in read])
     return names
+
+
+def refuse_repeated(path: str, columns: Sequence[str], line: int | None = None) -> None:
+    twice = next((name for name in columns if columns.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"has two columns named {shortened(repr(twice))}; keep one", path=path, line=line)
 
 
 def optional_columns(columns: Sequence[str], role: str, *, any_case: bool = False) -> dict[str, str]:

@@ -119,14 +119,22 @@ def read_parquet_values(path: str, role: str) -> Iterator[tuple[int, dict[str, A
     with open_file(path) as file:
         columns = file.schema_arrow.names
         names = named.find_columns(path, columns, named.COLUMN_NAMES[role]) | named.optional_columns(columns, role)
-        row = 0
-        try:
-            for batch in file.iter_batches(_SAMPLE_ROWS, columns=list(names.values()), use_threads=False):
-                for values in batch.to_pylist():
-                    row += 1
-                    yield row, {ours: values[theirs] for ours, theirs in names.items()}
-        except (pa.ArrowInvalid, OSError, *gcs.errors(path)) as error:
-            raise InputError(f"row group cannot be read ({error})", path=path, line=row + 1) from error
+        for row, values in parquet_rows(path, file, list(names.values())):
+            yield row, {ours: values[theirs] for ours, theirs in names.items()}
+
+
+def parquet_rows(
+    path: str, file: pq.ParquetFile, columns: Sequence[str] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Rows with their numbers, from 1, as Python values."""
+    row = 0
+    try:
+        for batch in file.iter_batches(_SAMPLE_ROWS, columns=columns, use_threads=False):
+            for values in batch.to_pylist():
+                row += 1
+                yield row, values
+    except (pa.ArrowInvalid, OSError, UnicodeDecodeError, *gcs.errors(path)) as error:
+        raise InputError(f"row group cannot be read ({error})", path=path, line=row + 1) from error
 
 
 def check_parquet(path: str, role: str) -> None:

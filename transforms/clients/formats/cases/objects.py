@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
-import pyarrow as pa
-
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
-from rankbeam.transforms.clients.formats import json_lines, lines, tables
+from rankbeam.transforms.clients.formats import json_lines, lines, named, tables
 from rankbeam.transforms.clients.formats.spreadsheets import WORKBOOK, ZIP
-from rankbeam.transforms.clients.storage import files, gcs, matching
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
@@ -19,7 +17,6 @@ from rankbeam.transforms.records.suggestions import shortened
 Row = tuple[int, dict[str, Any]]
 """An object with its line, or its row in Parquet, from 1."""
 
-_ROWS_AT_ONCE = 1 << 10
 _SPACE = " \t\r\n"
 _LISTS = (
     ("results", "results"),
@@ -114,19 +111,9 @@ def _in_table(path: str) -> Iterator[Row]:
 
 
 def _in_parquet(path: str) -> Iterator[Row]:
-    row = 0
     with open_file(path) as file:
-        names = file.schema_arrow.names
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise InputError(f"has two columns named {shortened(repr(twice))}; keep one", path=path)
-        try:
-            for batch in file.iter_batches(_ROWS_AT_ONCE, use_threads=False):
-                for value in batch.to_pylist():
-                    row += 1
-                    yield row, value
-        except (pa.ArrowInvalid, OSError, UnicodeDecodeError, *gcs.errors(path)) as error:
-            raise InputError(f"row group cannot be read ({error})", path=path, line=row + 1) from error
+        named.refuse_repeated(path, file.schema_arrow.names)
+        yield from tables.parquet_rows(path, file)
 
 
 def _in_csv(path: str) -> Iterator[Row]:
@@ -135,9 +122,7 @@ def _in_csv(path: str) -> Iterator[Row]:
     line = 1
     try:
         names = [name.strip() for name in next(rows, [])]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise InputError(f"has two columns named {shortened(repr(twice))}; keep one", path=path, line=1)
+        named.refuse_repeated(path, names, line=1)
         line = rows.line_num + 1
         for cells in rows:
             if cells and len(cells) != len(names):

@@ -37,9 +37,6 @@ NOTES = {
 """Notes for users, by the keys of `Case.notes`."""
 
 
-_PARTS = ("answers", "contexts", "references", "judged")
-
-
 def queries_in(source: CaseSource) -> Iterator[Case]:
     """The cases of a file, each query once: several systems may have answered it."""
     first: dict[int, tuple[int, int]] = {}
