@@ -37,8 +37,7 @@ batches.register()
 class Dataset(NamedTuple):
     """The outputs of `ReadDataset`."""
 
-    judged: beam.PCollection[Bucketed]
-    """Per bucket one batch of `columns.JUDGED_QUERIES`."""
+    judged: beam.PCollection[Bucketed]  # per bucket one batch of `columns.JUDGED_QUERIES`
     summary: beam.PCollection[DatasetSummary]
     """One element. As a side input it lets a stage begin only after the whole dataset is checked."""
 

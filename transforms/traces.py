@@ -33,8 +33,7 @@ REDACTED = "[redacted]"
 
 _SPANS = pa.schema([("trace_id", pa.string()), ("span", pa.string())])
 _FLUSH_BYTES = 16 << 20
-_PROPOSING = 100
-"""Traces of a bucket whose JSON is looked at for paths to propose."""
+_PROPOSING = 100  # traces of a bucket whose JSON is looked at for paths to propose
 _NEWEST = "newest"
 _LIKELY = {
     "input": ("question", "query", "user_input", "input", "prompt", "content", "text", "message"),
@@ -42,8 +41,7 @@ _LIKELY = {
 }
 _OPTIONS = {"input": "--question", "output": "--answer"}
 _DEEPEST, _MOST_SHOWN = 4, 3
-_AT = "with a text at "
-"""The part of a count's name between the option and the path."""
+_AT = "with a text at "  # the part of a count's name between the option and the path
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,8 @@ from rankbeam.transforms.clients.google.channels import Channels, open_channels
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
 
-IDENTITY = "rankbeam.trial"
-"""The tag that says which trial a run of MLflow is."""
-_LONGEST = {"params": 6000, "tags": 5000}
-"""The most characters that MLflow takes."""
+IDENTITY = "rankbeam.trial"  # the tag that says which trial a run of MLflow is
+_LONGEST = {"params": 6000, "tags": 5000}  # the most characters that MLflow takes
 LOCATION = re.compile(r"projects/[\w.:-]+/locations/[a-z0-9-]+")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,127}")
 _VERSION = "0.0.1"

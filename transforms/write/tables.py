@@ -30,8 +30,7 @@ from rankbeam.transforms.records.metrics.evaluation import Statistics
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 
-WrittenPart = tuple[str, str]
-"""A table, and the path of a complete part of it."""
+WrittenPart = tuple[str, str]  # a table, and the path of a complete part of it
 _BEAM_SUFFIX = " [while running"  # Beam adds the step to the message of what it raises again
 _MARK = f"{LoadFailed.__module__}.{LoadFailed.__name__}: "
 

@@ -31,8 +31,7 @@ _PART = re.compile(r"part-(\d{5,})-of-(\d{5,})\.parquet")
 _MOST_URIS = 10_000  # of one load job
 _KEY_BYTES = 10
 _REGION = re.compile(r"[A-Z]+-[A-Z]+[0-9]+")
-_FROM_ANYWHERE = "US"
-"""The one location of datasets that takes files from any bucket."""
+_FROM_ANYWHERE = "US"  # the one location of datasets that takes files from any bucket
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 EMULATOR = "RANKBEAM_BIGQUERY_STORAGE_EMULATOR_HOST"
 """An environment variable with host:port of a server to read instead of BigQuery, without TLS; for tests."""
 
-_MOST_STREAMS = 256
-"""The most streams of a session; BigQuery makes fewer for a small table."""
+_MOST_STREAMS = 256  # the most streams of a session; BigQuery makes fewer for a small table
 _MESSAGE_BYTES = 128 << 20
 
 

@@ -80,8 +80,7 @@ def _outcome(state: RetryCallState) -> Any:
 
 
 PATIENCE = Patience()
-IMPATIENT = Patience(attempts=3)
-"""For checks before the work begins, while the user waits."""
+IMPATIENT = Patience(attempts=3)  # for checks before the work begins, while the user waits
 
 
 def again_after(*troubles: Trouble) -> retry_base:

@@ -53,8 +53,7 @@ class ListedChunk:
 ANSWERS = AnswerForms(
     "Vertex AI Search's documents",
     {DOCUMENTS: TypeAdapter(Page[ListedDocument]), CHUNKS: TypeAdapter(Page[ListedChunk])},
-)
-"""The answer to each request."""
+)  # the answer to each request
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,9 @@ from rankbeam.transforms.kernels.arrays import offsets_of, stable_order
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.rankings.retrieved import by_query
 
-_ROWS, _BYTES = 1 << 13, 1 << 16
-"""Of the piece that each bucket gets of a part: fewer have more overhead than data."""
-_MOST_BUCKETS = 1 << 8
-"""With more of them, pieces are smaller: a part stays below two million rows."""
-_LEAST_BYTES, _MOST_BYTES = 32 << 20, 128 << 20
-"""Of a part that has too few rows."""
+_ROWS, _BYTES = 1 << 13, 1 << 16  # of the piece that each bucket gets of a part: fewer have more overhead than data
+_MOST_BUCKETS = 1 << 8  # with more of them, pieces are smaller: a part stays below two million rows
+_LEAST_BYTES, _MOST_BYTES = 32 << 20, 128 << 20  # of a part that has too few rows
 
 
 @dataclass(frozen=True)

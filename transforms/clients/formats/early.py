@@ -24,8 +24,7 @@ if TYPE_CHECKING:  # importing Arrow would keep the other process waiting
 
     from rankbeam.transforms.clients.formats.divided import Divided
 
-File = tuple[str, str]
-"""A role, such as "run", and the path of a file of this machine."""
+File = tuple[str, str]  # a role, such as "run", and the path of a file of this machine
 
 _begun: dict[File, "_Reading"] = {}
 

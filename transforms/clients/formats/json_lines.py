@@ -16,8 +16,7 @@ from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.wrong_values import in_one, in_words, without_types
 
-_HALVES = ("\\ud", "\\uD")
-"""Halves of characters in JSON, two of which make one."""
+_HALVES = ("\\ud", "\\uD")  # halves of characters in JSON, two of which make one
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -21,8 +21,7 @@ from rankbeam.transforms.records.suggestions import shortened
 
 _ADVICE = "keep one, or, if TREC's second column names subtopics, add a metric of subtopics such as alpha_nDCG@20"
 
-Reader = Callable[[str], Iterator[pa.RecordBatch]]
-"""Yields the rows of one file of judgements."""
+Reader = Callable[[str], Iterator[pa.RecordBatch]]  # yields the rows of one file of judgements
 
 
 def judge(

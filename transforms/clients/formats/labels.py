@@ -17,8 +17,7 @@ from rankbeam.transforms.clients.storage import files, matching, parquet
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.labels import ADDED, LABELS, Label, Labels, text_hash
 
-FOLDER = "labels"
-"""The folder of labels and tasks inside an output folder."""
+FOLDER = "labels"  # the folder of labels and tasks inside an output folder
 
 
 def read_labels(path: str) -> Labels:

@@ -23,8 +23,7 @@ _BEYOND_ASCII = [
     ("\u2029".encode(), "holds a paragraph separator (U+2029); end lines with LF"),
     (_BYTE_ORDER_MARK.encode(), _MARKED),
 ]
-Place = tuple[str, int]
-"""A file and a line of it, from 1."""
+Place = tuple[str, int]  # a file and a line of it, from 1
 CONVERT = "is not UTF-8; convert the file, for example with iconv"
 
 

@@ -20,11 +20,9 @@ SCORE_NAMES = ("score",)
 ID_NAMES = ("_id", "id", "query_id", "qid", "doc_id", "docno", "docid")
 TEXT_NAMES = ("text", "query", "question", "contents", "body")
 
-_MOST_COLUMNS = 1000
-"""Characters of a table's column names in a message."""
+_MOST_COLUMNS = 1000  # characters of a table's column names in a message
 
-ColumnNames = Mapping[str, Sequence[str]]
-"""For each of our column names, the names in common use, preferred ones first."""
+ColumnNames = Mapping[str, Sequence[str]]  # for each of our column names, the names in common use, preferred ones first
 
 TEXTS: ColumnNames = {"id": ID_NAMES, "text": TEXT_NAMES}
 COLUMN_NAMES: Mapping[str, ColumnNames] = {
@@ -51,8 +49,7 @@ COLUMN_NAMES: Mapping[str, ColumnNames] = {
         "end": ("end",),
         "quote": ("quote",),
     },
-}
-"""The columns that a table must have, by role."""
+}  # the columns that a table must have, by role
 OPTIONAL: Mapping[str, ColumnNames] = {"evidence": {"group": ("group",), "grade": GRADE_NAMES}}
 """The columns that are read besides where a table has them, by role."""
 

@@ -32,8 +32,7 @@ _BATCH_ROWS = 1_000
 _EXAMPLES = 3
 _NONE: HashArray = np.empty(0, np.uint64)
 
-Ids = Mapping[str, StringArray]
-"""Ids of queries, of documents, or of both."""
+Ids = Mapping[str, StringArray]  # ids of queries, of documents, or of both
 
 
 @dataclass(frozen=True)

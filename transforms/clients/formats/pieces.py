@@ -82,8 +82,7 @@ def _groups(path: str) -> Iterator[Piece]:
     yield Piece(path, begin, len(sizes), is_parquet=True)
 
 
-PieceReader = Callable[[Piece], Iterator[pa.RecordBatch]]
-"""Yields the rows of a piece, with their lines in it."""
+PieceReader = Callable[[Piece], Iterator[pa.RecordBatch]]  # yields the rows of a piece, with their lines in it
 
 
 def read_blocks(path: str, begin: int, end: int, block_bytes: int = files.BLOCK_BYTES) -> Iterator[bytes]:

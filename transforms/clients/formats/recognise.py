@@ -71,8 +71,7 @@ EXPECTED = {
     "run": "a run was",
     "answers": "reference answers were",
     "evidence": "evidence was",
-}
-"""The content expected instead of an empty file, by role."""
+}  # the content expected instead of an empty file, by role
 _DESCRIPTIONS = {
     "queries": "a file of queries: JSON lines with _id and text, lines of id, tab, text, CSV with a header, or Parquet",
     "corpus": "a corpus: JSON lines with _id, title and text, lines of id, tab, text, CSV with a header, or Parquet",
@@ -84,8 +83,7 @@ _DESCRIPTIONS = {
     "evidence": "evidence: JSON lines with query_id, doc_id, start, end and quote, or Parquet with these columns",
 }
 
-_LINES_ONLY = ("answers",)
-"""The roles of files that are JSON lines and nothing else."""
+_LINES_ONLY = ("answers",)  # the roles of files that are JSON lines and nothing else
 
 
 def _first_line(head: bytes) -> str | None:
@@ -142,8 +140,7 @@ _READERS = {
     "run": _run,
     "answers": _answers,
     "evidence": _answers,
-}
-"""By role, what tells its formats."""
+}  # by role, what tells its formats
 
 
 QRELS_HEADER = ("query-id", "corpus-id", "score", "source")

@@ -30,8 +30,7 @@ _Pairs = list[tuple[str, Any]]
 _JUDGE_LINES = {
     Format.SOURCED_QRELS: re.compile(rb"^(?:[^\t\n]*\t){3}[ ]*llm[ ]*\r?$", re.MULTILINE | re.IGNORECASE),
     Format.TREC_QRELS: re.compile(rb"^[ \t]*\S+[ \t]+llm[ \t]", re.MULTILINE | re.IGNORECASE),
-}
-"""The beginning, or the whole, of a line of a judge, by format; other formats name no source."""
+}  # the beginning, or the whole, of a line of a judge, by format; other formats name no source
 
 
 @dataclass(frozen=True)

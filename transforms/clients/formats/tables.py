@@ -19,8 +19,7 @@ from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 
 _JSON = b"google:sqlType:json"
-_TEXTS_MORE = ("title", "metadata")
-"""Optional columns that `texts` knows."""
+_TEXTS_MORE = ("title", "metadata")  # optional columns that `texts` knows
 _BATCH_ROWS, _BATCH_BYTES = 1 << 18, 16 << 20
 _SAMPLE_ROWS = 1 << 10
 

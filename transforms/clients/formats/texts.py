@@ -20,8 +20,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 
 _BATCH_ROWS = 10_000
-_MOST_KEYS = 300
-"""The most characters that a message spends on an object's keys."""
+_MOST_KEYS = 300  # the most characters that a message spends on an object's keys
 
 
 class TextEntry(NamedTuple):

@@ -28,8 +28,7 @@ FORMAT = 3
 """Of the files; a newer one has other names, so that older files are never read by it. Chunks of format 2 could end
 inside a grapheme."""
 
-MANIFEST = "manifest.json"
-"""The file with the size and the checksum of all others."""
+MANIFEST = "manifest.json"  # the file with the size and the checksum of all others
 _BLOCK = 1 << 22
 _logger = logging.getLogger(__name__)
 

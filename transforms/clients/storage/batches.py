@@ -14,11 +14,9 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.storage import spill
 
-Bucketed = tuple[int, pa.RecordBatch]
-"""A bucket of queries, and rows of it."""
+Bucketed = tuple[int, pa.RecordBatch]  # a bucket of queries, and rows of it
 
-SourceRows = tuple[int, tuple[int, pa.RecordBatch]]
-"""A bucket, the source its rows come from, and the rows."""
+SourceRows = tuple[int, tuple[int, pa.RecordBatch]]  # a bucket, the source its rows come from, and the rows
 
 JUDGED, RANKINGS, FAILURES, REPLAYED = "judged", "rankings", "failures", "replayed"
 VALUES, GRADES = "values", "grades"

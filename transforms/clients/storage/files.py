@@ -21,8 +21,7 @@ from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.records.errors import InputError
 
 BLOCK_BYTES = 4 << 20
-LONGEST_LINE = 64 << 20
-"""The most bytes of a line: a longer one is not text, and would fill the memory."""
+LONGEST_LINE = 64 << 20  # the most bytes of a line: a longer one is not text, and would fill the memory
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -7,8 +7,7 @@ from pathlib import Path
 from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.records.errors import InputError
 
-_ALIKE = 0.8
-"""The least likeness, from 0 to 1, of names that are proposed: as difflib counts it."""
+_ALIKE = 0.8  # the least likeness, from 0 to 1, of names that are proposed: as difflib counts it
 
 
 def expand(pattern: str) -> list[str]:

@@ -17,8 +17,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 from rankbeam.transforms.clients.storage import files, gcs
 from rankbeam.transforms.records.errors import InputError
 
-PRIVATE = ".private"
-"""The mark of a folder whose files and folders are made for their owner alone."""
+PRIVATE = ".private"  # the mark of a folder whose files and folders are made for their owner alone
 UNFINISHED = "_"  # readers of a folder of Parquet files skip names with this prefix
 _RETRYING = Retrying(retry=retry_if_exception_type(FileNotFoundError), stop=stop_after_attempt(3), reraise=True)
 """Another process may remove a folder at the very moment in which a file is written."""

@@ -48,12 +48,10 @@ _TIME = """\
 _MEANINGS = {
     "is_latest": ('label: "Is latest run"', 'description: "The latest run of its experiment"'),
     "dialect": ('description: "The tool by whose rules it is scored; empty for runs of older releases"',),
-}
-"""Lines of columns that mean the same in every view."""
+}  # lines of columns that mean the same in every view
 FOR_ALERTS = views.FOLDER / "terraform" / "alerts"
 SOURCES = views.FOLDER / "alerts"
 FOR_TERRAFORM = views.FOLDER / "terraform" / "schemas"
-"""Folders in the repository only."""
 UNBOUNDED = "runs"
 """The table that `written_out` reads as a whole: it is small, and says which run is the latest, however old."""
 

@@ -15,8 +15,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.data_api import Listed
 _PREFIX = "rankbeam/v1/"
 _DISPLAY_NAME = re.compile(r"rankbeam/v1/(?P<hash>[0-9a-f]{16})")
 _VERSION = 1
-RUN = "run"
-"""Value of `keep` for a corpus that is deleted at the end of the run."""
+RUN = "run"  # value of `keep` for a corpus that is deleted at the end of the run
 _DAYS = re.compile(r"(\d+)d")
 _LONGER_BY = timedelta(hours=12)  # a use that moves the end of a corpus less far is not worth a request
 

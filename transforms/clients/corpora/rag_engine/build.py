@@ -36,12 +36,10 @@ from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import Failure, FailureKind
 
-MOST_LISTED = 10_000
-"""The most files of a complete corpus that each run lists."""
+MOST_LISTED = 10_000  # the most files of a complete corpus that each run lists
 _MOST_REBUILDS = 3
 _REPORT_EVERY_S = 55.0  # polls come a minute apart
-Lacked = Mapping[str, str] | CallError
-"""The files that a corpus lacks, with reasons, or why they are not known."""
+Lacked = Mapping[str, str] | CallError  # the files that a corpus lacks, with reasons, or why they are not known
 
 
 @dataclass(frozen=True)

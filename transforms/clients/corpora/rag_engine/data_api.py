@@ -99,8 +99,7 @@ ANSWERS = AnswerForms(
         "poll": TypeAdapter(Operation),
         "operations": TypeAdapter(Page[Operation]),
     },
-)
-"""The answer to each request."""
+)  # the answer to each request
 
 
 @dataclass(frozen=True)

@@ -35,13 +35,11 @@ from rankbeam.transforms.records.calls.steps import Steps, pause
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
-MOST_FILES = 10_000
-"""The most files that one import takes."""
+MOST_FILES = 10_000  # the most files that one import takes
 _MOST_IMPORTS = 3  # of one file by one run
 _MOST_LOST = 3
 _LOOK_AGAIN_S = (1.0, 2.0, 4.0, 8.0)
-NO_REASON = "it was not imported, and the service gives no reason"
-"""Reason of a file's failure if nothing says more."""
+NO_REASON = "it was not imported, and the service gives no reason"  # reason of a file's failure if nothing says more
 
 
 @dataclass(frozen=True)

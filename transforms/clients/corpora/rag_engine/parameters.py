@@ -17,8 +17,7 @@ _ABSENT = {
     "weaviate": "Weaviate",
     "vertex_feature_store": "Feature Store",
     "rag_managed_vertex_vector_search": "managed Vector Search",
-}
-"""Databases that only the beta version of the API has."""
+}  # databases that only the beta version of the API has
 Text = Annotated[str, Field(min_length=1)]
 _LOCATION = re.compile(r"projects/[^/\s]+/locations/[a-z0-9-]+")
 _STAGING = re.compile(r"gs://[a-z0-9][a-z0-9._-]+[a-z0-9](/[^\s*?\[\]]+)?")

@@ -17,8 +17,7 @@ from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import Failure, FailureKind
 
 KIND = "rag_engine"
-IMPORT = "import"
-"""The stage of failures of documents."""
+IMPORT = "import"  # the stage of failures of documents
 _NO_TEXT = "the document has no text"
 _REFUSED = {FailureKind.INVALID, FailureKind.PERMISSION, FailureKind.NOT_FOUND}
 _LONGEST_UNMADE = timedelta(days=1)  # between the first upload and the corpus

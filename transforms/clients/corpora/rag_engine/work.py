@@ -21,8 +21,7 @@ Item = TypeVar("Item")
 STAGE = "corpora"
 _MOST_LOST = 3
 _LOOK_AGAIN_S = (2.0, 4.0, 8.0, 16.0, 32.0)
-STUCK_S = 6 * 3600.0
-"""An operation without progress for so long is no longer waited for."""
+STUCK_S = 6 * 3600.0  # an operation without progress for so long is no longer waited for
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
 _BETWEEN_S = 120.0
 _MOST_FAILED_POLLS = 10

@@ -19,10 +19,8 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 
-Values = Mapping[str, float | str | None]
-"""The values of a case by column."""
-Cells = Mapping[str, Any]
-"""The values of a row by column, which are lists in a file of conversations."""
+Values = Mapping[str, float | str | None]  # the values of a case by column
+Cells = Mapping[str, Any]  # the values of a row by column, which are lists in a file of conversations
 
 
 def write_copy(source: CaseSource, new: str, names: Sequence[str], values: Callable[[Case], Values]) -> int:

@@ -14,8 +14,7 @@ from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 
-Row = tuple[int, dict[str, Any]]
-"""An object with its line, or its row in Parquet, from 1."""
+Row = tuple[int, dict[str, Any]]  # an object with its line, or its row in Parquet, from 1
 
 _SPACE = " \t\r\n"
 _LISTS = (
@@ -31,8 +30,7 @@ _LISTS = (
     ("samples",),
     ("examples",),
     ("data",),
-)
-"""Keys to the list of rows in objects of other tools: promptfoo, DeepEval, ADK, OpenAI's API."""
+)  # keys to the list of rows in objects of other tools: promptfoo, DeepEval, ADK, OpenAI's API
 
 
 class Shape(StrEnum):

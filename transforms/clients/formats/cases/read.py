@@ -21,20 +21,16 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, AgentSteps, has_steps, steps_in
 
-SAMPLE_ROWS = 1_000
-"""Rows whose keys tell the tool."""
-_MISSING = ("nan", "NaN", "None", "null")
-"""Cells of CSV that pandas and Python write for a value that is missing."""
+SAMPLE_ROWS = 1_000  # rows whose keys tell the tool
+_MISSING = ("nan", "NaN", "None", "null")  # cells of CSV that pandas and Python write for a value that is missing
 _TEXT_KEYS = ("text", "content", "page_content", "document.content", "document.text", "contents", "context", "snippet")
 _ID_KEYS = ("doc_id", "id", "document_id", "document.id", "metadata.doc_id", "metadata.id", "source")
 _MARKED = re.compile(r"deepeval_source=(?P<source>.*?),deepeval_context=(?P<text>.*)", re.DOTALL)
 """A context with its source, as DeepEval writes it."""
 _LONGEST_ATTRIBUTE = 1_000
-STEPS = ("steps", EXPECTED_STEPS)
-"""The parts of a case that are an agent's steps."""
+STEPS = ("steps", EXPECTED_STEPS)  # the parts of a case that are an agent's steps
 
-Context = tuple[str | None, str | None]
-"""Id and text of a context; one of them may be None."""
+Context = tuple[str | None, str | None]  # id and text of a context; one of them may be None
 
 
 @dataclass(frozen=True)

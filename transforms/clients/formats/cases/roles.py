@@ -22,8 +22,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, as_json, rows_of
 
-REFERENCE = "reference"
-"""The attribute of queries that holds the reference answer."""
+REFERENCE = "reference"  # the attribute of queries that holds the reference answer
 _BATCH_ROWS = 1_000
 NOTES = {
     "joined": "contexts of {count:,} rows are one text, split at each '|'; a '|' inside a context splits it, too",
@@ -33,8 +32,7 @@ NOTES = {
     "text history": "{count:,} rows have messages before the prompt as plain text; nothing shows who wrote them, so "
     "they are not used as history",
     "flattened": "in {count:,} rows, alternatives among the relevant documents all count as relevant",
-}
-"""Notes for users, by the keys of `Case.notes`."""
+}  # notes for users, by the keys of `Case.notes`
 
 
 def queries_in(source: CaseSource) -> Iterator[Case]:

@@ -72,8 +72,7 @@ _LAST_OF_CHAT = "[-1].content"
 _ITEMS = ("item", "datasource_item.item", "datasource_item")
 _RESULT = "eval_metric_result_per_invocation[-1]."
 
-OWN = "rankbeam"
-"""The tool whose lines are rankbeam's own."""
+OWN = "rankbeam"  # the tool whose lines are rankbeam's own
 
 TOOLS = (
     Tool(

@@ -79,8 +79,7 @@ READERS: Mapping[str, Callable[[bytes], Content]] = {
     ".xhtml": read_page,
     ".docx": read_word,
     PDF: read_pdf,
-}
-"""Readers by suffix."""
+}  # readers by suffix
 
 
 def versions() -> list[str]:

@@ -18,8 +18,7 @@ LOCKED = "password-protected"
 DAMAGED = "damaged, or not of the format that its suffix names"
 TOO_LARGE = "too large"
 
-_SAME_BLOCK = ("item", "row")
-"""Kinds of lines that follow each other without a blank line."""
+_SAME_BLOCK = ("item", "row")  # kinds of lines that follow each other without a blank line
 _HIDDEN = frozenset({"script", "style", "template", "noscript", "svg"})
 _INLINE = frozenset(
     re.findall(

@@ -17,8 +17,7 @@ COLUMNS = (
     "error_message", "is_truncated",
 )  # fmt: skip
 """The columns that are read."""
-SCHEMA = "rankbeam.schema"
-"""The attribute of a span whose conventions are of a version that is not known."""
+SCHEMA = "rankbeam.schema"  # the attribute of a span whose conventions are of a version that is not known
 TRUNCATED, RESULT = "rankbeam.is_truncated", "gen_ai.tool.call.result"
 _TEXTS = ("response_text", "response", "text_summary", "text")
 _QUOTED = re.compile(r"text: (?P<quote>['\"])(?P<text>.*)(?P=quote)\s*", re.DOTALL)

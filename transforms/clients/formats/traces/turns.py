@@ -19,11 +19,9 @@ _RERANKED, _RETRIEVED = "reranker.output_documents", ("retrieval.documents", "ge
 _DOCUMENTS = (_RERANKED, *_RETRIEVED)
 _RETRIEVAL_QUERY = "gen_ai.retrieval.query.text"
 _ARGUMENTS = ("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
-Document = tuple[str | None, str | None]
-"""Id and text of a document, each None where the trace does not say."""
+Document = tuple[str | None, str | None]  # id and text of a document, each None where the trace does not say
 _PROMPTS = ("gen_ai.input.messages", "gen_ai.system_instructions", "gen_ai.prompt", "llm.input_messages", "input.value")
-_COMPARED = 200
-"""Characters at the beginning of a document that the prompt must have: applications cut long documents."""
+_COMPARED = 200  # characters at the beginning of a document that the prompt must have: applications cut long documents
 
 
 class Skipped(StrEnum):
