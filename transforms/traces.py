@@ -108,7 +108,7 @@ class WriteTurns(beam.PTransform):
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[Mapping[str, int]]:
         files_ = pbegin | "Files" >> beam.Create(list(self.paths), reshuffle=len(self.paths) > 1)
         read = files_ | "ReadSpans" >> beam.ParDo(ReadSpansFn(self.buckets)).with_outputs(_NEWEST, main="spans")
-        newest = read[_NEWEST] | "Newest" >> beam.CombineGlobally(latest)
+        newest = read[_NEWEST] | "Newest" >> beam.CombineGlobally(lambda ends: max(ends, default=0.0))
         return (
             read["spans"]
             | "ByBucket" >> beam.GroupByKey()
@@ -145,10 +145,6 @@ def _flushed(waiting: dict[int, list[tuple[str, str]]]) -> Iterator[tuple[int, p
         names, spans = zip(*rows, strict=True)
         yield bucket, pa.RecordBatch.from_arrays([pa.array(names), pa.array(spans)], schema=_SPANS)
     waiting.clear()
-
-
-def latest(ends: Iterable[float]) -> float:
-    return max(ends, default=0.0)
 
 
 def merged_counts(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:

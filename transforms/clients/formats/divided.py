@@ -42,17 +42,13 @@ def parts_of(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[FilePa
     rows, pending = 0, list[pa.RecordBatch]()
     for batch in batches:
         rows += batch.num_rows
-        pending.append(_without_lines(batch))
+        own = batch.drop_columns(["line"])
+        pending.append(by_query(own) if own.schema.equals(columns.RUN) else own)
         if rows >= enough_rows or sum(one.nbytes for one in pending) >= enough_bytes:
             yield FilePart(rows, _together(pending))
             rows, pending = 0, []
     if pending:
         yield FilePart(rows, _together(pending))
-
-
-def _without_lines(batch: pa.RecordBatch) -> pa.RecordBatch:
-    rows = batch.drop_columns(["line"])
-    return by_query(rows) if rows.schema.equals(columns.RUN) else rows
 
 
 def _together(pending: list[pa.RecordBatch]) -> pa.RecordBatch:

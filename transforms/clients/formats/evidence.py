@@ -109,9 +109,6 @@ def _entries(path: str) -> Iterator[tuple[int, _Evidence]]:
 
 
 def _rows_of_table(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    row = 0
     for names, batches in tables.named_batches(path, ROLE):
-        for batch in batches:
-            for values in batch.to_pylist():
-                row += 1
-                yield row, {ours: values[theirs] for ours, theirs in names.items()}
+        rows = (values for batch in batches for values in batch.to_pylist())
+        yield from enumerate(({ours: values[theirs] for ours, theirs in names.items()} for values in rows), start=1)

@@ -46,17 +46,13 @@ def fault(name: str) -> str | None:
 
 
 def json_id(path: str, line: int, value: Any) -> str:
-    if not isinstance(value, str) and _is_no_id(value):
+    if isinstance(value, bool | list | dict) or (isinstance(value, float) and not math.isfinite(value)):
         raise InputError(f"the id is {shortened(as_text(value))}; an id is a text or a number", path=path, line=line)
     if isinstance(value, float) and abs(value) >= LEAST_INEXACT:
         raise InputError(f"the id {INEXACT}", path=path, line=line)
     # As pandas writes integers of a column with gaps; judgements have them as integers.
     is_whole = isinstance(value, float) and value.is_integer()
     return checked_id(path, line, as_text(int(value) if is_whole else value))
-
-
-def _is_no_id(value: Any) -> bool:
-    return isinstance(value, bool | list | dict) or (isinstance(value, float) and not math.isfinite(value))
 
 
 def checked_id(path: str, line: int, name: str) -> str:
@@ -82,8 +78,9 @@ def as_text(value: object) -> str:
     if isinstance(value, Decimal):
         whole, point, fraction = f"{value:f}".partition(".")
         return f"{whole}{point}{fraction}".rstrip("0").rstrip(".") if point else whole
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=_json_value)
-
-
-def _json_value(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+    return json.dumps(
+        value,
+        ensure_ascii=False,
+        sort_keys=True,
+        default=lambda inner: inner.decode() if isinstance(inner, bytes) else str(inner),
+    )

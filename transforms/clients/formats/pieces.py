@@ -7,7 +7,6 @@ from typing import BinaryIO, NamedTuple
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.clients.formats import pieces
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.recognise import WHOLE, recognise
 from rankbeam.transforms.clients.storage import files, gcs, matching
@@ -32,7 +31,7 @@ class Piece(NamedTuple):
         if not self.begin:
             return 0
         if not self.is_parquet:
-            return pieces.lines_before(self.path, self.begin)
+            return lines_before(self.path, self.begin)
         with open_file(self.path) as file:
             return sum(file.metadata.row_group(group).num_rows for group in range(self.begin))
 

@@ -108,7 +108,8 @@ def _qrels(line: str) -> Format | None:
     if separated.header(line, "qrels"):
         return Format.SEPARATED
     header, has_source = _without_source(line)
-    if _is_beir_header(header):
+    names = [name.strip().lower() for name in header.split("\t")]
+    if len(names) == 3 and all(any(word in name for word in _BEIR_HEADERS) for name in names):
         return Format.SOURCED_QRELS if has_source else Format.BEIR_QRELS
     fields = line.split("\t")
     if len(fields) == 3 and _is_number(fields[2]):
@@ -152,11 +153,6 @@ def _without_source(line: str) -> tuple[str, bool]:
     before, _, last = line.rpartition("\t")
     has_source = last.strip().lower() == "source" and before.count("\t") == 2
     return (before, True) if has_source else (line, False)
-
-
-def _is_beir_header(line: str) -> bool:
-    names = [name.strip().lower() for name in line.split("\t")]
-    return len(names) == 3 and all(any(word in name for word in _BEIR_HEADERS) for name in names)
 
 
 def _is_number(word: str) -> bool:

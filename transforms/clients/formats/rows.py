@@ -243,10 +243,7 @@ def _is_number(word: object) -> bool:
 def read_nested(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Read such a file, whole; its rows are numbered from 1 in the order of the file."""
     number = schema.names[2]
-    queries: list[str] = []
-    documents: list[str] = []
-    values: list[float] = []
-    row = 1
+    queries, documents, values, row = list[str](), list[str](), list[float](), 1
     for query, pairs in _nested_queries(path):
         for document, value in pairs:
             queries.append(query)

@@ -3,8 +3,9 @@
 Vectors are written as they come, so that what is held in memory does not depend on how many there are.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,8 @@ class Writer:
 def write_all(folder: Path, rows: int, vectors: Iterable[SingleArray | None]) -> None:
     """Write the vector of every row, in order; None for a row without one."""
     writer = Writer(folder, rows)
-    for first, some in _some_at_once(vectors):
+    rest, first = iter(vectors), 0
+    while some := list(islice(rest, _ROWS_AT_ONCE)):
         places = [place for place, vector in enumerate(some) if vector is not None]
         widths = sorted({len(vector) for vector in some if vector is not None})
         if len(widths) > 1:
@@ -73,6 +75,7 @@ def write_all(folder: Path, rows: int, vectors: Iterable[SingleArray | None]) ->
         if places:
             rows_of_block = np.stack([vector for vector in some if vector is not None])
             writer.add(first + np.array(places, np.int64), rows_of_block)
+        first += len(some)
     writer.end()
 
 
@@ -134,14 +137,3 @@ def _rows_of(file: str, first: int, column: pa.Array, is_given: BoolArray) -> Si
 def _refuse(file: str, lines: IntArray, bad: BoolArray, problem: str) -> None:
     if bad.any():
         raise InputError(problem, path=file, line=int(lines[int(np.argmax(bad))]))
-
-
-def _some_at_once(vectors: Iterable[SingleArray | None]) -> Iterator[tuple[int, Sequence[SingleArray | None]]]:
-    first, some = 0, list[SingleArray | None]()
-    for vector in vectors:
-        some.append(vector)
-        if len(some) == _ROWS_AT_ONCE:
-            yield first, some
-            first, some = first + len(some), []
-    if some:
-        yield first, some

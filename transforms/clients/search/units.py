@@ -108,11 +108,6 @@ class Vocabulary:
         place = bisect_left(self._bytes, encoded, key=lambda entry: entry.as_py())
         return place if place < len(self) and self._bytes[place].as_py() == encoded else None
 
-    def some(self, number: int) -> list[str]:
-        """About `number` of the terms, evenly chosen."""
-        terms: list[str] = self.terms[:: max(1, len(self) // number)].to_pylist()
-        return terms
-
     @cached_property
     def _bytes(self) -> pa.LargeBinaryArray:
         return self.terms.view(pa.large_binary())
@@ -233,7 +228,7 @@ def _indexed(documents: Documents, collection: Collection, analysis: Analysis, f
 
 def _undivided(vocabulary: Vocabulary, analysis: Analysis) -> Iterator[str]:
     """That words are whole sentences, where a script has no blanks between words."""
-    some = vocabulary.some(_TERMS_LOOKED_AT)
+    some = vocabulary.terms[:: max(1, len(vocabulary) // _TERMS_LOOKED_AT)].to_pylist()
     share = sum(map(has_pairs, some)) / max(1, len(some))
     if analysis.tokenizer == WORDS and share >= _SHARE_OF_UNDIVIDED:
         yield (

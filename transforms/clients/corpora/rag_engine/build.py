@@ -13,7 +13,7 @@ from datetime import datetime
 from rankbeam.transforms.clients.corpora.rag_engine.about import RUN, About, expiry
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, has_ended, holder_of, is_claim, user_of
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
-from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import Listed, Operation
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus, resource_of
@@ -30,7 +30,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.results import (
     reused,
 )
 from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments, has_changed, upload
-from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, NeededCorpus, existing_of, preferred
+from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, NeededCorpus, preferred
 from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity
 from rankbeam.transforms.records.errors import CallError, InputError
@@ -118,7 +118,12 @@ class Builder:
             return self._withdrawn(filled, named)
         results = [self._result(corpus, named[corpus.about.identity]) for corpus in filled if not corpus.by_others]
         others = [corpus for corpus in filled if corpus.by_others and corpus.error is None]
-        finished = {other.about.identity: existing_of(other.resource, other.about) for other in others}
+        finished = {
+            other.about.identity: Existing(
+                Listed(other.resource, other.about.display_name, other.about.description(), ""), other.about
+            )
+            for other in others
+        }
         lacked |= self._checked(finished)[1]
         used, gone = self._reuse({**complete, **finished}, lacked, named)
         deleted = {corpus.about.identity: corpus for corpus in filled if corpus.by_others and corpus.error is not None}

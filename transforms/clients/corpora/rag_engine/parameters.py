@@ -114,17 +114,8 @@ _TYPES: dict[str, type[_Database]] = {
 Database = Annotated[Literal["knn", "ann"] | ManagedAnn | VectorSearch | Pinecone, BeforeValidator(_checked)]
 
 
-def config_of(database: Database) -> dict[str, Any]:
-    return {"rag_managed_db": {database: {}}} if isinstance(database, str) else database.config()
-
-
 def resource_of(database: Database) -> str | None:
     return None if isinstance(database, str) else database.resource
-
-
-def is_approximate(database: Database) -> bool:
-    """Return whether the service builds its tree only when an import says so."""
-    return database == "ann" or isinstance(database, ManagedAnn)
 
 
 def _matching(form: re.Pattern[str], problem: str) -> AfterValidator:
@@ -255,8 +246,9 @@ class RagEngineCorpus(CorpusParameters):
         """The `vector_db_config` of the corpus."""
         model = self.embedding_model
         endpoint = model if "/" in model else f"{self.location}/publishers/google/models/{model}"
+        own = self.database
         return {
-            **config_of(self.database),
+            **({"rag_managed_db": {own: {}}} if isinstance(own, str) else own.config()),
             "rag_embedding_model_config": {"vertex_prediction_endpoint": {"endpoint": endpoint}},
         }
 
@@ -268,10 +260,12 @@ class RagEngineCorpus(CorpusParameters):
             "llm_parser": self.llm_parser and {"model_name": self.llm_parser},
         }
         configured = {name: parser for name, parser in parsers.items() if parser}
+        # The service builds its tree only when an import says so.
+        is_approximate = self.database == "ann" or isinstance(self.database, ManagedAnn)
         return {
             "rag_file_transformation_config": {"rag_file_chunking_config": {"fixed_length_chunking": chunking}},
             **({"rag_file_parsing_config": configured} if configured else {}),
-            **({"rebuild_ann_index": True} if is_approximate(self.database) else {}),
+            **({"rebuild_ann_index": True} if is_approximate else {}),
         }
 
     def most_failures(self, documents: int) -> int:

@@ -63,26 +63,16 @@ class Existing:
         """Return whether it can be used as it is: complete, and lacking at most so many documents."""
         return self.about.complete and self.about.failed <= most_failures
 
-    @property
-    def preference(self) -> tuple[bool, str, str]:
-        """Of several corpora with one identity, the one that comes first is used: complete, then oldest."""
-        return (not self.about.complete, self.corpus.created, self.corpus.name)
-
 
 def ours(corpora: Iterable[Listed]) -> tuple[Existing, ...]:
-    """Those corpora that rankbeam made, the preferred one of each identity first."""
+    """Those corpora that rankbeam made, the preferred one of each identity first: complete, then oldest."""
     existing = [Existing(corpus, own) for corpus in corpora if (own := about(corpus)) is not None]
-    return tuple(sorted(existing, key=lambda corpus: corpus.preference))
+    return tuple(sorted(existing, key=lambda one: (not one.about.complete, one.corpus.created, one.corpus.name)))
 
 
 def preferred(existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
     """The preferred corpus of each identity; `existing` has the preferred ones first."""
     return {corpus.about.identity: corpus for corpus in reversed(existing) if corpus.about.identity in identities}
-
-
-def existing_of(resource: str, about: About) -> Existing:
-    """A corpus that another run has completed."""
-    return Existing(Listed(resource, about.display_name, about.description(), ""), about)
 
 
 @dataclass(frozen=True)

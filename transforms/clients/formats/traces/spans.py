@@ -15,7 +15,7 @@ from rankbeam.transforms.clients.bigquery.read import batches
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
 from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.cases.objects import Shape, rows_in, shape_of
-from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, SCHEMA, event_of, is_agent_event, time_of
+from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, SCHEMA, event_of
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import structured
 from rankbeam.transforms.records.errors import InputError
@@ -67,9 +67,10 @@ def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
         yield from _of_langfuse(row)
     elif "traceId" in row and "parentObservationId" in row:
         yield _observation(row["traceId"], row.get("parentObservationId") or "", row)
-    elif is_agent_event(row):
+    elif "event_type" in row and "invocation_id" in row:
         for span_id, parent_id, failed, own in event_of(row):
-            at = time_of(row)
+            written = row["timestamp"]  # exports of BigQuery write `2026-11-25 03:00:00.5 UTC`
+            at = seconds_of(written.removesuffix(" UTC") if isinstance(written, str) else written)
             yield Span(str(row["invocation_id"]), span_id, parent_id, str(row["event_type"]), at, at, failed, own)
     else:
         yield _flat(row)
