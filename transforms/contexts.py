@@ -158,7 +158,6 @@ class SieveFn(beam.CombineFn):
 
 
 def _place(hashes: HashArray) -> tuple[HashArray, Bits]:
-    """The byte and the bit of each hash."""
     number = hashes % np.uint64(_BITS)
     return number >> np.uint64(3), np.uint8(1) << (number & np.uint64(7)).astype(np.uint8)
 

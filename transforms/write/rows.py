@@ -1,4 +1,4 @@
-"""Rows of the tables, made from scored queries."""
+"""Rows of the tables, made from scored queries and calls, without the common columns."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -111,7 +111,6 @@ def rankings(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[pa.
 
 
 def configurations(evaluation: Evaluation) -> pa.Table:
-    """Rows of `tables.CONFIGURATIONS`, without the common columns."""
     return pa.Table.from_pylist(
         [
             {
@@ -132,7 +131,6 @@ def configurations(evaluation: Evaluation) -> pa.Table:
 
 
 def failure_row(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation) -> pa.Table:
-    """One row of `tables.FAILURES`, without the common columns."""
     _, (source, failure) = element
     owner = evaluation.with_threshold(source) if failure.only_thresholds else evaluation.owner(source)
     row = {
@@ -147,7 +145,6 @@ def failure_row(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation
 
 
 def usage_row(usage: Usage, quotas: Mapping[str, Quota], evaluation: Evaluation, needed_by: Needed) -> pa.Table:
-    """A row of `tables.USAGE`, without the common columns."""
     tokens, quota = usage.tokens, quotas[usage.pool]
     total = next((item for item in usage.took if item.position is None), Took())
     took = took_of(usage.took, needed_by.get(usage.stage, {}))
@@ -185,7 +182,6 @@ def _usage_of(config_id: str, took: Took, quota: Quota) -> dict[str, object]:
 
 
 def corpora(built: Sequence[BuiltCorpus]) -> pa.Table:
-    """Rows of `tables.CORPORA`, without the common columns."""
     rows = [
         {
             "name": corpus.name,

@@ -52,7 +52,6 @@ def finished_runs(dataset: DatasetName) -> list[StoredRun]:
 
 
 def batches(run: StoredRun, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Rows of one table of a run, in no order."""
     started_us = pa.scalar(run.started_at, tables.TABLES[name].field("started_at").type).value
     count = 0
     for batch in _rows(run.dataset, name, columns, _OF_RUN, {"run_id": run.run_id, "started_us": started_us}):

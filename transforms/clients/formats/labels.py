@@ -66,7 +66,6 @@ def _refuse_without_columns(path: str, columns: Sequence[str]) -> None:
 
 
 def has_labels(place: str) -> bool:
-    """Return whether labels were saved in a folder or table before."""
     if not is_table(place):
         return files.exists(place)
     name = TableName.parse(place)

@@ -323,7 +323,6 @@ def _nested_batch(
 
 
 def count_judge_lines(path: str) -> int:
-    """The number of lines of a judge in one file."""
     return sum(len(places) for _, places in _judge_blocks(path))
 
 

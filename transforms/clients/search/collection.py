@@ -86,7 +86,6 @@ def _collection(path: str, root: str, shared: str | None, version: object) -> Co
 
 
 def _descending(doc_ids: pa.StringArray) -> IntArray:
-    """The rows by descending id, in the order of their bytes."""
     names = np.array([name.encode() for name in doc_ids.to_pylist()], object)
     return np.argsort(names, kind="stable")[::-1].copy()
 

@@ -114,8 +114,6 @@ class Vocabulary:
 
 
 def vocabulary_of(collection: Collection, analysis: Analysis) -> Vocabulary:
-    """The terms of a collection, made from its tokens or read from its indexes."""
-
     def make(into: Path) -> None:
         terms = pa.array(tokens_of(collection, analysis).vocabulary, pa.large_string())
         with pa.OSFile(str(into / _INDEXED_TERMS), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:

@@ -56,7 +56,6 @@ class CorpusClient:
         return existing
 
     def files(self, corpus: str) -> tuple[ListedFile, ...]:
-        """All files of a corpus, rankbeam's or another one."""
         files: tuple[ListedFile, ...] = self._alone.one(DataSteps(self.api, steps=listed_files), corpus)
         return files
 
@@ -79,22 +78,18 @@ class CorpusClient:
         return done
 
     def lacking(self, resources: Sequence[str], staged: Staged) -> "list[Mapping[str, str] | CallError]":
-        """For each corpus the files that it lacks, with the reason, or why these are not known."""
         return self._done(lambda resource: lacking_files(resource, staged), resources)
 
     def update(self, corpora: Sequence[tuple[str, About]]) -> "list[str | CallError]":
         return self._done(lambda corpus: updated(*corpus), corpora)
 
     def register(self, resources: Sequence[str], me: Holder) -> "list[str | CallError]":
-        """Write into corpora with `keep: run` that a run needs them until it ends."""
         return self._done(partial(register_use, me), resources)
 
     def end_use(self, resources: Sequence[str], me: Holder) -> "list[tuple[str, ...] | CallError]":
-        """Delete corpora that no other run needs; returns for each the runs that need it, none where it is deleted."""
         return self._done(partial(end_use, me), resources)
 
     def delete(self, resources: Sequence[str]) -> "list[str | CallError]":
-        """Delete corpora, which must be rankbeam's; returns for each its name, or why it is still there."""
         return self._done(deleted, resources)
 
     def _done(self, steps: Callable[[Any], Steps[Any]], items: Sequence[Any]) -> list[Any]:

@@ -243,7 +243,6 @@ class RagEngineCorpus(CorpusParameters):
         return f"{super().described()}, {self.embedding_model}{titles}{folder}, in {self.location}"
 
     def vector_database(self) -> dict[str, Any]:
-        """The `vector_db_config` of the corpus."""
         model = self.embedding_model
         endpoint = model if "/" in model else f"{self.location}/publishers/google/models/{model}"
         own = self.database

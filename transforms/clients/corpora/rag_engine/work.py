@@ -190,12 +190,10 @@ def request(name: str, key: str | None = None, **fields: Any) -> Call:
 
 
 def listed_corpora() -> Steps[tuple[Listed, ...]]:
-    """All corpora of the project and region, rankbeam's and others."""
     return (yield from all_pages(lambda token: request("list", page_token=token)))
 
 
 def listed_locations(_: None) -> Steps[tuple[str, ...]]:
-    """All locations of the project, as projects/P/locations/L."""
     return (yield from all_pages(lambda token: request("locations", page_token=token)))
 
 

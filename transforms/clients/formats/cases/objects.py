@@ -96,7 +96,6 @@ def rows_in(path: str) -> Iterator[Row]:
 
 
 def list_place(path: str) -> tuple[str, ...]:
-    """The keys that lead to the list of rows in a JSON document."""
     value = json.loads(_whole(path))
     return () if isinstance(value, list) else _list_in(value) or ()
 
