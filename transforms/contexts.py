@@ -22,16 +22,6 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.storage import batches
-from rankbeam.transforms.clients.storage.batches import (
-    FAILURES,
-    JUDGED,
-    RANKINGS,
-    REPLAYED,
-    Bucketed,
-    SourceRows,
-    Spilled,
-    unspilled,
-)
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
 from rankbeam.transforms.kernels.locating import located_after
@@ -69,11 +59,11 @@ class GatherContexts(beam.PTransform):
     corpus: str | None
     buckets: int
 
-    def expand(self, parts: dict[str, beam.PCollection]) -> beam.PCollection[Bucketed]:
+    def expand(self, parts: dict[str, beam.PCollection]) -> beam.PCollection[batches.Bucketed]:
         items = (
             parts
             | "GroupByBucket" >> beam.CoGroupByKey()
-            | "Gather" >> beam.FlatMap(gathered, self.evaluation, self.counts).with_output_types(Bucketed)
+            | "Gather" >> beam.FlatMap(gathered, self.evaluation, self.counts).with_output_types(batches.Bucketed)
         )
         if self.corpus is None:
             return items
@@ -81,11 +71,11 @@ class GatherContexts(beam.PTransform):
         return (
             {"items": items, "texts": requested(requests_of_texts, self.corpus, self.buckets)}
             | "GroupTexts" >> beam.CoGroupByKey()
-            | "FillIn" >> beam.FlatMap(filled).with_output_types(Bucketed)
+            | "FillIn" >> beam.FlatMap(filled).with_output_types(batches.Bucketed)
         )
 
 
-def requested(requests: beam.PCollection[Request], corpus: str, buckets: int) -> beam.PCollection[Bucketed]:
+def requested(requests: beam.PCollection[Request], corpus: str, buckets: int) -> beam.PCollection[batches.Bucketed]:
     """The requested documents of a corpus, as `DOCUMENTS`, by the buckets of queries that request them."""
     sieve = requests | "Sieve" >> beam.CombineGlobally(SieveFn())
     documents = (
@@ -102,11 +92,11 @@ def requested(requests: beam.PCollection[Request], corpus: str, buckets: int) ->
 
 def gathered(
     element: tuple[int, Mapping[str, Iterable[Any]]], evaluation: Evaluation, counts: Mapping[int, int | None]
-) -> Iterator[Bucketed]:
+) -> Iterator[batches.Bucketed]:
     bucket, parts = element
-    rows = _by_source(chain.from_iterable(parts[name] for name in parts if name.startswith(RANKINGS)))
-    failures, replayed = _by_source(parts.get(FAILURES, ())), _by_source(parts.get(REPLAYED, ()))
-    for queries in parts[JUDGED]:
+    rows = _by_source(chain.from_iterable(parts[name] for name in parts if name.startswith(batches.RANKINGS)))
+    failures, replayed = _by_source(parts.get(batches.FAILURES, ())), _by_source(parts.get(batches.REPLAYED, ()))
+    for queries in parts[batches.JUDGED]:
         contexts = contexts_of(queries, rows, failures, evaluation, counts, replayed)
         yield from ((bucket, batch) for batch in batches_of(items_of(queries, contexts)))
 
@@ -118,7 +108,7 @@ def _by_source(pairs: Iterable[tuple[int, Any]]) -> dict[int, list[Any]]:
     return grouped
 
 
-def requests(element: Bucketed, buckets: int) -> Iterator[Request]:
+def requests(element: batches.Bucketed, buckets: int) -> Iterator[Request]:
     """The ids of documents whose texts the items of a bucket lack, by the bucket of the documents."""
     bucket, items = element
     yield from requests_of(bucket, pa.array(without_text(items), pa.string()), buckets)
@@ -162,7 +152,7 @@ def _place(hashes: HashArray) -> tuple[HashArray, Bits]:
     return number >> np.uint64(3), np.uint8(1) << (number & np.uint64(7)).astype(np.uint8)
 
 
-def documents_of(path: str, sieve: Bits, buckets: int) -> Iterator[Bucketed]:
+def documents_of(path: str, sieve: Bits, buckets: int) -> Iterator[batches.Bucketed]:
     """The documents of a file whose texts are requested, by their bucket, as `DOCUMENTS`, each with its title."""
     entries = texts.read_entries(path, "corpus") if sieve.any() else iter(())
     while part := list(islice(entries, _DOCUMENTS_AT_ONCE)):
@@ -178,7 +168,7 @@ def documents_of(path: str, sieve: Bits, buckets: int) -> Iterator[Bucketed]:
             yield bucket, pa.RecordBatch.from_pylist(rows, schema=DOCUMENTS)
 
 
-def sent(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[Bucketed]:
+def sent(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.Bucketed]:
     """The documents of a bucket, as `DOCUMENTS`, for every bucket of queries that wants them."""
     _, parts = element
     known = {row["doc_id"]: row for batch in parts["documents"] for row in batch.to_pylist()}
@@ -188,7 +178,7 @@ def sent(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[Bucketed]
             yield bucket, pa.RecordBatch.from_pylist(rows, schema=DOCUMENTS)
 
 
-def filled(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[Bucketed]:
+def filled(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.Bucketed]:
     """The items of a bucket, with the texts that were found."""
     bucket, parts = element
     known: dict[str, str] = {}
@@ -211,23 +201,25 @@ class LocateChunks(beam.PTransform):
     corpus: str
     buckets: int
 
-    def expand(self, rankings: beam.PCollection[SourceRows]) -> beam.PCollection[SourceRows]:
+    def expand(self, rankings: beam.PCollection[batches.SourceRows]) -> beam.PCollection[batches.SourceRows]:
         requests_of_places = rankings | "WithoutPlace" >> beam.FlatMap(place_requests, self.buckets)
         return (
             {"rankings": rankings, "texts": requested(requests_of_places, self.corpus, self.buckets)}
             | "GroupTexts" >> beam.CoGroupByKey()
-            | "Locate" >> beam.FlatMap(placed).with_output_types(SourceRows)
+            | "Locate" >> beam.FlatMap(placed).with_output_types(batches.SourceRows)
         )
 
 
-def place_requests(element: tuple[int, tuple[int, pa.RecordBatch | Spilled]], buckets: int) -> Iterator[Request]:
+def place_requests(
+    element: tuple[int, tuple[int, pa.RecordBatch | batches.Spilled]], buckets: int
+) -> Iterator[Request]:
     """The ids of documents that results name without a span, by the bucket of the documents."""
     bucket, (_, rows) = element
-    doc_ids = pc.unique(unspilled(rows)["documents"].flatten().field("doc_id"))
+    doc_ids = pc.unique(batches.unspilled(rows)["documents"].flatten().field("doc_id"))
     yield from requests_of(bucket, doc_ids.filter(pa.array(without_place(doc_ids))), buckets)
 
 
-def placed(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[SourceRows]:
+def placed(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.SourceRows]:
     """The rankings of a bucket, with the places that were found."""
     bucket, parts = element
     known: dict[str, tuple[str, int]] = {}

@@ -13,16 +13,8 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
+from rankbeam.transforms.clients.corpora.rag_engine import work
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
-from rankbeam.transforms.clients.corpora.rag_engine.work import (
-    awaited,
-    deleted,
-    listed_corpora,
-    ours,
-    pauses,
-    running_imports,
-    updated,
-)
 from rankbeam.transforms.clients.ledger.leases import Holder, process
 from rankbeam.transforms.records.calls.steps import Steps, pause
 from rankbeam.transforms.records.errors import CallError
@@ -40,12 +32,12 @@ def claimed(
     """The description of a corpus once this run has claimed it, or another run has imported all files meanwhile."""
     seen: Mapping[str, Any] | None = None
     quiet = 0.0
-    for seconds in pauses(_LOOK_S):
+    for seconds in work.pauses(_LOOK_S):
         there = yield from current(resource)
         holder = holder_of(there)
         if suffices(there) or is_claim(there, me):
             return there
-        running = yield from running_imports(resource)
+        running = yield from work.running_imports(resource)
         quiet = quiet + seconds if there.claim == seen and not running else 0.0
         seen = there.claim
         if holder is not None and not has_ended(holder, me) and quiet < ABANDONED_S:
@@ -53,9 +45,9 @@ def claimed(
             yield [pause(seconds)]
             continue
         for operation in running:
-            yield from awaited(operation)
+            yield from work.awaited(operation)
         if not running:
-            yield from updated(resource, replace(there, complete=False, claim=asdict(me)))
+            yield from work.updated(resource, replace(there, complete=False, claim=asdict(me)))
             yield [pause(_SETTLE_S)]
     raise AssertionError("pauses do not end")
 
@@ -66,7 +58,7 @@ def is_claim(about: About, me: Holder) -> bool:
 
 
 def current(resource: str) -> Steps[About]:
-    for our in ours((yield from listed_corpora())):
+    for our in work.ours((yield from work.listed_corpora())):
         if our.corpus.name == resource:
             return our.about
     raise CallError(FailureKind.NOT_FOUND, f"NOT_FOUND: the RagCorpus {resource} does not exist")
@@ -96,7 +88,7 @@ def register_use(me: Holder, resource: str) -> Steps[str]:
         there = yield from current(resource)
         if _key(me) in there.users:
             return resource
-        yield from updated(resource, replace(there, users={**there.users, **user_of(me)}))
+        yield from work.updated(resource, replace(there, users={**there.users, **user_of(me)}))
         yield [pause(_SETTLE_S)]  # another run may write at this moment, and then only one of both entries is left
     raise CallError(FailureKind.UNAVAILABLE, "other runs keep changing the description of the corpus")
 
@@ -106,7 +98,7 @@ def end_use(me: Holder, resource: str) -> Steps[tuple[str, ...]]:
     try:
         there = yield from current(resource)
         if others := _other_users(there, me):
-            yield from updated(resource, replace(there, users=others))
+            yield from work.updated(resource, replace(there, users=others))
             yield [pause(_SETTLE_S)]  # the last run of all may have ended at this moment as well
             others = _other_users((yield from current(resource)), me)
     except CallError as error:
@@ -115,7 +107,7 @@ def end_use(me: Holder, resource: str) -> Steps[tuple[str, ...]]:
         raise
     if others:
         return tuple(sorted(key.partition(" ")[0] for key in others))
-    yield from deleted(resource)
+    yield from work.deleted(resource)
     return ()
 
 

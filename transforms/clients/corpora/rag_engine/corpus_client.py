@@ -10,23 +10,12 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.alone import Alone
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
+from rankbeam.transforms.clients.corpora.rag_engine import work
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
 from rankbeam.transforms.clients.corpora.rag_engine.claims import end_use, register_use
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi, ListedFile, Operation, Started
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, ImportFiles, Track, lacking_files
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged
-from rankbeam.transforms.clients.corpora.rag_engine.work import (
-    CreateCorpus,
-    DataSteps,
-    Existing,
-    FindCorpora,
-    NeededCorpus,
-    deleted,
-    listed_files,
-    listed_locations,
-    operation_key,
-    updated,
-)
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.records.calls.outcomes import Usage
@@ -49,29 +38,29 @@ class CorpusClient:
         self.warnings: list[str] = self._alone.warnings
 
     def find(
-        self, needed: Sequence[NeededCorpus] = (), watch: Callable[[Operation], None] = lambda _: None
-    ) -> tuple[Existing, ...]:
+        self, needed: Sequence[work.NeededCorpus] = (), watch: Callable[[Operation], None] = lambda _: None
+    ) -> tuple[work.Existing, ...]:
         """All corpora of rankbeam's, the preferred ones first, after imports into needed ones have ended."""
-        existing: tuple[Existing, ...] = self._alone.one(FindCorpora(self.api, watch), needed)
+        existing: tuple[work.Existing, ...] = self._alone.one(work.FindCorpora(self.api, watch), needed)
         return existing
 
     def files(self, corpus: str) -> tuple[ListedFile, ...]:
-        files: tuple[ListedFile, ...] = self._alone.one(DataSteps(self.api, steps=listed_files), corpus)
+        files: tuple[ListedFile, ...] = self._alone.one(work.DataSteps(self.api, steps=work.listed_files), corpus)
         return files
 
     def locations(self) -> tuple[str, ...]:
         """All locations of the project, with RAG Engine or without."""
-        locations: tuple[str, ...] = self._alone.one(DataSteps(self.api, steps=listed_locations), None)
+        locations: tuple[str, ...] = self._alone.one(work.DataSteps(self.api, steps=work.listed_locations), None)
         return locations
 
-    def create(self, needed: Sequence[NeededCorpus]) -> "list[str | CallError]":
+    def create(self, needed: Sequence[work.NeededCorpus]) -> "list[str | CallError]":
         """Make corpora; returns for each of them the name of the resource, or why it could not be made."""
-        return self._alone.done(CreateCorpus(self.api), needed)
+        return self._alone.done(work.CreateCorpus(self.api), needed)
 
-    def fill(self, tracks: Sequence[Track], work: ImportFiles) -> list[Filled]:
+    def fill(self, tracks: Sequence[Track], importing: ImportFiles) -> list[Filled]:
         """Import files, one corpus of each track at a time."""
         done: list[Filled] = []
-        for outcome in self._alone.done(work, tracks):
+        for outcome in self._alone.done(importing, tracks):
             if isinstance(outcome, CallError):
                 raise outcome
             done += outcome
@@ -81,7 +70,7 @@ class CorpusClient:
         return self._done(lambda resource: lacking_files(resource, staged), resources)
 
     def update(self, corpora: Sequence[tuple[str, About]]) -> "list[str | CallError]":
-        return self._done(lambda corpus: updated(*corpus), corpora)
+        return self._done(lambda corpus: work.updated(*corpus), corpora)
 
     def register(self, resources: Sequence[str], me: Holder) -> "list[str | CallError]":
         return self._done(partial(register_use, me), resources)
@@ -90,14 +79,14 @@ class CorpusClient:
         return self._done(partial(end_use, me), resources)
 
     def delete(self, resources: Sequence[str]) -> "list[str | CallError]":
-        return self._done(deleted, resources)
+        return self._done(work.deleted, resources)
 
     def _done(self, steps: Callable[[Any], Steps[Any]], items: Sequence[Any]) -> list[Any]:
-        return self._alone.done(DataSteps(self.api, steps=steps), items)
+        return self._alone.done(work.DataSteps(self.api, steps=steps), items)
 
     def operations(self, kind: str, identity: str) -> tuple[str, ...]:
         """The operations that earlier runs began on a corpus, as the ledger knows them; "" for one of unknown name."""
-        keys = [operation_key(kind, self.api.location, identity, number) for number in range(_MOST_OPERATIONS)]
+        keys = [work.operation_key(kind, self.api.location, identity, number) for number in range(_MOST_OPERATIONS)]
         known = {entry.key: entry.answer for entry in self._ledger.find(dict.fromkeys(keys))}
         names = []
         for key in keys:
