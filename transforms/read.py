@@ -70,19 +70,11 @@ class ReadDataset(beam.PTransform):
             .with_output_types(Bucketed, summary=DatasetSummary)
             .with_outputs("summary", main="judged")
         )
+        named = [None if path is None else shown(path) for path in (self.queries, self.qrels)]
         summary = (
             joined.summary
             | "Summarise" >> beam.CombineGlobally(MergeFn(DatasetSummary)).without_defaults()
-            | "Check"
-            >> beam.Map(
-                checked,
-                self._named(self.queries),
-                self._named(self.qrels),
-                self.slices,
-                self.references,
-                self.cluster,
-                self.holes,
-            )
+            | "Check" >> beam.Map(checked, *named, self.slices, self.references, self.cluster, self.holes)
         )
         if self.qrels is not None and self.holes is not None:
             summary = summary | "People" >> beam.Map(of_people, self.qrels)
@@ -107,10 +99,6 @@ class ReadDataset(beam.PTransform):
     @property
     def read_judgements(self) -> Callable[[str], Iterator[pa.RecordBatch]]:
         return read_evidence if self.spans else rows.read_subtopic_qrels if self.subtopics else rows.read_qrels
-
-    @staticmethod
-    def _named(path: str | None) -> str | None:
-        return None if path is None else shown(path)
 
 
 class JudgeQueriesFn(beam.DoFn):

@@ -114,13 +114,13 @@ class Conflict(Exception):
         if self.doc_id is None:
             assert queries is not None  # noqa: S101  only a file of queries can repeat one
             problem = f"query {query} is given more than once; ids must differ"
-            return _at_last(problem, queries, texts.read_queries, {"query_id": self.query_id})
+            return at_last(problem, queries, texts.read_queries, {"query_id": self.query_id})
         values = {"query_id": self.query_id, "doc_id": self.doc_id}
         of_subtopic, advice = "", _ADVICE if reader is rows.read_qrels else "keep one"
         if self.subtopic is not None:
             values, of_subtopic = {**values, "subtopic": self.subtopic}, f" and subtopic {shortened(self.subtopic)!r}"
         problem = f"document {shortened(repr(self.doc_id))} has two grades for query {query}{of_subtopic}"
-        return _at_last(f"{problem}; {advice}", qrels, reader, values)
+        return at_last(f"{problem}; {advice}", qrels, reader, values)
 
 
 class TooHigh(Conflict):
@@ -138,10 +138,11 @@ class TooHigh(Conflict):
     ) -> InputError:
         grade, metric = self.highest
         problem = f"{metric} cannot be computed with the grade {self.grade:g}: gains overflow above {grade:g}"
-        return _at_last(problem, qrels, reader, {"query_id": self.query_id, "doc_id": self.doc_id or ""})
+        return at_last(problem, qrels, reader, {"query_id": self.query_id, "doc_id": self.doc_id or ""})
 
 
-def _at_last(problem: str, pattern: str, reader: Reader, values: dict[str, str]) -> InputError:
+def at_last(problem: str, pattern: str, reader: Reader, values: dict[str, str], advice: str = "") -> InputError:
+    """The error of contradicting rows, which are found by their values when the files are read again."""
     places = []
     for path in sources.expand(pattern):
         for batch in reader(path):
@@ -149,7 +150,7 @@ def _at_last(problem: str, pattern: str, reader: Reader, values: dict[str, str])
                 [np.asarray(pc.equal(batch[name], value)) for name, value in values.items()]
             )
             places += [(shown(path), line) for line in batch["line"].filter(pa.array(is_wanted)).to_pylist()]
-    return repeated_at(problem, places)
+    return repeated_at(problem, places, advice)
 
 
 def _refuse_too_high(

@@ -16,7 +16,6 @@ QUERY_NAMES = ("query_id", "query-id", "q_id", "qid", "query")
 DOC_NAMES = ("doc_id", "corpus-id", "corpus_id", "docno", "docid", "document_id")
 GRADE_NAMES = ("grade", "relevance", "rel", "score", "label")
 SUBTOPIC_NAMES = ("subtopic", "subtopic_id", "iteration", "intent")
-SCORE_NAMES = ("score",)
 ID_NAMES = ("_id", "id", "query_id", "qid", "doc_id", "docno", "docid")
 TEXT_NAMES = ("text", "query", "question", "contents", "body")
 
@@ -39,7 +38,7 @@ COLUMN_NAMES: Mapping[str, ColumnNames] = {
         "clicks": ("clicks",),
         "impressions": ("impressions", "views"),
     },
-    "run": {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "score": SCORE_NAMES},
+    "run": {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "score": ("score",)},
     "queries": TEXTS,
     "corpus": TEXTS,
     "evidence": {

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from rankbeam.transforms.clients.formats import json_lines, sources
+from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.ids import json_id
-from rankbeam.transforms.clients.formats.judged import flat
-from rankbeam.transforms.clients.formats.lines import repeated_at
+from rankbeam.transforms.clients.formats.judged import at_last, flat
 from rankbeam.transforms.clients.storage.json_paths import structured
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
@@ -149,13 +148,8 @@ class ReferenceConflict(Exception):
     def located(self, path: str) -> InputError:
         query = shortened(repr(self.query_id))
         problem = f"no query has the id {query}" if self.is_foreign else f"query {query} has two reference answers"
-        places = [
-            (name, line)
-            for name in sources.expand(path)
-            for batch in read_references(name)
-            for line in batch["line"].filter(pc.equal(batch["query_id"], self.query_id)).to_pylist()
-        ]
-        return repeated_at(problem, places, "take it out" if self.is_foreign else "keep one")
+        advice = "take it out" if self.is_foreign else "keep one"
+        return at_last(problem, path, read_references, {"query_id": self.query_id}, advice)
 
 
 def _joined(

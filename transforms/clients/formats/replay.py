@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from rankbeam.transforms.clients.formats import json_lines, sources
@@ -18,7 +17,7 @@ from rankbeam.transforms.clients.formats.cases.read import read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import COMMON, OWN, tool_of
 from rankbeam.transforms.clients.formats.ids import as_text, checked_id, json_id
-from rankbeam.transforms.clients.formats.lines import repeated_at
+from rankbeam.transforms.clients.formats.judged import at_last
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.suggestions import shortened
@@ -115,17 +114,12 @@ class ReplayConflict(Exception):
         self.query_id = query_id
 
     def located(self, pattern: str, reader: ReplayReader) -> Exception:
-        places = [
-            (path, line)
-            for path in sources.expand(pattern)
-            for batch in reader(path)
-            for line in batch["line"].filter(pc.equal(batch["query_id"], self.query_id)).to_pylist()
-        ]
         several = (
             "" if reader.config is not None else "; where they are of several systems, say which: answers: {config: …}"
         )
         advice = f"keep one, or take all as samples: answers: {{samples: keep}}{several}"
-        return repeated_at(f"query {shortened(repr(self.query_id))} has two answers", places, advice)
+        problem = f"query {shortened(repr(self.query_id))} has two answers"
+        return at_last(problem, pattern, reader, {"query_id": self.query_id}, advice)
 
 
 def is_own(path: str) -> bool:

@@ -46,7 +46,7 @@ def spilling() -> Iterator[None]:
             yield
         finally:
             del os.environ[_FOLDER_VARIABLE]
-            _files.close(name)
+            _close(name)
 
 
 def folder() -> str | None:
@@ -60,7 +60,7 @@ def write(encoded: "pa.Buffer", least: int | None = None) -> bytes | None:
     if name is None or len(encoded) < (_WORTH_A_FILE if least is None else least):
         return None
     try:
-        return _files.append(name, encoded)
+        return _append(name, encoded)
     except OSError as error:
         problem = f"{error.strerror}; temporary files need more space, set TMPDIR to a larger disk"
         raise OSError(error.errno, problem, name) from error
@@ -96,28 +96,27 @@ def release_unused_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-class _Files:
-    """For each spill folder, the file that this process appends to."""
+_open_files: dict[str, FileIO] = {}  # for each spill folder, the file that this process appends to
+_guard = threading.Lock()
 
-    def __init__(self) -> None:
-        self._open: dict[str, FileIO] = {}
-        self._guard = threading.Lock()
 
-    def append(self, name: str, encoded: "pa.Buffer") -> bytes:
-        with self._guard:
-            file = self._open.get(name)
-            if file is None:
-                file = self._open[name] = FileIO(Path(name) / f"{os.getpid()}.arrows", "ab")
-            start = file.tell()
-            _write_all(file, encoded)
-            _write_all(file, bytes(-len(encoded) % _ALIGNMENT))  # Arrow wants its buffers at aligned addresses
-            return _AT.pack(start, len(encoded)) + os.fsencode(Path(name) / f"{os.getpid()}.arrows")
+def _append(name: str, encoded: "pa.Buffer") -> bytes:
+    path = Path(name) / f"{os.getpid()}.arrows"
+    with _guard:
+        file = _open_files.get(name)
+        if file is None:
+            file = _open_files[name] = FileIO(path, "ab")
+        start = file.tell()
+        _write_all(file, encoded)
+        _write_all(file, bytes(-len(encoded) % _ALIGNMENT))  # Arrow wants its buffers at aligned addresses
+        return _AT.pack(start, len(encoded)) + os.fsencode(path)
 
-    def close(self, name: str) -> None:
-        with self._guard:
-            file = self._open.pop(name, None)
-        if file is not None:
-            file.close()
+
+def _close(name: str) -> None:
+    with _guard:
+        file = _open_files.pop(name, None)
+    if file is not None:
+        file.close()
 
 
 def _write_all(file: FileIO, content: "bytes | pa.Buffer") -> None:
@@ -125,9 +124,6 @@ def _write_all(file: FileIO, content: "bytes | pa.Buffer") -> None:
     left = memoryview(content)
     while left:
         left = left[file.write(left) :]
-
-
-_files = _Files()
 
 
 @contextmanager

@@ -166,7 +166,11 @@ class Builder:
         """Upload documents; on failure, roll back the corpora and files created here."""
         try:
             for folder in sorted(set(folders.values())):
-                self._upload(folder, [identity for identity, own in folders.items() if own == folder])
+                uses = Uses(folder)
+                for identity in (identity for identity, own in folders.items() if own == folder):
+                    uses.save(self._use(identity, {}))
+                uploaded = upload(self._documents, folder)
+                self._report(f"corpora: {uploaded:,} documents uploaded to {folder}")
         except InputError:
             own = {corpus.corpus.name for corpus in self._client.find() if is_claim(corpus.about, self._me)}
             self._client.delete(sorted(own & self._new.keys()))
@@ -183,13 +187,6 @@ class Builder:
             uses.delete(uses.needless(self._client.api.location, gone, there), ())
         except (CallError, InputError) as error:
             self._report(f"corpora: documents that were uploaded just now are still there: {error}")
-
-    def _upload(self, folder: str, identities: Sequence[str]) -> None:
-        uses = Uses(folder)
-        for identity in identities:
-            uses.save(self._use(identity, {}))
-        uploaded = upload(self._documents, folder)
-        self._report(f"corpora: {uploaded:,} documents uploaded to {folder}")
 
     def _create(
         self, missing: Mapping[str, NeededCorpus], named: Mapping[str, Request]
@@ -278,7 +275,11 @@ class Builder:
         outcomes = dict(zip((name for name, _ in changed), self._client.update(changed), strict=True))
         shared = [complete[identity].corpus.name for identity, own in used.items() if own.keep == RUN]
         outcomes |= zip(shared, self._client.register(shared, self._me), strict=True)
-        lacking = self._lacking(complete, lacked)
+        lacking = {
+            identity: files if isinstance(files, CallError) else self._failures(corpus.about, files)
+            for identity, corpus in complete.items()
+            for files in [lacked.get(identity, {})]
+        }
         results: list[BuiltCorpus | Problem] = []
         gone: list[str] = []
         for identity, own in used.items():
@@ -314,16 +315,6 @@ class Builder:
                 problem = f"lacks {len(files):,} of {staged.files:,} files, and says that it is complete"
                 self._report(f"corpora: {corpus.corpus.name} {problem}; the missing files are imported")
         return right, lacked
-
-    def _lacking(
-        self, complete: Mapping[str, Existing], lacked: Mapping[str, Lacked]
-    ) -> "dict[str, tuple[Failure, ...] | CallError]":
-        """For each complete corpus a failure for each document that it lacks."""
-        lacking: dict[str, tuple[Failure, ...] | CallError] = {}
-        for identity, corpus in complete.items():
-            files = lacked.get(identity, {})
-            lacking[identity] = files if isinstance(files, CallError) else self._failures(corpus.about, files)
-        return lacking
 
     def _failures(self, own: About, files: Mapping[str, str]) -> tuple[Failure, ...]:
         """The documents that a corpus lacks, with the reasons that were known when files were imported."""

@@ -184,17 +184,15 @@ class _Reading:
         if isinstance(value, bool | int | float):
             value = as_text(value)
         if value is not None and not isinstance(value, str):
-            raise self.refuse(f"{name}: expected a text, found {_kind(value)}; {self._advice(name, value)}")
+            keys = f", such as one of {shortened(', '.join(value), 200)}" if isinstance(value, dict) else ""
+            advice = f"name the text in it: columns: {{{name}: PATH}}{keys}"
+            raise self.refuse(f"{name}: expected a text, found {_kind(value)}; {advice}")
         if value is not None:
             self._refuse_half(name, value)
         return value if value and value.strip() else None
 
     def _count_further(self, name: str, value: Sequence[str]) -> None:
         self.notes += [f"several {name}"] * (len(value) > 1)
-
-    def _advice(self, name: str, value: Any) -> str:
-        keys = f", such as one of {shortened(', '.join(value), 200)}" if isinstance(value, dict) else ""
-        return f"name the text in it: columns: {{{name}: PATH}}{keys}"
 
     def _refuse_half(self, name: str, value: str) -> None:
         try:

@@ -233,12 +233,11 @@ def _text(value: Any, path: str | None, refused: Skipped | None) -> str | Skippe
 
 def _contexts(spans: Sequence[Span]) -> tuple[tuple[str | None, str | None], ...] | None:
     """The results of all retrievals by time, each document once; with a reranker, its results."""
-    retrieved = [documents for span in spans if (documents := _documents(span, _RERANKED)) is not None]
-    if not retrieved:
-        retrieved = [
-            documents for span in spans for name in _RETRIEVED if (documents := _documents(span, name)) is not None
-        ]
-    if not retrieved:
+    by_names = (
+        [documents for span in spans for name in names if (documents := _documents(span, name)) is not None]
+        for names in ((_RERANKED,), _RETRIEVED)
+    )
+    if (retrieved := next(filter(None, by_names), None)) is None:
         return None
     by_name: dict[tuple[str | None, str | None], tuple[str | None, str | None]] = {}
     for document in (document for documents in retrieved for document in documents):
