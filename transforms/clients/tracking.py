@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import not_
@@ -122,7 +122,7 @@ async def _log(location: str, experiment: str, trials: Sequence[tuple[str, Trial
             metadata = {"_params": dict(trial.parameters), "_metrics": dict(trial.metrics), "_state": "COMPLETE"}
             children.append(await _put(channels, store, name, trial.name, _RUN, metadata))
         request = {"context": parent, "child_contexts": children}
-        await _attempt(channels, lambda client, **more: client.add_context_children(request=request, **more))
+        await _attempt(channels, "add_context_children", request=request)
     finally:
         await channels.close()
 
@@ -139,37 +139,33 @@ async def _put(
         "schema_version": _VERSION,
         "metadata": metadata,
     }
-    if await _is_there(channels, lambda client, **more: client.get_context(name=resource, **more)):
+    if await _is_there(channels, "get_context", name=resource):
         if schema == _RUN:
             update = {"context": context, "update_mask": {"paths": ["metadata"]}}
-            await _attempt(channels, lambda client, **more: client.update_context(request=update, **more))
+            await _attempt(channels, "update_context", request=update)
         return resource
     create = {"parent": store, "context_id": name, "context": {**context, "name": ""}}
-    await _attempt(channels, lambda client, **more: client.create_context(request=create, **more))
+    await _attempt(channels, "create_context", request=create)
     return resource
 
 
 async def _ensure_store(channels: Channels, location: str, store: str) -> None:
     """Make the project's default store where it has none yet, and wait until it is there."""
-
-    def look(client: Any, **more: Any) -> Awaitable[Any]:
-        return client.get_metadata_store(name=store, **more)  # type: ignore[no-any-return]
-
-    if await _is_there(channels, look):
+    if await _is_there(channels, "get_metadata_store", name=store):
         return
     request = {"parent": location, "metadata_store_id": "default", "metadata_store": {}}
-    await _attempt(channels, lambda client, **more: client.create_metadata_store(request=request, **more))
+    await _attempt(channels, "create_metadata_store", request=request)
     polls = AsyncRetrying(retry=retry_if_result(not_), stop=stop_after_attempt(_STORE_POLLS), wait=wait_fixed(_POLL_S))
     try:
-        await polls(_is_there, channels, look)
+        await polls(_is_there, channels, "get_metadata_store", name=store)
     except RetryError:
         problem = f"the metadata store of {location} is not ready yet; try again"
         raise CallError(FailureKind.TIMEOUT, problem) from None
 
 
-async def _is_there(channels: Channels, request: Callable[..., Awaitable[Any]]) -> bool:
+async def _is_there(channels: Channels, method: str, **request: Any) -> bool:
     try:
-        await _attempt(channels, request)
+        await _attempt(channels, method, **request)
     except CallError as error:
         if error.kind is FailureKind.NOT_FOUND:
             return False
@@ -177,8 +173,8 @@ async def _is_there(channels: Channels, request: Callable[..., Awaitable[Any]]) 
     return True
 
 
-async def _attempt(channels: Channels, request: Callable[..., Awaitable[Any]]) -> Any:
-    return await channels.attempt(lambda client: request(client, timeout=_TIMEOUT_S))
+async def _attempt(channels: Channels, method: str, **request: Any) -> Any:
+    return await channels.attempt(lambda client: getattr(client, method)(**request, timeout=_TIMEOUT_S))
 
 
 def _library() -> tuple[Any, Any]:

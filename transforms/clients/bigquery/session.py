@@ -116,48 +116,39 @@ class Session:
     @cached_property
     def location(self) -> str:
         """The location of the dataset, in which its jobs have to run."""
-        dataset = self._call(lambda: self.client.get_dataset(str(self.dataset), retry=None, timeout=_REQUEST_S))
-        return str(dataset.location)
+        return str(self._ask("get_dataset", str(self.dataset)).location)
 
     def expire(self, partition_ms: int | None) -> None:
         """Set the age in ms at which BigQuery deletes partitions of tables that are created later; None: never."""
-        dataset = self._call(lambda: self.client.get_dataset(str(self.dataset), retry=None, timeout=_REQUEST_S))
+        dataset = self._ask("get_dataset", str(self.dataset))
         dataset.default_partition_expiration_ms = partition_ms
-        fields = ["default_partition_expiration_ms"]
-        self._call(lambda: self.client.update_dataset(dataset, fields, retry=None, timeout=_REQUEST_S))
+        self._ask("update_dataset", dataset, ["default_partition_expiration_ms"])
 
     def table(self, name: str) -> Any | None:
-        return self._unless_missing(
-            lambda: self.client.get_table(str(self.dataset.table(name)), retry=None, timeout=_REQUEST_S)
-        )
+        return self._unless_missing(lambda: self._ask("get_table", str(self.dataset.table(name))))
 
     def create(self, table: Any) -> Any:
         """Make a table, or find the one that another process has made meanwhile."""
         try:
-            return self._call(lambda: self.client.create_table(table, retry=None, timeout=_REQUEST_S))
+            return self._ask("create_table", table)
         except BigQueryError as error:
             if error.trouble is not Trouble.EXISTS:
                 raise
-            return self._call(lambda: self.client.get_table(table.reference, retry=None, timeout=_REQUEST_S))
+            return self._ask("get_table", table.reference)
 
     def update(self, table: Any, fields: list[str]) -> None:
-        self._call(lambda: self.client.update_table(table, fields, retry=None, timeout=_REQUEST_S))
+        self._ask("update_table", table, fields)
 
     def drop(self, name: str) -> None:
-        reference = str(self.dataset.table(name))
-        self._call(lambda: self.client.delete_table(reference, retry=None, timeout=_REQUEST_S, not_found_ok=True))
+        self._ask("delete_table", str(self.dataset.table(name)), not_found_ok=True)
 
     def job(self, job_id: str) -> Any | None:
         return self._unless_missing(lambda: self._refreshed(job_id))
 
     def query(self, job_id: str, statements: str, config: Any) -> Any:
         """Begin a job of statements, or find the one of that id."""
-        return self._begun(
-            job_id,
-            lambda: self.client.query(
-                statements, config, job_id, location=self.location, retry=None, job_retry=None, timeout=_REQUEST_S
-            ),
-        )
+        where = {"location": self.location, "job_retry": None}
+        return self._begun(job_id, lambda: self._ask("query", statements, config, job_id, **where))
 
     def outcome(self, job_id: str, statements: str, config: Any = None) -> BigQueryError | None:
         """The error that a job of statements ended with, once it has."""
@@ -166,44 +157,44 @@ class Session:
     def rows(self, query: str, config: Any) -> list[Any]:
         """The result of a query that changes nothing."""
         where = {"location": self.location, "retry": None, "job_retry": None, "api_timeout": _REQUEST_S}
-        return self._call(lambda: list(self.client.query_and_wait(query, job_config=config, **where)))
+        return self.patience.call(lambda: list(self.client.query_and_wait(query, job_config=config, **where)))
 
     def load_uris(self, job_id: str, uris: list[str], table: TableName, config: Any) -> Any:
         """Begin to load files of Cloud Storage, or find the job of that id."""
-        where = {"location": self.location, "retry": None, "timeout": _REQUEST_S}
-        return self._begun(
-            job_id,
-            lambda: self.client.load_table_from_uri(uris, str(table), job_id=job_id, job_config=config, **where),
-        )
+        where = {"job_id": job_id, "job_config": config, "location": self.location}
+        return self._begun(job_id, lambda: self._ask("load_table_from_uri", uris, str(table), **where))
 
     def load_file(self, job_id: str, path: str, table: TableName, config: Any) -> Any:
         """Upload a file and begin to load it, or find the job of that id."""
         # A large file is uploaded in pieces, of which only a failed one is repeated; a small one starts over.
         retries = _PIECE_RETRIES if Path(path).stat().st_size > _PIECE_BYTES else 0
+        where = {"job_id": job_id, "job_config": config, "location": self.location}
 
         def upload() -> Any:
             with Path(path).open("rb") as content:
                 return self.client.load_table_from_file(
-                    content, str(table), num_retries=retries, job_id=job_id, location=self.location,
-                    job_config=config, timeout=_UPLOAD_S,
-                )  # fmt: skip
+                    content, str(table), num_retries=retries, timeout=_UPLOAD_S, **where
+                )
 
-        return self._begun(job_id, upload)
+        return self._begun(job_id, lambda: self.patience.call(upload))
 
     def wait(self, job: Any) -> Any:
         """Wait for the job to end, successfully or not."""
         if job.state == "DONE":
             return job
-        return self.patience.polled(
-            lambda: self._call(lambda: self._refreshed(job.job_id)), lambda job: job.state != "DONE"
-        )
+        return self.patience.polled(lambda: self._refreshed(job.job_id), lambda job: job.state != "DONE")
 
     def _refreshed(self, job_id: str) -> Any:
-        return self.client.get_job(job_id, location=self.location, retry=None, timeout=_REQUEST_S)
+        return self._ask("get_job", job_id, location=self.location)
+
+    def _ask(self, method: str, *arguments: Any, **more: Any) -> Any:
+        """Call a method of Google's client, with our retries instead of its own."""
+        once = {"retry": None, "timeout": _REQUEST_S, **more}
+        return self.patience.call(lambda: getattr(self.client, method)(*arguments, **once))
 
     def _begun(self, job_id: str, begin: Callable[[], Any]) -> Any:
         try:
-            return self._call(begin)
+            return begin()
         except BigQueryError as error:
             if error.trouble is not Trouble.EXISTS:
                 raise
@@ -215,14 +206,11 @@ class Session:
 
     def _unless_missing(self, ask: Callable[[], T]) -> T | None:
         try:
-            return self._call(ask)
+            return ask()
         except BigQueryError as error:
             if error.trouble is not Trouble.MISSING:
                 raise
             return None
-
-    def _call(self, work: Callable[[], T]) -> T:
-        return self.patience.call(work)
 
 
 def _translating(work: Callable[[], T]) -> T:

@@ -14,6 +14,7 @@ import os
 import posixpath
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -39,6 +40,16 @@ def beam() -> Any:
 def errors(path: str, *more: type[Exception]) -> tuple[type[Exception], ...]:
     """The errors of a filesystem; Beam's own error is an OSError."""
     return (OSError, *more, *gcs.errors(path))
+
+
+@contextmanager
+def refusing(path: str, problem: str, *more: type[Exception]) -> Iterator[None]:
+    """Errors of a path's filesystem as refusals that begin with a problem."""
+    gcs.prepare(path)
+    try:
+        yield
+    except errors(path, *more) as error:
+        raise InputError(f"{problem}: {gcs.explained(error, path)}", path=path) from error
 
 
 def is_local(path: str) -> bool:
@@ -73,11 +84,8 @@ def absolute(path: str) -> str:
 
 def exists(path: str) -> bool:
     """Return whether there is a file or a folder of that name."""
-    gcs.prepare(path)
-    try:
+    with refusing(path, "cannot be looked up"):
         return bool(beam().exists(path))
-    except errors(path) as error:
-        raise InputError(f"cannot be looked up: {gcs.explained(error, path)}", path=path) from error
 
 
 NOT_STANDARD_INPUT = "standard input cannot be read here; save it to a file, and name that file"
@@ -178,12 +186,8 @@ def read_all(path: str) -> bytes:
 
 
 def write(path: str, content: bytes) -> None:
-    gcs.prepare(path)
-    try:
-        with beam().create(path, compression_type=_AS_STORED) as handle:
-            handle.write(content)
-    except errors(path) as error:
-        raise InputError(f"cannot be written: {gcs.explained(error, path)}", path=path) from error
+    with refusing(path, "cannot be written"), beam().create(path, compression_type=_AS_STORED) as handle:
+        handle.write(content)
 
 
 def delete(path: str) -> None:
@@ -198,18 +202,13 @@ def delete(path: str) -> None:
 
 def make_folder(path: str) -> None:
     """Make a folder if it does not exist, and check that it can be written to."""
-    gcs.prepare(path)
-    try:
+    with refusing(path, "the folder cannot be made"):
         if not beam().exists(path):
             beam().mkdirs(path)
-    except errors(path) as error:
-        raise InputError(f"the folder cannot be made: {gcs.explained(error, path)}", path=path) from error
     probe = join(path, ".rankbeam-can-write")
     write(probe, b"")
-    try:
+    with refusing(probe, "cannot be deleted"):
         delete(probe)
-    except errors(path) as error:
-        raise InputError(f"cannot be deleted: {gcs.explained(error, path)}", path=probe) from error
 
 
 class _Raw(io.RawIOBase):

@@ -4,7 +4,7 @@ import difflib
 import glob
 from pathlib import Path
 
-from rankbeam.transforms.clients.storage import files, gcs
+from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
 _ALIKE = 0.8  # the least likeness, from 0 to 1, of names that are proposed: as difflib counts it
@@ -12,15 +12,12 @@ _ALIKE = 0.8  # the least likeness, from 0 to 1, of names that are proposed: as 
 
 def expand(pattern: str) -> list[str]:
     """The files that a path, a pattern or a folder of Parquet files names, sorted; an exact name takes precedence."""
-    gcs.prepare(pattern)
-    try:
+    with files.refusing(pattern, "cannot be looked up", ValueError):
         if not pattern.endswith("/") and files.beam().exists(pattern) and not _is_folder(pattern):
             return [pattern]
         folder = files.join(escaped(pattern.rstrip("/")) if _is_folder(pattern) else pattern.rstrip("/"), "")
         paths = [] if _is_folder(pattern) else [path for path in files.match(pattern) if not _is_folder(path)]
         paths = paths or _parquet(folder)
-    except files.errors(pattern, ValueError) as error:
-        raise InputError(f"cannot be looked up: {gcs.explained(error, pattern)}", path=pattern) from error
     if not paths and _is_folder(pattern):
         raise InputError(
             f"is a folder without Parquet files; write {files.join(pattern, '*')} for all its files", path=pattern
@@ -39,11 +36,8 @@ def has_parquet(folder: str) -> bool:
 
 def matches(pattern: str) -> list[str]:
     """The files that a glob pattern names, sorted; none where there are none."""
-    gcs.prepare(pattern)
-    try:
+    with files.refusing(pattern, "cannot be looked up", ValueError):
         return sorted(files.match(pattern))
-    except files.errors(pattern, ValueError) as error:
-        raise InputError(f"cannot be looked up: {gcs.explained(error, pattern)}", path=pattern) from error
 
 
 def version(pattern: str) -> tuple[tuple[str, int, float], ...]:

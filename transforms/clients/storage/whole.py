@@ -14,7 +14,7 @@ from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from rankbeam.transforms.clients.storage import files, gcs
+from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
 PRIVATE = ".private"  # the mark of a folder whose files and folders are made for their owner alone
@@ -50,15 +50,12 @@ def put(path: str, content: bytes) -> StoredFile:
 
 def listed(folder: str, what: str) -> list[StoredFile]:
     """The files of a folder, sorted; none where there is no folder."""
-    try:
+    with files.refusing(folder, f"{what} cannot be looked up"):
         if not files.is_local(folder):
-            gcs.prepare(folder)
             matched = FileSystems.match([files.join(folder, "*")])[0].metadata_list
             stored = [StoredFile(metadata.path, int(metadata.size_in_bytes)) for metadata in matched]
         else:
             stored = list(_scanned(folder))
-    except files.errors(folder) as error:
-        raise InputError(f"{what} cannot be looked up: {gcs.explained(error, folder)}", path=folder) from error
     return sorted(stored, key=lambda file: file.path)
 
 

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from rankbeam.transforms.clients.corpora.lists import AnswerForms, Page
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import ChannelConnection, open_channels
-from rankbeam.transforms.clients.google.errors import requested
+from rankbeam.transforms.clients.google.errors import kind_of, requested
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
@@ -24,11 +24,6 @@ SERVICE = "rag_engine_data"
 _PAGE = 100
 _LONGRUNNING = "google.longrunning.operations_pb2"
 _UNSURE = {FailureKind.UNAVAILABLE, FailureKind.TIMEOUT, FailureKind.MALFORMED}
-_STATUS = (
-    "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
-    "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
-    "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -80,9 +75,9 @@ class Operation:
     def error(self) -> CallError | None:
         if not self.code:
             return None
-        from rankbeam.transforms.clients.google.errors import kind_of
+        from google.rpc.code_pb2 import Code
 
-        status = _STATUS[self.code] if self.code < len(_STATUS) else "UNKNOWN"
+        status = Code.Name(self.code) if self.code in Code.values() else "UNKNOWN"
         return CallError(kind_of(status), f"{status}: {self.message}")
 
 

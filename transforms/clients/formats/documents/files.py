@@ -26,7 +26,7 @@ from rankbeam.transforms.clients.formats.documents.readers import (
     read_word,
 )
 from rankbeam.transforms.clients.public import filling, forget_earlier, kept_in
-from rankbeam.transforms.clients.storage import files, gcs
+from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
 EVERYTHING = "**/*"
@@ -92,12 +92,9 @@ def versions() -> list[str]:
 
 def listed(source: FolderSource) -> list[File]:
     """The files of a folder that its pattern names, sorted by path; hidden ones are left out."""
-    try:
+    with files.refusing(source.folder, "cannot be looked up", ValueError):
         listing = _local(source.folder) if files.is_local(source.folder) else _remote(source.folder)
         matches = [file for file in listing if is_selected(file.name, source.glob)]
-    except files.errors(source.folder, ValueError) as error:
-        problem = f"cannot be looked up: {gcs.explained(error, source.folder)}"
-        raise InputError(problem, path=source.folder) from error
     if not matches:
         raise InputError(f"no file in the folder matches {source.glob!r}", path=source.folder)
     matches.sort(key=lambda file: file.name.split("/"))
@@ -164,7 +161,6 @@ def _raised(error: OSError) -> None:
 
 
 def _remote(folder: str) -> Iterator[File]:
-    gcs.prepare(folder)
     root = folder.rstrip("/") + "/"
     for metadata in files.beam().match([f"{root}**"])[0].metadata_list:
         if not metadata.path.endswith("/"):
