@@ -62,7 +62,6 @@ class WriteFn(beam.DoFn):
         self._part: Part | None = None
 
     def process(self, element: pa.Table) -> Iterator[WrittenPart]:
-        """Write rows that lack the common columns."""
         schema = tables.TABLES[self._name]
         if self._part is None:
             self._part = Part(self._folder, schema)
@@ -70,7 +69,6 @@ class WriteFn(beam.DoFn):
         yield from ()
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Yield the table and the path, once the file is complete."""
         if self._part is not None:
             yield GlobalWindows.windowed_value((self._name, self._part.close()))
 
@@ -133,7 +131,6 @@ def write_run(
     usage: Iterable[Usage],
     *written: Iterable[WrittenPart],
 ) -> str:
-    """Write the row of a finished run; returns the path."""
     used = list(usage)
     parts: dict[str, list[str]] = {name: [] for name in tables.TABLES if name not in ("runs", "gates")}
     for name, path in chain.from_iterable(written):

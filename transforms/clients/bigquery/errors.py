@@ -50,17 +50,12 @@ _BY_REASON = {
     "conditionNotMet": Trouble.CHANGED,
 }
 _BY_STATUS = {
+    **dict.fromkeys((408, 429, 500, 502, 503, 504), Trouble.PASSING),
     401: Trouble.CREDENTIALS,
     403: Trouble.PERMISSION,
     404: Trouble.MISSING,
-    408: Trouble.PASSING,
     409: Trouble.EXISTS,
     412: Trouble.CHANGED,
-    429: Trouble.PASSING,
-    500: Trouble.PASSING,
-    502: Trouble.PASSING,
-    503: Trouble.PASSING,
-    504: Trouble.PASSING,
 }
 
 

@@ -10,7 +10,7 @@ nothing, and does not wait for others.) Any attempt can be repeated.
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from tenacity import retry_if_exception
 
@@ -68,21 +68,15 @@ def statements(dataset: DatasetName, key: str, replaced: Collection[str]) -> str
     )
 
 
-class _RunRows(NamedTuple):
-    """Rows of a run_id in the dataset."""
-
-    tables: frozenset[str]
-    execution: str
-
-
-def _run_rows(session: Session, run: RunFiles) -> _RunRows:
+def _run_rows(session: Session, run: RunFiles) -> tuple[frozenset[str], str]:
+    """The tables of the dataset that have rows of the run_id, and the execution that these are of."""
     tables_of_all = " UNION ALL ".join(
         f"SELECT run_id, started_at, '{name}' AS name FROM {session.dataset.table(name).quoted}"  # noqa: S608  names are checked
         for name in _NAMES
     )
     query = f"SELECT name, MAX(started_at) AS began FROM ({tables_of_all}) WHERE run_id = @run_id GROUP BY name"  # noqa: S608
     began = {row["name"]: row["began"] for row in session.rows(query, parameters(run_id=run.run_id))}
-    return _RunRows(frozenset(began), began["runs"].isoformat() if "runs" in began else "")
+    return frozenset(began), began["runs"].isoformat() if "runs" in began else ""
 
 
 def _insert(table: TableName, staging: TableName) -> str:
@@ -126,18 +120,19 @@ def _publish(session: Session, run: RunFiles, key: str) -> None:
 
 def _attempts(session: Session, run: RunFiles, key: str) -> Iterator[BigQueryError | None]:
     """Yield the error of each job that publishes the run, or None for a job that has succeeded."""
-    rows, series, number = None, "", 0
+    execution: str | None = None
+    series, number = "", 0
     while True:
-        before, rows = rows, _run_rows(session, run)
-        if before is None or before.execution != rows.execution:
-            series = f"rankbeam_publish_{loads.key_of(str(session.dataset), run.run_id, rows.execution)}"
+        before, (replaced, execution) = execution, _run_rows(session, run)
+        if before != execution:
+            series = f"rankbeam_publish_{loads.key_of(str(session.dataset), run.run_id, execution)}"
             number = max(0, _jobs_before(session, series) - 1)  # the last one may be running
         job = session.job(f"{series}_{number}")
         number += 1
         if job is not None and job.state == "DONE":
             continue  # it failed, or this execution was published again since
         # These rows stay until the job begins: a change needs the job of this number.
-        script = job.query if job else statements(session.dataset, key, rows.tables)
+        script = job.query if job else statements(session.dataset, key, replaced)
         values = parameters(run_id=run.run_id, started_at=run.started_at, experiment=run.experiment)
         job = _ended(session, job or session.query(f"{series}_{number - 1}", script, values))
         if loads.staging_name(key, "runs") not in job.query:

@@ -24,30 +24,16 @@ _MOST_COLUMNS = 1000  # characters of a table's column names in a message
 ColumnNames = Mapping[str, Sequence[str]]  # for each of our column names, the names in common use, preferred ones first
 
 TEXTS: ColumnNames = {"id": ID_NAMES, "text": TEXT_NAMES}
+_PAIR = {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES}
+_QRELS = {**_PAIR, "grade": GRADE_NAMES}
 COLUMN_NAMES: Mapping[str, ColumnNames] = {
-    "qrels": {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "grade": GRADE_NAMES},
-    "subtopic_qrels": {
-        "query_id": QUERY_NAMES,
-        "doc_id": DOC_NAMES,
-        "grade": GRADE_NAMES,
-        "subtopic": SUBTOPIC_NAMES,
-    },
-    "clicks": {
-        "query_id": QUERY_NAMES,
-        "doc_id": DOC_NAMES,
-        "clicks": ("clicks",),
-        "impressions": ("impressions", "views"),
-    },
-    "run": {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "score": ("score",)},
+    "qrels": _QRELS,
+    "subtopic_qrels": {**_QRELS, "subtopic": SUBTOPIC_NAMES},
+    "clicks": {**_PAIR, "clicks": ("clicks",), "impressions": ("impressions", "views")},
+    "run": {**_PAIR, "score": ("score",)},
     "queries": TEXTS,
     "corpus": TEXTS,
-    "evidence": {
-        "query_id": QUERY_NAMES,
-        "doc_id": DOC_NAMES,
-        "start": ("start",),
-        "end": ("end",),
-        "quote": ("quote",),
-    },
+    "evidence": {**_PAIR, "start": ("start",), "end": ("end",), "quote": ("quote",)},
 }  # the columns that a table must have, by role
 OPTIONAL: Mapping[str, ColumnNames] = {"evidence": {"group": ("group",), "grade": GRADE_NAMES}}
 """The columns that are read besides where a table has them, by role."""

@@ -42,10 +42,6 @@ class _Judged:
     hashes: Mapping[str, HashArray]  # sorted hashes, by kind of id
     examples: Mapping[str, str]
 
-    def has_any(self, kind: str, ids: StringArray) -> bool:
-        known, hashes = self.hashes[kind], hashing.hash_strings(ids)
-        return bool(_among(hashes, known).any())
-
 
 def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
     """One error for each file that shares no query, or no document, with judgements."""
@@ -107,7 +103,7 @@ def _unmatched(judged: _Judged, role: str, pattern: str) -> dict[str, str]:
             for kind in sorted(pending):
                 if len(batch[kind]):
                     unmatched.setdefault(kind, batch[kind][0].as_py())
-                if judged.has_any(kind, batch[kind]):
+                if _among(hashing.hash_strings(batch[kind]), judged.hashes[kind]).any():
                     pending.remove(kind)
             if not pending:
                 return {}
@@ -175,7 +171,6 @@ def lacking(judgements: Judgements | None, corpus: HashArray) -> Iterator[str]:
 
 
 def _relevant(qrels: str, queries: HashArray | None) -> Iterator[StringArray]:
-    """The documents that judgements of queries that are asked call relevant."""
     for path in sources.expand(qrels):
         for batch in rows.read_qrels(path):
             is_relevant = pc.greater(batch["grade"], 0.0)

@@ -69,7 +69,6 @@ def _divided(path: str, size: int, role: str) -> Iterator[Piece]:
 
 
 def _groups(path: str) -> Iterator[Piece]:
-    """Neighbouring row groups of about a piece."""
     with open_file(path) as file:
         sizes = [file.metadata.row_group(group).total_byte_size for group in range(file.metadata.num_row_groups)]
     begin = total = 0

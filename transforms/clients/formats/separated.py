@@ -164,7 +164,6 @@ def _running_parity(bits: HashArray, *, is_odd: bool) -> HashArray:
 
 @contextmanager
 def _refused(path: str) -> Iterator[None]:
-    """Errors of Arrow's reader, with file and line."""
     try:
         yield
     except (pa.ArrowInvalid, OSError, EOFError) as error:

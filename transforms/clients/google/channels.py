@@ -92,7 +92,6 @@ class Channels:
             connection.calls -= 1
 
     def _new_connection(self) -> _Connection:
-        """Start to open another connection."""
         connection = _Connection(self._open())
         connection.client.transport.grpc_channel.get_state(try_to_connect=True)
         self._connections.append(connection)

@@ -16,17 +16,14 @@ _TOKENS = re.compile(r"(?i)\b(?:bearer\s+\S+|ya29\.\S+|eyJ[\w-]+\.[\w.-]+)")
 _REFUSED_GRANTS = re.compile(r"invalid_grant|invalid_client|unauthorized_client|invalid_scope|Reauthentication")
 _NOT_CONNECTED = re.compile("failed to connect to all addresses|DNS resolution failed|name resolution", re.IGNORECASE)
 
+_INVALID = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE", "UNIMPLEMENTED", "ALREADY_EXISTS")
 _KINDS = {
+    **dict.fromkeys(_INVALID, FailureKind.INVALID),
     "RESOURCE_EXHAUSTED": FailureKind.QUOTA,
     "DEADLINE_EXCEEDED": FailureKind.TIMEOUT,
     "PERMISSION_DENIED": FailureKind.PERMISSION,
     "UNAUTHENTICATED": FailureKind.PERMISSION,
     "NOT_FOUND": FailureKind.NOT_FOUND,
-    "INVALID_ARGUMENT": FailureKind.INVALID,
-    "FAILED_PRECONDITION": FailureKind.INVALID,
-    "OUT_OF_RANGE": FailureKind.INVALID,
-    "UNIMPLEMENTED": FailureKind.INVALID,
-    "ALREADY_EXISTS": FailureKind.INVALID,
 }
 """Kinds by the name of the gRPC status. All other statuses are transient: the service or the network is unavailable."""
 

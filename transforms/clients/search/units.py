@@ -168,7 +168,6 @@ def units_of(documents: Documents, collection: Collection) -> Units:
 
 
 def _cut(collection: Collection, chunking: Chunker, file: Path) -> None:
-    """Write row, start and end of every chunk, in the order of the rows."""
     row = 0
     with file.open("wb") as spans:
         for _, texts in collection.batches():
@@ -249,7 +248,6 @@ def _index(units: Units, analysis: Analysis, fields: tuple[str, ...], folder: Pa
 
 
 def _pieces(units: Units, tokens: TokenIndex, fields: tuple[str, ...]) -> Pieces:
-    """The ranges of tokens of each unit."""
     ends = np.cumsum(tokens.title + tokens.text)
     of_text = ends - tokens.text
     title, title_length = (of_text - tokens.title)[units.row], tokens.title[units.row]

@@ -52,7 +52,6 @@ def check_path(path: str) -> None:
 
 @cache
 def finder(path: str) -> Find:
-    """A function that returns the value at a path, or None."""
     names = names_in(path)
     if names is None:
         search: Find = jmespath.compile(path).search
@@ -93,6 +92,11 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
         return row[path]
     inner = {key: structured(value) for key in keys_of(path) if isinstance(value := row.get(key), str)}
     return finder(path)({**row, **inner} if inner else row)
+
+
+def first_of(values: Mapping[str, Any], *names: str) -> Any:
+    """The first of some values that is neither None nor empty."""
+    return next((values[name] for name in names if values.get(name) not in (None, "")), None)
 
 
 def structured(value: Any) -> Any:

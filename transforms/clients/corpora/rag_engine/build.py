@@ -297,7 +297,6 @@ class Builder:
         return results, gone
 
     def _checked(self, complete: Mapping[str, Existing]) -> tuple[dict[str, Existing], dict[str, Lacked]]:
-        """List the files of corpora that say that they are complete."""
         staged = self._documents.staged("")
         some = list(complete)
         if staged.files > MOST_LISTED:

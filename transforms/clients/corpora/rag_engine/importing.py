@@ -195,7 +195,6 @@ class _Import:
         return operation
 
     def _started(self, uris: Sequence[str]) -> Steps[str]:
-        """Start an import; returns the name of its operation."""
         resource = self._filling.resource
         for _ in range(_MOST_LOST):
             number, self._next = self._next, self._next + 1

@@ -101,7 +101,6 @@ class Objects:
 
 
 def _type_of(uri: str) -> str:
-    """The media type that the service may need to parse a file."""
     guess = mimetypes.guess_type(uri)[0] or ""
     return _TEXT if guess in ("", "text/plain") else guess
 

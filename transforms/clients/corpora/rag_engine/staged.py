@@ -304,7 +304,6 @@ def _listing(source: FolderSource) -> Iterator[_Original]:
 
 
 def _note(source: FolderSource, listing: Sequence[_Original], others: Sequence[_Original]) -> str:
-    """A note on files that are of no type that the service parses."""
     if not others:
         return ""
     counts = Counter(file.suffix for file in others).most_common()

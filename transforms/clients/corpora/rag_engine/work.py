@@ -145,10 +145,7 @@ class CreateCorpus(DataWork[NeededCorpus]):
             key = operation_key("create", self.api.location, own.identity, number)
             (started,) = accepted((yield [request("create", key, corpus=fields)]))
             if started.operation:
-                operation = yield from awaited(started.operation)
-                if operation.error is not None:
-                    raise operation.error
-                return operation.resource
+                return (yield from completed(started.operation)).resource
             for seconds in _LOOK_AGAIN_S:
                 yield [pause(seconds)]
                 for our in ours((yield from listed_corpora())):
@@ -157,13 +154,19 @@ class CreateCorpus(DataWork[NeededCorpus]):
         raise CallError(FailureKind.UNAVAILABLE, f"the answers were lost: {started.unsure}")
 
 
+def completed(name: str) -> Steps[Operation]:
+    """A long-running operation, once it has ended well."""
+    operation = yield from awaited(name)
+    if operation.error is not None:
+        raise operation.error
+    return operation
+
+
 def deleted(resource: str) -> Steps[str]:
     """Delete a corpus with its files, if it exists; callers make sure that it is rankbeam's. Returns its name."""
     try:
         started = yield from patiently(request("delete", corpus=resource))
-        operation = yield from awaited(started.operation)
-        if operation.error is not None:
-            raise operation.error
+        yield from completed(started.operation)
     except CallError as error:
         if error.kind is not FailureKind.NOT_FOUND:
             raise
@@ -173,9 +176,7 @@ def deleted(resource: str) -> Steps[str]:
 def updated(resource: str, own: About) -> Steps[str]:
     """Write what a corpus says of itself; returns its name."""
     started = yield from patiently(update_request(resource, own))
-    operation = yield from awaited(started.operation)
-    if operation.error is not None:
-        raise operation.error
+    yield from completed(started.operation)
     return resource
 
 

@@ -41,7 +41,6 @@ Filled = Sequence[tuple[dict[str, Any], Cells]]
 def _filled(
     source: CaseSource, names: Sequence[str], values: Callable[[Case], Values]
 ) -> list[tuple[dict[str, Any], list[Values]]]:
-    """Every row with the values of its turns; most rows are one turn."""
     filled: list[tuple[dict[str, Any], list[Values]]] = []
     for row, case in read_rows(source):
         if filled and filled[-1][0] is row:

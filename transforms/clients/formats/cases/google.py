@@ -115,7 +115,6 @@ def _message(value: Any) -> Message | None:
 
 
 def _responses(row: Mapping[str, Any]) -> Any:
-    """The response, or all of several candidates."""
     response = row.get("response")
     if isinstance(response, Mapping):
         candidates = response.get("candidates") or response.get("choices")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from rankbeam.transforms.clients.bigquery.read import batches
@@ -17,7 +18,7 @@ from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.cases.objects import Shape, rows_in, shape_of
 from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, SCHEMA, event_of
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.clients.storage.json_paths import structured
+from rankbeam.transforms.clients.storage.json_paths import first_of, structured
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 
@@ -161,9 +162,8 @@ def _with_schema(schema: str, attributes: Mapping[str, Any], events: Iterable[An
 
 
 def _flat(row: Mapping[str, Any]) -> Span:
-    """A span as a row: names such as `context.trace_id`, `trace_id` or `traceId`, attributes nested or as columns."""
     flat = dict(_flattened("", row))
-    first = lambda *names: next((flat[name] for name in names if flat.get(name) not in (None, "")), None)  # noqa: E731
+    first = partial(first_of, flat)
     trace_id = first("context.trace_id", "trace_id", "traceId")
     span_id = first("context.span_id", "span_id", "spanId", "id")
     if trace_id is None or span_id is None:
@@ -187,7 +187,6 @@ def _flat(row: Mapping[str, Any]) -> Span:
 
 
 def _of_langfuse(row: Mapping[str, Any]) -> Iterator[Span]:
-    """A trace with its observations; the trace is the root."""
     start = seconds_of(row.get("timestamp") or row.get("createdAt"))
     root = {"input.value": row.get("input"), "output.value": row.get("output"), "session.id": row.get("sessionId")}
     root |= {"service.version": row.get("release") or row.get("version")}
@@ -201,7 +200,6 @@ def _of_langfuse(row: Mapping[str, Any]) -> Iterator[Span]:
 
 
 def _observation(trace_id: str, parent_id: str, entry: Mapping[str, Any]) -> Span:
-    """An observation of Langfuse, inside its trace or as a row of its own."""
     kind = _KINDS.get(str(entry.get("type")).upper(), "CHAIN")
     own = {"openinference.span.kind": kind, "input.value": entry.get("input"), "output.value": entry.get("output")}
     own |= {"retrieval.documents": entry.get("output")} if kind == "RETRIEVER" else {}

@@ -8,7 +8,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.formats.traces.agent_events import RESULT, TRUNCATED
 from rankbeam.transforms.clients.formats.traces.spans import Span, is_cut, listed
-from rankbeam.transforms.clients.storage.json_paths import structured, value_at
+from rankbeam.transforms.clients.storage.json_paths import first_of, structured, value_at
 from rankbeam.transforms.records.trajectories import ERROR, OK, AgentStep, AgentSteps, step_in
 
 UNFINISHED_S = 3600
@@ -259,10 +259,9 @@ def _documents(span: Span, name: str) -> list[tuple[str | None, str | None]] | N
 def _document(entry: Any) -> tuple[str | None, str | None]:
     if not isinstance(entry, Mapping):
         return None, str(entry)
-    first = lambda *names: next((str(entry[name]) for name in names if entry.get(name) not in (None, "")), None)  # noqa: E731
-    return first("document.id", "id", "doc_id", "metadata.id"), first(
-        "document.content", "content", "text", "page_content", "pageContent"
-    )
+    name = first_of(entry, "document.id", "id", "doc_id", "metadata.id")
+    text = first_of(entry, "document.content", "content", "text", "page_content", "pageContent")
+    return None if name is None else str(name), None if text is None else str(text)
 
 
 def _word(spans: Iterable[Span], *names: str) -> str | None:
