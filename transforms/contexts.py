@@ -115,7 +115,6 @@ def requests(element: batches.Bucketed, buckets: int) -> Iterator[Request]:
 
 
 def requests_of(bucket: int, doc_ids: StringArray, buckets: int) -> Iterator[Request]:
-    """Requests for documents, by the bucket of the documents."""
     if len(doc_ids):
         of_documents = hashing.buckets(doc_ids, buckets)
         for document in np.unique(of_documents).tolist():

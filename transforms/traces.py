@@ -91,7 +91,6 @@ def _words(text: str) -> list[str]:
 
 
 def day_of(turn: Turn) -> str:
-    """The day of a turn (UTC), such as 2026-11-23."""
     return datetime.fromtimestamp(turn.start_s, UTC).date().isoformat()
 
 
@@ -125,7 +124,6 @@ class ReadSpansFn(beam.DoFn):
         self._buckets = buckets
 
     def process(self, path: str) -> Iterator[Any]:
-        """Yield batches of spans by bucket, and the end of the newest span."""
         waiting: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)
         waiting_bytes, newest = 0, 0.0
         for span in read_spans(path):
@@ -157,7 +155,6 @@ def merged_counts(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
 def write_turns(
     element: tuple[int, Iterable[pa.RecordBatch]], newest_s: float, folder: str, naming: Naming, choice: Choice
 ) -> Mapping[str, int]:
-    """Write the turns of a bucket as JSON lines, and count its traces."""
     bucket, parts = element
     traces: defaultdict[str, list[Span]] = defaultdict(list)
     for part in parts:

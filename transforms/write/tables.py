@@ -36,7 +36,6 @@ _MARK = f"{LoadFailed.__module__}.{LoadFailed.__name__}: "
 
 
 def run_folder(output: str, table: str, run_id: str) -> str:
-    """The folder of one run's rows of one table."""
     return files.join(output, table, run_id)
 
 

@@ -69,7 +69,6 @@ def key_of(*parts: Any) -> str:
 
 
 def staging_name(key: str, table: str) -> str:
-    """The table that the rows of a table are loaded into."""
     return f"_rankbeam_{key}_{table}"
 
 

@@ -135,11 +135,14 @@ def _table(source: TableSource, patience: Patience) -> Any:
 
 def _result(source: TableSource, query: str, location: str | None) -> tuple[str, str]:
     """The table that holds the result of a query; the query runs where its tables are."""
-    from google.cloud import bigquery
-
     client = _client(source)
-    config = bigquery.QueryJobConfig(query_parameters=_parameters(source), labels=_LABELS)
-    what = {"job_config": config, "location": location, "retry": None, "job_retry": None, "timeout": _TIMEOUT_S}
+    what = {
+        "job_config": _config(source),
+        "location": location,
+        "retry": None,
+        "job_retry": None,
+        "timeout": _TIMEOUT_S,
+    }
     try:
         job = PATIENCE.call(lambda: client.query(query, job_id=source.job_id, **what))
     except BigQueryError as error:
@@ -152,13 +155,8 @@ def _result(source: TableSource, query: str, location: str | None) -> tuple[str,
 
 
 def _dry_run(source: TableSource, query: str) -> Any:
-    from google.cloud import bigquery
-
-    parameters = _parameters(source)
-    config = bigquery.QueryJobConfig(dry_run=True, use_query_cache=False, query_parameters=parameters, labels=_LABELS)
-    client = _client(source)
-    what = {"job_config": config, "retry": None, "timeout": _TIMEOUT_S}
-    job = IMPATIENT.call(lambda: client.query(query, **what))
+    client, config = _client(source), _config(source, dry_run=True, use_query_cache=False)
+    job = IMPATIENT.call(lambda: client.query(query, job_config=config, retry=None, timeout=_TIMEOUT_S))
     if job.statement_type not in (None, "SELECT"):
         raise InputError(f"the query is a {job.statement_type}; only SELECT can be read", path=str(source))
     return job
@@ -168,7 +166,7 @@ def _result_bytes(job: Any) -> int:
     return min(job.total_bytes_processed or 0, _LARGEST_RESULT)
 
 
-def _parameters(source: TableSource) -> list[Any]:
+def _config(source: TableSource, **options: bool) -> Any:
     from google.cloud import bigquery
 
     def typed(name: str, value: Scalar | list[Scalar]) -> Any:
@@ -176,7 +174,8 @@ def _parameters(source: TableSource) -> list[Any]:
             return bigquery.ArrayQueryParameter(name, _TYPES[type(value[0])], value)
         return bigquery.ScalarQueryParameter(name, _TYPES[type(value)], value)
 
-    return [typed(name, value) for name, value in source.parameters.items()]
+    parameters = [typed(name, value) for name, value in source.parameters.items()]
+    return bigquery.QueryJobConfig(query_parameters=parameters, labels=_LABELS, **options)
 
 
 def _client(source: TableSource) -> Any:

@@ -17,7 +17,6 @@ _SHOWN = 60
 
 
 def is_table(path: str) -> bool:
-    """Return whether a path names a source in BigQuery."""
     return path.startswith(SCHEME)
 
 

@@ -38,7 +38,6 @@ class StoredRun:
 
 
 def place_of(dataset: DatasetName) -> str:
-    """The path of a dataset, as users write it."""
     return f"{SCHEME}{dataset}"
 
 

@@ -16,7 +16,6 @@ _OTHER_NAMES = {"INT64": "INTEGER", "FLOAT64": "FLOAT", "BOOL": "BOOLEAN", "STRU
 
 
 def columns_of(schema: pa.Schema) -> list[Column]:
-    """The columns of a table."""
     return [_column(field) for field in schema]
 
 

@@ -65,7 +65,6 @@ class Patience:
         return result
 
     def polled(self, work: Callable[[], T], is_pending: Callable[[T], bool]) -> T:
-        """The result of the work, repeated until it is no longer pending."""
         waits = wait_exponential(self.poll_s, exp_base=1.5, max=max(10.0, self.poll_s))
         result: T = Retrying(retry=retry_if_result(is_pending), wait=waits, sleep=self.sleep)(work)
         return result
@@ -89,7 +88,6 @@ def again_after(*troubles: Trouble) -> retry_base:
 
 
 def parameters(**values: str | datetime) -> Any:
-    """The values of a script's parameters."""
     from google.cloud import bigquery
 
     kinds = {str: "STRING", datetime: "TIMESTAMP"}
@@ -160,12 +158,10 @@ class Session:
         return self.patience.call(lambda: list(self.client.query_and_wait(query, job_config=config, **where)))
 
     def load_uris(self, job_id: str, uris: list[str], table: TableName, config: Any) -> Any:
-        """Begin to load files of Cloud Storage, or find the job of that id."""
         where = {"job_id": job_id, "job_config": config, "location": self.location}
         return self._begun(job_id, lambda: self._ask("load_table_from_uri", uris, str(table), **where))
 
     def load_file(self, job_id: str, path: str, table: TableName, config: Any) -> Any:
-        """Upload a file and begin to load it, or find the job of that id."""
         # A large file is uploaded in pieces, of which only a failed one is repeated; a small one starts over.
         retries = _PIECE_RETRIES if Path(path).stat().st_size > _PIECE_BYTES else 0
         where = {"job_id": job_id, "job_config": config, "location": self.location}

@@ -35,7 +35,6 @@ class AnswerForms:
         return json.dumps({"request": request, "answer": json.loads(written(self.forms[request], dict(values)))})
 
     def read(self, answer: str) -> Any:
-        """The value of a stored answer."""
         try:
             values = json.loads(answer)
             form, content = self.forms[values["request"]], json.dumps(values["answer"])

@@ -88,7 +88,6 @@ def _is_text(value: Any) -> bool:
 
 
 def in_batches(rows: Iterable[dict[str, Any]], schema: pa.Schema, at_once: int) -> Iterator[pa.RecordBatch]:
-    """Rows with their lines as batches of a schema."""
     rows = iter(rows)
     while part := list(islice(rows, at_once)):
         yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(schema))

@@ -21,7 +21,6 @@ FOLDER = "labels"  # the folder of labels and tasks inside an output folder
 
 
 def read_labels(path: str) -> Labels:
-    """The labels of a file, of all files of a folder, or of a table."""
     rows: dict[Label, None] = {}
     known: dict[tuple[str, str], tuple[str, str]] = {}
     for name, table in [_of_table(path)] if is_table(path) else _of_files(path):

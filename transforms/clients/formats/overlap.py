@@ -54,7 +54,6 @@ def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
 
 
 def refuse_disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> None:
-    """Raise the errors of `disjoint`, if any, as one."""
     if problems := disjoint(qrels, others):
         raise InputError("\n".join(map(str, problems)))
 

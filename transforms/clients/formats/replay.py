@@ -93,7 +93,6 @@ class ReplayReader:
             yield from roles.read_replayed(CaseSource(path, self.columns, flatten=True), self.config)
 
     def configs(self, path: str) -> Iterator[str]:
-        """The value of `config` in each row of a file."""
         if not self.columns and is_own(path):
             for line, text in json_lines.numbered(path):
                 yield as_text(json_lines.validated(path, line, text, _Answer).config)

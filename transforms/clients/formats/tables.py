@@ -99,7 +99,6 @@ def _with_known_names(batch: pa.RecordBatch) -> pa.RecordBatch:
 def read_parquet(
     path: str, known: named.ColumnNames, schema: pa.Schema, groups: range | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Read some columns of a Parquet file, cast to a schema."""
     with open_file(path) as file:
         names = named.find_columns(path, file.schema_arrow.names, known)
         chosen, rows = list(names.values()), 0
@@ -137,7 +136,6 @@ def parquet_rows(
 
 
 def check_parquet(path: str, role: str) -> None:
-    """Refuse a file that lacks a column of its role."""
     with open_file(path) as file:
         named.find_columns(path, file.schema_arrow.names, named.COLUMN_NAMES[role])
 

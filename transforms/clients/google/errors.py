@@ -41,7 +41,6 @@ _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
 def kind_of(status: str) -> FailureKind:
-    """The kind of a failure with this gRPC status."""
     return _KINDS.get(status, FailureKind.UNAVAILABLE)
 
 

@@ -110,7 +110,6 @@ class IndexFolder:
 
 
 def digest(text: str) -> str:
-    """A short name for a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

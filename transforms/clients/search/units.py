@@ -52,7 +52,6 @@ def tokens_of(collection: Collection, analysis: Analysis) -> TokenIndex:
 
 
 def mapped(path: Path) -> Numbers:
-    """A file of numbers, mapped into memory."""
     return np.asarray(np.memmap(path, np.int32, "r")) if path.stat().st_size else np.empty(0, np.int32)
 
 

@@ -53,17 +53,14 @@ def refusing(path: str, problem: str, *more: type[Exception]) -> Iterator[None]:
 
 
 def is_local(path: str) -> bool:
-    """Return whether a path lies on this machine."""
     return "://" not in path
 
 
 def join(folder: str, *names: str) -> str:
-    """A path below a folder of any filesystem."""
     return posixpath.join(folder, *names) if not is_local(folder) else beam().join(folder, *names)
 
 
 def parent(path: str) -> str:
-    """The folder a file lies in."""
     return path.rpartition("/")[0] if not is_local(path) else os.path.dirname(path)  # noqa: PTH120  "" stays ""
 
 
@@ -147,7 +144,6 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
 
 
 def refuse_endless(path: str, pieces: Sequence[bytes]) -> None:
-    """Refuse a line that is too long to be one."""
     if sum(map(len, pieces)) > LONGEST_LINE:
         raise InputError(f"has a line of more than {LONGEST_LINE >> 20} MiB; end lines with LF", path=path)
 

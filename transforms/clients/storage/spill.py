@@ -67,7 +67,6 @@ def write(encoded: "pa.Buffer", least: int | None = None) -> bytes | None:
 
 
 def holds(place: bytes) -> bool:
-    """Return whether a place is in the current spill folder."""
     name = folder()
     return name is not None and place[_AT.size :].startswith(os.fsencode(name))
 

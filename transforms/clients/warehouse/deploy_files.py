@@ -156,7 +156,6 @@ def written_out(
 
 
 def scan(name: str, table: Callable[[str], str], days: str, now: str) -> str:
-    """The query that reads a table within the bound."""
     query = f"SELECT * FROM {table(name)}"  # noqa: S608  a text that is written into files
     bound = f"WHERE {PARTITIONED_BY} >= TIMESTAMP_SUB({now}, INTERVAL {days} DAY)"
     return query if name == UNBOUNDED else f"{query} {bound}"

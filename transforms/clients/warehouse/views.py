@@ -55,7 +55,6 @@ def parsed() -> "dict[str, exp.Query]":
 
 
 def for_duckdb() -> str:
-    """The statements that make all views in a DuckDB file that holds the tables."""
     stored = FOR_DUCKDB.read_text(encoding="utf-8") if FOR_DUCKDB.exists() else ""
     return stored if f"-- {_fingerprint()}\n" in stored else transpiled()
 

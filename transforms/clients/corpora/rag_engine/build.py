@@ -322,7 +322,6 @@ class Builder:
         return failures_of({doc_id: known.get(doc_id, reason) for doc_id, reason in documents.items()}, self._documents)
 
     def _watch(self, operation: Operation) -> None:
-        """Report an import every minute."""
         now = self._client.clock.monotonic()
         shown = self._shown.setdefault(operation.name, now)
         if operation.is_import and not operation.done and now - shown >= _REPORT_EVERY_S:

@@ -73,7 +73,6 @@ def holder_of(about: About) -> Holder | None:
 
 
 def claimant(run: str, started: datetime) -> Holder:
-    """Who claims corpora for a run: this process."""
     return replace(Holder.here(run, started.isoformat()).claiming(started), beat="0")
 
 

@@ -49,7 +49,6 @@ class CorpusClient:
         return files
 
     def locations(self) -> tuple[str, ...]:
-        """All locations of the project, with RAG Engine or without."""
         locations: tuple[str, ...] = self._alone.one(work.DataSteps(self.api, steps=work.listed_locations), None)
         return locations
 

@@ -102,7 +102,6 @@ class ImportFiles(work.DataWork[Track]):
     report: Callable[[str], None] = lambda _: None
 
     def steps(self, item: Track) -> Steps[tuple[Filled, ...]]:
-        """As `Work`; returns one `Filled` for each corpus of the track."""
         filled = []
         for filling in item.fillings:
             own = _Import(self, filling, item)

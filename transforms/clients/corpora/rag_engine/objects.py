@@ -74,7 +74,6 @@ class Objects:
             _all_done(delete, iter(uris))
 
     def upload(self, contents: Iterator[tuple[str, Callable[[], bytes]]]) -> int:
-        """Write objects, some at once; returns how many there were."""
         return _all_done(lambda item: self.put(item[0], item[1](), _type_of(item[0])), contents)
 
     @cached_property

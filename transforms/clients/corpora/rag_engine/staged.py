@@ -102,7 +102,6 @@ class StagedDocuments:
 
     @property
     def root(self) -> str | None:
-        """As in `document_of`."""
         return None if self.original is None else AS_STAGED if files.is_local(self.path) else self.path
 
     def chunks(self, size: int, overlap: int) -> tuple[int, int]:

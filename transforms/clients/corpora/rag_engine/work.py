@@ -101,7 +101,6 @@ class FindCorpora(DataWork[Sequence[NeededCorpus]]):
     """
 
     def steps(self, item: Sequence[NeededCorpus]) -> Steps[tuple[Existing, ...]]:
-        """As `Work`; returns all corpora of rankbeam's."""
         existing = ours((yield from listed_corpora()))
         by_identity = {one.about.identity: one for one in reversed(existing)}
         waited = False
@@ -133,7 +132,6 @@ class CreateCorpus(DataWork[NeededCorpus]):
     """Makes one corpus without files."""
 
     def steps(self, item: NeededCorpus) -> Steps[str]:
-        """As `Work`; returns the name of the resource."""
         own = item.about
         fields = {
             "display_name": own.display_name,

@@ -22,7 +22,6 @@ class CaseSource:
 
     @property
     def text(self) -> str:
-        """The text that `parse` reads."""
         value: dict[str, object] = {"path": self.path}
         value |= {"columns": dict(self.columns)} if self.columns else {}
         value |= {"flatten": True} if self.flatten else {}

@@ -68,7 +68,6 @@ def code(text: str) -> tuple[str, str]:
 
 
 def row(cells: Iterable[str], *, is_first: bool) -> tuple[str, str]:
-    """A row of a table as a block of Markdown."""
     escaped = [" ".join(cell.split()).replace("|", "\\|") for cell in cells]
     below = f"\n|{' --- |' * len(escaped)}" if is_first else ""
     return "row", f"| {' | '.join(escaped)} |{below}"

@@ -49,7 +49,6 @@ class Span:
 
 
 def read_spans(path: str) -> Iterator[Span]:
-    """Read all spans of a file."""
     for line, row in _objects(path):
         try:
             yield from spans_of(row)
