@@ -21,11 +21,7 @@ _LONG = f"is longer than {LONGEST_ID:,} bytes"
 
 
 def faults(ids: pa.StringArray) -> Iterator[tuple[BoolArray, str]]:
-    """For each fault that an id can have, the ids that have it, and its description.
-
-    >>> [bad.tolist() for bad, _ in faults(pa.array(["a", "", "b "]))]
-    [[False, True, False], [False, False, False], [False, False, True]]
-    """
+    """For each fault that an id can have, the ids that have it, and its description."""
     sizes = lengths(ids)
     yield sizes == 0, "is empty"
     yield sizes > LONGEST_ID, _LONG
@@ -33,11 +29,7 @@ def faults(ids: pa.StringArray) -> Iterator[tuple[BoolArray, str]]:
 
 
 def fault(name: str) -> str | None:
-    """The fault of one id; None for a valid id.
-
-    >>> fault("d 1"), fault(""), fault("d1\\n") == fault(" d1") == _BLANKS
-    (None, 'is empty', True)
-    """
+    """The fault of one id; None for a valid id."""
     if not name:
         return "is empty"
     if name[0] in BLANKS or name[-1] in BLANKS:

@@ -52,11 +52,6 @@ def refuse_joined(path: str, text: str, line: int) -> None:
 
     A text may hold any character. A line counts as several where the part after another line end has as many tabs as
     the part before it.
-
-    >>> refuse_joined("corpus", "d1\\ta text\\rwith a return", 1)
-    >>> refuse_joined("corpus", "d1\\ta text\\rd2\\tanother", 1)
-    Traceback (most recent call last):
-    rankbeam.transforms.records.errors.InputError: corpus:1: holds several lines, and LF ends none of them; ...
     """
     if text.startswith(_BYTE_ORDER_MARK):
         raise InputError(_MARKED, path=path, line=line)
@@ -67,11 +62,7 @@ def refuse_joined(path: str, text: str, line: int) -> None:
 
 
 def _first_lone_return(block: bytes) -> list[int]:
-    """The position of the first CR before neither LF, nor another CR, nor the end of the block; empty without one.
-
-    >>> _first_lone_return(b"a\\r\\nb\\r\\r\\nc\\r"), _first_lone_return(b"a\\rb\\n")
-    ([], [1])
-    """
+    """The position of the first CR before neither LF, nor another CR, nor the end of the block; empty without one."""
     data = np.frombuffer(block, np.uint8)
     returns = np.flatnonzero(data[:-1] == ord("\r"))
     following = data[returns + 1]
@@ -80,11 +71,7 @@ def _first_lone_return(block: bytes) -> list[int]:
 
 
 def repeated_at(problem: str, places: Sequence[Place], advice: str = "") -> InputError:
-    """The error of a row that is repeated: located at the last place, naming the earlier ones.
-
-    >>> str(repeated_at("is given twice", [("a", 1), ("b", 2)], "keep one"))
-    'b:2: is given twice (also at a:1); keep one'
-    """
+    """The error of a row that is repeated: located at the last place, naming the earlier ones."""
     *before, (path, line) = places
     earlier = ", ".join(f"line {row}" if name == path else f"{name}:{row}" for name, row in before)
     also = f" (also at {earlier})" if earlier else ""

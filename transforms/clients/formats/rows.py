@@ -170,11 +170,7 @@ def _read_text(path: str, kind: _Kind, blocks: Iterator[bytes], *, is_begin: boo
 
 
 def _header(block: bytes) -> bytes:
-    """The lines of a block of BEIR's judgements up to the end of its header; none where there is no header.
-
-    >>> _header(b"\\nquery-id\\tcorpus-id\\tscore\\nq1\\td1\\t1\\n"), _header(b"q1\\td1\\t1\\n")
-    (b'\\nquery-id\\tcorpus-id\\tscore\\n', b'')
-    """
+    """The lines of a block of BEIR's judgements up to the end of its header; none where there is no header."""
     begin = block.rfind(b"\n", 0, len(block) - len(block.lstrip())) + 1
     end = block.find(b"\n", begin) + 1 or len(block)
     fields = text.split_tabs(block[begin:end], [2])

@@ -65,11 +65,7 @@ def parent(path: str) -> str:
 
 
 def below(folder: str, path: str) -> str:
-    """A path as it is when absolute or on another filesystem, else below the folder.
-
-    >>> below("/data", "q.tsv"), below("/data", "/q.tsv"), below("/data", "gs://b/q.tsv")
-    ('/data/q.tsv', '/q.tsv', 'gs://b/q.tsv')
-    """
+    """A path as it is when absolute or on another filesystem, else below the folder."""
     absolute = not is_local(path) or path.startswith(("/", "~"))
     return str(Path(path).expanduser()) if path.startswith("~") else path if absolute else join(folder, path)
 

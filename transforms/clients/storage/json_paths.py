@@ -114,11 +114,7 @@ def structured(value: Any) -> Any:
 
 
 def is_numpy(text: str) -> bool:
-    """Return whether a text has two strings side by side, which Python would join: NumPy prints arrays so.
-
-    >>> is_numpy("['a' 'b']"), is_numpy("['a', 'b']")
-    (True, False)
-    """
+    """Return whether a text has two strings side by side, which Python would join: NumPy prints arrays so."""
     if text.lstrip().startswith(("[array(", "array(")):
         return True
     try:

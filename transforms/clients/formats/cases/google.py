@@ -246,10 +246,6 @@ def turns_of(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
     The first turn has the id of the case, the third that id and `:3`, so that results with fewer turns match. Rows of
     one turn are unchanged.
-
-    >>> talk = [{"user_content": {}}, {"user_content": {}}]
-    >>> [turn["eval_id"] for turn in turns_of({"eval_id": "refund", "conversation": talk})]
-    ['refund', 'refund:2']
     """
     key = next((name for name in (_TALK, *_METRIC_RESULTS) if isinstance(structured(row.get(name)), list)), None)
     turns = [] if key is None else structured(row[key])

@@ -232,11 +232,7 @@ def _flattened(prefix: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any
 
 
 def is_cut(attributes: Mapping[str, Any], name: str) -> bool:
-    """Return whether a list lost its end or an entry when it was exported.
-
-    >>> is_cut({"docs": '[{"id": "a"}, {"i'}, "docs"), is_cut({"docs.0.id": "a", "docs.2.id": "c"}, "docs")
-    (True, True)
-    """
+    """Return whether a list lost its end or an entry when it was exported."""
     value = structured(attributes.get(name))
     if value is not None:
         return not isinstance(value, list)
@@ -246,11 +242,7 @@ def is_cut(attributes: Mapping[str, Any], name: str) -> bool:
 
 
 def listed(attributes: Mapping[str, Any], name: str) -> Sequence[Any]:
-    """A list of objects: one attribute, JSON, a Python literal, or OpenInference's attributes `NAME.0.KEY`.
-
-    >>> listed({"docs.0.id": "a", "docs.1.id": "b", "docs.1.text": "t"}, "docs")
-    [{'id': 'a'}, {'id': 'b', 'text': 't'}]
-    """
+    """A list of objects: one attribute, JSON, a Python literal, or OpenInference's attributes `NAME.0.KEY`."""
     value = structured(attributes.get(name))
     if isinstance(value, list):
         return [dict(_flattened("", entry)) if isinstance(entry, Mapping) else entry for entry in value]
