@@ -73,8 +73,6 @@ def begun(file: File) -> "Iterator[Divided] | None":
 
 
 class _Reading:
-    """A file that is being read."""
-
     def __init__(self, path: str, buckets: int) -> None:
         self._path, self.buckets = path, buckets
         self.received: SimpleQueue[Any] = SimpleQueue()

@@ -37,8 +37,6 @@ Ids = Mapping[str, StringArray]  # ids of queries, of documents, or of both
 
 @dataclass(frozen=True)
 class _Judged:
-    """The ids of judgements."""
-
     hashes: Mapping[str, HashArray]  # sorted hashes, by kind of id
     examples: Mapping[str, str]
 

@@ -3,8 +3,9 @@
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -163,7 +164,7 @@ def _read_text(path: str, kind: _Kind, blocks: Iterator[bytes], *, is_begin: boo
             yield pa.RecordBatch.from_arrays([*arrays, line], schema=schema)
             continue
         fields = kind.layout.split(rows)
-        batch = _Rows(path, pa.array(fields.line + seen + 1), kind).batch(fields)
+        batch = _batch(path, pa.array(fields.line + seen + 1), kind, fields)
         seen += fields.lines_seen
         if batch.num_rows:
             yield batch
@@ -182,42 +183,36 @@ def _header(block: bytes) -> bytes:
     return block[:end] if is_header else b""
 
 
-class _Rows:
-    """Converts the text columns of one block into a batch; errors name the line."""
+def _batch(path: str, line: pa.Array, kind: _Kind, fields: text.Fields) -> pa.RecordBatch:
+    """The text columns of a block as a batch; errors name the line."""
+    refuse = partial(_refuse, path, line)
+    at_least, at_most = kind.layout.at_least, kind.layout.at_most
+    refuse(fields.count < at_least, f"has fewer than {at_least} columns")
+    if at_most is not None:
+        refuse(fields.count > at_most, f"has more than {at_most} columns")
+    for column in fields.columns:
+        lines.refuse_not_utf8(path, line, column)
+    query, doc, words, *further = fields.columns
+    for column in further if kind.layout.rank is not None else ():
+        _numbers(refuse, column, "rank", "; an id in a TREC run must not contain blanks (in Parquet it may)")
+    values = _numbers(refuse, words, kind.number)
+    for name, array in (("query id", query), ("document id", doc)):
+        for bad, fault in ids.faults(array):
+            refuse(bad, f"the {name} {fault}")
+    arrays = [query, doc, values, *further][: len(kind.schema)]
+    return pa.RecordBatch.from_arrays([*arrays, line], schema=columns.with_line(kind.schema))
 
-    def __init__(self, path: str, line: pa.Array, kind: _Kind) -> None:
-        self._path, self._line, self._kind = path, line, kind
 
-    def batch(self, fields: text.Fields) -> pa.RecordBatch:
-        at_least, at_most = self._kind.layout.at_least, self._kind.layout.at_most
-        self._refuse(fields.count < at_least, f"has fewer than {at_least} columns")
-        if at_most is not None:
-            self._refuse(fields.count > at_most, f"has more than {at_most} columns")
-        for column in fields.columns:
-            lines.refuse_not_utf8(self._path, self._line, column)
-        query, doc, words, *further = fields.columns
-        for column in further if self._kind.layout.rank is not None else ():
-            self._numbers(column, "rank", "; an id in a TREC run must not contain blanks (in Parquet it may)")
-        values = self._numbers(words, self._kind.number)
-        for name, array in (("query id", query), ("document id", doc)):
-            for bad, fault in ids.faults(array):
-                self._refuse(bad, f"the {name} {fault}")
-        arrays = [query, doc, values, *further][: len(self._kind.schema)]
-        return pa.RecordBatch.from_arrays([*arrays, self._line], schema=columns.with_line(self._kind.schema))
-
-    def _numbers(self, words: pa.Array, name: str, advice: str = "") -> pa.Array:
-        try:
-            values = pc.cast(pc.utf8_trim_whitespace(words), pa.float64())
-        except pa.ArrowInvalid:
-            spelled = words.to_pylist()
-            bad = np.array([not _is_number(word) for word in spelled])
-            self._refuse(bad, f"the {name} {shortened(repr(spelled[int(np.argmax(bad))]))} is not a number{advice}")
-            values = pa.array([float(word) for word in spelled])  # spellings that only Python knows
-        self._refuse(~np.isfinite(values.to_numpy()), f"the {name} is not a finite number")
-        return values
-
-    def _refuse(self, bad: BoolArray, problem: str) -> None:
-        _refuse(self._path, self._line, bad, problem)
+def _numbers(refuse: Callable[[BoolArray, str], None], words: pa.Array, name: str, advice: str = "") -> pa.Array:
+    try:
+        values = pc.cast(pc.utf8_trim_whitespace(words), pa.float64())
+    except pa.ArrowInvalid:
+        spelled = words.to_pylist()
+        bad = np.array([not _is_number(word) for word in spelled])
+        refuse(bad, f"the {name} {shortened(repr(spelled[int(np.argmax(bad))]))} is not a number{advice}")
+        values = pa.array([float(word) for word in spelled])  # spellings that only Python knows
+    refuse(~np.isfinite(values.to_numpy()), f"the {name} is not a finite number")
+    return values
 
 
 def _refuse(path: str, line: pa.Array, bad: BoolArray, problem: str) -> None:

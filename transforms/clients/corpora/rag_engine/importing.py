@@ -128,8 +128,6 @@ def lacking_files(resource: str, staged: Staged) -> Steps[Mapping[str, str]]:
 
 
 class _Import:
-    """The import into one corpus."""
-
     def __init__(self, importing: ImportFiles, filling: Filling, track: Track) -> None:
         self._location, self._filling, self._track = importing.api.location, filling, track
         self._report = importing.report
