@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from heapq import nsmallest
+from itertools import chain
 from typing import Any
 
 import apache_beam as beam
@@ -58,7 +59,9 @@ class Choice:
         groups: defaultdict[str, list[Turn]] = defaultdict(list)
         for turn in turns:
             groups[day_of(turn) if self.per_day else ""].append(turn)
-        sample = [turn for group in groups.values() for turn in self._drawn(group)]
+        sample = chain.from_iterable(
+            group if self.sample is None else nsmallest(self.sample, group, key=_drawing) for group in groups.values()
+        )
         return sorted(sample, key=lambda turn: (turn.start_s, turn.trace_id))
 
     def hidden(self, turn: Turn) -> Turn:
@@ -80,10 +83,9 @@ class Choice:
         contexts = tuple((name, text) for name, text in turn.contexts if text is None or _words(text) != question)
         return replace(turn, contexts=contexts)
 
-    def _drawn(self, group: Sequence[Turn]) -> Sequence[Turn]:
-        if self.sample is None:
-            return group
-        return nsmallest(self.sample, group, key=lambda turn: (hash_string(turn.trace_id), turn.trace_id))
+
+def _drawing(turn: Turn) -> tuple[int, str]:
+    return hash_string(turn.trace_id), turn.trace_id
 
 
 def _words(text: str) -> list[str]:

@@ -79,6 +79,7 @@ def repeated_at(problem: str, places: Sequence[Place], advice: str = "") -> Inpu
 
 
 def refuse_not_utf8(path: str, line: pa.Array, column: pa.StringArray, what: str = "") -> None:
+    """Refuse strings that are not UTF-8, which neither Arrow's readers nor its casts check."""
     if _is_ascii(column):
         return
     try:

@@ -1,4 +1,4 @@
-"""Readers of judgements and runs: millions of short rows, read in columns."""
+"""Readers of judgements and runs: millions of short rows, read in columns, and JSON of query to document to number."""
 
 import json
 import math
@@ -31,7 +31,7 @@ _Pairs = list[tuple[str, Any]]
 _JUDGE_LINES = {
     Format.SOURCED_QRELS: re.compile(rb"^(?:[^\t\n]*\t){3}[ ]*llm[ ]*\r?$", re.MULTILINE | re.IGNORECASE),
     Format.TREC_QRELS: re.compile(rb"^[ \t]*\S+[ \t]+llm[ \t]", re.MULTILINE | re.IGNORECASE),
-}  # the beginning, or the whole, of a line of a judge, by format; other formats name no source
+}  # by format, lines whose source is `llm`, a judge: BEIR's fourth or TREC's second column
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def _is_number(word: object) -> bool:
 
 
 def read_nested(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Read such a file, whole; its rows are numbered from 1 in the order of the file."""
+    """Read JSON as ranx and BEIR's scripts save it, whole; its rows are numbered from 1 in the order of the file."""
     number = schema.names[2]
     queries, documents, values, row = list[str](), list[str](), list[float](), 1
     for query, pairs in _nested_queries(path):

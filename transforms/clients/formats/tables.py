@@ -1,6 +1,6 @@
-"""Tables of BigQuery instead of files, with the same roles, column names and types as Parquet files.
+"""Tables of BigQuery and Parquet files, with the same roles, column names and types.
 
-Names of columns ignore case, as in BigQuery itself. Google's client is imported only where a table is read: meanwhile
+Names of columns in BigQuery ignore case, as there. Google's client is imported only where a table is read: meanwhile
 other threads already read files.
 """
 

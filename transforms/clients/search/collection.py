@@ -93,10 +93,10 @@ def _descending(doc_ids: pa.StringArray) -> IntArray:
 def collection_of(documents: Documents) -> Collection:
     if documents.path is None:
         raise InputError("the retriever needs dataset.corpus")
-    folder = documents.kept
+    folder, version = documents.kept, sources.version(documents.path)
     if folder is None or not files.is_local(folder):
-        return _collection(documents.path, _temporary(), folder, sources.version(documents.path))
-    return _collection(documents.path, folder, None, sources.version(documents.path))
+        return _collection(documents.path, _temporary(), folder, version)
+    return _collection(documents.path, folder, None, version)
 
 
 def content_of(path: str) -> str:

@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusC
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import Listed, Operation
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
-from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus, resource_of
+from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.results import (
     KIND,
     Built,
@@ -64,7 +64,8 @@ def _refuse_shared(named: Mapping[str, Request]) -> None:
     """Refuse corpora that would write to one index of the user's: each would find the chunks of the other."""
     owners: dict[str, str] = {}
     for identity, request in named.items():
-        index = resource_of(request.parameters.database)
+        database = request.parameters.database
+        index = None if isinstance(database, str) else database.resource
         if index is not None and owners.setdefault(index, identity) != identity:
             problem = f"the index {index} can hold one corpus, and several would be built there"
             raise InputError(f"corpora: {request.name}: {problem}; name an index for each, or remove the grid")

@@ -67,8 +67,6 @@ class Operation:
     message: str = ""
     resource: str = ""
     imported: int = 0
-    failed: int = 0
-    skipped: int = 0
     is_import: bool = False
 
     @property
@@ -216,8 +214,6 @@ def _operation(operation: Any) -> dict[str, Any]:
         "message": operation.error.message,
         "resource": corpus.name,
         "imported": response.imported_rag_files_count,
-        "failed": response.failed_rag_files_count,
-        "skipped": response.skipped_rag_files_count,
         "is_import": is_import,
     }
 

@@ -114,10 +114,6 @@ _TYPES: dict[str, type[_Database]] = {
 Database = Annotated[Literal["knn", "ann"] | ManagedAnn | VectorSearch | Pinecone, BeforeValidator(_checked)]
 
 
-def resource_of(database: Database) -> str | None:
-    return None if isinstance(database, str) else database.resource
-
-
 def _matching(form: re.Pattern[str], problem: str) -> AfterValidator:
     def checked(value: str) -> str:
         if form.fullmatch(value) is None:

@@ -130,7 +130,11 @@ _FORM = TypeAdapter(CorpusUse)
 
 
 class Uses:
-    """The uses of a staging folder."""
+    """The uses of a staging folder: an object STAGING/corpora/IDENTITY.json for each corpus.
+
+    It is written before the first document of a corpus is uploaded, and deleted after the corpus: folders of documents
+    that no object names are needed by none, in whatever project and region the corpora are.
+    """
 
     def __init__(self, staging: str) -> None:
         self._objects, self._staged = Objects(staging), Staged(staging.rstrip("/"), ())

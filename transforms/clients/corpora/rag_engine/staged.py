@@ -3,7 +3,9 @@
     STAGING/documents/0123456789abcdef/a%2Fb.txt
 
 A folder's name is a hash of its content: what lies there already need not be uploaded again, and a change of one
-document leaves all other folders as they are.
+document leaves all other folders as they are. Files that the service parses itself are imported as they are, from a
+bucket without an upload: names, sizes and checksums identify them, so that no object is read. rankbeam never writes to
+their folder, nor deletes from it: `StagedDocuments.uploaded` names none of it.
 """
 
 import base64
@@ -36,7 +38,6 @@ _LONGEST_NAME = 800  # bytes; an object's whole name may have 1,024
 _PARSED = frozenset({".docx", ".htm", ".html", ".json", ".jsonl", ".md", ".ndjson", ".pdf", ".pptx", ".txt"})
 _PLAIN = frozenset({".md", ".txt"})
 _BYTES_OF_A_TOKEN = 4
-_OF_A_FOLDER = 1000
 _MOST_NAMED = 3
 
 
@@ -265,7 +266,7 @@ def read_originals(source: FolderSource) -> StagedDocuments:
     )
     if documents.root:
         names = [file.name for file in filled]
-        parts = (names[start : start + _OF_A_FOLDER] for start in range(0, len(names), _OF_A_FOLDER))
+        parts = (names[start : start + _FILES_OF_A_FOLDER] for start in range(0, len(names), _FILES_OF_A_FOLDER))
         return replace(documents, folders=tuple(StagedFolder("", tuple(part)) for part in parts))
     encoded = {checked_name(quote(file.name, safe=""), file.name, source.folder): file.checksum for file in filled}
     folders = folders_of({name: of.encode() for name, of in encoded.items()})

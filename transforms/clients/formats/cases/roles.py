@@ -1,4 +1,4 @@
-"""Cases in the roles of a dataset's files: queries, judgements, and answers of one system."""
+"""Cases in the roles of a dataset's files: queries, judgements, answers of one system; and a survey before any work."""
 
 import json
 from collections import Counter

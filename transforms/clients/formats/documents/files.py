@@ -1,4 +1,11 @@
-"""The files of a folder, on this machine or in a bucket, and the reader for each suffix."""
+"""The files of a folder, here or in a bucket, and their text, extracted once into a corpus that all readers read.
+
+    CACHE/documents/FOLDER/FILES/corpus.jsonl     _id (the path in the folder), title, text, metadata
+                                 unread.jsonl     path, reason
+
+FOLDER is a hash of the folder's name and pattern, FILES one of its files' names, sizes and times: another state of the
+folder is extracted anew, and the previous one deleted on another day.
+"""
 
 import hashlib
 import importlib.metadata
@@ -8,10 +15,8 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from rankbeam.transforms.clients.extras import DOCUMENTS, missing
@@ -27,6 +32,7 @@ from rankbeam.transforms.clients.formats.documents.readers import (
 )
 from rankbeam.transforms.clients.public import filling, forget_earlier, kept_in
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.workers import Workers
 from rankbeam.transforms.records.errors import InputError
 
 EVERYTHING = "**/*"
@@ -34,7 +40,6 @@ PDF = ".pdf"
 _MOST_BYTES = 1 << 28
 _SUFFIX = "suffix {} is not read"
 _THREADS = 8
-_AHEAD = 32
 _MOST_NAMED, _MOST_REASONS = 3, 10
 _CORPUS, _UNREAD = "corpus.jsonl", "unread.jsonl"
 
@@ -231,22 +236,17 @@ def _write(folder: Path, listing: Sequence[File]) -> None:
 
 def _contents(listing: Sequence[File]) -> Iterator[tuple[File, Content | UnreadableError]]:
     """Files in their order with their contents, or why they have none; a few are read ahead."""
-    rest = iter(listing)
-    with ThreadPoolExecutor(_THREADS) as threads:
-        pending: list[tuple[File, Future[Content | UnreadableError]]] = []
-        while True:
-            pending += [(file, threads.submit(_tried, file)) for file in islice(rest, _AHEAD - len(pending))]
-            if not pending:
-                return
-            file, result = pending.pop(0)
-            yield file, result.result()
+    workers: Workers[tuple[File, Content | UnreadableError]] = Workers(_THREADS)
+    for file in listing:
+        yield from workers.submit(_tried, file)
+    yield from workers.finish()
 
 
-def _tried(file: File) -> Content | UnreadableError:
+def _tried(file: File) -> tuple[File, Content | UnreadableError]:
     try:
-        return read(file)
+        return file, read(file)
     except UnreadableError as error:
-        return error
+        return file, error
 
 
 def _note(listing: Sequence[File], unread: Sequence[dict[str, str]]) -> str:

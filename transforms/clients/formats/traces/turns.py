@@ -1,4 +1,4 @@
-"""Turns of traces: the question, what was retrieved, and the answer, from the spans of one trace."""
+"""Turns of traces: the question, what was retrieved and shown to the model, and the answer, from one trace."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
