@@ -4,7 +4,6 @@ Beam's local runner keeps everything between two stages in memory, and copies it
 set, coders write a batch there and pass on its place; the reading stage maps the file.
 """
 
-import ctypes
 import fcntl
 import mmap
 import os
@@ -88,6 +87,8 @@ def release_unused_memory() -> None:
     Arrow keeps what it has freed for its next tables, and so does the C library: without this a process holds the
     largest amount of each of them at the end, though it never used them together.
     """
+    import ctypes
+
     import pyarrow as pa
 
     pa.default_memory_pool().release_unused()
