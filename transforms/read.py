@@ -132,13 +132,16 @@ class JudgeQueriesFn(beam.DoFn):
                 parts.get("qrels", ()),
                 dataset.highest,
                 everyone=dataset.everyone,
+                spans=dataset.spans,
                 subtopics=dataset.subtopics,
             )
             if dataset.references is not None:
                 queries, summary = referenced(dataset.references, queries, parts, summary)
             summary = replace(summary, clusters=ClusterSummary.of(queries, dataset.cluster))
         except Conflict as conflict:
-            raise conflict.located(dataset.queries, dataset.qrels or "", dataset.read_judgements) from None
+            if conflict.are_queries:
+                raise conflict.located(dataset.queries or "", texts.read_queries) from None
+            raise conflict.located(dataset.qrels or "", dataset.read_judgements) from None
         return bucket, queries, summary
 
     def _outputs(self, bucket: int, judged: pa.RecordBatch, summary: DatasetSummary) -> Iterator[object]:

@@ -1,13 +1,13 @@
 """Join queries with their judgements, and refuse contradictory input, naming its lines."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.formats import rows, sources, texts
+from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.lines import repeated_at
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.kernels import hashing
@@ -30,6 +30,7 @@ def judge(
     highest: tuple[float, str] = (math.inf, ""),
     *,
     everyone: bool = False,
+    spans: bool = False,
     subtopics: bool = False,
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
     """Join the queries and the judgements of one bucket; with subtopics, a document has the highest of its grades."""
@@ -42,14 +43,16 @@ def judge(
         nulls = [pa.nulls(len(ids), field.type) for field in columns.QUERIES if field.name != "query_id"]
         known = pa.Table.from_arrays([ids, *nulls], schema=columns.QUERIES)
     else:
-        _refuse_repeated_queries(table)
+        if (repeated_query := repeated_id(table["query_id"])) is not None:
+            problem = f"query {shortened(repr(repeated_query))} is given more than once; ids must differ"
+            raise Conflict(problem, {"query_id": repeated_query}, are_queries=True)
         is_asked = pc.is_in(table["query_id"], value_set=judged_ids)
         known = (table if everyone else table.filter(is_asked)).sort_by("query_id")
     ids = flat(known["query_id"])
     positions = pc.index_in(judgements["query_id"], value_set=ids)
     unknown = pc.unique(judgements["query_id"].filter(positions.is_null()))
     known_judgements = judgements.append_column("position", positions).filter(positions.is_valid())
-    judgements, repeated = _without_repeats(known_judgements)
+    judgements, repeated = _without_repeats(known_judgements, "keep one" if spans or subtopics else _ADVICE)
     by_subtopic = judgements
     if subtopics:
         grouped = judgements.group_by(["query_id", "doc_id", "position"]).aggregate([("grade", "max")])
@@ -103,45 +106,17 @@ def judge(
 
 
 class Conflict(Exception):
-    """Contradictory input; `located` reads the files again to find the lines."""
+    """Contradictory rows; `located` reads the files again to find their lines."""
 
-    def __init__(self, query_id: str, doc_id: str | None, subtopic: str | None = None) -> None:
-        super().__init__(query_id, doc_id, subtopic)
-        self.query_id, self.doc_id, self.subtopic = query_id, doc_id, subtopic
+    def __init__(self, problem: str, values: Mapping[str, str], advice: str = "", *, are_queries: bool = False) -> None:
+        super().__init__(problem, values, advice)
+        self.problem, self.values, self.advice, self.are_queries = problem, values, advice, are_queries
 
-    def located(self, queries: str | None, qrels: str, reader: Reader = rows.read_qrels) -> InputError:
-        query = shortened(repr(self.query_id))
-        if self.doc_id is None:
-            assert queries is not None  # noqa: S101  only a file of queries can repeat one
-            problem = f"query {query} is given more than once; ids must differ"
-            return at_last(problem, queries, texts.read_queries, {"query_id": self.query_id})
-        values = {"query_id": self.query_id, "doc_id": self.doc_id}
-        of_subtopic, advice = "", _ADVICE if reader is rows.read_qrels else "keep one"
-        if self.subtopic is not None:
-            values, of_subtopic = {**values, "subtopic": self.subtopic}, f" and subtopic {shortened(self.subtopic)!r}"
-        problem = f"document {shortened(repr(self.doc_id))} has two grades for query {query}{of_subtopic}"
-        return at_last(f"{problem}; {advice}", qrels, reader, values)
+    def located(self, pattern: str, reader: Reader) -> InputError:
+        return at_last(self.problem, pattern, reader, self.values, self.advice)
 
 
-class TooHigh(Conflict):
-    """A grade with which a metric cannot be computed."""
-
-    def __init__(self, query_id: str, doc_id: str, grade: float, highest: tuple[float, str]) -> None:
-        super().__init__(query_id, doc_id)
-        self.grade, self.highest = grade, highest
-
-    def located(
-        self,
-        queries: str | None,  # noqa: ARG002  the queries have no grades
-        qrels: str,
-        reader: Reader = rows.read_qrels,
-    ) -> InputError:
-        grade, metric = self.highest
-        problem = f"{metric} cannot be computed with the grade {self.grade:g}: gains overflow above {grade:g}"
-        return at_last(problem, qrels, reader, {"query_id": self.query_id, "doc_id": self.doc_id or ""})
-
-
-def at_last(problem: str, pattern: str, reader: Reader, values: dict[str, str], advice: str = "") -> InputError:
+def at_last(problem: str, pattern: str, reader: Reader, values: Mapping[str, str], advice: str = "") -> InputError:
     """The error of contradicting rows, which are found by their values when the files are read again."""
     places = []
     for path in sources.expand(pattern):
@@ -158,18 +133,18 @@ def _refuse_too_high(
 ) -> None:
     grades = grade.to_numpy()
     if len(grades) and grades.max() > highest[0]:
-        row = int(np.argmax(grades))
-        raise TooHigh(ids[position[row]].as_py(), doc_id[row].as_py(), float(grades[row]), highest)
+        row, (highest_grade, metric) = int(np.argmax(grades)), highest
+        problem = f"{metric} cannot be computed with the grade {grades[row]:g}: gains overflow above {highest_grade:g}"
+        raise Conflict(problem, {"query_id": ids[position[row]].as_py(), "doc_id": doc_id[row].as_py()})
 
 
-def _refuse_repeated_queries(queries: pa.Table) -> None:
-    counts = pc.value_counts(queries["query_id"])
-    repeated = counts.filter(pc.greater(counts.field("counts"), 1))
-    if len(repeated):
-        raise Conflict(min(repeated.field("values").to_pylist()), None)
+def repeated_id(ids: pa.Array | pa.ChunkedArray) -> str | None:
+    """The first of the ids that occur more than once, in their order."""
+    counts = pc.value_counts(ids)
+    return min(counts.filter(pc.greater(counts.field("counts"), 1)).field("values").to_pylist(), default=None)
 
 
-def _without_repeats(judgements: pa.Table) -> tuple[pa.Table, int]:
+def _without_repeats(judgements: pa.Table, advice: str) -> tuple[pa.Table, int]:
     """The judgements without repeated ones, and the number of those."""
     position, documents = judgements["position"].to_numpy().astype(np.int64), _judged_things(judgements)
     is_repeated = repeats(position, documents)
@@ -180,7 +155,10 @@ def _without_repeats(judgements: pa.Table) -> tuple[pa.Table, int]:
     contradicting = grades.filter(pc.not_equal(grades["grade_min"], grades["grade_max"]))
     if contradicting.num_rows:
         first = contradicting.sort_by([(name, "ascending") for name in by]).slice(0, 1).to_pylist()[0]
-        raise Conflict(first["query_id"], first["doc_id"], first.get("subtopic"))
+        place = f"query {shortened(repr(first['query_id']))}"
+        place += f" and subtopic {shortened(first['subtopic'])!r}" if "subtopic" in by else ""
+        problem = f"document {shortened(repr(first['doc_id']))} has two grades for {place}; {advice}"
+        raise Conflict(problem, {name: first[name] for name in by})
     return judgements.filter(pa.array(~is_repeated)), int(is_repeated.sum())
 
 

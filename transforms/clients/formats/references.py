@@ -11,12 +11,11 @@ from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.ids import json_id
-from rankbeam.transforms.clients.formats.judged import at_last, flat
+from rankbeam.transforms.clients.formats.judged import Conflict, flat, repeated_id
 from rankbeam.transforms.clients.storage.json_paths import structured
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.dataset import DatasetSummary, References
-from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, has_steps, rows_of, steps_in
 
@@ -78,8 +77,8 @@ def referenced(
     known = pa.chunked_array([batch["query_id"] for batch in parts["queries"]], pa.string())
     try:
         return with_references(queries, known, parts["references"], summary)
-    except ReferenceConflict as conflict:
-        raise conflict.located(references.path) from None
+    except Conflict as conflict:
+        raise conflict.located(references.path, read_references) from None
 
 
 def with_references(
@@ -90,11 +89,11 @@ def with_references(
     ids = table["query_id"]
     foreign = ids.filter(pc.invert(pc.is_in(ids, value_set=known)))
     if len(foreign):
-        raise ReferenceConflict(min(foreign.to_pylist()), is_foreign=True)
-    counts = pc.value_counts(ids)
-    again = counts.filter(pc.greater(counts.field("counts"), 1))
-    if len(again):
-        raise ReferenceConflict(min(again.field("values").to_pylist()), is_foreign=False)
+        name = min(foreign.to_pylist())
+        raise Conflict(f"no query has the id {shortened(repr(name))}", {"query_id": name}, "take it out")
+    if (name := repeated_id(ids)) is not None:
+        problem = f"query {shortened(repr(name))} has two reference answers"
+        raise Conflict(problem, {"query_id": name}, "keep one")
     place = pc.index_in(queries["query_id"], value_set=ids)
     return _joined(queries, flat(table["reference"].take(place)), summary)
 
@@ -136,20 +135,6 @@ def _expected(items: pa.StructArray, owner: pa.Array, count: int) -> tuple[pa.Ar
             expected[owner[place].as_py()] = rows_of(steps_in(value))
             is_steps[place] = True
     return pa.array(expected, columns.REFERENCE.field(EXPECTED_STEPS).type), pa.array(is_steps)
-
-
-class ReferenceConflict(Exception):
-    """Reference answers that contradict each other or the queries; the lines are looked up again."""
-
-    def __init__(self, query_id: str, is_foreign: bool) -> None:
-        super().__init__(query_id, is_foreign)
-        self.query_id, self.is_foreign = query_id, is_foreign
-
-    def located(self, path: str) -> InputError:
-        query = shortened(repr(self.query_id))
-        problem = f"no query has the id {query}" if self.is_foreign else f"query {query} has two reference answers"
-        advice = "take it out" if self.is_foreign else "keep one"
-        return at_last(problem, path, read_references, {"query_id": self.query_id}, advice)
 
 
 def _joined(
