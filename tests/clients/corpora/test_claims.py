@@ -34,7 +34,7 @@ PARAMETERS = RagEngineCorpus(location=LOCATION, staging="gs://bucket/r", embeddi
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FILES = 20
 STAGED = Staged("gs://bucket/r", (StagedFolder("a", tuple(f"{number}.txt" for number in range(FILES))),))
-OBJECTS = dict.fromkeys(STAGED.objects(), "text")
+OBJECTS = {f"{STAGED.uri(folder)}/{name}": "text" for folder in STAGED.folders for name in folder.names}
 ABOUT = About("0" * 32, "kb", "d", {}, "run", NOW.isoformat())
 
 

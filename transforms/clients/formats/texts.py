@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -35,18 +34,16 @@ class TextEntry(NamedTuple):
 
 def read_queries(path: str) -> Iterator[pa.RecordBatch]:
     """Read queries: BEIR's JSON lines, TREC topics (id, tab, text), CSV, Parquet, or a table of BigQuery."""
-    entries = read_entries(path, "queries")
-    while part := list(islice(entries, _BATCH_ROWS)):
-        arrays = [
-            [entry.id for entry in part],
-            [entry.text for entry in part],
-            [[{"name": name, "value": entry.attributes[name]} for name in sorted(entry.attributes)] for entry in part],
-            [entry.line for entry in part],
-        ]
-        schema = columns.with_line(columns.QUERIES)
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(values, field.type) for values, field in zip(arrays, schema, strict=True)], schema=schema
-        )
+    rows = (
+        {
+            "query_id": entry.id,
+            "text": entry.text,
+            "attributes": [{"name": name, "value": value} for name, value in sorted(entry.attributes.items())],
+            "line": entry.line,
+        }
+        for entry in read_entries(path, "queries")
+    )
+    return json_lines.in_batches(rows, columns.QUERIES, _BATCH_ROWS)
 
 
 def read_entries(path: str, role: str) -> Iterator[TextEntry]:

@@ -65,9 +65,6 @@ class Staged:
         """The names of all files; no two are equal."""
         return frozenset(name for folder in self.folders for name in folder.names)
 
-    def objects(self) -> list[str]:
-        return [f"{self.uri(folder)}/{name}" for folder in self.folders for name in folder.names]
-
     def uri(self, folder: StagedFolder) -> str:
         return self.root or f"{self.staging}/documents/{folder.name}"
 
