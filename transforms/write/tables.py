@@ -219,18 +219,11 @@ def load_run(_: str, dataset: DatasetName, run_id: str, output: str, folders: di
         raise LoadFailed(f"{error}. The Parquet files in {output} are complete; load them with: {command}") from error
 
 
-def load_failure(message: str) -> str | None:
-    """The message of a failed load inside a job's error message; None for another error."""
-    if _MARK not in message:
-        return None
-    return message.rpartition(_MARK)[2].partition(_BEAM_SUFFIX)[0].partition("\n\n")[0].strip()
-
-
 def load_failure_behind(error: BaseException | None) -> str | None:
     """The message of a failed load behind an exception of Beam, which wraps errors of steps; None for another error."""
     while error is not None:
-        text = load_failure(f"{_MARK}{error}" if isinstance(error, LoadFailed) else str(error))
-        if text is not None:
-            return text
+        text = f"{_MARK}{error}" if isinstance(error, LoadFailed) else str(error)
+        if _MARK in text:
+            return text.rpartition(_MARK)[2].partition(_BEAM_SUFFIX)[0].partition("\n\n")[0].strip()
         error = error.__cause__ or error.__context__
     return None

@@ -107,13 +107,12 @@ class Channels:
             transport=self._transport(
                 host=self._address.target,
                 credentials=self._credentials,
-                channel=self._secure_channel,
+                channel=lambda target, **settings: self._transport.create_channel(
+                    target, **{**settings, "options": _OPTIONS}
+                ),
                 always_use_jwt_access=True,  # as the client's default: service accounts need no token server
             )
         )
-
-    def _secure_channel(self, target: str, **settings: Any) -> Any:
-        return self._transport.create_channel(target, **{**settings, "options": _OPTIONS})
 
 
 @dataclass(frozen=True)

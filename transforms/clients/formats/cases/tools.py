@@ -4,6 +4,7 @@ A path is a key, or a JMESPath expression; the first one with a value counts. Ke
 Vertex's evaluation are those of their source code, all others those of the tools' documentation.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -60,12 +61,8 @@ def _adk(*places: tuple[str, str]) -> tuple[str, ...]:
 
 
 def _both(prefix: str, inside: str) -> tuple[str, str]:
-    return f"{prefix}{inside}", ".".join(_camel(part) for part in f"{prefix}{inside}".split("."))
-
-
-def _camel(part: str) -> str:
-    first, *rest = part.split("_")
-    return f"{first}{''.join(word.title() for word in rest)}"
+    path = f"{prefix}{inside}"
+    return path, re.sub(r"_([a-z])", lambda match: match[1].upper(), path)
 
 
 _LAST_OF_CHAT = "[-1].content"

@@ -70,7 +70,8 @@ def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
     elif "event_type" in row and "invocation_id" in row:
         for span_id, parent_id, failed, own in event_of(row):
             written = row["timestamp"]  # exports of BigQuery write `2026-11-25 03:00:00.5 UTC`
-            at = seconds_of(written.removesuffix(" UTC") if isinstance(written, str) else written)
+            is_time = isinstance(written, datetime)
+            at = seconds_of(written if is_time else datetime.fromisoformat(str(written).removesuffix(" UTC")))
             yield Span(str(row["invocation_id"]), span_id, parent_id, str(row["event_type"]), at, at, failed, own)
     else:
         yield _flat(row)
