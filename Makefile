@@ -103,10 +103,7 @@ docs: $(STAMP)-dev ## build the site of docs/ in out/site; a broken link or anch
 	@"$(BIN)/properdocs" build --quiet --strict --config-file mkdocs.yml
 
 deploy-files: $(STAMP)-dev ## write what deploy/ has of the tables: Terraform's schemas and alerts, DuckDB's views, Looker's columns
-	@"$(BIN)/python" -m rankbeam.transforms.clients.bigquery.schemas
-	@"$(BIN)/python" -m rankbeam.transforms.clients.warehouse.views
-	@"$(BIN)/python" -m rankbeam.transforms.clients.warehouse.looker
-	@"$(BIN)/python" -m rankbeam.transforms.clients.warehouse.alerts
+	@"$(BIN)/python" -m rankbeam.transforms.clients.warehouse.deploy_files
 
 picture: $(STAMP)-dev demo ## take the picture of the report for the README, with Chromium
 	@"$(BIN)/python" tests/support/picture.py out/helpdesk/report.html docs/report.webp

@@ -16,9 +16,9 @@ from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.show.screen import WHOLE, Screen
 from rankbeam.pipelines.show.tabular import Table
 from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.clients.formats import judge_lines, sources
+from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
-from rankbeam.transforms.clients.formats.rows import read_qrels
+from rankbeam.transforms.clients.formats.rows import read_qrels, refuse_judge_lines
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import FloatArray
 from rankbeam.transforms.kernels.judged import HIGHEST_GRADE
@@ -250,7 +250,7 @@ def human_grades(run: Results) -> tuple[str, dict[Pair, float]]:
         raise InputError("has no file of judgements with holes to fill; name one in dataset.qrels", path=run.output)
     grades: dict[Pair, float] = {}
     for part in sources.expand(path):
-        judge_lines.refuse(part)
+        refuse_judge_lines(part)
         for batch in read_qrels(part):
             columns = (batch[name].to_pylist() for name in ("query_id", "doc_id", "grade"))
             for query_id, doc_id, grade in zip(*columns, strict=True):

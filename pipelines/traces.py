@@ -19,7 +19,6 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import sources
-from rankbeam.transforms.clients.formats.traces.proposals import advice
 from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn
 from rankbeam.transforms.clients.public import filling, forget_earlier, kept_in
 from rankbeam.transforms.clients.storage import files, matching
@@ -38,6 +37,7 @@ from rankbeam.transforms.traces import (
     UNSHOWN,
     Choice,
     WriteTurns,
+    advice,
     day_of,
     turn_in,
 )

@@ -3,11 +3,14 @@
 rankings ─► items by bucket ─────────────────────────────► texts filled in ─► items
                  │ ids without a text                            ▲
                  └──────────────► documents of the corpus ───────┘
+
+The same requests locate chunks in their documents, where evidence spans are the judgements and ids name documents only.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, islice
 from typing import Any
 
@@ -15,13 +18,14 @@ import apache_beam as beam
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.formats import sources, texts
 from rankbeam.transforms.clients.storage import batches
-from rankbeam.transforms.clients.storage.batches import FAILURES, JUDGED, RANKINGS, REPLAYED, Bucketed
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import HashArray, StringArray
-from rankbeam.transforms.records.failures import Failure
+from rankbeam.transforms.kernels.locating import located_after
+from rankbeam.transforms.records.chunking import chunk_id
 from rankbeam.transforms.records.judging.items import (
     DOCUMENTS,
     batches_of,
@@ -32,6 +36,7 @@ from rankbeam.transforms.records.judging.items import (
 )
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.rankings.contexts import contexts_of
+from rankbeam.transforms.records.rankings.spans import without_place
 
 _DOCUMENTS_AT_ONCE = 1000
 _BITS = 1 << 24  # of a million requested ids, one in seventeen documents that nobody requested passes
@@ -40,76 +45,76 @@ Bits = npt.NDArray[np.uint8]
 Request = tuple[int, tuple[int, list[str]]]
 """A bucket of documents, the bucket of queries that requests some of them, and their ids."""
 
+_PLACES_KEPT = 1 << 16
+
 batches.register()
 
 
 @dataclass
 class GatherContexts(beam.PTransform):
-    """Yield batches of `ITEMS` by bucket.
-
-    The input is what `ScoreRankings` takes, and "replayed": pairs of source and `columns.REPLAYED`, where answers exist
-    already.
-    """
+    """Yield batches of `ITEMS` by bucket from the input of `ScoreRankings` and, as "replayed", existing answers."""
 
     evaluation: Evaluation
     counts: Mapping[int, int | None]  # None for all that its `top_k` leaves
     corpus: str | None
     buckets: int
 
-    def expand(self, parts: dict[str, beam.PCollection]) -> beam.PCollection[Bucketed]:
+    def expand(self, parts: dict[str, beam.PCollection]) -> beam.PCollection[batches.Bucketed]:
         items = (
             parts
             | "GroupByBucket" >> beam.CoGroupByKey()
-            | "Gather" >> beam.FlatMap(gathered, self.evaluation, self.counts).with_output_types(Bucketed)
+            | "Gather" >> beam.FlatMap(gathered, self.evaluation, self.counts).with_output_types(batches.Bucketed)
         )
         if self.corpus is None:
             return items
         requests_of_texts = items | "WithoutText" >> beam.FlatMap(requests, self.buckets)
-        sieve = requests_of_texts | "Sieve" >> beam.CombineGlobally(SieveFn())
-        documents = (
-            items.pipeline
-            | "Corpus" >> beam.Create(sources.expand(self.corpus))
-            | "ReadDocuments" >> beam.FlatMap(documents_of, beam.pvalue.AsSingleton(sieve), self.buckets)
-        )
-        texts = (
-            {"wanted": requests_of_texts, "documents": documents}
-            | "GroupByDocument" >> beam.CoGroupByKey()
-            | "SendTexts" >> beam.FlatMap(sent)
-        )
         return (
-            {"items": items, "texts": texts}
+            {"items": items, "texts": requested(requests_of_texts, self.corpus, self.buckets)}
             | "GroupTexts" >> beam.CoGroupByKey()
-            | "FillIn" >> beam.FlatMap(filled).with_output_types(Bucketed)
+            | "FillIn" >> beam.FlatMap(filled).with_output_types(batches.Bucketed)
         )
+
+
+def requested(requests: beam.PCollection[Request], corpus: str, buckets: int) -> beam.PCollection[batches.Bucketed]:
+    """The requested documents of a corpus, as `DOCUMENTS`, by the buckets of queries that request them."""
+    sieve = requests | "Sieve" >> beam.CombineGlobally(SieveFn())
+    documents = (
+        requests.pipeline
+        | "Corpus" >> beam.Create(sources.expand(corpus))
+        | "ReadDocuments" >> beam.FlatMap(documents_of, beam.pvalue.AsSingleton(sieve), buckets)
+    )
+    return (
+        {"wanted": requests, "documents": documents}
+        | "GroupByDocument" >> beam.CoGroupByKey()
+        | "SendTexts" >> beam.FlatMap(sent)
+    )
 
 
 def gathered(
     element: tuple[int, Mapping[str, Iterable[Any]]], evaluation: Evaluation, counts: Mapping[int, int | None]
-) -> Iterator[Bucketed]:
-    """The items of a bucket."""
+) -> Iterator[batches.Bucketed]:
     bucket, parts = element
-    rows: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
-    for source, batch in chain.from_iterable(parts[name] for name in parts if name.startswith(RANKINGS)):
-        rows[source].append(batch)
-    failures: defaultdict[int, list[Failure]] = defaultdict(list)
-    for source, failure in parts.get(FAILURES, ()):
-        failures[source].append(failure)
-    replayed: defaultdict[int, list[pa.RecordBatch]] = defaultdict(list)
-    for source, batch in parts.get(REPLAYED, ()):
-        replayed[source].append(batch)
-    for queries in parts[JUDGED]:
+    rows = _by_source(chain.from_iterable(parts[name] for name in parts if name.startswith(batches.RANKINGS)))
+    failures, replayed = _by_source(parts.get(batches.FAILURES, ())), _by_source(parts.get(batches.REPLAYED, ()))
+    for queries in parts[batches.JUDGED]:
         contexts = contexts_of(queries, rows, failures, evaluation, counts, replayed)
         yield from ((bucket, batch) for batch in batches_of(items_of(queries, contexts)))
 
 
-def requests(element: Bucketed, buckets: int) -> Iterator[Request]:
+def _by_source(pairs: Iterable[tuple[int, Any]]) -> dict[int, list[Any]]:
+    grouped: defaultdict[int, list[Any]] = defaultdict(list)
+    for source, value in pairs:
+        grouped[source].append(value)
+    return grouped
+
+
+def requests(element: batches.Bucketed, buckets: int) -> Iterator[Request]:
     """The ids of documents whose texts the items of a bucket lack, by the bucket of the documents."""
     bucket, items = element
     yield from requests_of(bucket, pa.array(without_text(items), pa.string()), buckets)
 
 
 def requests_of(bucket: int, doc_ids: StringArray, buckets: int) -> Iterator[Request]:
-    """Requests for documents, by the bucket of the documents."""
     if len(doc_ids):
         of_documents = hashing.buckets(doc_ids, buckets)
         for document in np.unique(of_documents).tolist():
@@ -124,34 +129,29 @@ class SieveFn(beam.CombineFn):
     """
 
     def create_accumulator(self) -> Bits:
-        """Return bits that are not set."""
         return np.zeros(_BITS // 8, np.uint8)
 
     def add_input(self, accumulator: Bits, element: Request) -> Bits:
-        """Set the bits of one request."""
         byte, bit = _place(hashing.hash_strings(pa.array(element[1][1], pa.string())))
         np.bitwise_or.at(accumulator, byte, bit)
         return accumulator
 
     def merge_accumulators(self, accumulators: Iterable[Bits]) -> Bits:
-        """Set the bits of all."""
         merged = self.create_accumulator()
         for accumulator in accumulators:
             merged |= accumulator
         return merged
 
     def extract_output(self, accumulator: Bits) -> Bits:
-        """Return the bits themselves."""
         return accumulator
 
 
 def _place(hashes: HashArray) -> tuple[HashArray, Bits]:
-    """The byte and the bit of each hash."""
     number = hashes % np.uint64(_BITS)
     return number >> np.uint64(3), np.uint8(1) << (number & np.uint64(7)).astype(np.uint8)
 
 
-def documents_of(path: str, sieve: Bits, buckets: int) -> Iterator[Bucketed]:
+def documents_of(path: str, sieve: Bits, buckets: int) -> Iterator[batches.Bucketed]:
     """The documents of a file whose texts are requested, by their bucket, as `DOCUMENTS`, each with its title."""
     entries = texts.read_entries(path, "corpus") if sieve.any() else iter(())
     while part := list(islice(entries, _DOCUMENTS_AT_ONCE)):
@@ -167,7 +167,7 @@ def documents_of(path: str, sieve: Bits, buckets: int) -> Iterator[Bucketed]:
             yield bucket, pa.RecordBatch.from_pylist(rows, schema=DOCUMENTS)
 
 
-def sent(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[Bucketed]:
+def sent(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.Bucketed]:
     """The documents of a bucket, as `DOCUMENTS`, for every bucket of queries that wants them."""
     _, parts = element
     known = {row["doc_id"]: row for batch in parts["documents"] for row in batch.to_pylist()}
@@ -177,7 +177,7 @@ def sent(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[Bucketed]
             yield bucket, pa.RecordBatch.from_pylist(rows, schema=DOCUMENTS)
 
 
-def filled(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[Bucketed]:
+def filled(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.Bucketed]:
     """The items of a bucket, with the texts that were found."""
     bucket, parts = element
     known: dict[str, str] = {}
@@ -186,3 +186,66 @@ def filled(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[Buckete
     for batch in parts["items"]:
         full = (with_texts(item, known) for item in items_in(batch))
         yield from ((bucket, filled_batch) for filled_batch in batches_of(full))
+
+
+@dataclass
+class LocateChunks(beam.PTransform):
+    """Rankings whose ids are those of chunks, where their places are known.
+
+    The input are pairs of bucket and rows of a source. A result with a text has the place of that text in its document;
+    one without a text is the whole document. Places count from the beginning of the document's text; a chunk may begin
+    with its title, where a service searches titles, too. The corpus is only read where an id lacks a span.
+    """
+
+    corpus: str
+    buckets: int
+
+    def expand(self, rankings: beam.PCollection[batches.SourceRows]) -> beam.PCollection[batches.SourceRows]:
+        requests_of_places = rankings | "WithoutPlace" >> beam.FlatMap(place_requests, self.buckets)
+        return (
+            {"rankings": rankings, "texts": requested(requests_of_places, self.corpus, self.buckets)}
+            | "GroupTexts" >> beam.CoGroupByKey()
+            | "Locate" >> beam.FlatMap(placed).with_output_types(batches.SourceRows)
+        )
+
+
+def place_requests(
+    element: tuple[int, tuple[int, pa.RecordBatch | batches.Spilled]], buckets: int
+) -> Iterator[Request]:
+    """The ids of documents that results name without a span, by the bucket of the documents."""
+    bucket, (_, rows) = element
+    doc_ids = pc.unique(batches.unspilled(rows)["documents"].flatten().field("doc_id"))
+    yield from requests_of(bucket, doc_ids.filter(pa.array(without_place(doc_ids))), buckets)
+
+
+def placed(element: tuple[int, Mapping[str, Iterable[Any]]]) -> Iterator[batches.SourceRows]:
+    """The rankings of a bucket, with the places that were found."""
+    bucket, parts = element
+    known: dict[str, tuple[str, int]] = {}
+    for batch in parts["texts"]:
+        known |= {row["doc_id"]: (row["text"], row["prefix"]) for row in batch.to_pylist()}
+
+    @lru_cache(_PLACES_KEPT)
+    def name_of(doc_id: str, text: str | None) -> str:
+        if doc_id not in known:
+            return doc_id
+        document, prefix = known[doc_id]
+        place = (0, len(document) - prefix) if text is None else located_after(prefix, text, document)
+        return doc_id if place is None or place[0] == place[1] else chunk_id(doc_id, *place)
+
+    for source, rows in parts["rankings"]:
+        yield bucket, (source, _renamed(rows, name_of))
+
+
+def _renamed(rows: pa.RecordBatch, name_of: Callable[[str, str | None], str]) -> pa.RecordBatch:
+    lists, field = rows["documents"], rows.schema.field("documents")
+    items = lists.flatten()
+    doc_ids = items.field("doc_id").to_pylist()
+    texts = items.field("text").to_pylist() if "text" in items.type.names else [None] * len(doc_ids)
+    names = pa.array(map(name_of, doc_ids, texts), pa.string())
+    others = [items.field(column.name) for column in items.type if column.name != "doc_id"]
+    structs = pa.StructArray.from_arrays([names, *others], fields=list(items.type))
+    lengths = pc.fill_null(lists.value_lengths(), 0).to_numpy(zero_copy_only=False)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    documents = pa.ListArray.from_arrays(offsets, structs, mask=lists.is_null())
+    return rows.set_column(rows.schema.get_field_index("documents"), field, documents)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 
 from rankbeam.transforms.clients.calls.tally import count
-from rankbeam.transforms.clients.formats import judge_lines, overlap, rows, sources, texts
+from rankbeam.transforms.clients.formats import overlap, rows, sources, texts
 from rankbeam.transforms.clients.formats.evidence import read_evidence, refuse_misquoted
 from rankbeam.transforms.clients.formats.judged import Conflict, judge
 from rankbeam.transforms.clients.formats.references import read_references, referenced
@@ -36,8 +36,7 @@ batches.register()
 class Dataset(NamedTuple):
     """The outputs of `ReadDataset`."""
 
-    judged: beam.PCollection[Bucketed]
-    """Per bucket one batch of `columns.JUDGED_QUERIES`."""
+    judged: beam.PCollection[Bucketed]  # per bucket one batch of `columns.JUDGED_QUERIES`
     summary: beam.PCollection[DatasetSummary]
     """One element. As a side input it lets a stage begin only after the whole dataset is checked."""
 
@@ -70,19 +69,11 @@ class ReadDataset(beam.PTransform):
             .with_output_types(Bucketed, summary=DatasetSummary)
             .with_outputs("summary", main="judged")
         )
+        named = [None if path is None else shown(path) for path in (self.queries, self.qrels)]
         summary = (
             joined.summary
             | "Summarise" >> beam.CombineGlobally(MergeFn(DatasetSummary)).without_defaults()
-            | "Check"
-            >> beam.Map(
-                checked,
-                self._named(self.queries),
-                self._named(self.qrels),
-                self.slices,
-                self.references,
-                self.cluster,
-                self.holes,
-            )
+            | "Check" >> beam.Map(checked, *named, self.slices, self.references, self.cluster, self.holes)
         )
         if self.qrels is not None and self.holes is not None:
             summary = summary | "People" >> beam.Map(of_people, self.qrels)
@@ -106,12 +97,7 @@ class ReadDataset(beam.PTransform):
 
     @property
     def read_judgements(self) -> Callable[[str], Iterator[pa.RecordBatch]]:
-        """The reader of one file of judgements."""
         return read_evidence if self.spans else rows.read_subtopic_qrels if self.subtopics else rows.read_qrels
-
-    @staticmethod
-    def _named(path: str | None) -> str | None:
-        return None if path is None else shown(path)
 
 
 class JudgeQueriesFn(beam.DoFn):
@@ -121,7 +107,6 @@ class JudgeQueriesFn(beam.DoFn):
         self._dataset = dataset
 
     def start_bundle(self) -> None:
-        """Prepare the joins."""
         self._workers: Workers[tuple[int, pa.RecordBatch, DatasetSummary]] = Workers()
 
     def process(self, element: tuple[int, dict[str, Iterable[pa.RecordBatch]]]) -> Iterator[object]:
@@ -132,7 +117,6 @@ class JudgeQueriesFn(beam.DoFn):
             yield from self._outputs(*done)
 
     def finish_bundle(self) -> Iterator[object]:
-        """Yield the remaining buckets."""
         for output in chain.from_iterable(self._outputs(*done) for done in self._workers.finish()):
             if isinstance(output, beam.pvalue.TaggedOutput):
                 yield beam.pvalue.TaggedOutput(output.tag, GlobalWindows.windowed_value(output.value))
@@ -147,13 +131,16 @@ class JudgeQueriesFn(beam.DoFn):
                 parts.get("qrels", ()),
                 dataset.highest,
                 everyone=dataset.everyone,
+                spans=dataset.spans,
                 subtopics=dataset.subtopics,
             )
             if dataset.references is not None:
                 queries, summary = referenced(dataset.references, queries, parts, summary)
             summary = replace(summary, clusters=ClusterSummary.of(queries, dataset.cluster))
         except Conflict as conflict:
-            raise conflict.located(dataset.queries, dataset.qrels or "", dataset.read_judgements) from None
+            if conflict.are_queries:
+                raise conflict.located(dataset.queries or "", texts.read_queries) from None
+            raise conflict.located(dataset.qrels or "", dataset.read_judgements) from None
         return bucket, queries, summary
 
     def _outputs(self, bucket: int, judged: pa.RecordBatch, summary: DatasetSummary) -> Iterator[object]:
@@ -180,13 +167,13 @@ def checked(
 def of_people(summary: DatasetSummary, qrels: str) -> DatasetSummary:
     """The summary of a dataset whose judgements are people's: a judge must not audit itself."""
     for path in sources.expand(qrels):
-        judge_lines.refuse(path)
+        rows.refuse_judge_lines(path)
     return summary
 
 
 def of_a_judge(qrels: str) -> Iterator[str]:
     """A warning about judgements of a judge in the file."""
-    count = sum(map(judge_lines.count, sources.expand(qrels)))
+    count = sum(map(rows.count_judge_lines, sources.expand(qrels)))
     if count:
         yield f"{count:,} lines of {shown(qrels)} are grades from a judge (source llm), not from people"
 

@@ -74,7 +74,6 @@ class ReadFn(beam.DoFn):
         self._empty = pa.RecordBatch.from_pylist([], schema)
 
     def process(self, element: str | Piece) -> Iterator[Bucketed]:  # some are `Spilled`, which the next stage reads
-        """Yield the file's rows by bucket, a large part of it at a time."""
         begun = early.begun((self._role, element.path)) if isinstance(element, Piece) else None
         part = None
         for part in begun or in_parts(self._reader(element), self._buckets):
@@ -85,6 +84,5 @@ class ReadFn(beam.DoFn):
 
 
 def mark(element: Bucketed, source: int) -> SourceRows:
-    """Label the rows of a bucket with their source."""
     bucket, batch = element
     return bucket, (source, batch)

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from heapq import nsmallest
+from itertools import chain
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 
 from rankbeam.transforms.clients.formats.traces.agent_events import SCHEMA
-from rankbeam.transforms.clients.formats.traces.proposals import proposals
 from rankbeam.transforms.clients.formats.traces.spans import Span, read_spans
 from rankbeam.transforms.clients.formats.traces.turns import Naming, Skipped, Turn, turn_of
 from rankbeam.transforms.clients.storage import batches, files
@@ -34,37 +34,37 @@ REDACTED = "[redacted]"
 
 _SPANS = pa.schema([("trace_id", pa.string()), ("span", pa.string())])
 _FLUSH_BYTES = 16 << 20
-_PROPOSING = 100
-"""Traces of a bucket whose JSON is looked at for paths to propose."""
+_PROPOSING = 100  # traces of a bucket whose JSON is looked at for paths to propose
 _NEWEST = "newest"
+_LIKELY = {
+    "input": ("question", "query", "user_input", "input", "prompt", "content", "text", "message"),
+    "output": ("answer", "response", "output", "result", "content", "text", "message"),
+}
+_OPTIONS = {"input": "--question", "output": "--answer"}
+_DEEPEST, _MOST_SHOWN = 4, 3
+_AT = "with a text at "  # the part of a count's name between the option and the path
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The sample of turns, and texts to hide.
+    """The sample of turns, and texts to hide."""
 
-    Attributes:
-        sample: most turns, chosen by a hash of the trace's id; None for all.
-        per_day: the sample is of each day (UTC).
-        redact: patterns whose matches are replaced in all texts.
-        drop_self: documents that equal their question, but for case and signs, are left out.
-    """
-
-    sample: int | None = None
-    per_day: bool = False
-    redact: tuple[str, ...] = ()
-    drop_self: bool = False
+    sample: int | None = None  # most turns, chosen by a hash of the trace's id; None for all
+    per_day: bool = False  # the sample is of each day (UTC)
+    redact: tuple[str, ...] = ()  # patterns whose matches are replaced in all texts
+    drop_self: bool = False  # documents that equal their question, but for case and signs, are left out
 
     def chosen(self, turns: Iterable[Turn]) -> list[Turn]:
         """The sample of some turns, by time; equal for any order, and a sample of samples is the sample of all."""
         groups: defaultdict[str, list[Turn]] = defaultdict(list)
         for turn in turns:
             groups[day_of(turn) if self.per_day else ""].append(turn)
-        sample = [turn for group in groups.values() for turn in self._drawn(group)]
+        sample = chain.from_iterable(
+            group if self.sample is None else nsmallest(self.sample, group, key=_drawing) for group in groups.values()
+        )
         return sorted(sample, key=lambda turn: (turn.start_s, turn.trace_id))
 
     def hidden(self, turn: Turn) -> Turn:
-        """The turn with what the patterns match replaced."""
         if not self.redact:
             return turn
         hide = lambda text: None if text is None else re.sub("|".join(self.redact), REDACTED, text)  # noqa: E731
@@ -83,10 +83,9 @@ class Choice:
         contexts = tuple((name, text) for name, text in turn.contexts if text is None or _words(text) != question)
         return replace(turn, contexts=contexts)
 
-    def _drawn(self, group: Sequence[Turn]) -> Sequence[Turn]:
-        if self.sample is None:
-            return group
-        return nsmallest(self.sample, group, key=lambda turn: (hash_string(turn.trace_id), turn.trace_id))
+
+def _drawing(turn: Turn) -> tuple[int, str]:
+    return hash_string(turn.trace_id), turn.trace_id
 
 
 def _words(text: str) -> list[str]:
@@ -94,7 +93,6 @@ def _words(text: str) -> list[str]:
 
 
 def day_of(turn: Turn) -> str:
-    """The day of a turn (UTC), such as 2026-11-23."""
     return datetime.fromtimestamp(turn.start_s, UTC).date().isoformat()
 
 
@@ -111,7 +109,7 @@ class WriteTurns(beam.PTransform):
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection[Mapping[str, int]]:
         files_ = pbegin | "Files" >> beam.Create(list(self.paths), reshuffle=len(self.paths) > 1)
         read = files_ | "ReadSpans" >> beam.ParDo(ReadSpansFn(self.buckets)).with_outputs(_NEWEST, main="spans")
-        newest = read[_NEWEST] | "Newest" >> beam.CombineGlobally(latest)
+        newest = read[_NEWEST] | "Newest" >> beam.CombineGlobally(lambda ends: max(ends, default=0.0))
         return (
             read["spans"]
             | "ByBucket" >> beam.GroupByKey()
@@ -128,7 +126,6 @@ class ReadSpansFn(beam.DoFn):
         self._buckets = buckets
 
     def process(self, path: str) -> Iterator[Any]:
-        """Yield batches of spans by bucket, and the end of the newest span."""
         waiting: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)
         waiting_bytes, newest = 0, 0.0
         for span in read_spans(path):
@@ -150,13 +147,7 @@ def _flushed(waiting: dict[int, list[tuple[str, str]]]) -> Iterator[tuple[int, p
     waiting.clear()
 
 
-def latest(ends: Iterable[float]) -> float:
-    """The latest of some times; 0 without any."""
-    return max(ends, default=0.0)
-
-
 def merged_counts(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
-    """The sums of counts."""
     total: Counter[str] = Counter()
     for one in counts:
         total.update(one)
@@ -166,7 +157,6 @@ def merged_counts(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
 def write_turns(
     element: tuple[int, Iterable[pa.RecordBatch]], newest_s: float, folder: str, naming: Naming, choice: Choice
 ) -> Mapping[str, int]:
-    """Write the turns of a bucket as JSON lines, and count its traces."""
     bucket, parts = element
     traces: defaultdict[str, list[Span]] = defaultdict(list)
     for part in parts:
@@ -198,12 +188,55 @@ def write_turns(
 
 
 def part_path(folder: str, bucket: int) -> str:
-    """The file of a bucket's turns."""
     return files.join(folder, f"turns-{bucket:05}.jsonl")
 
 
 def turn_in(line: str) -> Turn:
-    """A turn of such a file."""
     value = json.loads(line)
     contexts, steps = value.pop("contexts"), in_rows(value.pop("steps"))
     return Turn(contexts=None if contexts is None else tuple(map(tuple, contexts)), steps=steps, **value)
+
+
+def text_paths(value: Any, depth: int = 0) -> Iterator[str]:
+    """The JMESPaths of the texts in an object; of a list, those of its last entry.
+
+    >>> list(text_paths({"model": "m", "messages": [{"content": "Hi"}], "my key": "x", "n": 1}))
+    ['model', 'messages[-1].content', '"my key"']
+    """
+    if not isinstance(value, Mapping) or depth == _DEEPEST:
+        return
+    for key, inner in value.items():
+        name = key if key.isidentifier() and key.isascii() else json.dumps(key)
+        if isinstance(inner, list) and inner:
+            name, inner = f"{name}[-1]", inner[-1]
+        if isinstance(inner, str) and inner.strip():
+            yield name
+        yield from (f"{name}.{path}" for path in text_paths(inner, depth + 1))
+
+
+def proposals(spans: Sequence[Span], part: str) -> Counter[str]:
+    """Counts of the paths of texts in the JSON inputs or outputs (`part`) of the roots of a trace."""
+    counts = Counter[str]()
+    for value in (span.attributes.get(f"{part}.value") for span in spans if span.parent_id == ""):
+        try:
+            parsed = json.loads(value) if isinstance(value, str) else value
+        except (ValueError, RecursionError):
+            continue
+        counts.update(f"{_OPTIONS[part]} {_AT}{path}" for path in text_paths(parsed))
+    return counts
+
+
+def advice(counts: Mapping[str, int]) -> Iterator[str]:
+    """The likeliest paths for people: names that are common, then the most frequent."""
+    for part, option in _OPTIONS.items():
+        prefix = f"{option} {_AT}"
+        known = {name.removeprefix(prefix): count for name, count in counts.items() if name.startswith(prefix)}
+        likely = _LIKELY[part]
+        order = sorted(known, key=lambda path: (_likeliness(path, likely), -known[path], path))
+        for path in order[:_MOST_SHOWN]:
+            yield f"try {option} '{path}': a text in {known[path]:,} {part}s of a sample"
+
+
+def _likeliness(path: str, likely: Sequence[str]) -> int:
+    last = path.rpartition(".")[2].removesuffix("[-1]").strip('"')
+    return likely.index(last) if last in likely else len(likely)

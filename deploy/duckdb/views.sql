@@ -1,4 +1,4 @@
--- Made from deploy/bigquery by python -m rankbeam.transforms.clients.warehouse.views; do not edit.
+-- Made from deploy/bigquery by `make deploy-files`; do not edit.
 -- sha256 a389e9df98ebf83a617021c903f3d22c9fc6c89c965956a0f9f1dfee6e3feb2a
 
 CREATE VIEW run_history AS

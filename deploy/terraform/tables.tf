@@ -1,5 +1,5 @@
 # The tables that rankbeam writes, so that the views can be created before the first run. schemas/ is generated from the
-# schemas of rankbeam's records by `python -m rankbeam.transforms.clients.bigquery.schemas`, and a test compares the two.
+# schemas of rankbeam's records by `make deploy-files`, and a test compares the two.
 locals {
   schemas = {
     for name in fileset("${path.module}/schemas", "*.json") : trimsuffix(name, ".json") => file("${path.module}/schemas/${name}")

@@ -163,12 +163,12 @@ def log(
         raise click.UsageError("name one tracker, --mlflow URI or --vertex LOCATION")
     with messages():
         from rankbeam.pipelines.show.trials import trials_of
-        from rankbeam.transforms.clients.tracking import mlflow_store, vertex_experiments
+        from rankbeam.transforms.clients.tracking import log_to_mlflow, log_to_vertex
 
         run = named.find()
         experiment, trials = name or run.experiment.lower(), trials_of(run)
         if mlflow is not None:
-            count = mlflow_store.log(mlflow, experiment, trials)
+            count = log_to_mlflow(mlflow, experiment, trials)
         else:
-            count = vertex_experiments.log(str(vertex), experiment, trials, api_endpoint)
+            count = log_to_vertex(str(vertex), experiment, trials, api_endpoint)
         click.echo(f"{run.named}: {count} of {len(trials)} configurations written to the experiment {experiment!r}")

@@ -14,7 +14,7 @@ from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.pipelines.experiment.grid.cells import Cell, PlannedSource
 from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.clients.formats import overlap, parquet, replay, sources, tables, texts
+from rankbeam.transforms.clients.formats import overlap, replay, sources, tables, texts
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.recognise import EXPECTED, Format, recognise
 from rankbeam.transforms.clients.formats.replay import configs_until
@@ -262,7 +262,7 @@ def check(paths: Sequence[str], role: str) -> None:
     if formats[0] is Format.BIGQUERY:
         tables.check(paths[0], role)
     elif formats[0] is Format.PARQUET:
-        parquet.check(paths[0], role)  # other files usually belong to the same table, and are checked when read
-        if all(form is Format.PARQUET for form in formats) and not any(map(parquet.has_rows, paths)):
+        tables.check_parquet(paths[0], role)  # other files usually belong to the same table, and are checked when read
+        if all(form is Format.PARQUET for form in formats) and not any(map(tables.parquet_has_rows, paths)):
             others = "" if len(paths) == 1 else ", and so are the others"
             raise InputError(f"the file is empty{others}; {EXPECTED[role]} expected", path=paths[0])

@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rankbeam.pipelines.goldens.folder import GoldensFolder
-from rankbeam.transforms.clients.formats.cases.eval_sets import CaseTurn, case_of, eval_set
-from rankbeam.transforms.clients.formats.cases.vertex import row_of
+from rankbeam.transforms.clients.formats.cases.google import CaseTurn, case_of, eval_set, row_of
 from rankbeam.transforms.clients.formats.recognise import QRELS_HEADER
 from rankbeam.transforms.clients.formats.spreadsheets import safe
 from rankbeam.transforms.goldens.publishing import judgements, query, reviewed

@@ -30,7 +30,6 @@ from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
 from rankbeam.transforms.score import ScoreRankings
-from rankbeam.transforms.write import corpus_rows
 from rankbeam.transforms.write import rows as row
 from rankbeam.transforms.write.tables import FinishRun, RunVerdict, WriteTable
 
@@ -100,7 +99,7 @@ def build(
     )
     finished = pipeline | "FinishRun" >> finish
     if experiment.bigquery is not None:
-        from rankbeam.transforms.load import LoadTables  # few experiments need it
+        from rankbeam.transforms.write.tables import LoadTables  # few experiments need it
 
         folders = table_folders(experiment.output, execution.run_id)
         load = LoadTables(experiment.bigquery, execution.run_id, experiment.output, folders)
@@ -176,7 +175,7 @@ def _located(experiment: Experiment, rankings: dict[str, beam.PCollection]) -> d
     """The same rankings with the places of chunks in their documents, where spans are judged."""
     if not experiment.evaluation.spans or experiment.corpus is None:
         return {}
-    from rankbeam.transforms.locate import LocateChunks
+    from rankbeam.transforms.contexts import LocateChunks
 
     locate = LocateChunks(experiment.corpus, of_documents(experiment.corpus))
     return {name: rows | f"Locate_{name}" >> locate for name, rows in rankings.items()}
@@ -203,8 +202,8 @@ def _corpus_rows(
     """The rows of the corpora that a service built, and of the documents that they lack, beside other failures."""
     if not experiment.built:
         return
-    yield "corpora", pipeline | "Corpora" >> beam.Create([corpus_rows.corpora(experiment.built)])
-    if (failed := corpus_rows.failed_documents(experiment.built)).num_rows:
+    yield "corpora", pipeline | "Corpora" >> beam.Create([row.corpora(experiment.built)])
+    if (failed := row.failed_documents(experiment.built)).num_rows:
         documents = pipeline | "FailedDocuments" >> beam.Create([failed])
         yield "failures", [documents, *([rows["failures"]] if "failures" in rows else [])] | "Failed" >> beam.Flatten()
 

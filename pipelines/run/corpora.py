@@ -21,11 +21,14 @@ from rankbeam.transforms.clients.corpora.rag_engine.build import Builder, Reques
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
-from rankbeam.transforms.clients.corpora.rag_engine.originals import read_originals, refuse_parsed
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
-from rankbeam.transforms.clients.corpora.rag_engine.results import Problem
-from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments, read_documents
-from rankbeam.transforms.clients.corpora.rag_engine.uses import Needless, Uses
+from rankbeam.transforms.clients.corpora.rag_engine.results import Needless, Problem, Uses
+from rankbeam.transforms.clients.corpora.rag_engine.staged import (
+    StagedDocuments,
+    read_documents,
+    read_originals,
+    refuse_parsed,
+)
 from rankbeam.transforms.clients.corpora.rag_engine.work import Existing
 from rankbeam.transforms.clients.formats.documents.files import FolderSource
 from rankbeam.transforms.clients.formats.overlap import hashed, lacking

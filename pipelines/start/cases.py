@@ -8,8 +8,8 @@ import yaml
 
 from rankbeam.pipelines.experiment.file.providers import hint_of, service_of_provider
 from rankbeam.transforms.clients.formats.cases.objects import rows_in
+from rankbeam.transforms.clients.formats.cases.roles import Survey, survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
-from rankbeam.transforms.clients.formats.cases.survey import Survey, survey_of
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean

@@ -9,11 +9,10 @@ from typing import Any
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.clients.formats import sources, texts
-from rankbeam.transforms.clients.formats.cases.eval_sets import CaseTurn, case_of, eval_set, turns_in
-from rankbeam.transforms.clients.formats.cases.paths import structured
-from rankbeam.transforms.clients.formats.cases.vertex import ModelAnswer, row_of
+from rankbeam.transforms.clients.formats.cases.google import CaseTurn, ModelAnswer, case_of, eval_set, row_of, turns_in
 from rankbeam.transforms.clients.formats.references import read_references
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage.json_paths import structured
 from rankbeam.transforms.records.conversations import CONVERSATION, history_of
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean

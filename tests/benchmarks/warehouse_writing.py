@@ -28,7 +28,6 @@ from support.emulators import Cloud
 from rankbeam.pipelines.run.build import table_folders, versions
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.schemas import columns_of
-from rankbeam.transforms.load import LoadTables
 from rankbeam.transforms.records.check_tables import GATES
 from rankbeam.transforms.records.dataset import DatasetSummary
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
@@ -38,7 +37,7 @@ from rankbeam.transforms.records.scores.estimates import RunEstimates
 from rankbeam.transforms.records.scores.scored import ScoredConfiguration, ScoredPanel, ScoredPartition
 from rankbeam.transforms.records.tables import QUERY_METRICS, own_columns
 from rankbeam.transforms.write.rows import query_metrics
-from rankbeam.transforms.write.tables import FinishRun, RunVerdict, WriteTable
+from rankbeam.transforms.write.tables import FinishRun, LoadTables, RunVerdict, WriteTable
 
 BATCH = 10_000
 METRICS = (

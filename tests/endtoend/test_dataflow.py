@@ -117,7 +117,6 @@ def test_the_demo_runs_from_what_was_staged(bucket: str, service: Dataflow, goog
         "rankbeam.transforms.read",
         "rankbeam.transforms.score",
         "rankbeam.transforms.write.tables",
-        "rankbeam.transforms.load",
     } <= modules.keys()
     assert [path for path in modules.values() if "/worker/lib/" not in path] == []
     unused = {"duckdb", "jinja2", "rich", "click"}

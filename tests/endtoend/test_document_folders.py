@@ -7,8 +7,7 @@ import pytest
 from support.document_files import docx, paragraph
 from support.emulators import Cloud
 
-from rankbeam.transforms.clients.formats.documents.extract import extract
-from rankbeam.transforms.clients.formats.documents.files import FolderSource
+from rankbeam.transforms.clients.formats.documents.files import FolderSource, extract
 from rankbeam.transforms.clients.public import FOLDER
 from rankbeam.transforms.clients.storage import files
 

@@ -15,11 +15,10 @@ from support.cli import rankbeam
 from support.goldens import goldens_file, lines
 from support.inputs import write
 
-from rankbeam.transforms.clients.formats.cases.eval_sets import CaseTurn
+from rankbeam.transforms.clients.formats.cases.google import CaseTurn, ModelAnswer, row_of
 from rankbeam.transforms.clients.formats.cases.read import Case, read_cases
+from rankbeam.transforms.clients.formats.cases.roles import survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
-from rankbeam.transforms.clients.formats.cases.survey import survey_of
-from rankbeam.transforms.clients.formats.cases.vertex import ModelAnswer, row_of
 from rankbeam.transforms.records.trajectories import as_json, steps_in
 
 WORDS = st.text("abc é?\"'{[", min_size=1, max_size=8).filter(lambda text: text == text.strip())

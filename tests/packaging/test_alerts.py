@@ -17,7 +17,7 @@ from support.pruning import PARTITION_BYTES, scanned
 from support.terraform import RESOURCES
 from support.terraform_values import evaluated, needs_terraform
 
-from rankbeam.transforms.clients.warehouse import alerts
+from rankbeam.transforms.clients.warehouse import deploy_files
 
 MORNING = FIRST + timedelta(days=2, hours=6)
 GOOD, BAD, NONE = [0.8, 0.6] * 15, [0.3, 0.2] * 15, [None] * 30
@@ -76,8 +76,8 @@ def test_the_limit_itself_is_no_reason(small_tables: duckdb.DuckDBPyConnection) 
 
 
 def test_files_are_made_from_their_sources() -> None:
-    stored = {path: path.read_text(encoding="utf-8") for path in alerts.FOR_TERRAFORM.glob("*.sql")}
-    assert stored == alerts.for_terraform(), "run make deploy-files"
+    stored = {path: path.read_text(encoding="utf-8") for path in deploy_files.FOR_ALERTS.glob("*.sql")}
+    assert stored == deploy_files.alerts(), "run make deploy-files"
 
 
 @pytest.mark.parametrize("name", ALERTS)

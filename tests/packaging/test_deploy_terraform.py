@@ -19,7 +19,7 @@ from rankbeam.pipelines.cli import main
 from rankbeam.transforms.clients.bigquery import schemas
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.tables import partition_ms
-from rankbeam.transforms.clients.warehouse import views
+from rankbeam.transforms.clients.warehouse import deploy_files, views
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.counters import Counter
 
@@ -206,8 +206,8 @@ LEVELS = [[name.strip('"') for name in level] for level in LOCALS["view_levels"]
 
 
 def test_columns_are_those_of_the_code() -> None:
-    contents = {path: path.read_text(encoding="utf-8") for path in schemas.FOR_TERRAFORM.iterdir()}
-    assert contents == schemas.for_terraform(), "run make deploy-files"
+    contents = {path: path.read_text(encoding="utf-8") for path in deploy_files.FOR_TERRAFORM.iterdir()}
+    assert contents == deploy_files.terraform_schemas(), "run make deploy-files"
 
 
 def test_tables_are_as_rankbeam_makes_them() -> None:

@@ -13,7 +13,7 @@ from support.data import REPOSITORY
 from support.looker import REFERENCE, TIMEFRAMES, Project, filters_of
 from support.view_columns import Columns, all_columns, resolved
 
-from rankbeam.transforms.clients.warehouse import looker, views
+from rankbeam.transforms.clients.warehouse import deploy_files, views
 from rankbeam.transforms.records import tables
 
 LOOKER = REPOSITORY / "deploy" / "looker"
@@ -33,7 +33,7 @@ BOARD = [
 
 
 def test_the_columns_are_those_of_the_tables_and_views() -> None:
-    assert looker.FOR_LOOKER.read_text() == looker.for_looker(), "run make deploy-files"
+    assert deploy_files.FOR_LOOKER.read_text() == deploy_files.for_looker(), "run make deploy-files"
 
 
 def explores_of(view: str) -> list[str]:

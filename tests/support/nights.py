@@ -8,15 +8,15 @@ from string import Template
 import duckdb
 from support.outage import common, insert, query_rows
 
-from rankbeam.transforms.clients.warehouse import alerts
+from rankbeam.transforms.clients.warehouse.deploy_files import FOR_ALERTS, SOURCES
 
-ALERTS = sorted(path.stem for path in alerts.SOURCES.glob("*.sql"))
+ALERTS = sorted(path.stem for path in SOURCES.glob("*.sql"))
 SETTINGS = {"hours": "36", "experiments": '["nightly"]', "most_cost": "2.5", "project": "p", "dataset": "d"}
 
 
 def template(name: str) -> str:
     """The template that Terraform fills in."""
-    return (alerts.FOR_TERRAFORM / f"{name}.sql").read_text(encoding="utf-8")
+    return (FOR_ALERTS / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def at(query: str, now: datetime) -> str:

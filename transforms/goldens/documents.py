@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from rankbeam.transforms.clients.formats import ids, sources, texts
-from rankbeam.transforms.clients.formats.documents.extract import extract
 from rankbeam.transforms.clients.formats.documents.files import (
     EVERYTHING,
     READERS,
     FolderSource,
+    extract,
     holds_documents,
     listed,
 )

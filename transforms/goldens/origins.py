@@ -11,12 +11,13 @@ from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusC
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import DataApi
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.corpora.vertex_search import (
+    CHUNKS,
+    DOCUMENTS,
     DOCUMENTS_QUOTA,
     SERVICE,
     DocumentsApi,
-    ListChunks,
-    ListDocuments,
     ListedDocument,
+    ListPages,
 )
 from rankbeam.transforms.clients.formats import ids
 from rankbeam.transforms.clients.formats.documents.files import holds_documents
@@ -118,7 +119,7 @@ class DataStore:
         api = DocumentsApi(location, self.api_endpoint)
         service = Alone(api, f"{SERVICE} {self.place.partition('/locations/')[0]}", DOCUMENTS_QUOTA, ledger)
         with _refused(self.place):
-            listed: tuple[ListedDocument, ...] = service.one(ListDocuments(api), self.place)
+            listed: tuple[ListedDocument, ...] = service.one(ListPages(api, DOCUMENTS), self.place)
             documents = self._chunked(service, api, listed) if self.is_chunks else self._whole(listed)
         advice = "the data store has no chunks of them" if self.is_chunks else "take its chunks: unit: chunks"
         read = {document.id for document in documents}
@@ -128,7 +129,9 @@ class DataStore:
 
     def _chunked(self, service: Alone, api: DocumentsApi, listed: Sequence[ListedDocument]) -> list[Document]:
         documents = []
-        for file, chunks in zip(listed, service.done(ListChunks(api), [file.name for file in listed]), strict=True):
+        for file, chunks in zip(
+            listed, service.done(ListPages(api, CHUNKS), [file.name for file in listed]), strict=True
+        ):
             if isinstance(chunks, CallError):
                 raise chunks
             if chunks:

@@ -1,6 +1,7 @@
-"""Rows of the tables, made from scored queries."""
+"""Rows of the tables, made from scored queries and calls, without the common columns."""
 
-from collections.abc import Collection, Iterator, Mapping
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ from rankbeam.transforms.kernels.arrays import IntArray, offsets_of
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.calls.outcomes import Took, Usage, took_of
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.corpora import BuiltCorpus
 from rankbeam.transforms.records.failures import Failure
 from rankbeam.transforms.records.metrics.evaluation import Evaluation
 from rankbeam.transforms.records.metrics.panels import column_order
@@ -115,7 +117,6 @@ def rankings(partition: ScoredPartition, evaluation: Evaluation) -> Iterator[pa.
 
 
 def configurations(evaluation: Evaluation) -> pa.Table:
-    """Rows of `tables.CONFIGURATIONS`, without the common columns."""
     return pa.Table.from_pylist(
         [
             {
@@ -136,7 +137,6 @@ def configurations(evaluation: Evaluation) -> pa.Table:
 
 
 def failure_row(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation) -> pa.Table:
-    """One row of `tables.FAILURES`, without the common columns."""
     _, (source, failure) = element
     owner = evaluation.with_threshold(source) if failure.only_thresholds else evaluation.owner(source)
     row = {
@@ -151,7 +151,6 @@ def failure_row(element: tuple[int, tuple[int, Failure]], evaluation: Evaluation
 
 
 def usage_row(usage: Usage, quotas: Mapping[str, Quota], evaluation: Evaluation, needed_by: Needed) -> pa.Table:
-    """A row of `tables.USAGE`, without the common columns."""
     tokens, quota = usage.tokens, quotas[usage.pool]
     total = next((item for item in usage.took if item.position is None), Took())
     took = took_of(usage.took, needed_by.get(usage.stage, {}))
@@ -186,3 +185,41 @@ def _usage_of(config_id: str, took: Took, quota: Quota) -> dict[str, object]:
         "output_tokens": took.tokens.output,
         "cost": quota.cost(took.calls, took.tokens),
     }
+
+
+def corpora(built: Sequence[BuiltCorpus]) -> pa.Table:
+    rows = [
+        {
+            "name": corpus.name,
+            "type": corpus.kind,
+            "identity": corpus.identity,
+            "specification": json.dumps(corpus.specification, sort_keys=True),
+            "documents": corpus.documents,
+            "resource": corpus.resource,
+            "state": corpus.state,
+            "files": corpus.files,
+            "failed_files": corpus.failed,
+            "imported_files": corpus.imported,
+            "keep": corpus.keep,
+            "expires": corpus.expires,
+        }
+        for corpus in built
+    ]
+    return pa.Table.from_pylist(rows, tables.own_columns(tables.CORPORA))
+
+
+def failed_documents(built: Sequence[BuiltCorpus]) -> pa.Table:
+    """Rows of `tables.FAILURES`, without the common columns: one for each document that could not be imported."""
+    rows = [
+        {
+            "stage": failure.stage,
+            "kind": str(failure.kind),
+            "attempts": failure.attempts,
+            "message": failure.message,
+            "corpus": corpus.name,
+            "doc_id": failure.query_id,
+        }
+        for corpus in built
+        for failure in corpus.failures
+    ]
+    return pa.Table.from_pylist(rows, tables.own_columns(tables.FAILURES))

@@ -1,4 +1,7 @@
-"""Write tables: Parquet files below the output, one folder a table and run, and the row of `runs` last."""
+"""Write tables: Parquet files below the output, one folder a table and run, and the row of `runs` last.
+
+The last step may load the finished run into BigQuery, so that a submitted job needs no later command.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,6 +14,9 @@ import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
+from rankbeam.transforms.clients.bigquery import publish
+from rankbeam.transforms.clients.bigquery.errors import LoadFailed
+from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.calls.tally import count
 from rankbeam.transforms.clients.storage import parquet
 from rankbeam.transforms.clients.storage.parquet import Part, put_in_place, run_folder
@@ -24,16 +30,14 @@ from rankbeam.transforms.records.metrics.evaluation import Statistics
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.estimates import RunEstimates
 
-WrittenPart = tuple[str, str]
-"""A table, and the path of a complete part of it."""
+WrittenPart = tuple[str, str]  # a table, and the path of a complete part of it
+_BEAM_SUFFIX = " [while running"  # Beam adds the step to the message of what it raises again
+_MARK = f"{LoadFailed.__module__}.{LoadFailed.__name__}: "
 
 
 @dataclass
 class WriteTable(beam.PTransform):
-    """Write one table of a run to Parquet; yields the written paths, which `FinishRun` moves into place.
-
-    Beam's own writer adds eight steps a table, which for ten tables take a second to start.
-    """
+    """Write one table of a run; yields paths for `FinishRun`. Beam's own writer would add eight steps a table."""
 
     name: str
     output: str
@@ -50,11 +54,9 @@ class WriteFn(beam.DoFn):
         self._name, self._folder, self._run = name, run_folder(output, name, run.run_id), run
 
     def start_bundle(self) -> None:
-        """Start a bundle without an open file."""
         self._part: Part | None = None
 
     def process(self, element: pa.Table) -> Iterator[WrittenPart]:
-        """Write rows that lack the common columns."""
         schema = tables.TABLES[self._name]
         if self._part is None:
             self._part = Part(self._folder, schema)
@@ -62,7 +64,6 @@ class WriteFn(beam.DoFn):
         yield from ()
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Yield the table and the path, once the file is complete."""
         if self._part is not None:
             yield GlobalWindows.windowed_value((self._name, self._part.close()))
 
@@ -125,7 +126,6 @@ def write_run(
     usage: Iterable[Usage],
     *written: Iterable[WrittenPart],
 ) -> str:
-    """Write the row of a finished run; returns the path."""
     used = list(usage)
     parts: dict[str, list[str]] = {name: [] for name in tables.TABLES if name not in ("runs", "gates")}
     for name, path in chain.from_iterable(written):
@@ -166,7 +166,6 @@ def write_alone(name: str, output: str, run: Run, rows: pa.Table) -> str:
 
 
 def _read(name: str, places: Mapping[str, Iterable[str]]) -> pa.Table:
-    """A small table of the run."""
     parts = []
     for path in places[name]:
         with parquet.open_file(path) as file:
@@ -188,3 +187,39 @@ def _failures(paths: Iterable[str]) -> Iterator[FailedCall]:
             for batch in file.iter_batches(columns=list(FailedCall._fields)):
                 of_queries = batch.filter(batch["query_id"].is_valid()).select(list(FailedCall._fields))
                 yield from map(FailedCall, *(column.to_pylist() for column in of_queries.columns))
+
+
+@dataclass
+class LoadTables(beam.PTransform):
+    """Load all tables of a run once its row in `runs` is written; yields the run_id."""
+
+    dataset: DatasetName
+    run_id: str
+    output: str
+    folders: dict[str, str]
+
+    def expand(self, finished: beam.PCollection[str]) -> beam.PCollection[str]:
+        loaded = beam.Map(load_run, self.dataset, self.run_id, self.output, self.folders)
+        # Between the two, so that a retried load does not write the row of the run again.
+        return finished | "Written" >> beam.Reshuffle() | "Load" >> loaded
+
+
+def load_run(_: str, dataset: DatasetName, run_id: str, output: str, folders: dict[str, str]) -> str:
+    """Load a run; returns its id. It may be repeated, also by Beam: the rows of the run are replaced."""
+    try:
+        return publish.load_run(dataset, run_id, folders).run_id
+    except LoadFailed as error:
+        if not error.can_repeat:
+            raise
+        command = f"rankbeam warehouse load {output} --dataset {dataset} --run-id {run_id}"
+        raise LoadFailed(f"{error}. The Parquet files in {output} are complete; load them with: {command}") from error
+
+
+def load_failure_behind(error: BaseException | None) -> str | None:
+    """The message of a failed load behind an exception of Beam, which wraps errors of steps; None for another error."""
+    while error is not None:
+        text = f"{_MARK}{error}" if isinstance(error, LoadFailed) else str(error)
+        if _MARK in text:
+            return text.rpartition(_MARK)[2].partition(_BEAM_SUFFIX)[0].partition("\n\n")[0].strip()
+        error = error.__cause__ or error.__context__
+    return None

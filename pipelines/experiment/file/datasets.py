@@ -10,9 +10,8 @@ from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.clients.formats.cases.roles import REFERENCE
+from rankbeam.transforms.clients.formats.cases.roles import REFERENCE, survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
-from rankbeam.transforms.clients.formats.cases.survey import survey_of
 from rankbeam.transforms.clients.formats.cases.tools import checked_columns
 from rankbeam.transforms.clients.public import PublicCollection, fetch_beir, fetch_irds
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
@@ -108,8 +107,11 @@ def with_documents(located: Located, folder: str, problems: list[InputError], no
     is_folder = isinstance(corpus, dict) and "folder" in corpus
     if not (is_folder or _is_plain_folder(folder, corpus)):
         return located
-    from rankbeam.transforms.clients.formats.documents.extract import extract  # few datasets are folders
-    from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, FolderSource
+    from rankbeam.transforms.clients.formats.documents.files import (
+        EVERYTHING,
+        FolderSource,
+        extract,  # few datasets are folders
+    )
 
     named: dict[str, Any] = corpus if isinstance(corpus, dict) else {"folder": corpus}
     wrong = next((str(key) for key in named if key not in ("folder", "glob")), None)

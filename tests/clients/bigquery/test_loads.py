@@ -20,12 +20,12 @@ from support.loaded_runs import (
 from support.strict_bigquery import Fault, StrictBigQuery
 from support.strict_bigquery.runs import BEGAN, finished, row, written
 
-from rankbeam.transforms import load as stage
 from rankbeam.transforms.clients.bigquery import loads, schemas
 from rankbeam.transforms.clients.bigquery.session import Session
 from rankbeam.transforms.clients.bigquery.tables import ensure
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.run import Run
+from rankbeam.transforms.write import tables as stage
 
 # A load without trouble
 
@@ -98,7 +98,7 @@ def test_running_the_same_id_again_replaces_its_rows_and_no_others(bigquery: Str
 def test_beam_may_execute_the_step_again(bigquery: StrictBigQuery, tmp_path: Path) -> None:
     folders = finished(tmp_path / "out")
     for _ in range(2):
-        assert stage.load("path", DATASET, "run", str(tmp_path / "out"), folders) == "run"
+        assert stage.load_run("path", DATASET, "run", str(tmp_path / "out"), folders) == "run"
     assert_holds(bigquery, folders)
 
 

@@ -10,7 +10,7 @@ from support.strict_bigquery.runs import finished
 
 from rankbeam.transforms.clients.bigquery import loads, publish
 from rankbeam.transforms.clients.bigquery.names import DatasetName
-from rankbeam.transforms.clients.bigquery.session import Patience, Session
+from rankbeam.transforms.clients.bigquery.session import Patience, Session, parameters
 from rankbeam.transforms.clients.bigquery.tables import ensure
 from rankbeam.transforms.records import tables
 
@@ -85,7 +85,8 @@ def test_an_insert_takes_only_rows_of_the_execution(bigquery: StrictBigQuery, tm
     session = Session(DATASET, QUICK)
     loads.load(session, run, "0a", {name: ensure(session, name) for name in tables.TABLES})
     _, _, unguarded = publish.statements(DATASET, "0a", {"runs"}).partition("\n")
-    assert session.wait(session.query("unguarded", unguarded, publish.parameters(run))).error_result is None
+    values = parameters(run_id=run.run_id, started_at=run.started_at, experiment=run.experiment)
+    assert session.outcome("unguarded", unguarded, values) is None
     assert bigquery.rows("rankings") == []
     assert bigquery.rows("query_metrics")
     assert {row["started_at"] for name in tables.TABLES for row in bigquery.rows(name)} == {run.started_at}

@@ -282,7 +282,7 @@ def test_a_query_that_another_worker_began_is_waited_for(scripted: Scripted) -> 
     dry = {**begun, "statistics": {"query": {"statementType": "SELECT"}}}
     rows_ = {"jobComplete": True, "totalRows": "0", "schema": {"fields": []}, "jobReference": begun["jobReference"]}
     scripted.answers += [(200, dry), (409, "Already Exists: Job"), (200, begun), (200, rows_), (200, rows_)]
-    assert read.stored(source, []).resource == "projects/p/datasets/_d/tables/anon"
+    assert read.stored(source, [])[0] == "projects/p/datasets/_d/tables/anon"
     requests = [(method, path.partition("?")[2]) for method, path in scripted.request_log[:3]]
     assert requests[:2] == [("POST", "prettyPrint=false")] * 2
     assert "location=EU" in requests[2][1]

@@ -19,10 +19,9 @@ from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, hold
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filling, ImportFiles, Track, tracks
-from rankbeam.transforms.clients.corpora.rag_engine.operations import STUCK_S, awaited
 from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedFolder
-from rankbeam.transforms.clients.corpora.rag_engine.work import CreateCorpus, NeededCorpus
+from rankbeam.transforms.clients.corpora.rag_engine.work import STUCK_S, CreateCorpus, NeededCorpus, awaited
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -35,7 +34,7 @@ PARAMETERS = RagEngineCorpus(location=LOCATION, staging="gs://bucket/r", embeddi
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FILES = 20
 STAGED = Staged("gs://bucket/r", (StagedFolder("a", tuple(f"{number}.txt" for number in range(FILES))),))
-OBJECTS = dict.fromkeys(STAGED.objects(), "text")
+OBJECTS = {f"{STAGED.uri(folder)}/{name}": "text" for folder in STAGED.folders for name in folder.names}
 ABOUT = About("0" * 32, "kb", "d", {}, "run", NOW.isoformat())
 
 

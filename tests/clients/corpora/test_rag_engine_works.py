@@ -205,7 +205,7 @@ class _Begin(ImportFiles):
     """Begins an import, and does not wait for it."""
 
     def steps(self, item: str) -> Any:
-        from rankbeam.transforms.clients.corpora.rag_engine.operations import request
+        from rankbeam.transforms.clients.corpora.rag_engine.work import request
 
         config = {
             **PARAMETERS.import_config(),

@@ -12,7 +12,7 @@ from support.inputs import trec_qrels, trec_run, write
 
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.pipelines.show.trials import trials_of
-from rankbeam.transforms.clients.tracking import mlflow_store, vertex_experiments
+from rankbeam.transforms.clients.tracking import IDENTITY, resource_id
 
 EXPERIMENT = """\
 name: Fruit
@@ -72,7 +72,7 @@ def test_what_an_interrupted_copy_left_is_replaced(out: str, tmp_path: Path) -> 
 
     store = f"sqlite:///{tmp_path}/mlflow.db"
     client, identity = MlflowClient(store), trials_of(find_run(out))[0].identity
-    left = client.create_run(client.create_experiment("fruit"), tags={mlflow_store.IDENTITY: identity}).info.run_id
+    left = client.create_run(client.create_experiment("fruit"), tags={IDENTITY: identity}).info.run_id
     assert ": 2 of 2 configurations" in rankbeam("log", out, "--mlflow", store).stdout
     assert client.get_run(left).info.lifecycle_stage == "deleted"
     assert ": 0 of 2 configurations" in rankbeam("log", out, "--mlflow", store).stdout
@@ -81,7 +81,7 @@ def test_what_an_interrupted_copy_left_is_replaced(out: str, tmp_path: Path) -> 
 def test_run_ids_that_vertex_ai_does_not_take_stay_apart(out: str) -> None:
     trial = trials_of(find_run(out))[0]
     run_ids = ["nightly-1", "Nightly_1", "nightly_1", "nightly.1"]
-    ids = [vertex_experiments.resource_id("fruit", replace(trial, run_id=run_id)) for run_id in run_ids]
+    ids = [resource_id("fruit", replace(trial, run_id=run_id)) for run_id in run_ids]
     assert ids[0] == f"fruit-nightly-1-{trial.config_id}"
     assert len(set(ids)) == len(ids)
     assert all(name == name.lower() and "_" not in name and "." not in name for name in ids)

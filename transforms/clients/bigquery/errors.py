@@ -50,17 +50,12 @@ _BY_REASON = {
     "conditionNotMet": Trouble.CHANGED,
 }
 _BY_STATUS = {
+    **dict.fromkeys((408, 429, 500, 502, 503, 504), Trouble.PASSING),
     401: Trouble.CREDENTIALS,
     403: Trouble.PERMISSION,
     404: Trouble.MISSING,
-    408: Trouble.PASSING,
     409: Trouble.EXISTS,
     412: Trouble.CHANGED,
-    429: Trouble.PASSING,
-    500: Trouble.PASSING,
-    502: Trouble.PASSING,
-    503: Trouble.PASSING,
-    504: Trouble.PASSING,
 }
 
 
@@ -77,7 +72,6 @@ class BigQueryError(RankbeamError):
         return BigQueryError, (self.trouble, self.message)
 
     def advice(self, dataset: DatasetName) -> str:
-        """The error, and what to do about it."""
         return f"{self}{_advice(self, dataset)}"
 
 
@@ -90,7 +84,6 @@ class LoadFailed(RankbeamError):
 
 
 def translated(error: Exception) -> BigQueryError:
-    """Translate an error of Google's libraries."""
     from google.api_core.exceptions import GoogleAPICallError
     from google.auth.exceptions import GoogleAuthError, TransportError
     from requests.exceptions import RequestException, SSLError
@@ -111,8 +104,11 @@ def translated(error: Exception) -> BigQueryError:
     raise error
 
 
-def of_job(result: Mapping[str, Any]) -> BigQueryError:
+def of_job(job: Any) -> BigQueryError | None:
     """The error that a job ended with."""
+    result = job.error_result
+    if not result:
+        return None
     message = str(result.get("message", ""))
     trouble = _BY_REASON.get(str(result.get("reason")), Trouble.REFUSED)
     return BigQueryError(_unless_concurrent(trouble, message), message)

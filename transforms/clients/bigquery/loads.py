@@ -16,13 +16,12 @@ from itertools import count
 from typing import Any
 
 import pyarrow.parquet as pq
-from tenacity import retry_if_result
 
 from rankbeam.transforms.clients.bigquery import errors, tables
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.bigquery.schemas import Column
-from rankbeam.transforms.clients.bigquery.session import IMPATIENT, Patience, Session
+from rankbeam.transforms.clients.bigquery.session import IMPATIENT, Patience, Session, again_after
 from rankbeam.transforms.clients.storage import files, gcs, matching, parquet
 from rankbeam.transforms.records import tables as schemas
 from rankbeam.transforms.records.errors import InputError
@@ -32,8 +31,7 @@ _PART = re.compile(r"part-(\d{5,})-of-(\d{5,})\.parquet")
 _MOST_URIS = 10_000  # of one load job
 _KEY_BYTES = 10
 _REGION = re.compile(r"[A-Z]+-[A-Z]+[0-9]+")
-_FROM_ANYWHERE = "US"
-"""The one location of datasets that takes files from any bucket."""
+_FROM_ANYWHERE = "US"  # the one location of datasets that takes files from any bucket
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,6 @@ class RunFiles:
 
 
 def find_run(run_id: str, folders: Mapping[str, str]) -> RunFiles:
-    """The files of a finished run."""
     parts = {name: _parts(name, folder) for name, folder in folders.items()}
     names = ["run_id", "experiment", "started_at", "finished_at"]
     with parquet.open_file(parts["runs"][0][0]) as file:
@@ -72,11 +69,6 @@ def key_of(*parts: Any) -> str:
 
 
 def staging_name(key: str, table: str) -> str:
-    """The table that the rows of a table are loaded into.
-
-    >>> staging_name("0a1b", "runs")
-    '_rankbeam_0a1b_runs'
-    """
     return f"_rankbeam_{key}_{table}"
 
 
@@ -112,7 +104,7 @@ class _Load:
     def finish(self) -> None:
         """Wait for the job; begin another one after a transient error."""
         if self._parts:
-            again = retry_if_result(lambda error: error is not None and error.trouble is Trouble.PASSING)
+            again = again_after(Trouble.PASSING)
             if (error := self._session.patience.repeated(partial(next, self._attempts()), again)) is not None:
                 raise BigQueryError(error.trouble, f"loading {self._name}: {error.message}")
 
@@ -120,7 +112,7 @@ class _Load:
         """Yield the error of each job, or None for a job that has succeeded."""
         while True:
             self._job = self._session.wait(self._job)
-            yield errors.of_job(self._job.error_result) if self._job.error_result else None
+            yield errors.of_job(self._job)
             self.begin()
 
     def _submit(self, job_id: str) -> Any:
@@ -144,11 +136,7 @@ class _Load:
 
 
 def uris_of(paths: list[str]) -> list[str]:
-    """The files as a load job takes them: by name, or by a pattern where they are too many.
-
-    >>> uris_of(["gs://b/t/part-00000-of-00001.parquet"])
-    ['gs://b/t/part-00000-of-00001.parquet']
-    """
+    """The files as a load job takes them: by name, or by a pattern where they are too many."""
     if len(paths) <= _MOST_URIS:
         return paths
     folder, _, last = paths[-1].rpartition("/")

@@ -48,7 +48,6 @@ def _path_of(value: Any) -> Any:
 
 
 def _explained(error: dict[str, Any]) -> str:
-    """The text of one of pydantic's errors about a query."""
     place = ".".join(str(part) for part in error["loc"][:2])
     if error["type"] == "extra_forbidden":
         return f"a query has no {place!r}; {did_you_mean(place, QueryModel.model_fields)}"

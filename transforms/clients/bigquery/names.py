@@ -21,11 +21,7 @@ class DatasetName:
 
     @classmethod
     def parse(cls, text: str) -> "DatasetName":
-        """From `project.dataset`, with or without `bigquery://`.
-
-        >>> str(DatasetName.parse("my-project.search"))
-        'my-project.search'
-        """
+        """From `project.dataset`, with or without `bigquery://`."""
         project, dot, dataset = text.removeprefix(SCHEME).rpartition(".")
         if not dot or not _PROJECT.fullmatch(project) or not _DATASET.fullmatch(dataset):
             raise InputError(f"{text!r} is not a BigQuery dataset; write project.dataset")
@@ -47,11 +43,7 @@ class TableName:
 
     @classmethod
     def parse(cls, text: str) -> "TableName":
-        """From `project.dataset.table`, with or without `bigquery://`.
-
-        >>> str(TableName.parse("bigquery://my-project.search.qrels"))
-        'my-project.search.qrels'
-        """
+        """From `project.dataset.table`, with or without `bigquery://`."""
         dataset, dot, table = text.removeprefix(SCHEME).rpartition(".")
         if not dot or not _TABLE.fullmatch(table):
             raise InputError(f"{text!r} is not a BigQuery table; write {SCHEME}project.dataset.table")
@@ -62,7 +54,6 @@ class TableName:
 
     @property
     def quoted(self) -> str:
-        """The name as GoogleSQL writes it."""
         return f"`{self}`"
 
     def __str__(self) -> str:

@@ -10,15 +10,15 @@ nothing, and does not wait for others.) Any attempt can be repeated.
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
-from tenacity import retry_if_exception, retry_if_result
+from tenacity import retry_if_exception
 
 from rankbeam.transforms.clients.bigquery import errors, loads, tables
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, LoadFailed, Trouble
 from rankbeam.transforms.clients.bigquery.loads import RunFiles
 from rankbeam.transforms.clients.bigquery.names import DatasetName, TableName
-from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session
+from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session, again_after, parameters
 from rankbeam.transforms.records import tables as schemas
 from rankbeam.transforms.records.errors import InputError
 
@@ -57,36 +57,30 @@ def statements(dataset: DatasetName, key: str, replaced: Collection[str]) -> str
             "BEGIN TRANSACTION;",
             f"SELECT ERROR(CONCAT('{_TAKEN}', experiment)) FROM {runs} WHERE {_TAKEN_BY_OTHERS};",  # noqa: S608
             # Not by partition: an earlier execution may have begun on any day, and the clustering finds its rows.
-            *(_delete(table) for name, (table, _) in zip(_NAMES, pairs, strict=True) if name in replaced),
-            *(_insert(table, staging, name) for (table, staging), name in zip(pairs, _NAMES, strict=True)),
+            *(
+                f"DELETE FROM {table.quoted} WHERE run_id = @run_id;"  # noqa: S608
+                for table, _ in pairs
+                if table.table in replaced
+            ),
+            *(_insert(table, staging) for table, staging in pairs),
             "COMMIT TRANSACTION;",
         ]
     )
 
 
-class _RunRows(NamedTuple):
-    """Rows of a run_id in the dataset."""
-
-    tables: frozenset[str]
-    execution: str
-
-
-def _run_rows(session: Session, run: RunFiles) -> _RunRows:
+def _run_rows(session: Session, run: RunFiles) -> tuple[frozenset[str], str]:
+    """The tables of the dataset that have rows of the run_id, and the execution that these are of."""
     tables_of_all = " UNION ALL ".join(
         f"SELECT run_id, started_at, '{name}' AS name FROM {session.dataset.table(name).quoted}"  # noqa: S608  names are checked
         for name in _NAMES
     )
     query = f"SELECT name, MAX(started_at) AS began FROM ({tables_of_all}) WHERE run_id = @run_id GROUP BY name"  # noqa: S608
-    began = {row["name"]: row["began"] for row in session.rows(query, parameters(run, "run_id"))}
-    return _RunRows(frozenset(began), began["runs"].isoformat() if "runs" in began else "")
+    began = {row["name"]: row["began"] for row in session.rows(query, parameters(run_id=run.run_id))}
+    return frozenset(began), began["runs"].isoformat() if "runs" in began else ""
 
 
-def _delete(table: TableName) -> str:
-    return f"DELETE FROM {table.quoted} WHERE run_id = @run_id;"  # noqa: S608  a name that is checked
-
-
-def _insert(table: TableName, staging: TableName, name: str) -> str:
-    columns = ", ".join(f"`{column}`" for column in schemas.TABLES[name].names)
+def _insert(table: TableName, staging: TableName) -> str:
+    columns = ", ".join(f"`{column}`" for column in schemas.TABLES[table.table].names)
     return f"INSERT INTO {table.quoted} ({columns}) SELECT {columns} FROM {staging.quoted} WHERE {_OWN};"  # noqa: S608
 
 
@@ -112,10 +106,8 @@ def _lost(key: str) -> Callable[[BaseException], bool]:
 
 def _publish(session: Session, run: RunFiles, key: str) -> None:
     """Run the script, once no other job publishes the run_id."""
-    again = retry_if_result(lambda error: error is not None and error.trouble in _REPEATED)
-    error = session.patience.repeated(
-        partial(next, _attempts(session, run, key)), again, session.patience.conflicts + 1
-    )
+    attempt, again = partial(next, _attempts(session, run, key)), again_after(*_REPEATED)
+    error = session.patience.repeated(attempt, again, session.patience.conflicts + 1)
     if error is None:
         return
     if _MIXED in error.message:
@@ -128,22 +120,24 @@ def _publish(session: Session, run: RunFiles, key: str) -> None:
 
 def _attempts(session: Session, run: RunFiles, key: str) -> Iterator[BigQueryError | None]:
     """Yield the error of each job that publishes the run, or None for a job that has succeeded."""
-    rows, series, number = None, "", 0
+    execution: str | None = None
+    series, number = "", 0
     while True:
-        before, rows = rows, _run_rows(session, run)
-        if before is None or before.execution != rows.execution:
-            series = f"rankbeam_publish_{loads.key_of(str(session.dataset), run.run_id, rows.execution)}"
+        before, (replaced, execution) = execution, _run_rows(session, run)
+        if before != execution:
+            series = f"rankbeam_publish_{loads.key_of(str(session.dataset), run.run_id, execution)}"
             number = max(0, _jobs_before(session, series) - 1)  # the last one may be running
         job = session.job(f"{series}_{number}")
         number += 1
         if job is not None and job.state == "DONE":
             continue  # it failed, or this execution was published again since
         # These rows stay until the job begins: a change needs the job of this number.
-        script = job.query if job else statements(session.dataset, key, rows.tables)
-        job = _ended(session, job or session.query(f"{series}_{number - 1}", script, parameters(run)))
+        script = job.query if job else statements(session.dataset, key, replaced)
+        values = parameters(run_id=run.run_id, started_at=run.started_at, experiment=run.experiment)
+        job = _ended(session, job or session.query(f"{series}_{number - 1}", script, values))
         if loads.staging_name(key, "runs") not in job.query:
             continue  # it published another execution
-        yield errors.of_job(job.error_result) if job.error_result else None
+        yield errors.of_job(job)
 
 
 def _jobs_before(session: Session, series: str) -> int:
@@ -163,12 +157,3 @@ def _ended(session: Session, job: Any) -> Any:
     except BigQueryError as error:
         may = f"the job {job.job_id} may still be running; once it succeeds, the whole run is visible"
         raise BigQueryError(error.trouble, f"{error.message}; {may}") from error
-
-
-def parameters(run: RunFiles, *names: str) -> Any:
-    """The values of the script's parameters, or of some of them."""
-    from google.cloud import bigquery
-
-    types = {"run_id": "STRING", "started_at": "TIMESTAMP", "experiment": "STRING"}
-    values = [bigquery.ScalarQueryParameter(name, types[name], getattr(run, name)) for name in names or types]
-    return bigquery.QueryJobConfig(query_parameters=values, use_legacy_sql=False)

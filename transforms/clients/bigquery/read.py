@@ -26,8 +26,7 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 EMULATOR = "RANKBEAM_BIGQUERY_STORAGE_EMULATOR_HOST"
 """An environment variable with host:port of a server to read instead of BigQuery, without TLS; for tests."""
 
-_MOST_STREAMS = 256
-"""The most streams of a session; BigQuery makes fewer for a small table."""
+_MOST_STREAMS = 256  # the most streams of a session; BigQuery makes fewer for a small table
 _MESSAGE_BYTES = 128 << 20
 
 
@@ -53,14 +52,6 @@ class Description:
     modified: float  # when it was last changed, in seconds since 1970; 0 for a query
 
 
-@dataclass(frozen=True)
-class StoredTable:
-    """A table that can be read."""
-
-    resource: str
-    project: str
-
-
 def describe(source: TableSource) -> Description:
     """Look up the columns and the size; no query is run."""
     with refusals(source):
@@ -75,10 +66,7 @@ def describe(source: TableSource) -> Description:
 
 
 def volume(source: TableSource) -> tuple[int, bool]:
-    """The most bytes that reading a source takes, and whether they are charged as a query's: of a query or a view.
-
-    For queries, it is the estimate of a dry run, which costs nothing.
-    """
+    """The most bytes that reading a source takes, by a dry run, and whether a query (also of a view) is charged."""
     with refusals(source):
         if source.table is not None:
             table = _table(source, IMPATIENT)
@@ -88,20 +76,15 @@ def volume(source: TableSource) -> tuple[int, bool]:
         return _dry_run(source, query).total_bytes_processed or 0, True
 
 
-def stored(source: TableSource, columns: Sequence[str]) -> StoredTable:
-    """The table that holds the rows of a source; a query is run, or waited for if another worker began it."""
+def stored(source: TableSource, columns: Sequence[str]) -> tuple[str, str]:
+    """The table that holds the rows of a source, and who pays; a query may have begun on another worker."""
     with refusals(source):
         if source.table is None:
             return _result(source, source.query, _dry_run(source, source.query).location)
         table = _table(source, PATIENCE)
         if table.table_type in _STORED:
-            return StoredTable(table.reference.to_bqstorage(), _client(source).project)
+            return table.reference.to_bqstorage(), _client(source).project
         return _result(source, _select(source, columns), table.location)
-
-
-def credentials() -> Any:
-    """Google's default credentials."""
-    return _sign_in()[0]
 
 
 @contextmanager
@@ -150,35 +133,30 @@ def _table(source: TableSource, patience: Patience) -> Any:
     return patience.call(lambda: client.get_table(name, retry=None, timeout=_TIMEOUT_S))
 
 
-def _result(source: TableSource, query: str, location: str | None) -> StoredTable:
+def _result(source: TableSource, query: str, location: str | None) -> tuple[str, str]:
     """The table that holds the result of a query; the query runs where its tables are."""
-    from google.cloud import bigquery
-
     client = _client(source)
-    config = bigquery.QueryJobConfig(query_parameters=_parameters(source), labels=_LABELS)
-    what = {"job_config": config, "location": location, "retry": None, "job_retry": None, "timeout": _TIMEOUT_S}
+    what = {
+        "job_config": _config(source),
+        "location": location,
+        "retry": None,
+        "job_retry": None,
+        "timeout": _TIMEOUT_S,
+    }
     try:
         job = PATIENCE.call(lambda: client.query(query, job_id=source.job_id, **what))
     except BigQueryError as error:
         if error.trouble is not Trouble.EXISTS:
             raise
-        job = _begun(client, source, location)  # by another worker, or by an earlier attempt of this one
+        where = {"location": location, "retry": None, "timeout": _TIMEOUT_S}  # another worker began it, or this one
+        job = PATIENCE.call(lambda: client.get_job(source.job_id, **where))
     job.result(page_size=1)
-    return StoredTable(job.destination.to_bqstorage(), client.project)
-
-
-def _begun(client: Any, source: TableSource, location: str | None) -> Any:
-    return PATIENCE.call(lambda: client.get_job(source.job_id, location=location, retry=None, timeout=_TIMEOUT_S))
+    return job.destination.to_bqstorage(), client.project
 
 
 def _dry_run(source: TableSource, query: str) -> Any:
-    from google.cloud import bigquery
-
-    parameters = _parameters(source)
-    config = bigquery.QueryJobConfig(dry_run=True, use_query_cache=False, query_parameters=parameters, labels=_LABELS)
-    client = _client(source)
-    what = {"job_config": config, "retry": None, "timeout": _TIMEOUT_S}
-    job = IMPATIENT.call(lambda: client.query(query, **what))
+    client, config = _client(source), _config(source, dry_run=True, use_query_cache=False)
+    job = IMPATIENT.call(lambda: client.query(query, job_config=config, retry=None, timeout=_TIMEOUT_S))
     if job.statement_type not in (None, "SELECT"):
         raise InputError(f"the query is a {job.statement_type}; only SELECT can be read", path=str(source))
     return job
@@ -188,7 +166,7 @@ def _result_bytes(job: Any) -> int:
     return min(job.total_bytes_processed or 0, _LARGEST_RESULT)
 
 
-def _parameters(source: TableSource) -> list[Any]:
+def _config(source: TableSource, **options: bool) -> Any:
     from google.cloud import bigquery
 
     def typed(name: str, value: Scalar | list[Scalar]) -> Any:
@@ -196,7 +174,8 @@ def _parameters(source: TableSource) -> list[Any]:
             return bigquery.ArrayQueryParameter(name, _TYPES[type(value[0])], value)
         return bigquery.ScalarQueryParameter(name, _TYPES[type(value)], value)
 
-    return [typed(name, value) for name, value in source.parameters.items()]
+    parameters = [typed(name, value) for name, value in source.parameters.items()]
+    return bigquery.QueryJobConfig(query_parameters=parameters, labels=_LABELS, **options)
 
 
 def _client(source: TableSource) -> Any:
@@ -249,9 +228,9 @@ def _open(source: TableSource, columns: Sequence[str], most: int) -> list[str]:
     """The names of the streams of a new session."""
     from google.cloud.bigquery_storage_v1 import types
 
-    table = stored(source, columns)
+    resource, project = stored(source, columns)
     request = types.ReadSession(
-        table=table.resource,
+        table=resource,
         data_format=types.DataFormat.ARROW,
         read_options=types.ReadSession.TableReadOptions(
             selected_fields=columns,
@@ -261,9 +240,7 @@ def _open(source: TableSource, columns: Sequence[str], most: int) -> list[str]:
         ),
     )
     with refusals(source), _storage_client() as client:
-        session = client.create_read_session(
-            parent=f"projects/{table.project}", read_session=request, max_stream_count=most
-        )
+        session = client.create_read_session(parent=f"projects/{project}", read_session=request, max_stream_count=most)
     return [stream.name for stream in session.streams]
 
 
@@ -277,7 +254,7 @@ def _storage_client() -> Iterator[Any]:
         channel = grpc.insecure_channel(host, [("grpc.max_receive_message_length", _MESSAGE_BYTES)])
         client = BigQueryReadClient(transport=BigQueryReadGrpcTransport(channel=channel))
     else:
-        client = BigQueryReadClient(credentials=credentials())
+        client = BigQueryReadClient(credentials=_sign_in()[0])
     try:
         yield client
     finally:

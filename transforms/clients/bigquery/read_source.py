@@ -17,11 +17,6 @@ _SHOWN = 60
 
 
 def is_table(path: str) -> bool:
-    """Return whether a path names a source in BigQuery.
-
-    >>> is_table("bigquery://my-project.search.qrels"), is_table("gs://bucket/qrels")
-    (True, False)
-    """
     return path.startswith(SCHEME)
 
 
@@ -39,11 +34,7 @@ class TableSource:
 
     @classmethod
     def parse(cls, path: str) -> "TableSource":
-        """From a path that begins with `bigquery://`.
-
-        >>> TableSource.parse("bigquery://my-project.search.qrels").table
-        'my-project.search.qrels'
-        """
+        """From a path that begins with `bigquery://`."""
         rest = path.removeprefix(SCHEME)
         return cls(**json.loads(rest)) if rest.startswith("{") else cls(table=rest)
 
@@ -77,20 +68,12 @@ class TableSource:
 
 
 def shown(path: str) -> str:
-    """The name of a path in messages; a file's path is unchanged.
-
-    >>> shown("bigquery://my-project.search.qrels"), shown("gs://bucket/qrels")
-    ('bigquery://my-project.search.qrels', 'gs://bucket/qrels')
-    """
+    """The name of a path in messages; a file's path is unchanged."""
     return str(TableSource.parse(path)) if is_table(path) else path
 
 
 def pinned(path: str, run: str) -> str:
-    """A path whose query, where it is one, runs once in a run, however often and wherever it is read.
-
-    >>> pinned("gs://bucket/qrels", "r"), pinned("bigquery://my-project.search.qrels", "r")
-    ('gs://bucket/qrels', 'bigquery://my-project.search.qrels')
-    """
+    """A path whose query, where it is one, runs once in a run, however often and wherever it is read."""
     if not is_table(path):
         return path
     source = TableSource.parse(path)

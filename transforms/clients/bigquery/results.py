@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import pyarrow as pa
-from tenacity import retry_if_result
 
-from rankbeam.transforms.clients.bigquery import errors, read
+from rankbeam.transforms.clients.bigquery import read
 from rankbeam.transforms.clients.bigquery.errors import BigQueryError, Trouble
 from rankbeam.transforms.clients.bigquery.names import SCHEME, DatasetName
 from rankbeam.transforms.clients.bigquery.read_source import Scalar, TableSource
-from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session
+from rankbeam.transforms.clients.bigquery.session import PATIENCE, Patience, Session, again_after, parameters
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 
@@ -39,16 +38,10 @@ class StoredRun:
 
 
 def place_of(dataset: DatasetName) -> str:
-    """The path of a dataset, as users write it.
-
-    >>> place_of(DatasetName("my-project", "search"))
-    'bigquery://my-project.search'
-    """
     return f"{SCHEME}{dataset}"
 
 
 def finished_runs(dataset: DatasetName) -> list[StoredRun]:
-    """The runs of a dataset, in no order."""
     with _refusals(dataset, "runs"):  # its error names the existing tables
         read.describe(TableSource(table=str(dataset.table("runs")), project=dataset.project))
     rows = [
@@ -58,7 +51,6 @@ def finished_runs(dataset: DatasetName) -> list[StoredRun]:
 
 
 def batches(run: StoredRun, name: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Rows of one table of a run, in no order."""
     started_us = pa.scalar(run.started_at, tables.TABLES[name].field("started_at").type).value
     count = 0
     for batch in _rows(run.dataset, name, columns, _OF_RUN, {"run_id": run.run_id, "started_us": started_us}):
@@ -113,11 +105,7 @@ def _refusals(dataset: DatasetName, name: str) -> Iterator[None]:
 
 
 def delete_runs(dataset: DatasetName, runs: Iterable[tuple[str, datetime]], patience: Patience = PATIENCE) -> None:
-    """Delete all rows of runs, each given by its id and its start.
-
-    Raises:
-        InputError: BigQuery refused; the runs before the one that the message names are deleted.
-    """
+    """Delete all rows of runs, by id and start; after a refusal, those before the one of the message are deleted."""
     session, run_id = Session(dataset, patience), None
     try:
         # In a fixed order, as publishing has it; `runs` first: what it does not list, no reader looks for.
@@ -141,22 +129,12 @@ def _delete(session: Session, names: list[str], run_id: str, started_at: datetim
         ]
     )
 
-    def attempt() -> BigQueryError | None:
-        job = session.query(f"rankbeam_delete_{uuid.uuid4().hex}", script, _parameters(run_id, started_at))
-        job = session.wait(job)
-        return errors.of_job(job.error_result) if job.error_result else None
-
-    again = retry_if_result(lambda error: error is not None and error.trouble in _REPEATED)
-    error = session.patience.repeated(attempt, again, session.patience.conflicts + 1)
+    error = session.patience.repeated(
+        lambda: session.outcome(
+            f"rankbeam_delete_{uuid.uuid4().hex}", script, parameters(run_id=run_id, started_at=started_at)
+        ),
+        again_after(*_REPEATED),
+        session.patience.conflicts + 1,
+    )
     if error is not None:
         raise error
-
-
-def _parameters(run_id: str, started_at: datetime) -> object:
-    from google.cloud import bigquery
-
-    values = [
-        bigquery.ScalarQueryParameter("run_id", "STRING", run_id),
-        bigquery.ScalarQueryParameter("started_at", "TIMESTAMP", started_at),
-    ]
-    return bigquery.QueryJobConfig(query_parameters=values, use_legacy_sql=False)

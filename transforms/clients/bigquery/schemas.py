@@ -1,48 +1,26 @@
 """Columns of BigQuery's tables from the Arrow schemas, and their differences from an existing table.
 
 Columns are written as BigQuery's REST interface has them: `{"name": …, "type": …, "mode": …, "fields": […]}`.
-`make deploy-files` writes those of all tables for Terraform, after a change.
 """
 
-import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.transforms.records import tables
-
 Column = dict[str, Any]
 
 PARTITIONED_BY = "started_at"
-FOR_TERRAFORM = Path(__file__).parents[3] / "deploy" / "terraform" / "schemas"
-"""Folder of the schemas for Terraform; it exists in the repository only."""
-
 _CLUSTERED_BY = ("run_id", "experiment", "config_id")
 _OTHER_NAMES = {"INT64": "INTEGER", "FLOAT64": "FLOAT", "BOOL": "BOOLEAN", "STRUCT": "RECORD"}
 
 
 def columns_of(schema: pa.Schema) -> list[Column]:
-    """The columns of a table.
-
-    >>> columns_of(pa.schema([pa.field("words", pa.list_(pa.string()), nullable=False)]))
-    [{'name': 'words', 'type': 'STRING', 'mode': 'REPEATED'}]
-    """
     return [_column(field) for field in schema]
 
 
 def clustering_of(schema: pa.Schema) -> list[str]:
-    """The columns that a table is clustered by."""
     return [name for name in _CLUSTERED_BY if name in schema.names]
-
-
-def for_terraform() -> dict[Path, str]:
-    """The files that hold the columns of the tables, and their contents."""
-    return {
-        FOR_TERRAFORM / f"{name}.json": json.dumps(columns_of(schema), indent=2) + "\n"
-        for name, schema in tables.TABLES.items()
-    }
 
 
 def merged(existing: Sequence[Column], columns: Sequence[Column]) -> list[Column]:
@@ -145,9 +123,3 @@ def _type(column: Column) -> str:
 
 def _mode(column: Column) -> str:
     return str(column.get("mode") or "NULLABLE")
-
-
-if __name__ == "__main__":
-    FOR_TERRAFORM.mkdir(exist_ok=True)
-    for file, text in for_terraform().items():
-        file.write_text(text, encoding="utf-8")

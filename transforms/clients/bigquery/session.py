@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -52,15 +53,18 @@ class Patience:
 
     def repeated(self, work: Callable[[], T], again: retry_base, attempts: int | None = None) -> T:
         """Do the work, and repeat it after random waits; returns or raises the last outcome."""
-        most, waits = (
-            stop_after_attempt(attempts or self.attempts),
-            wait_random_exponential(self.first_s, self.longest_s),
-        )
-        result: T = Retrying(retry=again, stop=most, wait=waits, sleep=self.sleep, retry_error_callback=_outcome)(work)
+        most = stop_after_attempt(attempts or self.attempts)
+        waits = wait_random_exponential(self.first_s, self.longest_s)
+        result: T = Retrying(
+            retry=again,
+            stop=most,
+            wait=waits,
+            sleep=self.sleep,
+            retry_error_callback=_outcome,
+        )(work)
         return result
 
     def polled(self, work: Callable[[], T], is_pending: Callable[[T], bool]) -> T:
-        """The result of the work, repeated until it is no longer pending."""
         waits = wait_exponential(self.poll_s, exp_base=1.5, max=max(10.0, self.poll_s))
         result: T = Retrying(retry=retry_if_result(is_pending), wait=waits, sleep=self.sleep)(work)
         return result
@@ -71,13 +75,24 @@ def _is_passing(error: BaseException) -> bool:
 
 
 def _outcome(state: RetryCallState) -> Any:
-    """The result of the last attempt, or its error."""
     return state.outcome.result() if state.outcome else None
 
 
 PATIENCE = Patience()
-IMPATIENT = Patience(attempts=3)
-"""For checks before the work begins, while the user waits."""
+IMPATIENT = Patience(attempts=3)  # for checks before the work begins, while the user waits
+
+
+def again_after(*troubles: Trouble) -> retry_base:
+    """Repeat work that returns the error of one of these troubles."""
+    return retry_if_result(lambda error: error is not None and error.trouble in troubles)
+
+
+def parameters(**values: str | datetime) -> Any:
+    from google.cloud import bigquery
+
+    kinds = {str: "STRING", datetime: "TIMESTAMP"}
+    typed = [bigquery.ScalarQueryParameter(name, kinds[type(value)], value) for name, value in values.items()]
+    return bigquery.QueryJobConfig(query_parameters=typed, use_legacy_sql=False)
 
 
 class Session:
@@ -88,7 +103,6 @@ class Session:
 
     @cached_property
     def client(self) -> Any:
-        """Google's client; it is opened when it is needed."""
         from google.auth.credentials import AnonymousCredentials
         from google.cloud import bigquery
 
@@ -100,91 +114,83 @@ class Session:
     @cached_property
     def location(self) -> str:
         """The location of the dataset, in which its jobs have to run."""
-        dataset = self._call(lambda: self.client.get_dataset(str(self.dataset), retry=None, timeout=_REQUEST_S))
-        return str(dataset.location)
+        return str(self._ask("get_dataset", str(self.dataset)).location)
 
     def expire(self, partition_ms: int | None) -> None:
         """Set the age in ms at which BigQuery deletes partitions of tables that are created later; None: never."""
-        dataset = self._call(lambda: self.client.get_dataset(str(self.dataset), retry=None, timeout=_REQUEST_S))
+        dataset = self._ask("get_dataset", str(self.dataset))
         dataset.default_partition_expiration_ms = partition_ms
-        fields = ["default_partition_expiration_ms"]
-        self._call(lambda: self.client.update_dataset(dataset, fields, retry=None, timeout=_REQUEST_S))
+        self._ask("update_dataset", dataset, ["default_partition_expiration_ms"])
 
     def table(self, name: str) -> Any | None:
-        """A table; None if it does not exist."""
-        return self._unless_missing(
-            lambda: self.client.get_table(str(self.dataset.table(name)), retry=None, timeout=_REQUEST_S)
-        )
+        return self._unless_missing(lambda: self._ask("get_table", str(self.dataset.table(name))))
 
     def create(self, table: Any) -> Any:
         """Make a table, or find the one that another process has made meanwhile."""
         try:
-            return self._call(lambda: self.client.create_table(table, retry=None, timeout=_REQUEST_S))
+            return self._ask("create_table", table)
         except BigQueryError as error:
             if error.trouble is not Trouble.EXISTS:
                 raise
-            return self._call(lambda: self.client.get_table(table.reference, retry=None, timeout=_REQUEST_S))
+            return self._ask("get_table", table.reference)
 
     def update(self, table: Any, fields: list[str]) -> None:
-        self._call(lambda: self.client.update_table(table, fields, retry=None, timeout=_REQUEST_S))
+        self._ask("update_table", table, fields)
 
     def drop(self, name: str) -> None:
-        """Delete a table, if it is there."""
-        reference = str(self.dataset.table(name))
-        self._call(lambda: self.client.delete_table(reference, retry=None, timeout=_REQUEST_S, not_found_ok=True))
+        self._ask("delete_table", str(self.dataset.table(name)), not_found_ok=True)
 
     def job(self, job_id: str) -> Any | None:
-        """A job; None if it does not exist."""
         return self._unless_missing(lambda: self._refreshed(job_id))
 
     def query(self, job_id: str, statements: str, config: Any) -> Any:
         """Begin a job of statements, or find the one of that id."""
-        return self._begun(
-            job_id,
-            lambda: self.client.query(
-                statements, config, job_id, location=self.location, retry=None, job_retry=None, timeout=_REQUEST_S
-            ),
-        )
+        where = {"location": self.location, "job_retry": None}
+        return self._begun(job_id, lambda: self._ask("query", statements, config, job_id, **where))
+
+    def outcome(self, job_id: str, statements: str, config: Any = None) -> BigQueryError | None:
+        """The error that a job of statements ended with, once it has."""
+        return errors.of_job(self.wait(self.query(job_id, statements, config)))
 
     def rows(self, query: str, config: Any) -> list[Any]:
         """The result of a query that changes nothing."""
         where = {"location": self.location, "retry": None, "job_retry": None, "api_timeout": _REQUEST_S}
-        return self._call(lambda: list(self.client.query_and_wait(query, job_config=config, **where)))
+        return self.patience.call(lambda: list(self.client.query_and_wait(query, job_config=config, **where)))
 
     def load_uris(self, job_id: str, uris: list[str], table: TableName, config: Any) -> Any:
-        """Begin to load files of Cloud Storage, or find the job of that id."""
-        where = {"location": self.location, "retry": None, "timeout": _REQUEST_S}
-        return self._begun(
-            job_id,
-            lambda: self.client.load_table_from_uri(uris, str(table), job_id=job_id, job_config=config, **where),
-        )
+        where = {"job_id": job_id, "job_config": config, "location": self.location}
+        return self._begun(job_id, lambda: self._ask("load_table_from_uri", uris, str(table), **where))
 
     def load_file(self, job_id: str, path: str, table: TableName, config: Any) -> Any:
-        """Upload a file and begin to load it, or find the job of that id."""
         # A large file is uploaded in pieces, of which only a failed one is repeated; a small one starts over.
         retries = _PIECE_RETRIES if Path(path).stat().st_size > _PIECE_BYTES else 0
+        where = {"job_id": job_id, "job_config": config, "location": self.location}
 
         def upload() -> Any:
             with Path(path).open("rb") as content:
                 return self.client.load_table_from_file(
-                    content, str(table), num_retries=retries, job_id=job_id, location=self.location,
-                    job_config=config, timeout=_UPLOAD_S,
-                )  # fmt: skip
+                    content, str(table), num_retries=retries, timeout=_UPLOAD_S, **where
+                )
 
-        return self._begun(job_id, upload)
+        return self._begun(job_id, lambda: self.patience.call(upload))
 
     def wait(self, job: Any) -> Any:
         """Wait for the job to end, successfully or not."""
         if job.state == "DONE":
             return job
-        return self.patience.polled(lambda: self._call(lambda: self._refreshed(job.job_id)), _is_running)
+        return self.patience.polled(lambda: self._refreshed(job.job_id), lambda job: job.state != "DONE")
 
     def _refreshed(self, job_id: str) -> Any:
-        return self.client.get_job(job_id, location=self.location, retry=None, timeout=_REQUEST_S)
+        return self._ask("get_job", job_id, location=self.location)
+
+    def _ask(self, method: str, *arguments: Any, **more: Any) -> Any:
+        """Call a method of Google's client, with our retries instead of its own."""
+        once = {"retry": None, "timeout": _REQUEST_S, **more}
+        return self.patience.call(lambda: getattr(self.client, method)(*arguments, **once))
 
     def _begun(self, job_id: str, begin: Callable[[], Any]) -> Any:
         try:
-            return self._call(begin)
+            return begin()
         except BigQueryError as error:
             if error.trouble is not Trouble.EXISTS:
                 raise
@@ -196,18 +202,11 @@ class Session:
 
     def _unless_missing(self, ask: Callable[[], T]) -> T | None:
         try:
-            return self._call(ask)
+            return ask()
         except BigQueryError as error:
             if error.trouble is not Trouble.MISSING:
                 raise
             return None
-
-    def _call(self, work: Callable[[], T]) -> T:
-        return self.patience.call(work)
-
-
-def _is_running(job: Any) -> bool:
-    return bool(job.state != "DONE")
 
 
 def _translating(work: Callable[[], T]) -> T:

@@ -60,22 +60,12 @@ def ensure(session: Session, name: str) -> list[Column]:
 
 
 def partition_ms(days: int) -> int | None:
-    """The age in ms at which BigQuery deletes a partition; None for 0 days: it keeps all.
-
-    >>> partition_ms(90), partition_ms(0)
-    (7776000000, None)
-    """
+    """The age in ms at which BigQuery deletes a partition; None for 0 days: it keeps all."""
     return days * _DAY_MS or None
 
 
 def expire(dataset: DatasetName, days: int, patience: Patience = IMPATIENT) -> None:
-    """Let BigQuery delete partitions after some days, or never for 0, in all tables of runs, also in later ones.
-
-    All tables keep a run equally long, since its rows have one start: the run disappears as a whole.
-
-    Raises:
-        InputError: BigQuery refused.
-    """
+    """Let BigQuery delete partitions after some days, or never for 0, in all tables: a run disappears as a whole."""
     session = Session(dataset, patience)
     try:
         session.expire(partition_ms(days))  # new tables inherit it

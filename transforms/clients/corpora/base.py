@@ -66,5 +66,4 @@ class CorpusParameters(Parameters):
         return f"chunks of at most {self.chunk_size:,}, {self.chunk_overlap:,} of them shared"
 
 
-CORPORA = Kind("corpus", "rankbeam.corpora", CorpusParameters)
-"""The types of corpora."""
+CORPORA = Kind("corpus", "rankbeam.corpora", CorpusParameters)  # the types of corpora

@@ -49,16 +49,13 @@ class ModelTokens(Chunker):
         ]
 
     def count(self, text: str) -> int:
-        """The number of tokens of a text."""
         return len(self._encoded(text).ids)
 
     @property
     def identity(self) -> Sequence[object]:
-        """The content of the file, size and overlap."""
         return ["tokenizer", _loaded(self.path)[0], self.size, self.overlap]
 
     def __str__(self) -> str:
-        """For people."""
         shared = f", {self.overlap:,} of them shared" if self.overlap else ""
         return f"chunks of at most {self.size:,} tokens of {self.path}{shared}"
 
@@ -137,11 +134,9 @@ class Chunks(CorpusParameters):
 
     @property
     def chunking(self) -> Chunker:
-        """The chunker of documents."""
         if self.tokenizer is not None:
             return ModelTokens(self.tokenizer, self.chunk_size, self.chunk_overlap)
         return Chunking(self.by, self.chunk_size, self.chunk_overlap, self.longer, self.intact)
 
     def described(self) -> str:
-        """For people, in a few words."""
         return str(self.chunking)

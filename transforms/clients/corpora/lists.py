@@ -26,27 +26,15 @@ class Page(Generic[Item]):
 
 @dataclass(frozen=True)
 class AnswerForms:
-    """The forms of the answers of an API, as the ledger keeps them.
+    """The forms of the answers of an API, as the ledger keeps them."""
 
-    Attributes:
-        api: name of the API in messages.
-        forms: form of the answer to each request.
-    """
-
-    api: str
-    forms: Mapping[str, TypeAdapter[Any]]
+    api: str  # name of the API in messages
+    forms: Mapping[str, TypeAdapter[Any]]  # form of the answer to each request
 
     def stored(self, request: str, values: Mapping[str, Any]) -> str:
-        """An answer as text."""
         return json.dumps({"request": request, "answer": json.loads(written(self.forms[request], dict(values)))})
 
     def read(self, answer: str) -> Any:
-        """The value of a stored answer.
-
-        >>> answers = AnswerForms("an API", {"words": TypeAdapter(Page[str])})
-        >>> answers.read(answers.stored("words", {"items": ["a", "b"]}))
-        Page(items=('a', 'b'), next='')
-        """
         try:
             values = json.loads(answer)
             form, content = self.forms[values["request"]], json.dumps(values["answer"])

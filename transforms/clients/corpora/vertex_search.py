@@ -6,7 +6,7 @@ Chunks are listed by version v1alpha of the API only.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, TypeAdapter
 
@@ -25,7 +25,6 @@ DOCUMENTS_QUOTA = Quota(requests_per_minute=300, timeout_s=60.0)
 _PAGE = 1000
 DOCUMENTS, CHUNKS = "documents", "chunks"
 Id = Annotated[str, Field(min_length=1)]
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -53,8 +52,7 @@ class ListedChunk:
 ANSWERS = AnswerForms(
     "Vertex AI Search's documents",
     {DOCUMENTS: TypeAdapter(Page[ListedDocument]), CHUNKS: TypeAdapter(Page[ListedChunk])},
-)
-"""The answer to each request."""
+)  # the answer to each request
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,6 @@ class DocumentsApi:
         return ANSWERS.read(answer)
 
     def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  lists cost nothing
-        """None."""
         return NO_TOKENS
 
 
@@ -123,17 +120,15 @@ class DocumentsConnection:
 
 
 @dataclass(frozen=True)
-class _Listing(Generic[Item]):
-    """Base of both works."""
+class ListPages:
+    """Lists the `DOCUMENTS` of a branch, or the `CHUNKS` of a document in the order of the service, by its name."""
 
     api: DocumentsApi
+    request: str
     stage: ClassVar[str] = "documents"
     services: ClassVar[Sequence[str]] = (SERVICE,)
-    request: ClassVar[str]
 
-    def steps(self, item: str) -> Steps[tuple[Item, ...]]:
-        """All pages."""
-
+    def steps(self, item: str) -> Steps[tuple[Any, ...]]:
         def page(token: str) -> Call:
             return Call(SERVICE, None, json.dumps({"request": self.request, "parent": item, "page_token": token}))
 
@@ -141,18 +136,6 @@ class _Listing(Generic[Item]):
 
     def read(self, call: Call, reply: Reply) -> Any:  # noqa: ARG002  the Protocol's
         return self.api.read(reply.answer)
-
-
-class ListDocuments(_Listing[ListedDocument]):
-    """Lists the documents of a branch, by its name."""
-
-    request = DOCUMENTS
-
-
-class ListChunks(_Listing[ListedChunk]):
-    """Lists the chunks of a document, by its name, in the order of the service."""
-
-    request = CHUNKS
 
 
 def _document(document: Any) -> dict[str, Any]:

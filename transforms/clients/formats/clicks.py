@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.clients.formats import named, parquet, separated, sources, tables
+from rankbeam.transforms.clients.formats import named, separated, sources, tables
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import BoolArray
@@ -26,36 +26,20 @@ _PARQUET_MAGIC = b"PAR1"
 
 @dataclass(frozen=True)
 class ClickGrades:
-    """Judgements made of clicks.
+    """Judgements made of clicks."""
 
-    Attributes:
-        judgements: table of `query_id`, `doc_id` and `grade` (int64), by query and document.
-        too_few: pairs of query and document with fewer impressions than needed, which are left out.
-        by_grade: number of judgements of each grade, from 0.
-    """
-
-    judgements: pa.Table
-    too_few: int
-    by_grade: tuple[int, ...]
+    judgements: pa.Table  # table of `query_id`, `doc_id` and `grade` (int64), by query and document
+    too_few: int  # pairs of query and document with fewer impressions than needed, which are left out
+    by_grade: tuple[int, ...]  # number of judgements of each grade, from 0
 
     def lines(self) -> Iterator[str]:
-        """The judgements as BEIR's file, line by line."""
         yield HEADER
         columns = (self.judgements[name].to_pylist() for name in ("query_id", "doc_id", "grade"))
         yield from (f"{query}\t{doc}\t{grade}\n" for query, doc, grade in zip(*columns, strict=True))
 
 
 def grades_of(pattern: str, thresholds: Sequence[float], least: int) -> ClickGrades:
-    """Grade every pair of query and document by its share of clicks.
-
-    Args:
-        pattern: CSV or Parquet files, or a table of BigQuery; rows of one pair are added up.
-        thresholds: lowest share of each grade from 1 on, ascending.
-        least: impressions that a pair needs.
-
-    Raises:
-        InputError: a row has more clicks than impressions or a negative number, or no pair has enough impressions.
-    """
+    """Grade pairs with `least` impressions by their share of clicks; `thresholds` are their lowest shares."""
     batches = [batch for path in sources.expand(pattern) for batch in _checked(path)]
     rows = pa.Table.from_batches(batches, with_line(COUNTS))
     sums = rows.group_by(["query_id", "doc_id"]).aggregate([("clicks", "sum"), ("impressions", "sum")])
@@ -83,7 +67,7 @@ def _read(path: str) -> Iterator[pa.RecordBatch]:
     if is_table(path):
         return tables.read_rows(path, ROLE, schema)
     if files.read_head(path).startswith(_PARQUET_MAGIC):
-        return parquet.read(path, named.COLUMN_NAMES[ROLE], schema)
+        return tables.read_parquet(path, named.COLUMN_NAMES[ROLE], schema)
     return separated.read(path, ROLE, schema)
 
 

@@ -14,12 +14,9 @@ from rankbeam.transforms.kernels.arrays import offsets_of, stable_order
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.rankings.retrieved import by_query
 
-_ROWS, _BYTES = 1 << 13, 1 << 16
-"""Of the piece that each bucket gets of a part: fewer have more overhead than data."""
-_MOST_BUCKETS = 1 << 8
-"""With more of them, pieces are smaller: a part stays below two million rows."""
-_LEAST_BYTES, _MOST_BYTES = 32 << 20, 128 << 20
-"""Of a part that has too few rows."""
+_ROWS, _BYTES = 1 << 13, 1 << 16  # of the piece that each bucket gets of a part: fewer have more overhead than data
+_MOST_BUCKETS = 1 << 8  # with more of them, pieces are smaller: a part stays below two million rows
+_LEAST_BYTES, _MOST_BYTES = 32 << 20, 128 << 20  # of a part that has too few rows
 
 
 @dataclass(frozen=True)
@@ -45,17 +42,13 @@ def parts_of(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[FilePa
     rows, pending = 0, list[pa.RecordBatch]()
     for batch in batches:
         rows += batch.num_rows
-        pending.append(_without_lines(batch))
+        own = batch.drop_columns(["line"])
+        pending.append(by_query(own) if own.schema.equals(columns.RUN) else own)
         if rows >= enough_rows or sum(one.nbytes for one in pending) >= enough_bytes:
             yield FilePart(rows, _together(pending))
             rows, pending = 0, []
     if pending:
         yield FilePart(rows, _together(pending))
-
-
-def _without_lines(batch: pa.RecordBatch) -> pa.RecordBatch:
-    rows = batch.drop_columns(["line"])
-    return by_query(rows) if rows.schema.equals(columns.RUN) else rows
 
 
 def _together(pending: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -81,13 +74,11 @@ def reduced(part: Divided) -> tuple[int, list[tuple[int, Any]]]:
 
 
 def restored(message: tuple[int, list[tuple[int, Any]]]) -> Divided:
-    """The divided part that was `reduced`."""
     rows, pieces = message
     return Divided(rows, [(bucket, Spilled(piece) if isinstance(piece, bytes) else piece) for bucket, piece in pieces])
 
 
 def divide(part: pa.RecordBatch, buckets: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Divide rows by the bucket of their query."""
     bucket = hashing.buckets(part.column("query_id"), buckets)
     offsets = offsets_of(np.sort(bucket), buckets)
     ordered = part.take(pa.array(stable_order(bucket, buckets)))

@@ -1,8 +1,8 @@
 """Files that another process reads and divides while this one imports its modules.
 
 Beam and Google's clients take more than a second to import, with Python's lock held. Without that lock the process
-`early_process` reads meanwhile on another core; large pieces of what it reads go to the spill files, and their places
-come through a pipe. A pipeline that then asks for such a file takes what is there, and waits for the rest.
+(`main`) reads meanwhile on another core; large pieces of what it reads go to the spill files, and their places come
+through a pipe. A pipeline that then asks for such a file takes what is there, and waits for the rest.
 """
 
 import json
@@ -11,8 +11,8 @@ import pickle
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING, Any
 
@@ -20,10 +20,11 @@ from rankbeam.transforms.clients.storage import spill
 from rankbeam.transforms.records.errors import InputError
 
 if TYPE_CHECKING:  # importing Arrow would keep the other process waiting
+    import pyarrow as pa
+
     from rankbeam.transforms.clients.formats.divided import Divided
 
-File = tuple[str, str]
-"""A role, such as "run", and the path of a file of this machine."""
+File = tuple[str, str]  # a role, such as "run", and the path of a file of this machine
 
 _begun: dict[File, "_Reading"] = {}
 
@@ -31,7 +32,7 @@ _begun: dict[File, "_Reading"] = {}
 @contextmanager
 def reading(files: Sequence[File], buckets: int) -> "Iterator[subprocess.Popen[bytes]]":
     """Read and divide files, one after the other, in a process beside the block, in which batches are spilled."""
-    command = [sys.executable, "-P", "-m", "rankbeam.transforms.clients.formats.early_process"]
+    command = [sys.executable, "-P", "-m", "rankbeam.transforms.clients.formats.early"]
     with spill.spilling():
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         process = subprocess.Popen(  # noqa: S603  this Python, and paths as data
@@ -72,8 +73,6 @@ def begun(file: File) -> "Iterator[Divided] | None":
 
 
 class _Reading:
-    """A file that is being read."""
-
     def __init__(self, path: str, buckets: int) -> None:
         self._path, self.buckets = path, buckets
         self.received: SimpleQueue[Any] = SimpleQueue()
@@ -101,3 +100,40 @@ def _receive(stream: IO[bytes], readings: Sequence[_Reading]) -> None:
                 except (EOFError, pickle.UnpicklingError):
                     message = EOFError()
                 reading.received.put(message)
+
+
+def main() -> None:
+    """Read the files that the argument names: pickled parts go to standard output, and None after each file."""
+    from rankbeam.transforms.clients.formats import rows
+    from rankbeam.transforms.clients.storage import batches
+
+    batches.register()
+    readers = {"qrels": rows.read_qrels, "run": rows.read_run}
+    files, buckets = json.loads(sys.argv[1])
+    with suppress(BrokenPipeError):  # the process that waits for the parts has gone
+        for role, path in files:
+            _send_file(readers[role], path, buckets)
+    os._exit(0)  # a broken pipe would be reported again
+
+
+def _send_file(read: "Callable[[str], Iterator[pa.RecordBatch]]", path: str, buckets: int) -> None:
+    from rankbeam.transforms.clients.formats.divided import in_parts, reduced
+
+    try:
+        for part in in_parts(read(path), buckets):
+            _send(reduced(part))
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        _send(error)  # raised where the file is wanted
+    else:
+        _send(None)
+
+
+def _send(message: Any) -> None:
+    sys.stdout.buffer.write(pickle.dumps(message))
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

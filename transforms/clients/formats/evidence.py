@@ -5,14 +5,13 @@ They are JSON lines, or rows of a Parquet file or of a table of BigQuery with co
 
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import islice
 from typing import Annotated, Any
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rankbeam.transforms.clients.bigquery.read_source import shown
-from rankbeam.transforms.clients.formats import json_lines, parquet, sources, tables, texts
+from rankbeam.transforms.clients.formats import json_lines, sources, tables, texts
 from rankbeam.transforms.clients.formats.ids import json_id
 from rankbeam.transforms.clients.formats.recognise import Format, recognise
 from rankbeam.transforms.records import columns
@@ -52,11 +51,15 @@ class _Evidence(BaseModel):
 def read_evidence(path: str) -> Iterator[pa.RecordBatch]:
     """Read evidence as judgements, whose documents are spans."""
     rows = (
-        {"query_id": evidence.query_id, "doc_id": _id_of(evidence), "grade": evidence.grade, "line": line}
+        {
+            "query_id": evidence.query_id,
+            "doc_id": evidence_id(evidence.doc_id, evidence.start, evidence.end, evidence.group),
+            "grade": evidence.grade,
+            "line": line,
+        }
         for line, evidence in _lines(path)
     )
-    while part := list(islice(rows, _BATCH_ROWS)):
-        yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(columns.QRELS))
+    yield from json_lines.in_batches(rows, columns.QRELS, _BATCH_ROWS)
 
 
 def refuse_misquoted(pattern: str, corpus: str) -> None:
@@ -88,7 +91,6 @@ def _misquoted(evidence: _Evidence, there: str, position: int) -> str:
 
 
 def _lines(path: str) -> Iterator[tuple[int, _Evidence]]:
-    """Every line or row with its number from 1."""
     for line, evidence in _entries(path):
         ids = {name: json_id(shown(path), line, getattr(evidence, name)) for name in ("query_id", "doc_id")}
         yield line, evidence.model_copy(update=ids)
@@ -100,20 +102,13 @@ def _entries(path: str) -> Iterator[tuple[int, _Evidence]]:
         for line, text in json_lines.numbered(path):
             yield line, json_lines.validated(path, line, text, _Evidence)
         return
-    rows = parquet.read_values(path, ROLE) if form is Format.PARQUET else _rows_of_table(path)
+    rows = tables.read_parquet_values(path, ROLE) if form is Format.PARQUET else _rows_of_table(path)
     for row, values in rows:
         is_given = {name: value for name, value in values.items() if value is not None}  # columns hold null for none
         yield row, json_lines.modelled(shown(path), row, is_given, _Evidence)
 
 
 def _rows_of_table(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    row = 0
     for names, batches in tables.named_batches(path, ROLE):
-        for batch in batches:
-            for values in batch.to_pylist():
-                row += 1
-                yield row, {ours: values[theirs] for ours, theirs in names.items()}
-
-
-def _id_of(evidence: _Evidence) -> str:
-    return evidence_id(evidence.doc_id, evidence.start, evidence.end, evidence.group)
+        rows = (values for batch in batches for values in batch.to_pylist())
+        yield from enumerate(({ours: values[theirs] for ours, theirs in names.items()} for values in rows), start=1)

@@ -21,11 +21,7 @@ _LONG = f"is longer than {LONGEST_ID:,} bytes"
 
 
 def faults(ids: pa.StringArray) -> Iterator[tuple[BoolArray, str]]:
-    """For each fault that an id can have, the ids that have it, and its description.
-
-    >>> [bad.tolist() for bad, _ in faults(pa.array(["a", "", "b "]))]
-    [[False, True, False], [False, False, False], [False, False, True]]
-    """
+    """For each fault that an id can have, the ids that have it, and its description."""
     sizes = lengths(ids)
     yield sizes == 0, "is empty"
     yield sizes > LONGEST_ID, _LONG
@@ -33,11 +29,7 @@ def faults(ids: pa.StringArray) -> Iterator[tuple[BoolArray, str]]:
 
 
 def fault(name: str) -> str | None:
-    """The fault of one id; None for a valid id.
-
-    >>> fault("d 1"), fault(""), fault("d1\\n") == fault(" d1") == _BLANKS
-    (None, 'is empty', True)
-    """
+    """The fault of one id; None for a valid id."""
     if not name:
         return "is empty"
     if name[0] in BLANKS or name[-1] in BLANKS:
@@ -46,18 +38,13 @@ def fault(name: str) -> str | None:
 
 
 def json_id(path: str, line: int, value: Any) -> str:
-    """An identifier from JSON."""
-    if not isinstance(value, str) and _is_no_id(value):
+    if isinstance(value, bool | list | dict) or (isinstance(value, float) and not math.isfinite(value)):
         raise InputError(f"the id is {shortened(as_text(value))}; an id is a text or a number", path=path, line=line)
     if isinstance(value, float) and abs(value) >= LEAST_INEXACT:
         raise InputError(f"the id {INEXACT}", path=path, line=line)
     # As pandas writes integers of a column with gaps; judgements have them as integers.
     is_whole = isinstance(value, float) and value.is_integer()
     return checked_id(path, line, as_text(int(value) if is_whole else value))
-
-
-def _is_no_id(value: Any) -> bool:
-    return isinstance(value, bool | list | dict) or (isinstance(value, float) and not math.isfinite(value))
 
 
 def checked_id(path: str, line: int, name: str) -> str:
@@ -83,8 +70,9 @@ def as_text(value: object) -> str:
     if isinstance(value, Decimal):
         whole, point, fraction = f"{value:f}".partition(".")
         return f"{whole}{point}{fraction}".rstrip("0").rstrip(".") if point else whole
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=_json_value)
-
-
-def _json_value(value: object) -> str:
-    return value.decode() if isinstance(value, bytes) else str(value)
+    return json.dumps(
+        value,
+        ensure_ascii=False,
+        sort_keys=True,
+        default=lambda inner: inner.decode() if isinstance(inner, bytes) else str(inner),
+    )

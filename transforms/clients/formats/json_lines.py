@@ -2,19 +2,21 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any, TypeVar
 
+import pyarrow as pa
 from pydantic import BaseModel, ValidationError
 
-from rankbeam.transforms.clients.formats import lines, utf8
+from rankbeam.transforms.clients.formats import lines
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.json_paths import value_of
+from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.wrong_values import in_one, in_words, without_types
 
-_HALVES = ("\\ud", "\\uD")
-"""Halves of characters in JSON, two of which make one."""
+_HALVES = ("\\ud", "\\uD")  # halves of characters in JSON, two of which make one
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -31,11 +33,10 @@ def numbered(path: str) -> Iterator[tuple[int, str]]:
             try:
                 yield number, line.decode("utf-8").rstrip("\r")
             except UnicodeDecodeError as error:
-                raise InputError(utf8.CONVERT, path=path, line=number) from error
+                raise InputError(lines.CONVERT, path=path, line=number) from error
 
 
 def parsed(path: str, line: int, text: str) -> Any:
-    """The JSON value of a line."""
     try:
         return value_of(text)
     except json.JSONDecodeError as error:
@@ -51,12 +52,16 @@ def parsed(path: str, line: int, text: str) -> Any:
 
 def validated(path: str, line: int, text: str, model: type[Model]) -> Model:
     """The JSON object of a line, as a model has it."""
-    value = parsed(path, line, text)
-    if not isinstance(value, dict):
-        raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
+    value = as_object(path, line, parsed(path, line, text))
     if may_hold_half(text) and not _is_text(value):
         raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line)
     return modelled(path, line, value, model)
+
+
+def as_object(path: str, line: int, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
+    return value
 
 
 def modelled(path: str, line: int, value: dict[str, Any], model: type[Model]) -> Model:
@@ -80,3 +85,9 @@ def _is_text(value: Any) -> bool:
     except (UnicodeEncodeError, RecursionError):
         return False
     return True
+
+
+def in_batches(rows: Iterable[dict[str, Any]], schema: pa.Schema, at_once: int) -> Iterator[pa.RecordBatch]:
+    rows = iter(rows)
+    while part := list(islice(rows, at_once)):
+        yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(schema))

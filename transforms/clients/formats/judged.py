@@ -1,17 +1,17 @@
 """Join queries with their judgements, and refuse contradictory input, naming its lines."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.formats import rows, sources, texts
+from rankbeam.transforms.clients.formats import sources
 from rankbeam.transforms.clients.formats.lines import repeated_at
 from rankbeam.transforms.clients.formats.sources import shown
 from rankbeam.transforms.kernels import hashing
-from rankbeam.transforms.kernels.arrays import BoolArray, HashArray, IntArray, offsets_of
+from rankbeam.transforms.kernels.arrays import HashArray, IntArray, offsets_of
 from rankbeam.transforms.kernels.ranking.orders import order_by_id
 from rankbeam.transforms.kernels.ranking.rankings import repeats
 from rankbeam.transforms.records import columns
@@ -21,8 +21,7 @@ from rankbeam.transforms.records.suggestions import shortened
 
 _ADVICE = "keep one, or, if TREC's second column names subtopics, add a metric of subtopics such as alpha_nDCG@20"
 
-Reader = Callable[[str], Iterator[pa.RecordBatch]]
-"""Yields the rows of one file of judgements."""
+Reader = Callable[[str], Iterator[pa.RecordBatch]]  # yields the rows of one file of judgements
 
 
 def judge(
@@ -31,6 +30,7 @@ def judge(
     highest: tuple[float, str] = (math.inf, ""),
     *,
     everyone: bool = False,
+    spans: bool = False,
     subtopics: bool = False,
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
     """Join the queries and the judgements of one bucket; with subtopics, a document has the highest of its grades."""
@@ -43,21 +43,24 @@ def judge(
         nulls = [pa.nulls(len(ids), field.type) for field in columns.QUERIES if field.name != "query_id"]
         known = pa.Table.from_arrays([ids, *nulls], schema=columns.QUERIES)
     else:
-        _refuse_repeated_queries(table)
+        if (repeated_query := repeated_id(table["query_id"])) is not None:
+            problem = f"query {shortened(repr(repeated_query))} is given more than once; ids must differ"
+            raise Conflict(problem, {"query_id": repeated_query}, are_queries=True)
         is_asked = pc.is_in(table["query_id"], value_set=judged_ids)
         known = (table if everyone else table.filter(is_asked)).sort_by("query_id")
-    ids = _flat(known["query_id"])
+    ids = flat(known["query_id"])
     positions = pc.index_in(judgements["query_id"], value_set=ids)
     unknown = pc.unique(judgements["query_id"].filter(positions.is_null()))
     known_judgements = judgements.append_column("position", positions).filter(positions.is_valid())
-    judgements, repeated = _without_repeats(known_judgements)
+    judgements, repeated = _without_repeats(known_judgements, "keep one" if spans or subtopics else _ADVICE)
     by_subtopic = judgements
     if subtopics:
-        judgements = _by_document(judgements)
+        grouped = judgements.group_by(["query_id", "doc_id", "position"]).aggregate([("grade", "max")])
+        judgements = grouped.rename_columns(["query_id", "doc_id", "position", "grade"]).combine_chunks()
     position = judgements["position"].to_numpy().astype(np.int64)
-    order = order_by_id(position, _flat(judgements["doc_id"]))
+    order = order_by_id(position, flat(judgements["doc_id"]))
     position, in_order = position[order], pa.array(order)
-    doc_id, grade = _flat(judgements["doc_id"]).take(in_order), _flat(judgements["grade"]).take(in_order)
+    doc_id, grade = flat(judgements["doc_id"]).take(in_order), flat(judgements["grade"]).take(in_order)
     _refuse_too_high(ids, position, doc_id, grade, highest)
     lists = pa.ListArray.from_arrays(
         pa.array(offsets_of(position, len(ids)), pa.int32()),
@@ -67,7 +70,7 @@ def judge(
         mask=pc.invert(pc.is_in(ids, value_set=judged_ids)) if everyone else None,
     )
     joined = pa.RecordBatch.from_arrays(
-        [*(_flat(known[name]) for name in columns.QUERIES.names), lists], schema=columns.JUDGED_QUERIES
+        [*(flat(known[name]) for name in columns.QUERIES.names), lists], schema=columns.JUDGED_QUERIES
     )
     if subtopics:
         joined = joined.append_column(columns.SUBTOPICS, _subtopics(by_subtopic, position, doc_id, len(ids)))
@@ -97,59 +100,32 @@ def judge(
         qrels_hash=_sum(hashing.combine(query_hash[position], hashing.hash_strings(doc_id), grade_bits))
         + (_hash_of_subtopics(by_subtopic) if subtopics else 0),
         subtopics=_most_subtopics(by_subtopic) if subtopics else 0,
-        texts_hash=_sum(hashing.combine(query_hash, hashing.hash_strings(_flat(pc.fill_null(known["text"], ""))))),
+        texts_hash=_sum(hashing.combine(query_hash, hashing.hash_strings(flat(pc.fill_null(known["text"], ""))))),
     )
     return joined, summary
 
 
 class Conflict(Exception):
-    """Contradictory input; `located` reads the files again to find the lines."""
+    """Contradictory rows; `located` reads the files again to find their lines."""
 
-    def __init__(self, query_id: str, doc_id: str | None, subtopic: str | None = None) -> None:
-        super().__init__(query_id, doc_id, subtopic)
-        self.query_id, self.doc_id, self.subtopic = query_id, doc_id, subtopic
+    def __init__(self, problem: str, values: Mapping[str, str], advice: str = "", *, are_queries: bool = False) -> None:
+        super().__init__(problem, values, advice)
+        self.problem, self.values, self.advice, self.are_queries = problem, values, advice, are_queries
 
-    def located(self, queries: str | None, qrels: str, reader: Reader = rows.read_qrels) -> InputError:
-        """The error to report."""
-        query = shortened(repr(self.query_id))
-        if self.doc_id is None:
-            assert queries is not None  # noqa: S101  only a file of queries can repeat one
-            problem = f"query {query} is given more than once; ids must differ"
-            return _at_last(problem, queries, texts.read_queries, {"query_id": self.query_id})
-        values = {"query_id": self.query_id, "doc_id": self.doc_id}
-        of_subtopic, advice = "", _ADVICE if reader is rows.read_qrels else "keep one"
-        if self.subtopic is not None:
-            values, of_subtopic = {**values, "subtopic": self.subtopic}, f" and subtopic {shortened(self.subtopic)!r}"
-        problem = f"document {shortened(repr(self.doc_id))} has two grades for query {query}{of_subtopic}"
-        return _at_last(f"{problem}; {advice}", qrels, reader, values)
+    def located(self, pattern: str, reader: Reader) -> InputError:
+        return at_last(self.problem, pattern, reader, self.values, self.advice)
 
 
-class TooHigh(Conflict):
-    """A grade with which a metric cannot be computed."""
-
-    def __init__(self, query_id: str, doc_id: str, grade: float, highest: tuple[float, str]) -> None:
-        super().__init__(query_id, doc_id)
-        self.grade, self.highest = grade, highest
-
-    def located(
-        self,
-        queries: str | None,  # noqa: ARG002  the queries have no grades
-        qrels: str,
-        reader: Reader = rows.read_qrels,
-    ) -> InputError:
-        """The error to report; see `Conflict.located`."""
-        grade, metric = self.highest
-        problem = f"{metric} cannot be computed with the grade {self.grade:g}: gains overflow above {grade:g}"
-        return _at_last(problem, qrels, reader, {"query_id": self.query_id, "doc_id": self.doc_id or ""})
-
-
-def _at_last(problem: str, pattern: str, reader: Reader, values: dict[str, str]) -> InputError:
+def at_last(problem: str, pattern: str, reader: Reader, values: Mapping[str, str], advice: str = "") -> InputError:
+    """The error of contradicting rows, which are found by their values when the files are read again."""
     places = []
     for path in sources.expand(pattern):
         for batch in reader(path):
-            is_wanted = np.logical_and.reduce([_numpy(pc.equal(batch[name], value)) for name, value in values.items()])
+            is_wanted = np.logical_and.reduce(
+                [np.asarray(pc.equal(batch[name], value)) for name, value in values.items()]
+            )
             places += [(shown(path), line) for line in batch["line"].filter(pa.array(is_wanted)).to_pylist()]
-    return repeated_at(problem, places)
+    return repeated_at(problem, places, advice)
 
 
 def _refuse_too_high(
@@ -157,18 +133,18 @@ def _refuse_too_high(
 ) -> None:
     grades = grade.to_numpy()
     if len(grades) and grades.max() > highest[0]:
-        row = int(np.argmax(grades))
-        raise TooHigh(ids[position[row]].as_py(), doc_id[row].as_py(), float(grades[row]), highest)
+        row, (highest_grade, metric) = int(np.argmax(grades)), highest
+        problem = f"{metric} cannot be computed with the grade {grades[row]:g}: gains overflow above {highest_grade:g}"
+        raise Conflict(problem, {"query_id": ids[position[row]].as_py(), "doc_id": doc_id[row].as_py()})
 
 
-def _refuse_repeated_queries(queries: pa.Table) -> None:
-    counts = pc.value_counts(queries["query_id"])
-    repeated = counts.filter(pc.greater(counts.field("counts"), 1))
-    if len(repeated):
-        raise Conflict(min(repeated.field("values").to_pylist()), None)
+def repeated_id(ids: pa.Array | pa.ChunkedArray) -> str | None:
+    """The first of the ids that occur more than once, in their order."""
+    counts = pc.value_counts(ids)
+    return min(counts.filter(pc.greater(counts.field("counts"), 1)).field("values").to_pylist(), default=None)
 
 
-def _without_repeats(judgements: pa.Table) -> tuple[pa.Table, int]:
+def _without_repeats(judgements: pa.Table, advice: str) -> tuple[pa.Table, int]:
     """The judgements without repeated ones, and the number of those."""
     position, documents = judgements["position"].to_numpy().astype(np.int64), _judged_things(judgements)
     is_repeated = repeats(position, documents)
@@ -179,37 +155,27 @@ def _without_repeats(judgements: pa.Table) -> tuple[pa.Table, int]:
     contradicting = grades.filter(pc.not_equal(grades["grade_min"], grades["grade_max"]))
     if contradicting.num_rows:
         first = contradicting.sort_by([(name, "ascending") for name in by]).slice(0, 1).to_pylist()[0]
-        raise Conflict(first["query_id"], first["doc_id"], first.get("subtopic"))
+        place = f"query {shortened(repr(first['query_id']))}"
+        place += f" and subtopic {shortened(first['subtopic'])!r}" if "subtopic" in by else ""
+        problem = f"document {shortened(repr(first['doc_id']))} has two grades for {place}; {advice}"
+        raise Conflict(problem, {name: first[name] for name in by})
     return judgements.filter(pa.array(~is_repeated)), int(is_repeated.sum())
 
 
 def _judged_things(judgements: pa.Table) -> pa.Array:
     """The document that each row judges, with its subtopic where there is one."""
-    documents = _flat(judgements["doc_id"])
+    documents = flat(judgements["doc_id"])
     if "subtopic" not in judgements.column_names:
         return documents
-    return pc.binary_join_element_wise(_flat(judgements["subtopic"]), documents, "\n")  # which no id holds
-
-
-def _by_document(judgements: pa.Table) -> pa.Table:
-    """The judgements of documents for subtopics as judgements of documents, with the highest grade of each."""
-    grouped = judgements.group_by(["query_id", "doc_id", "position"]).aggregate([("grade", "max")])
-    return grouped.rename_columns(["query_id", "doc_id", "position", "grade"]).combine_chunks()
+    return pc.binary_join_element_wise(flat(judgements["subtopic"]), documents, "\n")  # which no id holds
 
 
 def _subtopics(judgements: pa.Table, position: IntArray, doc_id: pa.Array, queries: int) -> pa.ListArray:
-    """For each query the pairs of a judgement and a subtopic that its document is relevant to.
-
-    Args:
-        judgements: those of documents for subtopics.
-        position: int64[p], the query of each judgement of a document, ascending.
-        doc_id: Arrow strings [p].
-        queries: n.
-    """
+    """For each query the pairs of a judgement and a subtopic of its document; `position`: int64[p], ascending."""
     relevant = judgements.filter(pc.greater(judgements["grade"], 0.0))
     query = relevant["position"].to_numpy().astype(np.int64)
-    row = pc.index_in(_keys(query, _flat(relevant["doc_id"])), _keys(position, doc_id)).to_numpy().astype(np.int64)
-    subtopic = _numbered(query, _flat(relevant["subtopic"]))
+    row = pc.index_in(_keys(query, flat(relevant["doc_id"])), _keys(position, doc_id)).to_numpy().astype(np.int64)
+    subtopic = _numbered(query, flat(relevant["subtopic"]))
     order = np.lexsort((subtopic, row))
     place = row[order] - offsets_of(position, queries)[query[order]]
     arrays = [pa.array(place, pa.int32()), pa.array(subtopic[order], pa.int32())]
@@ -241,8 +207,8 @@ def _most_subtopics(judgements: pa.Table) -> int:
 
 
 def _hash_of_subtopics(judgements: pa.Table) -> int:
-    query, documents = _flat(judgements["query_id"]), _judged_things(judgements)
-    bits = _flat(judgements["grade"]).to_numpy().view(np.uint64)
+    query, documents = flat(judgements["query_id"]), _judged_things(judgements)
+    bits = flat(judgements["grade"]).to_numpy().view(np.uint64)
     return _sum(hashing.combine(hashing.hash_strings(query), hashing.hash_strings(documents), bits))
 
 
@@ -259,12 +225,7 @@ def _sum(hashes: HashArray) -> int:
     return int(hashes.sum(dtype=np.uint64))
 
 
-def _flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+def flat(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not isinstance(array, pa.ChunkedArray):
         return array
     return array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)
-
-
-def _numpy(array: pa.Array) -> BoolArray:
-    values: BoolArray = array.to_numpy(zero_copy_only=False)
-    return values

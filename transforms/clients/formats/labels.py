@@ -17,16 +17,10 @@ from rankbeam.transforms.clients.storage import files, matching, parquet
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.labels import ADDED, LABELS, Label, Labels, text_hash
 
-FOLDER = "labels"
-"""The folder of labels and tasks inside an output folder."""
+FOLDER = "labels"  # the folder of labels and tasks inside an output folder
 
 
 def read_labels(path: str) -> Labels:
-    """The labels of a file, of all files of a folder, or of a table.
-
-    Raises:
-        InputError: a place does not hold labels, or there are different decisions of one annotator on an item.
-    """
     rows: dict[Label, None] = {}
     known: dict[tuple[str, str], tuple[str, str]] = {}
     for name, table in [_of_table(path)] if is_table(path) else _of_files(path):
@@ -71,7 +65,6 @@ def _refuse_without_columns(path: str, columns: Sequence[str]) -> None:
 
 
 def has_labels(place: str) -> bool:
-    """Return whether labels were saved in a folder or table before."""
     if not is_table(place):
         return files.exists(place)
     name = TableName.parse(place)
@@ -84,10 +77,7 @@ def has_labels(place: str) -> bool:
 
 
 def save_labels(place: str, rows: Sequence[Label]) -> str:
-    """Write labels to a file of their own in a folder, or append them to a table.
-
-    Equal labels have the same file, so saving them again changes nothing. For a table, leave out what it has.
-    """
+    """Write labels to a file that is named by their content, or append them to a table, without those that it has."""
     ordered = sorted(rows, key=lambda row: (row.item_id, row.annotator, row.owner_hash or "", row.position or 0))
     table = pa.Table.from_pylist([vars(row) for row in ordered], schema=LABELS)
     content = io.BytesIO()
@@ -121,7 +111,7 @@ def _append(place: str, content: bytes, digest: str) -> None:
             file.flush()
             job_id = f"rankbeam_labels_{digest[:16]}_{secrets.token_hex(4)}"
             job = session.wait(session.load_file(job_id, file.name, name, config))
-        if job.error_result:
-            raise errors.of_job(job.error_result)
+        if (refusal := errors.of_job(job)) is not None:
+            raise refusal
     except BigQueryError as error:
         raise InputError(f"the labels were not saved: {error.advice(name.dataset)}", path=place) from error

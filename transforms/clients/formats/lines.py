@@ -7,6 +7,7 @@ in UTF-16 would match no other id.
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from rankbeam.transforms.records.errors import InputError
 
@@ -22,8 +23,8 @@ _BEYOND_ASCII = [
     ("\u2029".encode(), "holds a paragraph separator (U+2029); end lines with LF"),
     (_BYTE_ORDER_MARK.encode(), _MARKED),
 ]
-Place = tuple[str, int]
-"""A file and a line of it, from 1."""
+Place = tuple[str, int]  # a file and a line of it, from 1
+CONVERT = "is not UTF-8; convert the file, for example with iconv"
 
 
 def refuse_other_encoding(path: str, block: bytes, lines: int) -> None:
@@ -51,11 +52,6 @@ def refuse_joined(path: str, text: str, line: int) -> None:
 
     A text may hold any character. A line counts as several where the part after another line end has as many tabs as
     the part before it.
-
-    >>> refuse_joined("corpus", "d1\\ta text\\rwith a return", 1)
-    >>> refuse_joined("corpus", "d1\\ta text\\rd2\\tanother", 1)
-    Traceback (most recent call last):
-    rankbeam.transforms.records.errors.InputError: corpus:1: holds several lines, and LF ends none of them; ...
     """
     if text.startswith(_BYTE_ORDER_MARK):
         raise InputError(_MARKED, path=path, line=line)
@@ -66,11 +62,7 @@ def refuse_joined(path: str, text: str, line: int) -> None:
 
 
 def _first_lone_return(block: bytes) -> list[int]:
-    """The position of the first CR before neither LF, nor another CR, nor the end of the block; empty without one.
-
-    >>> _first_lone_return(b"a\\r\\nb\\r\\r\\nc\\r"), _first_lone_return(b"a\\rb\\n")
-    ([], [1])
-    """
+    """The position of the first CR before neither LF, nor another CR, nor the end of the block; empty without one."""
     data = np.frombuffer(block, np.uint8)
     returns = np.flatnonzero(data[:-1] == ord("\r"))
     following = data[returns + 1]
@@ -79,12 +71,32 @@ def _first_lone_return(block: bytes) -> list[int]:
 
 
 def repeated_at(problem: str, places: Sequence[Place], advice: str = "") -> InputError:
-    """The error of a row that is repeated: located at the last place, naming the earlier ones.
-
-    >>> str(repeated_at("is given twice", [("a", 1), ("b", 2)], "keep one"))
-    'b:2: is given twice (also at a:1); keep one'
-    """
+    """The error of a row that is repeated: located at the last place, naming the earlier ones."""
     *before, (path, line) = places
     earlier = ", ".join(f"line {row}" if name == path else f"{name}:{row}" for name, row in before)
     also = f" (also at {earlier})" if earlier else ""
     return InputError(f"{problem}{also}" + (f"; {advice}" if advice else ""), path=path, line=line)
+
+
+def refuse_not_utf8(path: str, line: pa.Array, column: pa.StringArray, what: str = "") -> None:
+    """Refuse strings that are not UTF-8, which neither Arrow's readers nor its casts check."""
+    if _is_ascii(column):
+        return
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        for row, value in enumerate(column.cast(pa.binary()).to_pylist()):
+            try:
+                (value or b"").decode()
+            except UnicodeDecodeError:
+                raise InputError(f"{what} {CONVERT}".lstrip(), path=path, line=line[row].as_py()) from error
+        raise
+
+
+def _is_ascii(column: pa.StringArray) -> bool:
+    """Test the highest bit of every byte, which is ten times as fast as validation."""
+    _, offsets, data = column.buffers()
+    if data is None:
+        return True
+    ends = np.frombuffer(offsets, np.int32)[[column.offset, column.offset + len(column)]]
+    return not (np.frombuffer(data, np.int8)[ends[0] : ends[1]] < 0).any()

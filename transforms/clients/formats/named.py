@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.formats import ids, utf8
+from rankbeam.transforms.clients.formats import ids, lines
 from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
@@ -16,43 +16,25 @@ QUERY_NAMES = ("query_id", "query-id", "q_id", "qid", "query")
 DOC_NAMES = ("doc_id", "corpus-id", "corpus_id", "docno", "docid", "document_id")
 GRADE_NAMES = ("grade", "relevance", "rel", "score", "label")
 SUBTOPIC_NAMES = ("subtopic", "subtopic_id", "iteration", "intent")
-SCORE_NAMES = ("score",)
 ID_NAMES = ("_id", "id", "query_id", "qid", "doc_id", "docno", "docid")
 TEXT_NAMES = ("text", "query", "question", "contents", "body")
 
-_MOST_COLUMNS = 1000
-"""Characters of a table's column names in a message."""
+_MOST_COLUMNS = 1000  # characters of a table's column names in a message
 
-ColumnNames = Mapping[str, Sequence[str]]
-"""For each of our column names, the names in common use, preferred ones first."""
+ColumnNames = Mapping[str, Sequence[str]]  # for each of our column names, the names in common use, preferred ones first
 
 TEXTS: ColumnNames = {"id": ID_NAMES, "text": TEXT_NAMES}
+_PAIR = {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES}
+_QRELS = {**_PAIR, "grade": GRADE_NAMES}
 COLUMN_NAMES: Mapping[str, ColumnNames] = {
-    "qrels": {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "grade": GRADE_NAMES},
-    "subtopic_qrels": {
-        "query_id": QUERY_NAMES,
-        "doc_id": DOC_NAMES,
-        "grade": GRADE_NAMES,
-        "subtopic": SUBTOPIC_NAMES,
-    },
-    "clicks": {
-        "query_id": QUERY_NAMES,
-        "doc_id": DOC_NAMES,
-        "clicks": ("clicks",),
-        "impressions": ("impressions", "views"),
-    },
-    "run": {"query_id": QUERY_NAMES, "doc_id": DOC_NAMES, "score": SCORE_NAMES},
+    "qrels": _QRELS,
+    "subtopic_qrels": {**_QRELS, "subtopic": SUBTOPIC_NAMES},
+    "clicks": {**_PAIR, "clicks": ("clicks",), "impressions": ("impressions", "views")},
+    "run": {**_PAIR, "score": ("score",)},
     "queries": TEXTS,
     "corpus": TEXTS,
-    "evidence": {
-        "query_id": QUERY_NAMES,
-        "doc_id": DOC_NAMES,
-        "start": ("start",),
-        "end": ("end",),
-        "quote": ("quote",),
-    },
-}
-"""The columns that a table must have, by role."""
+    "evidence": {**_PAIR, "start": ("start",), "end": ("end",), "quote": ("quote",)},
+}  # the columns that a table must have, by role
 OPTIONAL: Mapping[str, ColumnNames] = {"evidence": {"group": ("group",), "grade": GRADE_NAMES}}
 """The columns that are read besides where a table has them, by role."""
 
@@ -77,18 +59,18 @@ def find_columns(path: str, columns: Sequence[str], known: ColumnNames, *, any_c
             f"{'; '.join(problems)}; the table has: {shortened(', '.join(columns), _MOST_COLUMNS)}", path=path
         )
     read = columns if known is TEXTS else list(names.values())  # the other columns of texts are read as attributes
-    twice = next((name for name in read if columns.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"has two columns named {shortened(repr(twice))}; keep one", path=path)
+    refuse_repeated(path, [name for name in columns if name in read])
     return names
 
 
-def optional_columns(columns: Sequence[str], role: str, *, any_case: bool = False) -> dict[str, str]:
-    """For each optional column that a table has, its name there.
+def refuse_repeated(path: str, columns: Sequence[str], line: int | None = None) -> None:
+    twice = next((name for name in columns if columns.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"has two columns named {shortened(repr(twice))}; keep one", path=path, line=line)
 
-    >>> optional_columns(["query_id", "Relevance"], "evidence", any_case=True)
-    {'grade': 'Relevance'}
-    """
+
+def optional_columns(columns: Sequence[str], role: str, *, any_case: bool = False) -> dict[str, str]:
+    """For each optional column that a table has, its name there."""
     by_spelling = {name.lower() if any_case else name: name for name in columns}
     matches = {
         ours: [by_spelling[name] for name in theirs if name in by_spelling]
@@ -149,7 +131,7 @@ def converted(path: str, column: pa.Array, field: pa.Field, rows: int) -> pa.Arr
         raise InputError(problem, path=path, line=_first_uncastable(column, field.type, rows)) from error
     if pa.types.is_string(field.type):
         line = pa.array(np.arange(rows + 1, rows + 1 + len(values)))
-        utf8.refuse_wrong(path, line, values, f"the {field.name}")
+        lines.refuse_not_utf8(path, line, values, f"the {field.name}")
     return values
 
 

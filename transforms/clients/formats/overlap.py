@@ -32,21 +32,13 @@ _BATCH_ROWS = 1_000
 _EXAMPLES = 3
 _NONE: HashArray = np.empty(0, np.uint64)
 
-Ids = Mapping[str, StringArray]
-"""Ids of queries, of documents, or of both."""
+Ids = Mapping[str, StringArray]  # ids of queries, of documents, or of both
 
 
 @dataclass(frozen=True)
 class _Judged:
-    """The ids of judgements."""
-
     hashes: Mapping[str, HashArray]  # sorted hashes, by kind of id
     examples: Mapping[str, str]
-
-    def has_any(self, kind: str, ids: StringArray) -> bool:
-        """Return whether any of the ids is judged."""
-        known, hashes = self.hashes[kind], hashing.hash_strings(ids)
-        return bool(_among(hashes, known).any())
 
 
 def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
@@ -60,7 +52,6 @@ def disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> list[InputError]:
 
 
 def refuse_disjoint(qrels: str, others: Iterable[tuple[str, str]]) -> None:
-    """Raise the errors of `disjoint`, if any, as one."""
     if problems := disjoint(qrels, others):
         raise InputError("\n".join(map(str, problems)))
 
@@ -109,7 +100,7 @@ def _unmatched(judged: _Judged, role: str, pattern: str) -> dict[str, str]:
             for kind in sorted(pending):
                 if len(batch[kind]):
                     unmatched.setdefault(kind, batch[kind][0].as_py())
-                if judged.has_any(kind, batch[kind]):
+                if _among(hashing.hash_strings(batch[kind]), judged.hashes[kind]).any():
                     pending.remove(kind)
             if not pending:
                 return {}
@@ -158,10 +149,7 @@ def hashed(doc_ids: StringArray) -> HashArray:
 
 
 def lacking(judgements: Judgements | None, corpus: HashArray) -> Iterator[str]:
-    """A warning that names some of the relevant documents that a corpus lacks; nothing where it has them all.
-
-    Judgements in BigQuery are not read again for this.
-    """
+    """A warning if a corpus lacks relevant documents; judgements in BigQuery are not read again for this."""
     if judgements is None or is_table(judgements.qrels):
         return
     queries = _query_hashes(judgements.queries)
@@ -180,7 +168,6 @@ def lacking(judgements: Judgements | None, corpus: HashArray) -> Iterator[str]:
 
 
 def _relevant(qrels: str, queries: HashArray | None) -> Iterator[StringArray]:
-    """The documents that judgements of queries that are asked call relevant."""
     for path in sources.expand(qrels):
         for batch in rows.read_qrels(path):
             is_relevant = pc.greater(batch["grade"], 0.0)

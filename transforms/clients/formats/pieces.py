@@ -7,7 +7,6 @@ from typing import BinaryIO, NamedTuple
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import is_table
-from rankbeam.transforms.clients.formats import pieces
 from rankbeam.transforms.clients.formats.cases.source import is_cases
 from rankbeam.transforms.clients.formats.recognise import WHOLE, recognise
 from rankbeam.transforms.clients.storage import files, gcs, matching
@@ -32,7 +31,7 @@ class Piece(NamedTuple):
         if not self.begin:
             return 0
         if not self.is_parquet:
-            return pieces.lines_before(self.path, self.begin)
+            return lines_before(self.path, self.begin)
         with open_file(self.path) as file:
             return sum(file.metadata.row_group(group).num_rows for group in range(self.begin))
 
@@ -70,7 +69,6 @@ def _divided(path: str, size: int, role: str) -> Iterator[Piece]:
 
 
 def _groups(path: str) -> Iterator[Piece]:
-    """Neighbouring row groups of about a piece."""
     with open_file(path) as file:
         sizes = [file.metadata.row_group(group).total_byte_size for group in range(file.metadata.num_row_groups)]
     begin = total = 0
@@ -82,8 +80,7 @@ def _groups(path: str) -> Iterator[Piece]:
     yield Piece(path, begin, len(sizes), is_parquet=True)
 
 
-PieceReader = Callable[[Piece], Iterator[pa.RecordBatch]]
-"""Yields the rows of a piece, with their lines in it."""
+PieceReader = Callable[[Piece], Iterator[pa.RecordBatch]]  # yields the rows of a piece, with their lines in it
 
 
 def read_blocks(path: str, begin: int, end: int, block_bytes: int = files.BLOCK_BYTES) -> Iterator[bytes]:

@@ -39,7 +39,6 @@ _BEIR_HEADERS = ("query", "corpus", "doc", "score", "relevance", "grade")
 
 
 def recognise(path: str, role: str) -> Format:
-    """The format of one file."""
     if is_cases(path):
         return Format.CASES
     is_lines = role in _LINES_ONLY
@@ -72,8 +71,7 @@ EXPECTED = {
     "run": "a run was",
     "answers": "reference answers were",
     "evidence": "evidence was",
-}
-"""The content expected instead of an empty file, by role."""
+}  # the content expected instead of an empty file, by role
 _DESCRIPTIONS = {
     "queries": "a file of queries: JSON lines with _id and text, lines of id, tab, text, CSV with a header, or Parquet",
     "corpus": "a corpus: JSON lines with _id, title and text, lines of id, tab, text, CSV with a header, or Parquet",
@@ -85,8 +83,7 @@ _DESCRIPTIONS = {
     "evidence": "evidence: JSON lines with query_id, doc_id, start, end and quote, or Parquet with these columns",
 }
 
-_LINES_ONLY = ("answers",)
-"""The roles of files that are JSON lines and nothing else."""
+_LINES_ONLY = ("answers",)  # the roles of files that are JSON lines and nothing else
 
 
 def _first_line(head: bytes) -> str | None:
@@ -111,7 +108,8 @@ def _qrels(line: str) -> Format | None:
     if separated.header(line, "qrels"):
         return Format.SEPARATED
     header, has_source = _without_source(line)
-    if _is_beir_header(header):
+    names = [name.strip().lower() for name in header.split("\t")]
+    if len(names) == 3 and all(any(word in name for word in _BEIR_HEADERS) for name in names):
         return Format.SOURCED_QRELS if has_source else Format.BEIR_QRELS
     fields = line.split("\t")
     if len(fields) == 3 and _is_number(fields[2]):
@@ -143,8 +141,7 @@ _READERS = {
     "run": _run,
     "answers": _answers,
     "evidence": _answers,
-}
-"""By role, what tells its formats."""
+}  # by role, what tells its formats
 
 
 QRELS_HEADER = ("query-id", "corpus-id", "score", "source")
@@ -156,11 +153,6 @@ def _without_source(line: str) -> tuple[str, bool]:
     before, _, last = line.rpartition("\t")
     has_source = last.strip().lower() == "source" and before.count("\t") == 2
     return (before, True) if has_source else (line, False)
-
-
-def _is_beir_header(line: str) -> bool:
-    names = [name.strip().lower() for name in line.split("\t")]
-    return len(names) == 3 and all(any(word in name for word in _BEIR_HEADERS) for name in names)
 
 
 def _is_number(word: str) -> bool:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
-from rankbeam.transforms.clients.formats import json_lines, sources
-from rankbeam.transforms.clients.formats.cases.paths import structured
+from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.ids import json_id
-from rankbeam.transforms.clients.formats.lines import repeated_at
+from rankbeam.transforms.clients.formats.judged import Conflict, flat, repeated_id
+from rankbeam.transforms.clients.storage.json_paths import structured
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.dataset import DatasetSummary, References
-from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, has_steps, rows_of, steps_in
 
@@ -56,13 +54,9 @@ class _Reference(BaseModel):
 
 
 def read_references(path: str) -> Iterator[pa.RecordBatch]:
-    """Read reference answers.
-
-    JSON lines {query_id, answer, answerable?, nuggets?: [{text, vital}], expected_steps?: [{tool, args}]}.
-    """
+    """Read {query_id, answer, answerable?, nuggets?: [{text, vital}], expected_steps?: [{tool, args}]}."""
     rows = (_row(path, line, text) for line, text in json_lines.numbered(path))
-    while part := list(islice(rows, _BATCH_ROWS)):
-        yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(columns.REFERENCES))
+    yield from json_lines.in_batches(rows, columns.REFERENCES, _BATCH_ROWS)
 
 
 def _row(path: str, line: int, text: str) -> dict[str, Any]:
@@ -83,8 +77,8 @@ def referenced(
     known = pa.chunked_array([batch["query_id"] for batch in parts["queries"]], pa.string())
     try:
         return with_references(queries, known, parts["references"], summary)
-    except ReferenceConflict as conflict:
-        raise conflict.located(references.path) from None
+    except Conflict as conflict:
+        raise conflict.located(references.path, read_references) from None
 
 
 def with_references(
@@ -95,13 +89,13 @@ def with_references(
     ids = table["query_id"]
     foreign = ids.filter(pc.invert(pc.is_in(ids, value_set=known)))
     if len(foreign):
-        raise ReferenceConflict(min(foreign.to_pylist()), is_foreign=True)
-    counts = pc.value_counts(ids)
-    again = counts.filter(pc.greater(counts.field("counts"), 1))
-    if len(again):
-        raise ReferenceConflict(min(again.field("values").to_pylist()), is_foreign=False)
+        name = min(foreign.to_pylist())
+        raise Conflict(f"no query has the id {shortened(repr(name))}", {"query_id": name}, "take it out")
+    if (name := repeated_id(ids)) is not None:
+        problem = f"query {shortened(repr(name))} has two reference answers"
+        raise Conflict(problem, {"query_id": name}, "keep one")
     place = pc.index_in(queries["query_id"], value_set=ids)
-    return _joined(queries, _flat(table["reference"].take(place)), summary)
+    return _joined(queries, flat(table["reference"].take(place)), summary)
 
 
 def from_attribute(
@@ -143,32 +137,17 @@ def _expected(items: pa.StructArray, owner: pa.Array, count: int) -> tuple[pa.Ar
     return pa.array(expected, columns.REFERENCE.field(EXPECTED_STEPS).type), pa.array(is_steps)
 
 
-class ReferenceConflict(Exception):
-    """Reference answers that contradict each other or the queries; the lines are looked up again."""
-
-    def __init__(self, query_id: str, is_foreign: bool) -> None:
-        super().__init__(query_id, is_foreign)
-        self.query_id, self.is_foreign = query_id, is_foreign
-
-    def located(self, path: str) -> InputError:
-        """The error to report."""
-        query = shortened(repr(self.query_id))
-        problem = f"no query has the id {query}" if self.is_foreign else f"query {query} has two reference answers"
-        places = [
-            (name, line)
-            for name in sources.expand(path)
-            for batch in read_references(name)
-            for line in batch["line"].filter(pc.equal(batch["query_id"], self.query_id)).to_pylist()
-        ]
-        return repeated_at(problem, places, "take it out" if self.is_foreign else "keep one")
-
-
 def _joined(
     queries: pa.RecordBatch, reference: pa.StructArray, summary: DatasetSummary
 ) -> tuple[pa.RecordBatch, DatasetSummary]:
     lacking = queries["query_id"].filter(reference.is_null())
     ids = hashing.hash_strings(queries["query_id"].filter(reference.is_valid()))
-    texts = pa.array([repr(_fingerprinted(entry)) for entry in reference.drop_null().to_pylist()], pa.string())
+    # Missing expected steps are newer than the hash.
+    entries = (
+        sorted(part for part in entry.items() if part != (EXPECTED_STEPS, None))
+        for entry in reference.drop_null().to_pylist()
+    )
+    texts = pa.array(map(repr, entries), pa.string())
     joined = queries.append_column(columns.REFERENCED_QUERIES.field("reference"), reference)
     return joined, replace(
         summary,
@@ -177,14 +156,3 @@ def _joined(
         without_reference_ids=tuple(sorted(lacking.to_pylist())[:3]),
         references_hash=int(hashing.combine(ids, hashing.hash_strings(texts)).sum(dtype=np.uint64)),
     )
-
-
-def _fingerprinted(reference: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The content of a reference answer for its hash, without missing expected steps, which are newer than the hash."""
-    return sorted(entry for entry in reference.items() if entry != (EXPECTED_STEPS, None))
-
-
-def _flat(array: pa.ChunkedArray | pa.Array) -> pa.Array:
-    if not isinstance(array, pa.ChunkedArray):
-        return array
-    return array.combine_chunks() if array.num_chunks != 1 else array.chunk(0)

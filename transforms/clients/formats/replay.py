@@ -5,11 +5,9 @@ Files of other tools, and CSV, JSON and Parquet, are read as cases.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from rankbeam.transforms.clients.formats import json_lines, sources
@@ -19,7 +17,7 @@ from rankbeam.transforms.clients.formats.cases.read import read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import COMMON, OWN, tool_of
 from rankbeam.transforms.clients.formats.ids import as_text, checked_id, json_id
-from rankbeam.transforms.clients.formats.lines import repeated_at
+from rankbeam.transforms.clients.formats.judged import at_last
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.reply import Tokens
 from rankbeam.transforms.records.suggestions import shortened
@@ -89,14 +87,12 @@ class ReplayReader:
     columns: Mapping[str, str] = field(default_factory=dict)  # the user's paths for parts of cases
 
     def __call__(self, path: str) -> Iterator[pa.RecordBatch]:
-        """Read one file."""
         if not self.columns and is_own(path):
             yield from self._own(path)
         else:
             yield from roles.read_replayed(CaseSource(path, self.columns, flatten=True), self.config)
 
     def configs(self, path: str) -> Iterator[str]:
-        """The value of `config` in each row of a file."""
         if not self.columns and is_own(path):
             for line, text in json_lines.numbered(path):
                 yield as_text(json_lines.validated(path, line, text, _Answer).config)
@@ -105,12 +101,8 @@ class ReplayReader:
 
     def _own(self, path: str) -> Iterator[pa.RecordBatch]:
         lines = ((line, json_lines.validated(path, line, text, _Answer)) for line, text in json_lines.numbered(path))
-        rows = (_row(path, line, stated) for line, stated in lines if self._wants(stated))
-        while part := list(islice(rows, _BATCH_ROWS)):
-            yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(columns.REPLAYED))
-
-    def _wants(self, stated: _Answer) -> bool:
-        return self.config is None or as_text(stated.config) == self.config
+        rows = (_row(path, *own) for own in lines if self.config is None or as_text(own[1].config) == self.config)
+        yield from json_lines.in_batches(rows, columns.REPLAYED, _BATCH_ROWS)
 
 
 class ReplayConflict(Exception):
@@ -121,18 +113,12 @@ class ReplayConflict(Exception):
         self.query_id = query_id
 
     def located(self, pattern: str, reader: ReplayReader) -> Exception:
-        """The error to report."""
-        places = [
-            (path, line)
-            for path in sources.expand(pattern)
-            for batch in reader(path)
-            for line in batch["line"].filter(pc.equal(batch["query_id"], self.query_id)).to_pylist()
-        ]
         several = (
             "" if reader.config is not None else "; where they are of several systems, say which: answers: {config: …}"
         )
         advice = f"keep one, or take all as samples: answers: {{samples: keep}}{several}"
-        return repeated_at(f"query {shortened(repr(self.query_id))} has two answers", places, advice)
+        problem = f"query {shortened(repr(self.query_id))} has two answers"
+        return at_last(problem, pattern, reader, {"query_id": self.query_id}, advice)
 
 
 def is_own(path: str) -> bool:

@@ -1,13 +1,18 @@
-"""Readers of judgements and runs: millions of short rows, read in columns."""
+"""Readers of judgements and runs: millions of short rows, read in columns, and JSON of query to document to number."""
 
-from collections.abc import Iterator
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.transforms.clients.formats import ids, lines, named, nested, parquet, pieces, separated, tables, utf8
+from rankbeam.transforms.clients.formats import ids, lines, named, pieces, separated, tables
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.pieces import Piece, located
@@ -20,6 +25,13 @@ from rankbeam.transforms.kernels.arrays import BoolArray
 from rankbeam.transforms.records import columns
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
+
+_NESTED_ROWS = 1 << 16
+_Pairs = list[tuple[str, Any]]
+_JUDGE_LINES = {
+    Format.SOURCED_QRELS: re.compile(rb"^(?:[^\t\n]*\t){3}[ ]*llm[ ]*\r?$", re.MULTILINE | re.IGNORECASE),
+    Format.TREC_QRELS: re.compile(rb"^[ \t]*\S+[ \t]+llm[ \t]", re.MULTILINE | re.IGNORECASE),
+}  # by format, lines whose source is `llm`, a judge: BEIR's fourth or TREC's second column
 
 
 @dataclass(frozen=True)
@@ -45,10 +57,7 @@ _QRELS = {Format.BEIR_QRELS: _BEIR_QRELS, Format.SOURCED_QRELS: _SOURCED_QRELS}
 
 
 def read_qrels(path: str) -> Iterator[pa.RecordBatch]:
-    """Read judgements: TREC, BEIR, CSV, ranx' JSON, Parquet or a table of BigQuery.
-
-    A thread reads ahead while a batch is used.
-    """
+    """Read judgements: TREC, BEIR, CSV, ranx' JSON, Parquet or a table of BigQuery; a thread reads ahead."""
     return ahead(_qrels(path))
 
 
@@ -62,20 +71,15 @@ def read_subtopic_qrels(path: str) -> Iterator[pa.RecordBatch]:
 
 
 def read_run(path: str) -> Iterator[pa.RecordBatch]:
-    """Read a run: TREC (words after the tag are ignored), MS MARCO, CSV, ranx' JSON, Parquet or a table of BigQuery.
-
-    A thread reads ahead while a batch is used.
-    """
+    """Read a run: TREC, MS MARCO, CSV, ranx' JSON, Parquet or a table of BigQuery; a thread reads ahead."""
     return ahead(_run(path))
 
 
 def read_qrels_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
-    """As `read_qrels`, of a piece of a file."""
     return read_qrels(piece.path) if piece.end is None else located(piece, ahead(_qrels(piece.path, piece)))
 
 
 def read_run_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
-    """As `read_run`, of a piece of a file."""
     return read_run(piece.path) if piece.end is None else located(piece, ahead(_run(piece.path, piece)))
 
 
@@ -85,7 +89,7 @@ def run_tag(path: str) -> str | None:
         return None
     fields = text.split_blanks(files.read_head(path), [5])
     tag = fields.columns[0][:1]
-    utf8.refuse_wrong(path, pa.array(fields.line[:1] + 1), tag)
+    lines.refuse_not_utf8(path, pa.array(fields.line[:1] + 1), tag)
     return next(iter(tag.to_pylist()), None) or None
 
 
@@ -106,9 +110,9 @@ def _read(path: str, kind: _Kind, form: Format, piece: Piece | None) -> Iterator
         yield from _finite(path, kind, tables.read_rows(path, kind.role, schema))
     elif form is Format.PARQUET:
         groups = None if piece is None or piece.end is None else range(piece.begin, piece.end)
-        yield from _finite(path, kind, parquet.read(path, names, schema, groups))
+        yield from _finite(path, kind, tables.read_parquet(path, names, schema, groups))
     elif form is Format.NESTED:
-        yield from _finite(path, kind, nested.read(path, kind.schema))
+        yield from _finite(path, kind, read_nested(path, kind.schema))
     elif form is Format.SEPARATED:
         yield from _finite(path, kind, separated.read(path, kind.role, schema))
     else:
@@ -160,18 +164,14 @@ def _read_text(path: str, kind: _Kind, blocks: Iterator[bytes], *, is_begin: boo
             yield pa.RecordBatch.from_arrays([*arrays, line], schema=schema)
             continue
         fields = kind.layout.split(rows)
-        batch = _Rows(path, pa.array(fields.line + seen + 1), kind).batch(fields)
+        batch = _batch(path, pa.array(fields.line + seen + 1), kind, fields)
         seen += fields.lines_seen
         if batch.num_rows:
             yield batch
 
 
 def _header(block: bytes) -> bytes:
-    """The lines of a block of BEIR's judgements up to the end of its header; none where there is no header.
-
-    >>> _header(b"\\nquery-id\\tcorpus-id\\tscore\\nq1\\td1\\t1\\n"), _header(b"q1\\td1\\t1\\n")
-    (b'\\nquery-id\\tcorpus-id\\tscore\\n', b'')
-    """
+    """The lines of a block of BEIR's judgements up to the end of its header; none where there is no header."""
     begin = block.rfind(b"\n", 0, len(block) - len(block.lstrip())) + 1
     end = block.find(b"\n", begin) + 1 or len(block)
     fields = text.split_tabs(block[begin:end], [2])
@@ -183,42 +183,36 @@ def _header(block: bytes) -> bytes:
     return block[:end] if is_header else b""
 
 
-class _Rows:
-    """Converts the text columns of one block into a batch; errors name the line."""
+def _batch(path: str, line: pa.Array, kind: _Kind, fields: text.Fields) -> pa.RecordBatch:
+    """The text columns of a block as a batch; errors name the line."""
+    refuse = partial(_refuse, path, line)
+    at_least, at_most = kind.layout.at_least, kind.layout.at_most
+    refuse(fields.count < at_least, f"has fewer than {at_least} columns")
+    if at_most is not None:
+        refuse(fields.count > at_most, f"has more than {at_most} columns")
+    for column in fields.columns:
+        lines.refuse_not_utf8(path, line, column)
+    query, doc, words, *further = fields.columns
+    for column in further if kind.layout.rank is not None else ():
+        _numbers(refuse, column, "rank", "; an id in a TREC run must not contain blanks (in Parquet it may)")
+    values = _numbers(refuse, words, kind.number)
+    for name, array in (("query id", query), ("document id", doc)):
+        for bad, fault in ids.faults(array):
+            refuse(bad, f"the {name} {fault}")
+    arrays = [query, doc, values, *further][: len(kind.schema)]
+    return pa.RecordBatch.from_arrays([*arrays, line], schema=columns.with_line(kind.schema))
 
-    def __init__(self, path: str, line: pa.Array, kind: _Kind) -> None:
-        self._path, self._line, self._kind = path, line, kind
 
-    def batch(self, fields: text.Fields) -> pa.RecordBatch:
-        at_least, at_most = self._kind.layout.at_least, self._kind.layout.at_most
-        self._refuse(fields.count < at_least, f"has fewer than {at_least} columns")
-        if at_most is not None:
-            self._refuse(fields.count > at_most, f"has more than {at_most} columns")
-        for column in fields.columns:
-            utf8.refuse_wrong(self._path, self._line, column)
-        query, doc, words, *further = fields.columns
-        for column in further if self._kind.layout.rank is not None else ():
-            self._numbers(column, "rank", "; an id in a TREC run must not contain blanks (in Parquet it may)")
-        values = self._numbers(words, self._kind.number)
-        for name, array in (("query id", query), ("document id", doc)):
-            for bad, fault in ids.faults(array):
-                self._refuse(bad, f"the {name} {fault}")
-        arrays = [query, doc, values, *further][: len(self._kind.schema)]
-        return pa.RecordBatch.from_arrays([*arrays, self._line], schema=columns.with_line(self._kind.schema))
-
-    def _numbers(self, words: pa.Array, name: str, advice: str = "") -> pa.Array:
-        try:
-            values = pc.cast(pc.utf8_trim_whitespace(words), pa.float64())
-        except pa.ArrowInvalid:
-            spelled = words.to_pylist()
-            bad = np.array([not _is_number(word) for word in spelled])
-            self._refuse(bad, f"the {name} {shortened(repr(spelled[int(np.argmax(bad))]))} is not a number{advice}")
-            values = pa.array([float(word) for word in spelled])  # spellings that only Python knows
-        self._refuse(~np.isfinite(values.to_numpy()), f"the {name} is not a finite number")
-        return values
-
-    def _refuse(self, bad: BoolArray, problem: str) -> None:
-        _refuse(self._path, self._line, bad, problem)
+def _numbers(refuse: Callable[[BoolArray, str], None], words: pa.Array, name: str, advice: str = "") -> pa.Array:
+    try:
+        values = pc.cast(pc.utf8_trim_whitespace(words), pa.float64())
+    except pa.ArrowInvalid:
+        spelled = words.to_pylist()
+        bad = np.array([not _is_number(word) for word in spelled])
+        refuse(bad, f"the {name} {shortened(repr(spelled[int(np.argmax(bad))]))} is not a number{advice}")
+        values = pa.array([float(word) for word in spelled])  # spellings that only Python knows
+    refuse(~np.isfinite(values.to_numpy()), f"the {name} is not a finite number")
+    return values
 
 
 def _refuse(path: str, line: pa.Array, bad: BoolArray, problem: str) -> None:
@@ -235,3 +229,106 @@ def _is_number(word: object) -> bool:
     except ValueError:
         return False
     return "_" not in str(word)  # Python alone reads 1_000 as a number
+
+
+def read_nested(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Read JSON as ranx and BEIR's scripts save it, whole; its rows are numbered from 1 in the order of the file."""
+    number = schema.names[2]
+    queries, documents, values, row = list[str](), list[str](), list[float](), 1
+    for query, pairs in _nested_queries(path):
+        for document, value in pairs:
+            queries.append(query)
+            documents.append(document)
+            values.append(_nested_number(path, query, document, value, number))
+        if len(values) >= _NESTED_ROWS:
+            yield _nested_batch(path, schema, queries, documents, values, row)
+            row += len(values)
+            queries, documents, values = [], [], []
+    if values or row == 1:
+        yield _nested_batch(path, schema, queries, documents, values, row)
+
+
+def _nested_queries(path: str) -> Iterator[tuple[str, _Pairs]]:
+    content = b"".join(files.read_blocks(path))
+    try:
+        value = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_Object)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(lines.CONVERT, path=path, line=line) from error
+    except json.JSONDecodeError as error:
+        advice = "; JSON lines are not read here" if error.msg == "Extra data" else ""
+        problem = f"is not one JSON object of query id to document id to number: {error.msg}{advice}"
+        raise InputError(problem, path=path, line=error.lineno) from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not valid JSON ({error})", path=path) from error
+    if not value.pairs:
+        raise InputError("the file is empty; it has no query", path=path)
+    _refuse_repeated(path, value.pairs, "the query")
+    for query, pairs in value.pairs:
+        if not isinstance(pairs, _Object):
+            problem = f"the query {shortened(query)!r} has {shortened(json.dumps(pairs, default=str))}"
+            raise InputError(f"{problem}; an object of document id to number was expected", path=path)
+        _refuse_repeated(path, pairs.pairs, f"the query {shortened(query)!r}, the document")
+        yield query, pairs.pairs
+
+
+class _Object:
+    """A JSON object that keeps equal keys apart."""
+
+    def __init__(self, pairs: _Pairs) -> None:
+        self.pairs = pairs
+
+
+def _refuse_repeated(path: str, pairs: _Pairs, what: str) -> None:
+    if len(pairs) == len(dict(pairs)):
+        return
+    names = [name for name, _ in pairs]
+    twice = next(name for name in names if names.count(name) > 1)
+    raise InputError(f"{what} {shortened(twice)!r} is given twice; keep one", path=path)
+
+
+def _nested_number(path: str, query: str, document: str, value: Any, number: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        written = shortened(json.dumps(value, ensure_ascii=False, default=lambda _: "{…}"))
+        where = f"the query {shortened(query)!r}, the document {shortened(document)!r}"
+        raise InputError(f"{where}: the {number} {written} is not a number", path=path)
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf  # refused with all other infinite numbers
+
+
+def _nested_batch(
+    path: str, schema: pa.Schema, queries: list[str], documents: list[str], values: list[float], row: int
+) -> pa.RecordBatch:
+    try:
+        arrays = [pa.array(queries, pa.string()), pa.array(documents, pa.string()), pa.array(values, pa.float64())]
+    except UnicodeEncodeError as error:
+        raise InputError("an id holds half a character (a lone surrogate such as \\ud83d)", path=path) from error
+    for name, array in zip(("query id", "document id"), arrays[:2], strict=True):
+        for bad, fault in ids.faults(array):
+            if bad.any():
+                raise InputError(f"the {name} {shortened(array[int(bad.argmax())].as_py())!r} {fault}", path=path)
+    line = pa.array(range(row, row + len(values)), pa.int64())
+    return pa.RecordBatch.from_arrays([*arrays, line], schema=columns.with_line(schema))
+
+
+def count_judge_lines(path: str) -> int:
+    return sum(len(places) for _, places in _judge_blocks(path))
+
+
+def refuse_judge_lines(path: str) -> None:
+    """Refuse a file with lines of a judge where people's judgements are needed."""
+    seen = 0
+    for block, places in _judge_blocks(path):
+        if places:
+            problem = "has grades of a judge already; fill the holes of a run with the judgements of people"
+            raise InputError(problem, path=path, line=seen + block.count(b"\n", 0, places[0]) + 1)
+        seen += block.count(b"\n")
+
+
+def _judge_blocks(path: str) -> Iterator[tuple[bytes, list[int]]]:
+    """Blocks of whole lines, with the positions of the lines of a judge."""
+    pattern = _JUDGE_LINES.get(recognise(path, "qrels"))
+    for block in files.read_blocks(path) if pattern is not None else ():
+        yield block, [match.start() for match in pattern.finditer(block)] if pattern is not None else []

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from rankbeam.transforms.clients.formats import named, utf8
+from rankbeam.transforms.clients.formats import lines, named
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.kernels.arrays import BoolArray, HashArray
 from rankbeam.transforms.records.errors import InputError
@@ -28,11 +28,7 @@ _ROW = re.compile(r"Row #(\d+)")
 
 
 def header(line: str, role: str) -> list[str] | None:
-    """The names of a header that has all columns of a role; None for any other line.
-
-    >>> header("q_id,doc_id,score,rank", "run"), header("q1,d1,0.5", "run")
-    (['q_id', 'doc_id', 'score', 'rank'], None)
-    """
+    """The names of a header that has all columns of a role; None for any other line."""
     try:
         names = [name.strip() for name in next(csv.reader([line]), [])]
     except csv.Error:  # a long text, or a line end that is none here
@@ -90,7 +86,6 @@ class _Quoted:
         self._is_inside, self._last = False, b"\n"
 
     def read(self, size: int = -1) -> bytes:
-        """Read a block."""
         block = self._stream.read(size)
         if not block:
             if self._is_inside and size:
@@ -169,13 +164,12 @@ def _running_parity(bits: HashArray, *, is_odd: bool) -> HashArray:
 
 @contextmanager
 def _refused(path: str) -> Iterator[None]:
-    """Errors of Arrow's reader, with file and line."""
     try:
         yield
     except (pa.ArrowInvalid, OSError, EOFError) as error:
         text = str(error)
         row = _ROW.search(text)
         if "UTF8" in text:
-            raise InputError(utf8.CONVERT, path=path) from error
+            raise InputError(lines.CONVERT, path=path) from error
         problem = text.removeprefix("CSV parse error: ").split(": ", 1)[-1]
         raise InputError(f"cannot be read: {problem}", path=path, line=int(row[1]) if row else None) from error

@@ -33,7 +33,6 @@ def plain(cell: str) -> str:
 
 
 def as_csv(columns: Sequence[str], rows: Iterable[Mapping[str, str]]) -> str:
-    """A table of safe cells."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(columns)

@@ -2,13 +2,12 @@
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from rankbeam.transforms.clients.bigquery.read_source import shown
-from rankbeam.transforms.clients.formats import json_lines, lines, named, separated, tables, utf8
+from rankbeam.transforms.clients.formats import json_lines, lines, named, separated, tables
 from rankbeam.transforms.clients.formats.cases import roles
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.ids import as_text, checked_id, json_id
@@ -20,8 +19,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 
 _BATCH_ROWS = 10_000
-_MOST_KEYS = 300
-"""The most characters that a message spends on an object's keys."""
+_MOST_KEYS = 300  # the most characters that a message spends on an object's keys
 
 
 class TextEntry(NamedTuple):
@@ -36,22 +34,19 @@ class TextEntry(NamedTuple):
 
 def read_queries(path: str) -> Iterator[pa.RecordBatch]:
     """Read queries: BEIR's JSON lines, TREC topics (id, tab, text), CSV, Parquet, or a table of BigQuery."""
-    entries = read_entries(path, "queries")
-    while part := list(islice(entries, _BATCH_ROWS)):
-        arrays = [
-            [entry.id for entry in part],
-            [entry.text for entry in part],
-            [[{"name": name, "value": entry.attributes[name]} for name in sorted(entry.attributes)] for entry in part],
-            [entry.line for entry in part],
-        ]
-        schema = columns.with_line(columns.QUERIES)
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(values, field.type) for values, field in zip(arrays, schema, strict=True)], schema=schema
-        )
+    rows = (
+        {
+            "query_id": entry.id,
+            "text": entry.text,
+            "attributes": [{"name": name, "value": value} for name, value in sorted(entry.attributes.items())],
+            "line": entry.line,
+        }
+        for entry in read_entries(path, "queries")
+    )
+    return json_lines.in_batches(rows, columns.QUERIES, _BATCH_ROWS)
 
 
 def read_entries(path: str, role: str) -> Iterator[TextEntry]:
-    """Read queries or documents one by one."""
     form = recognise(path, role)
     if form is Format.CASES:
         for name, text, attributes, line in roles.read_queries(CaseSource.parse(path)):
@@ -62,13 +57,12 @@ def read_entries(path: str, role: str) -> Iterator[TextEntry]:
         for names, batches in separated.batches(path, role):
             yield from _from_columns(path, batches, names, separated.HEADER_LINES)
     elif form is Format.BIGQUERY:
-        yield from _from_bigquery(path, role)
-    elif form is Format.JSON_LINES:
-        for line, text in json_lines.numbered(path):
-            yield _from_json(path, line, text)
+        for names, batches in tables.named_batches(path, role):
+            yield from _from_columns(shown(path), batches, names)
     else:
+        read = _from_json if form is Format.JSON_LINES else _from_tabs
         for line, text in json_lines.numbered(path):
-            yield _from_tabs(path, line, text)
+            yield read(path, line, text)
 
 
 def _from_tabs(path: str, line: int, text: str) -> TextEntry:
@@ -91,9 +85,9 @@ def _from_json(path: str, line: int, text: str) -> TextEntry:
 
 def _from_object(path: str, line: int, value: Any) -> TextEntry:
     """An entry of a parsed line, which is used up."""
-    if not isinstance(value, dict):
-        raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
-    id_name, text_name = _id_name(value), _text_name(value)
+    value = json_lines.as_object(path, line, value)
+    id_name = next((name for name in named.ID_NAMES if value.get(name) not in (None, "")), None)
+    text_name = next((name for name in named.TEXT_NAMES if name in value), None)
     if id_name is None or text_name is None:
         missing = "id (_id)" if id_name is None else "text"
         keys = shortened(", ".join(value), _MOST_KEYS).encode(errors="replace").decode()
@@ -101,20 +95,6 @@ def _from_object(path: str, line: int, value: Any) -> TextEntry:
         raise InputError(problem, path=path, line=line)
     name, text = json_id(path, line, value.pop(id_name)), as_text(value.pop(text_name))
     return _entry(path, name, text, value, line)
-
-
-def _id_name(value: dict[str, Any]) -> str | None:
-    for name in named.ID_NAMES:
-        if name in value and value[name] not in (None, ""):
-            return name
-    return None
-
-
-def _text_name(value: dict[str, Any]) -> str | None:
-    for name in named.TEXT_NAMES:
-        if name in value:
-            return name
-    return None
 
 
 def _refuse_half(path: str, line: int, entry: TextEntry) -> None:
@@ -149,11 +129,6 @@ def _from_parquet(path: str) -> Iterator[TextEntry]:
             raise InputError(f"row group cannot be read ({error})", path=path, line=line + 1) from error
 
 
-def _from_bigquery(path: str, role: str) -> Iterator[TextEntry]:
-    for names, batches in tables.named_batches(path, role):
-        yield from _from_columns(shown(path), batches, names)
-
-
 def _from_columns(
     path: str, batches: Iterable[pa.RecordBatch], names: Mapping[str, str], line: int = 0
 ) -> Iterator[TextEntry]:
@@ -168,7 +143,7 @@ def _from_columns(
                 entry = _entry(path, name, text or "", others, line)
             except UnicodeDecodeError as error:
                 column = next(key for key, value in others.items() if not _is_text(value))
-                raise InputError(f"the column {column} {utf8.CONVERT}", path=path, line=line) from error
+                raise InputError(f"the column {column} {lines.CONVERT}", path=path, line=line) from error
             yield entry
 
 
@@ -181,7 +156,6 @@ def _is_text(value: object) -> bool:
 
 
 def _rows(path: str, batch: pa.RecordBatch, line: int) -> list[dict[str, Any]]:
-    """Rows as Python values."""
     with contextlib.suppress(ValueError, OverflowError):
         return tables.plain(batch)
     rows = []
@@ -189,7 +163,7 @@ def _rows(path: str, batch: pa.RecordBatch, line: int) -> list[dict[str, Any]]:
         try:
             rows += tables.plain(batch.slice(row, 1))
         except UnicodeDecodeError as error:
-            raise InputError(f"a column {utf8.CONVERT}", path=path, line=line + row + 1) from error
+            raise InputError(f"a column {lines.CONVERT}", path=path, line=line + row + 1) from error
         except (ValueError, OverflowError) as error:
             raise InputError(f"a column cannot be read ({error})", path=path, line=line + row + 1) from error
     return rows

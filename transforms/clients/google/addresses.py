@@ -40,7 +40,6 @@ class Address:
 
 
 async def address_of(endpoint: str) -> Address:
-    """The address that an `Endpoint` names."""
     match = _ENDPOINT.fullmatch(endpoint)
     if match is None:
         raise InputError(f"{endpoint!r} is not an address; give host or host:port")

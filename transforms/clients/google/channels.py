@@ -61,14 +61,7 @@ class Channels:
                 await connection.client.transport.grpc_channel.channel_ready()
 
     async def attempt(self, request: Callable[[Any], Awaitable[T | None]]) -> T:
-        """Make one attempt, on a connection below its limit.
-
-        Args:
-            request: makes the call, given a client.
-
-        Raises:
-            CallError: there is no answer.
-        """
+        """Make one attempt, on a connection below its limit."""
         import grpc
         from google.api_core.exceptions import GoogleAPIError
         from google.auth.exceptions import GoogleAuthError
@@ -83,7 +76,6 @@ class Channels:
         return answer
 
     async def close(self) -> None:
-        """Close every connection."""
         while self._connections:
             await self._connections.pop().client.transport.close()
 
@@ -100,7 +92,6 @@ class Channels:
             connection.calls -= 1
 
     def _new_connection(self) -> _Connection:
-        """Start to open another connection."""
         connection = _Connection(self._open())
         connection.client.transport.grpc_channel.get_state(try_to_connect=True)
         self._connections.append(connection)
@@ -116,13 +107,12 @@ class Channels:
             transport=self._transport(
                 host=self._address.target,
                 credentials=self._credentials,
-                channel=self._secure_channel,
+                channel=lambda target, **settings: self._transport.create_channel(
+                    target, **{**settings, "options": _OPTIONS}
+                ),
                 always_use_jwt_access=True,  # as the client's default: service accounts need no token server
             )
         )
-
-    def _secure_channel(self, target: str, **settings: Any) -> Any:
-        return self._transport.create_channel(target, **{**settings, "options": _OPTIONS})
 
 
 @dataclass(frozen=True)
@@ -136,15 +126,7 @@ class ChannelConnection:
 
 
 async def open_channels(endpoint: str, library: Callable[[], tuple[Any, Any]]) -> Channels:
-    """Channels to a service, with the credentials of the environment.
-
-    Args:
-        endpoint: an `Endpoint`.
-        library: imports the classes of the client and of its transport.
-
-    Raises:
-        InputError: the server needs credentials, and there are none.
-    """
+    """Channels to an `Endpoint`, with the credentials of the environment; `library` imports client and transport."""
     # In threads: importing takes seconds, and so does the metadata server. Other calls go on meanwhile.
     client, transport = await asyncio.to_thread(library)
     address = await address_of(endpoint)

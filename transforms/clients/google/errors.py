@@ -16,17 +16,14 @@ _TOKENS = re.compile(r"(?i)\b(?:bearer\s+\S+|ya29\.\S+|eyJ[\w-]+\.[\w.-]+)")
 _REFUSED_GRANTS = re.compile(r"invalid_grant|invalid_client|unauthorized_client|invalid_scope|Reauthentication")
 _NOT_CONNECTED = re.compile("failed to connect to all addresses|DNS resolution failed|name resolution", re.IGNORECASE)
 
+_INVALID = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE", "UNIMPLEMENTED", "ALREADY_EXISTS")
 _KINDS = {
+    **dict.fromkeys(_INVALID, FailureKind.INVALID),
     "RESOURCE_EXHAUSTED": FailureKind.QUOTA,
     "DEADLINE_EXCEEDED": FailureKind.TIMEOUT,
     "PERMISSION_DENIED": FailureKind.PERMISSION,
     "UNAUTHENTICATED": FailureKind.PERMISSION,
     "NOT_FOUND": FailureKind.NOT_FOUND,
-    "INVALID_ARGUMENT": FailureKind.INVALID,
-    "FAILED_PRECONDITION": FailureKind.INVALID,
-    "OUT_OF_RANGE": FailureKind.INVALID,
-    "UNIMPLEMENTED": FailureKind.INVALID,
-    "ALREADY_EXISTS": FailureKind.INVALID,
 }
 """Kinds by the name of the gRPC status. All other statuses are transient: the service or the network is unavailable."""
 
@@ -44,16 +41,10 @@ _DELAY = re.compile(r"(\d+(?:\.\d+)?)s")
 
 
 def kind_of(status: str) -> FailureKind:
-    """The kind of a failure with this gRPC status.
-
-    >>> kind_of("NOT_FOUND"), kind_of("INTERNAL")
-    (<FailureKind.NOT_FOUND: 'not_found'>, <FailureKind.UNAVAILABLE: 'unavailable'>)
-    """
     return _KINDS.get(status, FailureKind.UNAVAILABLE)
 
 
 def translated(error: Exception) -> CallError:
-    """An error of Google's libraries as a `CallError`."""
     import grpc
     from google.api_core.exceptions import from_grpc_error
     from google.auth.exceptions import GoogleAuthError
@@ -106,14 +97,7 @@ def requested(make: Callable[[], T]) -> T:
 
 
 def refusal(kind: FailureKind, status: int, body: bytes, retry_after_s: float | None) -> CallError:
-    """The error of a response whose HTTP status is not 200.
-
-    Args:
-        kind: kind of failures with this status.
-        status: HTTP status.
-        body: content of the response: Google's form of an error, or another if a proxy answers.
-        retry_after_s: seconds that the header Retry-After asks to wait; None without the header.
-    """
+    """The error of a response whose HTTP status is not 200; its body may be a proxy's instead of Google's."""
     error = _error(body)
     name, text = error.get("status") or "", error.get("message") or body.decode(errors="replace")
     details = list(details_of(error))
@@ -123,7 +107,6 @@ def refusal(kind: FailureKind, status: int, body: bytes, retry_after_s: float | 
 
 
 def details_of(error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The typed details of an error."""
     return mappings(error.get("details"))
 
 

@@ -22,7 +22,7 @@ from rankbeam.transforms.clients.ledger.rows import (
     covers,
     table_of,
 )
-from rankbeam.transforms.clients.storage import memory
+from rankbeam.transforms.clients.storage import spill
 from rankbeam.transforms.kernels.arrays import IntArray
 from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.errors import InputError
@@ -135,7 +135,7 @@ class Lookup:
         there = [path for path in listed if path in known or path in read]
         if read or len(there) < len(known):
             self._index = self._index.changed(there, read)
-            memory.release_unused()  # of the index so far, and of what the threads have read
+            spill.release_unused_memory()  # of the index so far, and of what the threads have read
         return len(read) == len(new)
 
     def _rows_of(self, path: str) -> Rows | None:

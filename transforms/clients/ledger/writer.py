@@ -12,7 +12,7 @@ from rankbeam.transforms.clients.ledger.journal import Journal
 from rankbeam.transforms.clients.ledger.parts import encoded
 from rankbeam.transforms.clients.ledger.rows import LedgerEntry
 from rankbeam.transforms.clients.ledger.store import StoredFile
-from rankbeam.transforms.clients.storage import files, memory
+from rankbeam.transforms.clients.storage import files, spill
 from rankbeam.transforms.records.errors import InputError
 
 PIECE_BYTES = 32 << 20
@@ -268,7 +268,7 @@ class _Merging:
         with suppress(InputError):  # such as a full disk, which the next `add` reports if it lasts
             path = yield from merging.merge(self._folder, chosen)
             self._parts += [] if path is None else [path]
-        memory.release_unused()  # of the merge, and of all calls since the last one: 100 MB after some ten thousand
+        spill.release_unused_memory()  # of the merge, and of calls: 100 MB after some ten thousand
 
 
 def _flush_s(folder: str) -> float:

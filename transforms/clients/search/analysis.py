@@ -43,7 +43,6 @@ class Analysis:
 
     @cached_property
     def dropped(self) -> frozenset[str]:
-        """The stop words."""
         if not isinstance(self.stop_words, str):
             return frozenset(self.stop_words)
         if self.stop_words == "none":
@@ -56,7 +55,6 @@ class Analysis:
         return [None if word in self.dropped else stem for word, stem in zip(words, stems, strict=True)]
 
     def of_text(self, text: str) -> list[str]:
-        """The terms of a text, in order."""
         if self.tokenizer == WORDS:
             words = PATTERN.findall(folded(text))
         else:

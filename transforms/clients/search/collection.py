@@ -40,21 +40,13 @@ _FILE, _ORDER = "documents.arrow", "order.npy"
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """The documents of a dataset.
+    """The documents of a dataset."""
 
-    Attributes:
-        path: path of the dataset's corpus.
-        indexes: folder of their indexes.
-        rows: rows of `DOCUMENTS`, in the order of the files.
-        doc_ids: ids in the order of the rows, in one piece because every query takes some of them.
-        order: int64[d], the rows by descending id.
-    """
-
-    path: str
-    indexes: IndexFolder
-    rows: pa.Table
-    doc_ids: pa.StringArray
-    order: IntArray
+    path: str  # path of the dataset's corpus
+    indexes: IndexFolder  # folder of their indexes
+    rows: pa.Table  # rows of `DOCUMENTS`, in the order of the files
+    doc_ids: pa.StringArray  # ids in the order of the rows, in one piece because every query takes some of them
+    order: IntArray  # int64[d], the rows by descending id
 
     def batches(self) -> Iterator[tuple[list[str], list[str]]]:
         """Titles and texts, some documents at a time, in the order of the rows."""
@@ -70,11 +62,9 @@ class Collection:
             yield f"{len(empty):,} of {len(has_any):,} documents without text, such as {some}"
 
     def lacking(self, judgements: Judgements | None) -> tuple[str, ...]:
-        """A warning about relevant documents that the collection lacks."""
         return _lacking(self, judgements)
 
     def text(self, row: int) -> str:
-        """The text of a document."""
         text: str = self.rows["text"][row].as_py()
         return text
 
@@ -96,19 +86,17 @@ def _collection(path: str, root: str, shared: str | None, version: object) -> Co
 
 
 def _descending(doc_ids: pa.StringArray) -> IntArray:
-    """The rows by descending id, in the order of their bytes."""
     names = np.array([name.encode() for name in doc_ids.to_pylist()], object)
     return np.argsort(names, kind="stable")[::-1].copy()
 
 
 def collection_of(documents: Documents) -> Collection:
-    """The documents that a retriever searches."""
     if documents.path is None:
         raise InputError("the retriever needs dataset.corpus")
-    folder = documents.kept
+    folder, version = documents.kept, sources.version(documents.path)
     if folder is None or not files.is_local(folder):
-        return _collection(documents.path, _temporary(), folder, sources.version(documents.path))
-    return _collection(documents.path, folder, None, sources.version(documents.path))
+        return _collection(documents.path, _temporary(), folder, version)
+    return _collection(documents.path, folder, None, version)
 
 
 def content_of(path: str) -> str:

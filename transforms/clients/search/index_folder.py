@@ -25,8 +25,7 @@ FORMAT = 3
 """Of the files; a newer one has other names, so that older files are never read by it. Chunks of format 2 could end
 inside a grapheme."""
 
-MANIFEST = "manifest.json"
-"""The file with the size and the checksum of all others."""
+MANIFEST = "manifest.json"  # the file with the size and the checksum of all others
 _BLOCK = 1 << 22
 _logger = logging.getLogger(__name__)
 
@@ -99,7 +98,8 @@ class IndexFolder:
         if place is None or not _fetched(place, folder):
             return False
         if (problem := _problem(folder)) is None:
-            _mark_used(place, folder)
+            with suppress(*files.errors(place)):  # where it may not be written, the index counts as not used
+                _copy(folder, place, MANIFEST)
             return True
         _logger.warning("the index %s %s; it is built again", place, problem)
         shutil.rmtree(folder)
@@ -107,11 +107,6 @@ class IndexFolder:
 
 
 def digest(text: str) -> str:
-    """A short name for a text.
-
-    >>> digest("bm25")
-    '635d603dcb715a7c'
-    """
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -142,7 +137,6 @@ def _problem(folder: Path) -> str | None:
 
 
 def _state(path: Path) -> list[int]:
-    """Size and checksum of a file."""
     checksum = 0
     with path.open("rb") as file:
         while block := file.read(_BLOCK):
@@ -170,17 +164,7 @@ def _fetched(place: str, into: Path) -> bool:
     return True
 
 
-def _mark_used(place: str, folder: Path) -> None:
-    """Write the manifest of an index again, so that its time says when it was used last.
-
-    Where that is not allowed, the index counts as not used: it can be built again.
-    """
-    with suppress(*files.errors(place)):
-        _copy(folder, place, MANIFEST)
-
-
 def _send(folder: Path, place: str) -> None:
-    """Copy an index to its place."""
     names = sorted(path.name for path in folder.iterdir() if path.name != MANIFEST)
     for name in [*names, MANIFEST]:
         _copy(folder, place, name)

@@ -3,8 +3,9 @@
 Vectors are written as they come, so that what is held in memory does not depend on how many there are.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -24,15 +25,10 @@ _ROWS_AT_ONCE = 1024
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Vectors that are compared with those of queries.
+    """Vectors that are compared with those of queries."""
 
-    Attributes:
-        vectors: float32[u, d], of length 1; zeros where one is missing. Pages are read when they are used.
-        missing: int64[m], the rows without a vector, ascending.
-    """
-
-    vectors: SingleArray
-    missing: IntArray
+    vectors: SingleArray  # float32[u, d], of length 1; zeros where one is missing. Pages are read when they are used
+    missing: IntArray  # int64[m], the rows without a vector, ascending
 
     @classmethod
     def of(cls, folder: Path) -> "Matrix":
@@ -47,15 +43,7 @@ class Writer:
         self._vectors: SingleArray | None = None
 
     def add(self, rows: IntArray, vectors: SingleArray) -> None:
-        """Write some vectors.
-
-        Args:
-            rows: int64[n].
-            vectors: float32[n, d], of any length.
-
-        Raises:
-            InputError: vectors before them have more or fewer components.
-        """
+        """Write float32[n, d] vectors of any length into int64[n] rows; all must have the same d."""
         if self._vectors is None:
             shape = (len(self._is_there), vectors.shape[1])
             self._vectors = open_memmap(self._folder / _VECTORS, "w+", np.float32, shape)
@@ -66,7 +54,6 @@ class Writer:
         self._is_there[rows] = True
 
     def end(self) -> None:
-        """Write what is left."""
         if self._vectors is None:
             np.save(self._folder / _VECTORS, np.zeros((len(self._is_there), 1), np.float32))
         elif isinstance(self._vectors, np.memmap):
@@ -77,7 +64,8 @@ class Writer:
 def write_all(folder: Path, rows: int, vectors: Iterable[SingleArray | None]) -> None:
     """Write the vector of every row, in order; None for a row without one."""
     writer = Writer(folder, rows)
-    for first, some in _some_at_once(vectors):
+    rest, first = iter(vectors), 0
+    while some := list(islice(rest, _ROWS_AT_ONCE)):
         places = [place for place, vector in enumerate(some) if vector is not None]
         widths = sorted({len(vector) for vector in some if vector is not None})
         if len(widths) > 1:
@@ -87,6 +75,7 @@ def write_all(folder: Path, rows: int, vectors: Iterable[SingleArray | None]) ->
         if places:
             rows_of_block = np.stack([vector for vector in some if vector is not None])
             writer.add(first + np.array(places, np.int64), rows_of_block)
+        first += len(some)
     writer.end()
 
 
@@ -123,7 +112,9 @@ def vectors_in(path: str) -> Iterator[tuple[pa.StringArray, SingleArray]]:
 
 def _rows_of(file: str, first: int, column: pa.Array, is_given: BoolArray) -> SingleArray:
     """float32[n, d]: the vectors of a column that are given."""
-    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or _is_fixed(column.type)):
+    if not (
+        pa.types.is_list(column.type) or pa.types.is_large_list(column.type) or pa.types.is_fixed_size_list(column.type)
+    ):
         raise InputError(f"vectors are lists of numbers; the column vector holds {column.type}", path=file)
     lines = first + np.flatnonzero(is_given)
     present = column.filter(pa.array(is_given))
@@ -143,21 +134,6 @@ def _rows_of(file: str, first: int, column: pa.Array, is_given: BoolArray) -> Si
     return vectors
 
 
-def _is_fixed(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_fixed_size_list(kind))
-
-
 def _refuse(file: str, lines: IntArray, bad: BoolArray, problem: str) -> None:
     if bad.any():
         raise InputError(problem, path=file, line=int(lines[int(np.argmax(bad))]))
-
-
-def _some_at_once(vectors: Iterable[SingleArray | None]) -> Iterator[tuple[int, Sequence[SingleArray | None]]]:
-    first, some = 0, list[SingleArray | None]()
-    for vector in vectors:
-        some.append(vector)
-        if len(some) == _ROWS_AT_ONCE:
-            yield first, some
-            first, some = first + len(some), []
-    if some:
-        yield first, some

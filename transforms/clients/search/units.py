@@ -33,21 +33,13 @@ _POSTINGS = ("unit", "count", "length")
 
 @dataclass(frozen=True)
 class TokenIndex:
-    """The tokens of documents, in the order of their rows: for each those of its title, then those of its text.
+    """The tokens of documents, in the order of their rows: for each those of its title, then those of its text."""
 
-    Attributes:
-        vocabulary: every term, in the order of their bytes.
-        term: int32[n], of each token, its position in the vocabulary.
-        start: int32[n], where it begins in the text, in code points; in the title for tokens of that.
-        title: int64[d], tokens of each title.
-        text: int64[d], tokens of each text.
-    """
-
-    vocabulary: list[str]
-    term: Numbers
-    start: Numbers
-    title: IntArray
-    text: IntArray
+    vocabulary: list[str]  # every term, in the order of their bytes
+    term: Numbers  # int32[n], of each token, its position in the vocabulary
+    start: Numbers  # int32[n], where it begins in the text, in code points; in the title for tokens of that
+    title: IntArray  # int64[d], tokens of each title
+    text: IntArray  # int64[d], tokens of each text
 
 
 @lru_cache(1)
@@ -60,7 +52,6 @@ def tokens_of(collection: Collection, analysis: Analysis) -> TokenIndex:
 
 
 def mapped(path: Path) -> Numbers:
-    """A file of numbers, mapped into memory."""
     return np.asarray(np.memmap(path, np.int32, "r")) if path.stat().st_size else np.empty(0, np.int32)
 
 
@@ -108,7 +99,6 @@ class Vocabulary:
     terms: pa.LargeStringArray
 
     def __len__(self) -> int:
-        """The number of terms."""
         return len(self.terms)
 
     def place(self, term: str) -> int | None:
@@ -117,19 +107,12 @@ class Vocabulary:
         place = bisect_left(self._bytes, encoded, key=lambda entry: entry.as_py())
         return place if place < len(self) and self._bytes[place].as_py() == encoded else None
 
-    def some(self, number: int) -> list[str]:
-        """About `number` of the terms, evenly chosen."""
-        terms: list[str] = self.terms[:: max(1, len(self) // number)].to_pylist()
-        return terms
-
     @cached_property
     def _bytes(self) -> pa.LargeBinaryArray:
         return self.terms.view(pa.large_binary())
 
 
 def vocabulary_of(collection: Collection, analysis: Analysis) -> Vocabulary:
-    """The terms of a collection, made from its tokens or read from its indexes."""
-
     def make(into: Path) -> None:
         terms = pa.array(tokens_of(collection, analysis).vocabulary, pa.large_string())
         with pa.OSFile(str(into / _INDEXED_TERMS), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
@@ -143,24 +126,15 @@ def vocabulary_of(collection: Collection, analysis: Analysis) -> Vocabulary:
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Documents or chunks, by descending id of the document, then in the order of the text.
+    """Documents or chunks, by descending id of the document, then in the order of the text."""
 
-    Attributes:
-        documents: description of the documents to search.
-        collection: the documents.
-        row: int64[u], document of each unit.
-        start: int64[u], beginning in the text, in code points.
-        end: int64[u], end in the text.
-    """
-
-    documents: Documents
-    collection: Collection
-    row: IntArray
-    start: IntArray
-    end: IntArray
+    documents: Documents  # description of the documents to search
+    collection: Collection  # the documents
+    row: IntArray  # int64[u], document of each unit
+    start: IntArray  # int64[u], beginning in the text, in code points
+    end: IntArray  # int64[u], end in the text
 
     def __len__(self) -> int:
-        """The number of units."""
         return len(self.row)
 
     def texts(self, places: IntArray) -> tuple[str, ...]:
@@ -179,7 +153,6 @@ class Units:
 
 @lru_cache(2)
 def units_of(documents: Documents, collection: Collection) -> Units:
-    """The units that a retriever ranks."""
     chunking = documents.chunking
     if chunking is None:
         row = collection.order
@@ -194,7 +167,6 @@ def units_of(documents: Documents, collection: Collection) -> Units:
 
 
 def _cut(collection: Collection, chunking: Chunker, file: Path) -> None:
-    """Write row, start and end of every chunk, in the order of the rows."""
     row = 0
     with file.open("wb") as spans:
         for _, texts in collection.batches():
@@ -252,7 +224,7 @@ def _indexed(documents: Documents, collection: Collection, analysis: Analysis, f
 
 def _undivided(vocabulary: Vocabulary, analysis: Analysis) -> Iterator[str]:
     """That words are whole sentences, where a script has no blanks between words."""
-    some = vocabulary.some(_TERMS_LOOKED_AT)
+    some = vocabulary.terms[:: max(1, len(vocabulary) // _TERMS_LOOKED_AT)].to_pylist()
     share = sum(map(has_pairs, some)) / max(1, len(some))
     if analysis.tokenizer == WORDS and share >= _SHARE_OF_UNDIVIDED:
         yield (
@@ -275,7 +247,6 @@ def _index(units: Units, analysis: Analysis, fields: tuple[str, ...], folder: Pa
 
 
 def _pieces(units: Units, tokens: TokenIndex, fields: tuple[str, ...]) -> Pieces:
-    """The ranges of tokens of each unit."""
     ends = np.cumsum(tokens.title + tokens.text)
     of_text = ends - tokens.text
     title, title_length = (of_text - tokens.title)[units.row], tokens.title[units.row]

@@ -14,11 +14,9 @@ import pyarrow as pa
 
 from rankbeam.transforms.clients.storage import spill
 
-Bucketed = tuple[int, pa.RecordBatch]
-"""A bucket of queries, and rows of it."""
+Bucketed = tuple[int, pa.RecordBatch]  # a bucket of queries, and rows of it
 
-SourceRows = tuple[int, tuple[int, pa.RecordBatch]]
-"""A bucket, the source its rows come from, and the rows."""
+SourceRows = tuple[int, tuple[int, pa.RecordBatch]]  # a bucket, the source its rows come from, and the rows
 
 JUDGED, RANKINGS, FAILURES, REPLAYED = "judged", "rankings", "failures", "replayed"
 VALUES, GRADES = "values", "grades"
@@ -83,12 +81,10 @@ class Reference:
         return cls(batch.num_rows, encoded, read is decode_spilled)
 
     def batch(self) -> pa.RecordBatch:
-        """Read the batch."""
         return decode_spilled(self.encoded) if self.is_spilled else decode(self.encoded)
 
 
 def decode(encoded: bytes | pa.Buffer) -> pa.RecordBatch:
-    """The batch of an Arrow stream."""
     with pa.ipc.open_stream(encoded) as stream:
         return stream.read_next_batch()
 

@@ -14,6 +14,7 @@ import os
 import posixpath
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -21,8 +22,7 @@ from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.records.errors import InputError
 
 BLOCK_BYTES = 4 << 20
-LONGEST_LINE = 64 << 20
-"""The most bytes of a line: a longer one is not text, and would fill the memory."""
+LONGEST_LINE = 64 << 20  # the most bytes of a line: a longer one is not text, and would fill the memory
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -42,59 +42,44 @@ def errors(path: str, *more: type[Exception]) -> tuple[type[Exception], ...]:
     return (OSError, *more, *gcs.errors(path))
 
 
-def is_local(path: str) -> bool:
-    """Return whether a path lies on this machine.
+@contextmanager
+def refusing(path: str, problem: str, *more: type[Exception]) -> Iterator[None]:
+    """Errors of a path's filesystem as refusals that begin with a problem."""
+    gcs.prepare(path)
+    try:
+        yield
+    except errors(path, *more) as error:
+        raise InputError(f"{problem}: {gcs.explained(error, path)}", path=path) from error
 
-    >>> is_local("out/run"), is_local("gs://bucket/run")
-    (True, False)
-    """
+
+def is_local(path: str) -> bool:
     return "://" not in path
 
 
 def join(folder: str, *names: str) -> str:
-    """A path below a folder of any filesystem.
-
-    >>> join("gs://bucket/out", "runs", "part.parquet")
-    'gs://bucket/out/runs/part.parquet'
-    """
-    return posixpath.join(folder, *names) if not is_local(folder) else os.path.join(folder, *names)  # noqa: PTH118  "a/" stays
+    join_there = os.path.join if is_local(folder) else posixpath.join  # Path would lose the slash of "a/"
+    return join_there(folder, *names)
 
 
 def parent(path: str) -> str:
-    """The folder a file lies in.
-
-    >>> parent("gs://bucket/a/e.yaml"), parent("a/e.yaml"), parent("e.yaml")
-    ('gs://bucket/a', 'a', '')
-    """
     return path.rpartition("/")[0] if not is_local(path) else os.path.dirname(path)  # noqa: PTH120  "" stays ""
 
 
 def below(folder: str, path: str) -> str:
-    """A path as it is when absolute or on another filesystem, else below the folder.
-
-    >>> below("/data", "q.tsv"), below("/data", "/q.tsv"), below("/data", "gs://b/q.tsv")
-    ('/data/q.tsv', '/q.tsv', 'gs://b/q.tsv')
-    """
+    """A path as it is when absolute or on another filesystem, else below the folder."""
     absolute = not is_local(path) or path.startswith(("/", "~"))
     return str(Path(path).expanduser()) if path.startswith("~") else path if absolute else join(folder, path)
 
 
 def absolute(path: str) -> str:
-    """A path that is the same file for a process with another current folder.
-
-    >>> absolute("gs://bucket/q.tsv"), absolute("/data/q.tsv")
-    ('gs://bucket/q.tsv', '/data/q.tsv')
-    """
+    """A path that is the same file for a process with another current folder."""
     return str(Path(path).expanduser().absolute()) if is_local(path) else path
 
 
 def exists(path: str) -> bool:
     """Return whether there is a file or a folder of that name."""
-    gcs.prepare(path)
-    try:
+    with refusing(path, "cannot be looked up"):
         return Path(path).exists() if is_local(path) else bool(beam().exists(path))
-    except errors(path) as error:
-        raise InputError(f"cannot be looked up: {gcs.explained(error, path)}", path=path) from error
 
 
 NOT_STANDARD_INPUT = "standard input cannot be read here; save it to a file, and name that file"
@@ -156,7 +141,6 @@ def read_blocks(path: str, block_bytes: int = BLOCK_BYTES) -> Iterator[bytes]:
 
 
 def refuse_endless(path: str, pieces: Sequence[bytes]) -> None:
-    """Refuse a line that is too long to be one."""
     if sum(map(len, pieces)) > LONGEST_LINE:
         raise InputError(f"has a line of more than {LONGEST_LINE >> 20} MiB; end lines with LF", path=path)
 
@@ -195,13 +179,8 @@ def read_all(path: str) -> bytes:
 
 
 def write(path: str, content: bytes) -> None:
-    """Write a whole file."""
-    gcs.prepare(path)
-    try:
-        with beam().create(path, compression_type=AS_STORED) as handle:
-            handle.write(content)
-    except errors(path) as error:
-        raise InputError(f"cannot be written: {gcs.explained(error, path)}", path=path) from error
+    with refusing(path, "cannot be written"), beam().create(path, compression_type=AS_STORED) as handle:
+        handle.write(content)
 
 
 def delete(path: str) -> None:
@@ -216,18 +195,13 @@ def delete(path: str) -> None:
 
 def make_folder(path: str) -> None:
     """Make a folder if it does not exist, and check that it can be written to."""
-    gcs.prepare(path)
-    try:
+    with refusing(path, "the folder cannot be made"):
         if not beam().exists(path):
             beam().mkdirs(path)
-    except errors(path) as error:
-        raise InputError(f"the folder cannot be made: {gcs.explained(error, path)}", path=path) from error
     probe = join(path, ".rankbeam-can-write")
     write(probe, b"")
-    try:
+    with refusing(probe, "cannot be deleted"):
         delete(probe)
-    except errors(path) as error:
-        raise InputError(f"cannot be deleted: {gcs.explained(error, path)}", path=probe) from error
 
 
 class _Raw(io.RawIOBase):

@@ -4,10 +4,14 @@ A path that consists of names only, such as `hits.hits` or `_source.text`, is ev
 as long.
 """
 
+import ast
+import io
 import json
 import re
-from collections.abc import Callable
+import tokenize
+from collections.abc import Callable, Mapping
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import jmespath
@@ -48,27 +52,21 @@ def check_path(path: str) -> None:
 
 @cache
 def finder(path: str) -> Find:
-    """A function that returns the value at a path, or None."""
     names = names_in(path)
     if names is None:
         search: Find = jmespath.compile(path).search
         return search
-    return _of_one(names[0]) if len(names) == 1 else _of_many(names)
+    if len(names) > 1:
+        return _of_many(names)
+    (name,) = names
+    return lambda value: value.get(name) if type(value) is dict else None
 
 
 @cache
 def names_in(path: str) -> tuple[str, ...] | None:
-    """The names of a path that consists of names only; None for other paths.
-
-    >>> names_in('_source."my-id"'), names_in("hits[0]")
-    (('_source', 'my-id'), None)
-    """
+    """The names of a path that consists of names only; None for other paths."""
     names = re.findall(_NAME, path) if _PLAIN.fullmatch(path) else None
     return None if names is None else tuple(name.strip('"') for name in names)
-
-
-def _of_one(name: str) -> Find:
-    return lambda value: value.get(name) if type(value) is dict else None
 
 
 def _of_many(names: tuple[str, ...]) -> Find:
@@ -80,3 +78,49 @@ def _of_many(names: tuple[str, ...]) -> Find:
         return value
 
     return find
+
+
+def keys_of(path: str) -> tuple[str, ...]:
+    """The keys of a row that a path may begin with."""
+    names = names_in(path)
+    return names[:1] if names else tuple(re.findall(r"[A-Za-z_]\w*", path))
+
+
+def value_at(row: Mapping[str, Any], path: str) -> Any:
+    """The value of a key, or at a path; a text on the way may hold an object as JSON or as a Python literal."""
+    if path in row:
+        return row[path]
+    inner = {key: structured(value) for key in keys_of(path) if isinstance(value := row.get(key), str)}
+    return finder(path)({**row, **inner} if inner else row)
+
+
+def first_of(values: Mapping[str, Any], *names: str) -> Any:
+    """The first of some values that is neither None nor empty."""
+    return next((values[name] for name in names if values.get(name) not in (None, "")), None)
+
+
+def structured(value: Any) -> Any:
+    """A text that holds a JSON list or object, or such a Python literal, as that value; other values unchanged."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{")):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return value if is_numpy(value) else ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return value
+
+
+def is_numpy(text: str) -> bool:
+    """Return whether a text has two strings side by side, which Python would join: NumPy prints arrays so."""
+    if text.lstrip().startswith(("[array(", "array(")):
+        return True
+    try:
+        kinds = [
+            entry.type for entry in tokenize.generate_tokens(io.StringIO(text).readline) if entry.type != tokenize.NL
+        ]
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        return False
+    return any(one == other == tokenize.STRING for one, other in pairwise(kinds))

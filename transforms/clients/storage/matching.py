@@ -4,27 +4,20 @@ import difflib
 import glob
 from pathlib import Path
 
-from rankbeam.transforms.clients.storage import files, gcs
+from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
-_ALIKE = 0.8
-"""The least likeness, from 0 to 1, of names that are proposed: as difflib counts it."""
+_ALIKE = 0.8  # the least likeness, from 0 to 1, of names that are proposed: as difflib counts it
 
 
 def expand(pattern: str) -> list[str]:
-    """The files that a path or glob pattern names, sorted; a folder names the Parquet files below it.
-
-    A file of exactly that name takes precedence, as a name may contain brackets and stars.
-    """
-    gcs.prepare(pattern)
-    try:
+    """The files that a path, a pattern or a folder of Parquet files names, sorted; an exact name takes precedence."""
+    with files.refusing(pattern, "cannot be looked up", ValueError):
         if not pattern.endswith("/") and files.exists(pattern) and not _is_folder(pattern):
             return [pattern]
         folder = files.join(escaped(pattern.rstrip("/")) if _is_folder(pattern) else pattern.rstrip("/"), "")
         paths = [] if _is_folder(pattern) else [path for path in files.match(pattern) if not _is_folder(path)]
         paths = paths or _parquet(folder)
-    except files.errors(pattern, ValueError) as error:
-        raise InputError(f"cannot be looked up: {gcs.explained(error, pattern)}", path=pattern) from error
     if not paths and _is_folder(pattern):
         raise InputError(
             f"is a folder without Parquet files; write {files.join(pattern, '*')} for all its files", path=pattern
@@ -43,11 +36,8 @@ def has_parquet(folder: str) -> bool:
 
 def matches(pattern: str) -> list[str]:
     """The files that a glob pattern names, sorted; none where there are none."""
-    gcs.prepare(pattern)
-    try:
+    with files.refusing(pattern, "cannot be looked up", ValueError):
         return sorted(files.match(pattern))
-    except files.errors(pattern, ValueError) as error:
-        raise InputError(f"cannot be looked up: {gcs.explained(error, pattern)}", path=pattern) from error
 
 
 def version(pattern: str) -> tuple[tuple[str, int, float], ...]:
@@ -68,15 +58,13 @@ def _parquet(folder: str) -> list[str]:
     flat, deep = _parquet_patterns(folder)
     paths = files.match(flat) or files.match(deep)
     below = [path.split("/")[folder.count("/") :] for path in paths]
-    return [path for path, parts in zip(paths, below, strict=True) if not any(map(_is_hidden, parts))]
+    return [
+        path for path, parts in zip(paths, below, strict=True) if not any(part.startswith(("_", ".")) for part in parts)
+    ]
 
 
 def _parquet_patterns(folder: str) -> tuple[str, str]:
     return folder + "*.parquet", folder + "**/*.parquet"
-
-
-def _is_hidden(name: str) -> bool:
-    return name.startswith(("_", "."))
 
 
 def nearest(path: str) -> str:

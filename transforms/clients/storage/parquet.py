@@ -125,10 +125,7 @@ def _move(part: str, place: str) -> None:
 
 
 def put_in_place(folder: str, parts: list[str], schema: pa.Schema) -> list[str]:
-    """Move complete parts into a table's folder, and remove unfinished ones; returns the new paths.
-
-    A call after an interrupted one continues it.
-    """
+    """Move complete parts into a table's folder, also after an interrupted call; returns the new paths."""
     parts = sorted(parts) or [Part(folder, schema).close()]
     places = [files.join(folder, f"part-{number:05}-of-{len(parts):05}.parquet") for number in range(len(parts))]
     with ThreadPoolExecutor(_AT_ONCE) as pool:  # elsewhere a move is some requests, and a large run has thousands

@@ -17,16 +17,7 @@ _TOO_MANY = ("TooManyRequests", "ResourceExhausted")
 
 
 def remedy(error: BaseException, service: str, project: str | None = None) -> str:
-    """Return advice about an error of Google's libraries; "" if no command helps.
-
-    Args:
-        error: the error, or Beam's error around it.
-        service: the API that was called, such as `bigquery.googleapis.com`.
-        project: the project; by default the command has a placeholder.
-
-    >>> remedy(ValueError("Quota exceeded for quota metric 'Jobs'"), "dataflow.googleapis.com", "p")[:66]
-    'wait until it is renewed, and repeat the command; `gcloud beta quo'
-    """
+    """Return advice about an error of Google's libraries, or Beam's around it; "" if no command helps."""
     errors = list(_chain(error))
     classes = {kind.__name__ for one in errors for kind in type(one).__mro__}
     texts = " ".join(f"{one} {getattr(one, 'reason', '')} {getattr(one, 'errors', '')}" for one in errors)
@@ -39,21 +30,12 @@ def remedy(error: BaseException, service: str, project: str | None = None) -> st
 
 
 def reason(error: BaseException) -> str:
-    """The message of an error of credentials, without Google's advice, because `SIGN_IN` is shorter.
-
-    >>> reason(ValueError("Not found. To set up Application Default Credentials, see https://cloud.google.com/docs."))
-    'Not found'
-    """
+    """The message of an error of credentials, without Google's advice, because `SIGN_IN` is shorter."""
     return str(error).partition(" To set up Application Default Credentials")[0].rstrip(".")
 
 
 def enable(text: str, service: str, project: str | None = None) -> str:
-    """The command that enables an API that is disabled according to a text; "" for other texts.
-
-    >>> url = "https://console.developers.google.com/apis/api/storage.googleapis.com/overview?project=12 then retry"
-    >>> enable(f"API has not been used in project 12 before. Enable it by visiting {url}", "x")[:75]
-    'enable it with `gcloud services enable storage.googleapis.com --project 12`'
-    """
+    """The command that enables an API that is disabled according to a text; "" for other texts."""
     if not _DISABLED.search(text):
         return ""
     if (place := _SERVICE.search(text)) is not None:
@@ -63,13 +45,11 @@ def enable(text: str, service: str, project: str | None = None) -> str:
 
 
 def wait_for_quota(service: str, project: str | None = None) -> str:
-    """The command that shows the quotas of an API."""
     command = f"gcloud beta quotas info list --service {service} --project {project or 'PROJECT'}"
     return f"wait until it is renewed, and repeat the command; `{command}` shows the quotas"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, and those behind it."""
     while error is not None:
         yield error
         for inner in (getattr(error, "exception_details", None) or {}).values():  # of Beam's filesystems

@@ -45,7 +45,7 @@ def spilling() -> Iterator[None]:
             yield
         finally:
             del os.environ[_FOLDER_VARIABLE]
-            _files.close(name)
+            _close(name)
 
 
 def folder() -> str | None:
@@ -59,14 +59,13 @@ def write(encoded: "pa.Buffer", least: int | None = None) -> bytes | None:
     if name is None or len(encoded) < (_WORTH_A_FILE if least is None else least):
         return None
     try:
-        return _files.append(name, encoded)
+        return _append(name, encoded)
     except OSError as error:
         problem = f"{error.strerror}; temporary files need more space, set TMPDIR to a larger disk"
         raise OSError(error.errno, problem, name) from error
 
 
 def holds(place: bytes) -> bool:
-    """Return whether a place is in the current spill folder."""
     name = folder()
     return name is not None and place[_AT.size :].startswith(os.fsencode(name))
 
@@ -82,28 +81,42 @@ def read(place: bytes) -> "pa.Buffer":
     return pa.py_buffer(mapped)[offset - page :]
 
 
-class _Files:
-    """For each spill folder, the file that this process appends to."""
+def release_unused_memory() -> None:
+    """Return memory of freed objects to the system, before work that allocates by other means.
 
-    def __init__(self) -> None:
-        self._open: dict[str, FileIO] = {}
-        self._guard = threading.Lock()
+    Arrow keeps what it has freed for its next tables, and so does the C library: without this a process holds the
+    largest amount of each of them at the end, though it never used them together.
+    """
+    import ctypes
 
-    def append(self, name: str, encoded: "pa.Buffer") -> bytes:
-        with self._guard:
-            file = self._open.get(name)
-            if file is None:
-                file = self._open[name] = FileIO(Path(name) / f"{os.getpid()}.arrows", "ab")
-            start = file.tell()
-            _write_all(file, encoded)
-            _write_all(file, bytes(-len(encoded) % _ALIGNMENT))  # Arrow wants its buffers at aligned addresses
-            return _AT.pack(start, len(encoded)) + os.fsencode(Path(name) / f"{os.getpid()}.arrows")
+    import pyarrow as pa
 
-    def close(self, name: str) -> None:
-        with self._guard:
-            file = self._open.pop(name, None)
-        if file is not None:
-            file.close()
+    pa.default_memory_pool().release_unused()
+    with suppress(AttributeError, OSError):  # another C library
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+_open_files: dict[str, FileIO] = {}  # for each spill folder, the file that this process appends to
+_guard = threading.Lock()
+
+
+def _append(name: str, encoded: "pa.Buffer") -> bytes:
+    path = Path(name) / f"{os.getpid()}.arrows"
+    with _guard:
+        file = _open_files.get(name)
+        if file is None:
+            file = _open_files[name] = FileIO(path, "ab")
+        start = file.tell()
+        _write_all(file, encoded)
+        _write_all(file, bytes(-len(encoded) % _ALIGNMENT))  # Arrow wants its buffers at aligned addresses
+        return _AT.pack(start, len(encoded)) + os.fsencode(path)
+
+
+def _close(name: str) -> None:
+    with _guard:
+        file = _open_files.pop(name, None)
+    if file is not None:
+        file.close()
 
 
 def _write_all(file: FileIO, content: "bytes | pa.Buffer") -> None:
@@ -111,9 +124,6 @@ def _write_all(file: FileIO, content: "bytes | pa.Buffer") -> None:
     left = memoryview(content)
     while left:
         left = left[file.write(left) :]
-
-
-_files = _Files()
 
 
 @contextmanager

@@ -12,11 +12,10 @@ from typing import BinaryIO, cast
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-from rankbeam.transforms.clients.storage import files, gcs
+from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.records.errors import InputError
 
-PRIVATE = ".private"
-"""The mark of a folder whose files and folders are made for their owner alone."""
+PRIVATE = ".private"  # the mark of a folder whose files and folders are made for their owner alone
 UNFINISHED = "_"  # readers of a folder of Parquet files skip names with this prefix
 _RETRYING = Retrying(retry=retry_if_exception_type(FileNotFoundError), stop=stop_after_attempt(3), reraise=True)
 """Another process may remove a folder at the very moment in which a file is written."""
@@ -31,7 +30,6 @@ class StoredFile:
 
     @property
     def name(self) -> str:
-        """Of the file in its folder."""
         return self.path.rpartition("/")[2]
 
 
@@ -50,15 +48,12 @@ def put(path: str, content: bytes) -> StoredFile:
 
 def listed(folder: str, what: str) -> list[StoredFile]:
     """The files of a folder, sorted; none where there is no folder."""
-    try:
+    with files.refusing(folder, f"{what} cannot be looked up"):
         if not files.is_local(folder):
-            gcs.prepare(folder)
             matched = files.beam().match([files.join(folder, "*")])[0].metadata_list
             stored = [StoredFile(metadata.path, int(metadata.size_in_bytes)) for metadata in matched]
         else:
             stored = list(_scanned(folder))
-    except files.errors(folder) as error:
-        raise InputError(f"{what} cannot be looked up: {gcs.explained(error, folder)}", path=folder) from error
     return sorted(stored, key=lambda file: file.path)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from rankbeam.transforms.clients.storage import files, matching, memory
+from rankbeam.transforms.clients.storage import files, matching, spill
 from rankbeam.transforms.clients.warehouse import views
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
@@ -25,10 +25,7 @@ _ALWAYS = {*tables.TABLES, "leaderboard", "per_query"} - tables.ADDED
 
 
 def build(output: str, left_out: Collection[tuple[str, str]] = ()) -> str:
-    """Rebuild `results.duckdb` from the Parquet files of all finished runs; returns its path.
-
-    The file is built under another name and then renamed, so it is always complete. Its views are those of BigQuery.
-    """
+    """Rebuild `results.duckdb` from all finished runs, under another name until it is complete; returns its path."""
     path = files.join(output, FILE_NAME)
     try:
         return _build(output, path, left_out)
@@ -42,7 +39,7 @@ def _build(output: str, path: str, left_out: Collection[tuple[str, str]]) -> str
         beside = Path(folder) / FILE_NAME
         runs = finished_runs(output)
         gc.collect()  # cycles of a pipeline that has ended hold tables
-        memory.release_unused()  # DuckDB has memory of its own
+        spill.release_unused_memory()  # DuckDB has memory of its own
         with duckdb.connect(config={"memory_limit": _MEMORY, "temp_directory": folder}) as connection:
             place = str(beside).replace("'", "''")
             connection.execute(f"ATTACH '{place}' AS results (ROW_GROUP_SIZE {_ROWS_OF_A_GROUP})")

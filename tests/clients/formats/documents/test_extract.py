@@ -9,8 +9,7 @@ import pytest
 from support.document_files import pdf
 
 from rankbeam.transforms.clients.formats.documents import files as of_documents
-from rankbeam.transforms.clients.formats.documents.extract import Extracted, extract
-from rankbeam.transforms.clients.formats.documents.files import FolderSource, listed
+from rankbeam.transforms.clients.formats.documents.files import Extracted, FolderSource, extract, listed
 from rankbeam.transforms.clients.public import FOLDER
 from rankbeam.transforms.records.errors import InputError
 

@@ -8,11 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.document_files import docx, paragraph, pdf
 
-from rankbeam.transforms.clients.formats.documents.content import UnreadableError
 from rankbeam.transforms.clients.formats.documents.files import READERS
-from rankbeam.transforms.clients.formats.documents.pages import read_page
-from rankbeam.transforms.clients.formats.documents.pdf import read_pdf
-from rankbeam.transforms.clients.formats.documents.word import read_word
+from rankbeam.transforms.clients.formats.documents.readers import UnreadableError, read_page, read_pdf, read_word
 
 PAGE = """<!DOCTYPE html><html><head><title> Cats &amp; dogs </title><style>p {color: red}</style>
 <script>var x = "<p>no</p>";</script></head><body><h1>Cats</h1><p>They <b>purr</b>,

@@ -15,8 +15,7 @@ from rankbeam.transforms.clients.corpora.rag_engine.data_api import Listed
 _PREFIX = "rankbeam/v1/"
 _DISPLAY_NAME = re.compile(r"rankbeam/v1/(?P<hash>[0-9a-f]{16})")
 _VERSION = 1
-RUN = "run"
-"""Value of `keep` for a corpus that is deleted at the end of the run."""
+RUN = "run"  # value of `keep` for a corpus that is deleted at the end of the run
 _DAYS = re.compile(r"(\d+)d")
 _LONGER_BY = timedelta(hours=12)  # a use that moves the end of a corpus less far is not worth a request
 
@@ -49,18 +48,12 @@ class About:
         return json.dumps({"rankbeam": _VERSION, **values}, sort_keys=True, ensure_ascii=False)
 
     def used(self, keep: str, now: datetime) -> "About":
-        """The same, kept as an experiment says that uses it now; what was built to be kept is not deleted with a run.
-
-        >>> about = About("0" * 32, "kb", "", {}, "r", "", keep="run")
-        >>> about.used("2d", datetime(2026, 1, 1, tzinfo=UTC)).expires[:10]
-        '2026-01-03'
-        """
+        """The same, kept as an experiment says that uses it; what was built to be kept is not deleted with a run."""
         if keep == "run":
             return self
         return replace(self, keep=keep, expires=expiry(keep, now))
 
     def is_expired(self, now: datetime) -> bool:
-        """Return whether the days are over that it was to be kept."""
         return bool(self.expires) and datetime.fromisoformat(self.expires) <= now
 
     def ends_before(self, used: "About") -> bool:
@@ -71,10 +64,7 @@ class About:
 
 
 def expiry(keep: str, now: datetime) -> str:
-    """When something expires that is kept from now on; "" for never.
-
-    What is kept for a run expires too, in a week: a run that was killed, and never repeated, deletes nothing.
-    """
+    """The expiry of something that is kept from now on, "" for never; for a run, in a week: it may be killed."""
     days = _DAYS.fullmatch("7d" if keep == "run" else keep)
     return "" if days is None else (now + timedelta(days=int(days[1]))).astimezone(UTC).isoformat(timespec="seconds")
 

@@ -13,34 +13,33 @@ from datetime import datetime
 from rankbeam.transforms.clients.corpora.rag_engine.about import RUN, About, expiry
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimant, has_ended, holder_of, is_claim, user_of
 from rankbeam.transforms.clients.corpora.rag_engine.corpus_client import CorpusClient
-from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
+from rankbeam.transforms.clients.corpora.rag_engine.data_api import Listed, Operation
 from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, Filling, ImportFiles, tracks
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
-from rankbeam.transforms.clients.corpora.rag_engine.originals import has_changed
-from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus, resource_of
+from rankbeam.transforms.clients.corpora.rag_engine.parameters import RagEngineCorpus
 from rankbeam.transforms.clients.corpora.rag_engine.results import (
     KIND,
     Built,
+    CorpusUse,
     Problem,
+    Uses,
     failed_documents,
     failures_of,
     filled_corpus,
+    reasons_of,
     reused,
 )
-from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments
-from rankbeam.transforms.clients.corpora.rag_engine.uses import CorpusUse, Uses, reasons_of
-from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, NeededCorpus, existing_of, preferred
+from rankbeam.transforms.clients.corpora.rag_engine.staged import StagedDocuments, has_changed, upload
+from rankbeam.transforms.clients.corpora.rag_engine.work import Existing, NeededCorpus, preferred
 from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.corpora import BuiltCorpus, corpus_identity
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import Failure, FailureKind
 
-MOST_LISTED = 10_000
-"""The most files of a complete corpus that each run lists."""
+MOST_LISTED = 10_000  # the most files of a complete corpus that each run lists
 _MOST_REBUILDS = 3
 _REPORT_EVERY_S = 55.0  # polls come a minute apart
-Lacked = Mapping[str, str] | CallError
-"""The files that a corpus lacks, with reasons, or why they are not known."""
+Lacked = Mapping[str, str] | CallError  # the files that a corpus lacks, with reasons, or why they are not known
 
 
 @dataclass(frozen=True)
@@ -52,14 +51,12 @@ class Request:
 
     @property
     def specification(self) -> dict[str, object]:
-        """All that decides its content besides the documents."""
         return {"type": KIND, **self.parameters.specification()}
 
     def identity(self, documents: StagedDocuments) -> str:
         return corpus_identity(self.specification, documents.fingerprint)
 
     def most_failures(self, documents: StagedDocuments) -> int:
-        """Number of documents that it may lack."""
         return self.parameters.most_failures(documents.fingerprint.documents)
 
 
@@ -67,7 +64,8 @@ def _refuse_shared(named: Mapping[str, Request]) -> None:
     """Refuse corpora that would write to one index of the user's: each would find the chunks of the other."""
     owners: dict[str, str] = {}
     for identity, request in named.items():
-        index = resource_of(request.parameters.database)
+        database = request.parameters.database
+        index = None if isinstance(database, str) else database.resource
         if index is not None and owners.setdefault(index, identity) != identity:
             problem = f"the index {index} can hold one corpus, and several would be built there"
             raise InputError(f"corpora: {request.name}: {problem}; name an index for each, or remove the grid")
@@ -93,11 +91,9 @@ class Builder:
         self._new: dict[str, str] = {}  # identities of corpora that were made just now, by resource
 
     def existing(self, requests: Sequence[Request]) -> dict[str, Existing]:
-        """Those of some corpora that exist now, by identity."""
         return preferred(self._client.find(), {request.identity(self._documents) for request in requests})
 
     def build(self, requests: Sequence[Request]) -> Built:
-        """Build corpora, or find them built."""
         named = {request.identity(self._documents): request for request in requests}
         _refuse_shared(named)
         needed = {identity: self._needed(identity, parameters) for identity, parameters in named.items()}
@@ -123,7 +119,12 @@ class Builder:
             return self._withdrawn(filled, named)
         results = [self._result(corpus, named[corpus.about.identity]) for corpus in filled if not corpus.by_others]
         others = [corpus for corpus in filled if corpus.by_others and corpus.error is None]
-        finished = {other.about.identity: existing_of(other.resource, other.about) for other in others}
+        finished = {
+            other.about.identity: Existing(
+                Listed(other.resource, other.about.display_name, other.about.description(), ""), other.about
+            )
+            for other in others
+        }
         lacked |= self._checked(finished)[1]
         used, gone = self._reuse({**complete, **finished}, lacked, named)
         deleted = {corpus.about.identity: corpus for corpus in filled if corpus.by_others and corpus.error is not None}
@@ -166,7 +167,11 @@ class Builder:
         """Upload documents; on failure, roll back the corpora and files created here."""
         try:
             for folder in sorted(set(folders.values())):
-                self._upload(folder, [identity for identity, own in folders.items() if own == folder])
+                uses = Uses(folder)
+                for identity in (identity for identity, own in folders.items() if own == folder):
+                    uses.save(self._use(identity, {}))
+                uploaded = upload(self._documents, folder)
+                self._report(f"corpora: {uploaded:,} documents uploaded to {folder}")
         except InputError:
             own = {corpus.corpus.name for corpus in self._client.find() if is_claim(corpus.about, self._me)}
             self._client.delete(sorted(own & self._new.keys()))
@@ -184,21 +189,10 @@ class Builder:
         except (CallError, InputError) as error:
             self._report(f"corpora: documents that were uploaded just now are still there: {error}")
 
-    def _upload(self, folder: str, identities: Sequence[str]) -> None:
-        """Upload the documents to a folder, for some corpora."""
-        uses = Uses(folder)
-        for identity in identities:
-            uses.save(self._use(identity, {}))
-        uploaded = Objects(folder).upload(self._documents, self._documents.staged(folder))
-        self._report(f"corpora: {uploaded:,} documents uploaded to {folder}")
-
     def _create(
         self, missing: Mapping[str, NeededCorpus], named: Mapping[str, Request]
     ) -> tuple[dict[str, str], list[Problem]]:
-        """Make corpora; returns the name of each resource.
-
-        If one of them cannot be made, those that were made just now are deleted again: they hold nothing.
-        """
+        """The name of each resource; if one cannot be made, the others are deleted again: they hold nothing."""
         outcomes = dict(zip(missing, self._client.create(tuple(missing.values())), strict=True))
         refused = {identity: error for identity, error in outcomes.items() if isinstance(error, CallError)}
         created = {identity: name for identity, name in outcomes.items() if isinstance(name, str)}
@@ -282,7 +276,11 @@ class Builder:
         outcomes = dict(zip((name for name, _ in changed), self._client.update(changed), strict=True))
         shared = [complete[identity].corpus.name for identity, own in used.items() if own.keep == RUN]
         outcomes |= zip(shared, self._client.register(shared, self._me), strict=True)
-        lacking = self._lacking(complete, lacked)
+        lacking = {
+            identity: files if isinstance(files, CallError) else self._failures(corpus.about, files)
+            for identity, corpus in complete.items()
+            for files in [lacked.get(identity, {})]
+        }
         results: list[BuiltCorpus | Problem] = []
         gone: list[str] = []
         for identity, own in used.items():
@@ -300,7 +298,6 @@ class Builder:
         return results, gone
 
     def _checked(self, complete: Mapping[str, Existing]) -> tuple[dict[str, Existing], dict[str, Lacked]]:
-        """List the files of corpora that say that they are complete."""
         staged = self._documents.staged("")
         some = list(complete)
         if staged.files > MOST_LISTED:
@@ -319,16 +316,6 @@ class Builder:
                 self._report(f"corpora: {corpus.corpus.name} {problem}; the missing files are imported")
         return right, lacked
 
-    def _lacking(
-        self, complete: Mapping[str, Existing], lacked: Mapping[str, Lacked]
-    ) -> "dict[str, tuple[Failure, ...] | CallError]":
-        """For each complete corpus a failure for each document that it lacks."""
-        lacking: dict[str, tuple[Failure, ...] | CallError] = {}
-        for identity, corpus in complete.items():
-            files = lacked.get(identity, {})
-            lacking[identity] = files if isinstance(files, CallError) else self._failures(corpus.about, files)
-        return lacking
-
     def _failures(self, own: About, files: Mapping[str, str]) -> tuple[Failure, ...]:
         """The documents that a corpus lacks, with the reasons that were known when files were imported."""
         known = reasons_of(own.staging, own.identity)
@@ -336,7 +323,6 @@ class Builder:
         return failures_of({doc_id: known.get(doc_id, reason) for doc_id, reason in documents.items()}, self._documents)
 
     def _watch(self, operation: Operation) -> None:
-        """Report an import every minute."""
         now = self._client.clock.monotonic()
         shown = self._shown.setdefault(operation.name, now)
         if operation.is_import and not operation.done and now - shown >= _REPORT_EVERY_S:

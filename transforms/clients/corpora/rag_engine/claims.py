@@ -9,13 +9,12 @@ anything is imported. The run that makes a corpus claims it with its first descr
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
+from rankbeam.transforms.clients.corpora.rag_engine import work
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
-from rankbeam.transforms.clients.corpora.rag_engine.operations import awaited, listed_corpora, pauses, running_imports
-from rankbeam.transforms.clients.corpora.rag_engine.work import DataWork, deleted, ours, updated
 from rankbeam.transforms.clients.ledger.leases import Holder, process
 from rankbeam.transforms.records.calls.steps import Steps, pause
 from rankbeam.transforms.records.errors import CallError
@@ -30,18 +29,15 @@ _MOST_WRITES = 5
 def claimed(
     resource: str, me: Holder, suffices: Callable[[About], bool], report: Callable[[str], None] = lambda _: None
 ) -> Steps[About]:
-    """Claim a corpus, once nothing else imports into it; returns what it says of itself.
-
-    It is then claimed by this run, or sufficient: another run has imported all files meanwhile.
-    """
+    """The description of a corpus once this run has claimed it, or another run has imported all files meanwhile."""
     seen: Mapping[str, Any] | None = None
     quiet = 0.0
-    for seconds in pauses(_LOOK_S):
+    for seconds in work.pauses(_LOOK_S):
         there = yield from current(resource)
         holder = holder_of(there)
         if suffices(there) or is_claim(there, me):
             return there
-        running = yield from running_imports(resource)
+        running = yield from work.running_imports(resource)
         quiet = quiet + seconds if there.claim == seen and not running else 0.0
         seen = there.claim
         if holder is not None and not has_ended(holder, me) and quiet < ABANDONED_S:
@@ -49,22 +45,20 @@ def claimed(
             yield [pause(seconds)]
             continue
         for operation in running:
-            yield from awaited(operation)
+            yield from work.awaited(operation)
         if not running:
-            yield from updated(resource, replace(there, complete=False, claim=asdict(me)))
+            yield from work.updated(resource, replace(there, complete=False, claim=asdict(me)))
             yield [pause(_SETTLE_S)]
     raise AssertionError("pauses do not end")
 
 
 def is_claim(about: About, me: Holder) -> bool:
-    """Return whether a corpus is claimed by this run."""
     holder = holder_of(about)
     return holder is not None and holder.token == me.token
 
 
 def current(resource: str) -> Steps[About]:
-    """The current description of a corpus."""
-    for our in ours((yield from listed_corpora())):
+    for our in work.ours((yield from work.listed_corpora())):
         if our.corpus.name == resource:
             return our.about
     raise CallError(FailureKind.NOT_FOUND, f"NOT_FOUND: the RagCorpus {resource} does not exist")
@@ -79,69 +73,51 @@ def holder_of(about: About) -> Holder | None:
 
 
 def claimant(run: str, started: datetime) -> Holder:
-    """Who claims corpora for a run: this process."""
     return replace(Holder.here(run, started.isoformat()).claiming(started), beat="0")
 
 
 def user_of(holder: Holder) -> dict[str, dict[str, Any]]:
-    """An entry of `About.users`."""
     own = {"since": holder.since, "machine": holder.machine, "pid": holder.pid, "pid_started": holder.pid_started}
     return {_key(holder): own}
 
 
-@dataclass(frozen=True)
-class RegisterUse(DataWork[str]):
-    """Writes into a corpus with `keep: run` that this run needs it, too."""
-
-    me: Holder | None = None
-
-    def steps(self, item: str) -> Steps[str]:
-        """As `Work`; returns the name of the resource."""
-        if self.me is None:
-            return item
-        for _ in range(_MOST_WRITES):
-            there = yield from current(item)
-            if _key(self.me) in there.users:
-                return item
-            yield from updated(item, replace(there, users={**there.users, **user_of(self.me)}))
-            yield [pause(_SETTLE_S)]  # another run may write at this moment, and then only one of both entries is left
-        raise CallError(FailureKind.UNAVAILABLE, "other runs keep changing the description of the corpus")
+def register_use(me: Holder, resource: str) -> Steps[str]:
+    """Write into a corpus with `keep: run` that this run needs it, too; returns the name of the resource."""
+    for _ in range(_MOST_WRITES):
+        there = yield from current(resource)
+        if _key(me) in there.users:
+            return resource
+        yield from work.updated(resource, replace(there, users={**there.users, **user_of(me)}))
+        yield [pause(_SETTLE_S)]  # another run may write at this moment, and then only one of both entries is left
+    raise CallError(FailureKind.UNAVAILABLE, "other runs keep changing the description of the corpus")
 
 
-@dataclass(frozen=True)
-class EndUse(DataWork[str]):
-    """Deletes a corpus at the end of the run, unless other runs need it."""
-
-    me: Holder | None = None
-
-    def steps(self, item: str) -> Steps[tuple[str, ...]]:
-        """As `Work`; returns the runs that still need the corpus, none where it is deleted."""
-        if self.me is None:
+def end_use(me: Holder, resource: str) -> Steps[tuple[str, ...]]:
+    """Delete a corpus unless other runs need it; returns these runs, none where it is deleted."""
+    try:
+        there = yield from current(resource)
+        if others := _other_users(there, me):
+            yield from work.updated(resource, replace(there, users=others))
+            yield [pause(_SETTLE_S)]  # the last run of all may have ended at this moment as well
+            others = _other_users((yield from current(resource)), me)
+    except CallError as error:
+        if error.kind is FailureKind.NOT_FOUND:
             return ()
-        try:
-            there = yield from current(item)
-            if others := self._others(there, self.me):
-                yield from updated(item, replace(there, users=others))
-                yield [pause(_SETTLE_S)]  # the last run of all may have ended at this moment as well
-                others = self._others((yield from current(item)), self.me)
-        except CallError as error:
-            if error.kind is FailureKind.NOT_FOUND:
-                return ()
-            raise
-        if others:
-            return tuple(sorted(key.partition(" ")[0] for key in others))
-        yield from deleted(item)
-        return ()
+        raise
+    if others:
+        return tuple(sorted(key.partition(" ")[0] for key in others))
+    yield from work.deleted(resource)
+    return ()
 
-    @staticmethod
-    def _others(there: About, me: Holder) -> dict[str, Any]:
-        """The other runs that need a corpus, without those whose process on this machine has ended."""
-        return {
-            key: user
-            for key, user in there.users.items()
-            if key != _key(me)
-            and not (user.get("machine") == me.machine and process.started(user["pid"]) != user["pid_started"])
-        }
+
+def _other_users(there: About, me: Holder) -> dict[str, Any]:
+    """The other runs that need a corpus, without those whose process on this machine has ended."""
+    return {
+        key: user
+        for key, user in there.users.items()
+        if key != _key(me)
+        and not (user.get("machine") == me.machine and process.started(user["pid"]) != user["pid_started"])
+    }
 
 
 def _key(holder: Holder) -> str:

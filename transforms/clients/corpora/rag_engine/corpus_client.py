@@ -5,30 +5,22 @@ bundle of Beam's that only waits would be taken for one that hangs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rankbeam.transforms.clients.calls.fanout import Alone
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
+from rankbeam.transforms.clients.corpora.rag_engine import work
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
-from rankbeam.transforms.clients.corpora.rag_engine.claims import EndUse, RegisterUse
+from rankbeam.transforms.clients.corpora.rag_engine.claims import end_use, register_use
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi, ListedFile, Operation, Started
-from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, FindLacking, ImportFiles, Track
+from rankbeam.transforms.clients.corpora.rag_engine.importing import Filled, ImportFiles, Track, lacking_files
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged
-from rankbeam.transforms.clients.corpora.rag_engine.work import (
-    CreateCorpus,
-    DeleteCorpus,
-    Existing,
-    FindCorpora,
-    ListFiles,
-    ListLocations,
-    NeededCorpus,
-    UpdateCorpus,
-    operation_key,
-)
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.records.calls.outcomes import Usage
 from rankbeam.transforms.records.calls.quota import Quota
+from rankbeam.transforms.records.calls.steps import Steps
 from rankbeam.transforms.records.errors import CallError
 
 DATA_QUOTA = Quota(requests_per_minute=60, timeout_s=60.0)
@@ -46,53 +38,54 @@ class CorpusClient:
         self.warnings: list[str] = self._alone.warnings
 
     def find(
-        self, needed: Sequence[NeededCorpus] = (), watch: Callable[[Operation], None] = lambda _: None
-    ) -> tuple[Existing, ...]:
+        self, needed: Sequence[work.NeededCorpus] = (), watch: Callable[[Operation], None] = lambda _: None
+    ) -> tuple[work.Existing, ...]:
         """All corpora of rankbeam's, the preferred ones first, after imports into needed ones have ended."""
-        existing: tuple[Existing, ...] = self._alone.one(FindCorpora(self.api, watch), needed)
+        existing: tuple[work.Existing, ...] = self._alone.one(work.FindCorpora(self.api, watch), needed)
         return existing
 
     def files(self, corpus: str) -> tuple[ListedFile, ...]:
-        """All files of a corpus, rankbeam's or another one."""
-        files: tuple[ListedFile, ...] = self._alone.one(ListFiles(self.api), corpus)
+        files: tuple[ListedFile, ...] = self._alone.one(work.DataSteps(self.api, steps=work.listed_files), corpus)
         return files
 
     def locations(self) -> tuple[str, ...]:
-        """All locations of the project, with RAG Engine or without."""
-        locations: tuple[str, ...] = self._alone.one(ListLocations(self.api), None)
+        locations: tuple[str, ...] = self._alone.one(work.DataSteps(self.api, steps=work.listed_locations), None)
         return locations
 
-    def create(self, needed: Sequence[NeededCorpus]) -> "list[str | CallError]":
+    def create(self, needed: Sequence[work.NeededCorpus]) -> "list[str | CallError]":
         """Make corpora; returns for each of them the name of the resource, or why it could not be made."""
-        return self._alone.done(CreateCorpus(self.api), needed)
+        return self._alone.done(work.CreateCorpus(self.api), needed)
 
-    def fill(self, tracks: Sequence[Track], work: ImportFiles) -> list[Filled]:
+    def fill(self, tracks: Sequence[Track], importing: ImportFiles) -> list[Filled]:
         """Import files, one corpus of each track at a time."""
-        return [filled for filling in self._alone.done(work, tracks) for filled in _value(filling)]
+        done: list[Filled] = []
+        for outcome in self._alone.done(importing, tracks):
+            if isinstance(outcome, CallError):
+                raise outcome
+            done += outcome
+        return done
 
     def lacking(self, resources: Sequence[str], staged: Staged) -> "list[Mapping[str, str] | CallError]":
-        """For each corpus the files that it lacks, with the reason, or why these are not known."""
-        return self._alone.done(FindLacking(self.api), [(resource, staged) for resource in resources])
+        return self._done(lambda resource: lacking_files(resource, staged), resources)
 
     def update(self, corpora: Sequence[tuple[str, About]]) -> "list[str | CallError]":
-        """Write what corpora say of themselves."""
-        return self._alone.done(UpdateCorpus(self.api), corpora)
+        return self._done(lambda corpus: work.updated(*corpus), corpora)
 
     def register(self, resources: Sequence[str], me: Holder) -> "list[str | CallError]":
-        """Write into corpora with `keep: run` that a run needs them until it ends."""
-        return self._alone.done(RegisterUse(self.api, me=me), resources)
+        return self._done(partial(register_use, me), resources)
 
     def end_use(self, resources: Sequence[str], me: Holder) -> "list[tuple[str, ...] | CallError]":
-        """Delete corpora that no other run needs; returns for each the runs that need it, none where it is deleted."""
-        return self._alone.done(EndUse(self.api, me=me), resources)
+        return self._done(partial(end_use, me), resources)
 
     def delete(self, resources: Sequence[str]) -> "list[str | CallError]":
-        """Delete corpora, which must be rankbeam's; returns for each its name, or why it is still there."""
-        return self._alone.done(DeleteCorpus(self.api), resources)
+        return self._done(work.deleted, resources)
+
+    def _done(self, steps: Callable[[Any], Steps[Any]], items: Sequence[Any]) -> list[Any]:
+        return self._alone.done(work.DataSteps(self.api, steps=steps), items)
 
     def operations(self, kind: str, identity: str) -> tuple[str, ...]:
         """The operations that earlier runs began on a corpus, as the ledger knows them; "" for one of unknown name."""
-        keys = [operation_key(kind, self.api.location, identity, number) for number in range(_MOST_OPERATIONS)]
+        keys = [work.operation_key(kind, self.api.location, identity, number) for number in range(_MOST_OPERATIONS)]
         known = {entry.key: entry.answer for entry in self._ledger.find(dict.fromkeys(keys))}
         names = []
         for key in keys:
@@ -101,9 +94,3 @@ class CorpusClient:
             started = self.api.read(known[key])
             names.append(started.operation if isinstance(started, Started) else "")
         return tuple(names)
-
-
-def _value(outcome: Any) -> Any:
-    if isinstance(outcome, CallError):
-        raise outcome
-    return outcome

@@ -5,8 +5,9 @@ import files twice. Such an attempt has the answer "unsure", and its task looks 
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -14,18 +15,15 @@ from pydantic import TypeAdapter
 from rankbeam.transforms.clients.corpora.lists import AnswerForms, Page
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.google.channels import ChannelConnection, open_channels
-from rankbeam.transforms.clients.google.errors import requested
+from rankbeam.transforms.clients.google.errors import kind_of, requested
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import NO_TOKENS, Reply, Tokens
 
 SERVICE = "rag_engine_data"
+_PAGE = 100
+_LONGRUNNING = "google.longrunning.operations_pb2"
 _UNSURE = {FailureKind.UNAVAILABLE, FailureKind.TIMEOUT, FailureKind.MALFORMED}
-_STATUS = (
-    "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
-    "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
-    "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -69,18 +67,15 @@ class Operation:
     message: str = ""
     resource: str = ""
     imported: int = 0
-    failed: int = 0
-    skipped: int = 0
     is_import: bool = False
 
     @property
     def error(self) -> CallError | None:
-        """The error that it ended with; None where it succeeded or has not ended."""
         if not self.code:
             return None
-        from rankbeam.transforms.clients.google.errors import kind_of
+        from google.rpc.code_pb2 import Code
 
-        status = _STATUS[self.code] if self.code < len(_STATUS) else "UNKNOWN"
+        status = Code.Name(self.code) if self.code in Code.values() else "UNKNOWN"
         return CallError(kind_of(status), f"{status}: {self.message}")
 
 
@@ -97,8 +92,7 @@ ANSWERS = AnswerForms(
         "poll": TypeAdapter(Operation),
         "operations": TypeAdapter(Page[Operation]),
     },
-)
-"""The answer to each request."""
+)  # the answer to each request
 
 
 @dataclass(frozen=True)
@@ -117,7 +111,6 @@ class DataApi:
         return ANSWERS.read(answer)
 
     def most_tokens(self, payload: str) -> Tokens:  # noqa: ARG002  the data API is charged by the call
-        """None."""
         return NO_TOKENS
 
 
@@ -131,7 +124,7 @@ class DataConnection(ChannelConnection):
         request = json.loads(payload)
         name = request.pop("request")
         ask = _REQUESTS[name]
-        message = requested(lambda: ask.message(self.location, **request))
+        message = requested(lambda: ask.built(self.location, request))
         try:
             answer = await self.channels.attempt(
                 lambda client: getattr(client, ask.method)(message, retry=None, timeout=timeout_s)
@@ -140,26 +133,29 @@ class DataConnection(ChannelConnection):
             if not ask.starts or error.kind not in _UNSURE:
                 raise
             return Reply(ANSWERS.stored(name, {"operation": "", "unsure": error.message}))
-        return Reply(ANSWERS.stored(name, ask.fields(answer)))
+        return Reply(ANSWERS.stored(name, ask.answer(answer)))
 
 
 @dataclass(frozen=True)
 class _Request:
     """A kind of request: its message, its method, what of the answer is kept, and whether it starts something."""
 
-    message: Callable[..., Any]
+    message: str  # its class, which is imported when it is needed
+    fields: Callable[[str, Mapping[str, Any]], dict[str, Any]]  # of the message, by location and request
     method: str
-    fields: Callable[[Any], dict[str, Any]]
+    answer: Callable[[Any], dict[str, Any]]  # the parts that are stored
     starts: bool = False
+    module: str = "google.cloud.aiplatform_v1.types"
+
+    def built(self, location: str, request: Mapping[str, Any]) -> Any:
+        return getattr(import_module(self.module), self.message)(**self.fields(location, request))
 
 
-def _list(location: str, page_token: str = "") -> Any:
-    from google.cloud.aiplatform_v1.types import ListRagCorporaRequest
-
-    return ListRagCorporaRequest(parent=location, page_size=_PAGE, page_token=page_token)
+def _page(request: Mapping[str, Any], **fields: str) -> dict[str, Any]:
+    return {"page_size": _PAGE, "page_token": request.get("page_token", ""), **fields}
 
 
-def _listed(pager: Any) -> dict[str, Any]:
+def _corpora(pager: Any) -> dict[str, Any]:
     return {"items": [_corpus(rag_corpus) for rag_corpus in pager.rag_corpora], "next": pager.next_page_token}
 
 
@@ -175,13 +171,7 @@ def _corpus(corpus: Any) -> dict[str, Any]:
     }
 
 
-def _files(location: str, corpus: str, page_token: str = "") -> Any:  # noqa: ARG001  all requests take the location
-    from google.cloud.aiplatform_v1.types import ListRagFilesRequest
-
-    return ListRagFilesRequest(parent=corpus, page_size=_PAGE, page_token=page_token)
-
-
-def _listed_files(pager: Any) -> dict[str, Any]:
+def _files(pager: Any) -> dict[str, Any]:
     return {"items": [_file(rag_file) for rag_file in pager.rag_files], "next": pager.next_page_token}
 
 
@@ -195,57 +185,15 @@ def _file(file: Any) -> dict[str, Any]:
     }
 
 
-def _locations(location: str, page_token: str = "") -> Any:
-    from google.cloud.location.locations_pb2 import ListLocationsRequest
-
-    return ListLocationsRequest(name=location.partition("/locations/")[0], page_size=_PAGE, page_token=page_token)
-
-
-def _listed_locations(answer: Any) -> dict[str, Any]:
+def _locations(answer: Any) -> dict[str, Any]:
     return {"items": [location.name for location in answer.locations], "next": answer.next_page_token}
-
-
-def _create(location: str, corpus: dict[str, Any]) -> Any:
-    from google.cloud.aiplatform_v1.types import CreateRagCorpusRequest
-
-    return CreateRagCorpusRequest(parent=location, rag_corpus=corpus)
-
-
-def _update(location: str, corpus: dict[str, Any]) -> Any:  # noqa: ARG001  all requests take the location
-    from google.cloud.aiplatform_v1.types import UpdateRagCorpusRequest
-
-    return UpdateRagCorpusRequest(rag_corpus=corpus)
-
-
-def _import(location: str, corpus: str, config: dict[str, Any]) -> Any:  # noqa: ARG001  all requests take the location
-    from google.cloud.aiplatform_v1.types import ImportRagFilesRequest
-
-    return ImportRagFilesRequest(parent=corpus, import_rag_files_config=config)
-
-
-def _delete(location: str, corpus: str) -> Any:  # noqa: ARG001  all requests take the location
-    from google.cloud.aiplatform_v1.types import DeleteRagCorpusRequest
-
-    return DeleteRagCorpusRequest(name=corpus, force=True)
-
-
-def _poll(location: str, operation: str) -> Any:  # noqa: ARG001  all requests take the location
-    from google.longrunning.operations_pb2 import GetOperationRequest
-
-    return GetOperationRequest(name=operation)
-
-
-def _operations(location: str, corpus: str, page_token: str = "") -> Any:  # noqa: ARG001  all requests take the location
-    from google.longrunning.operations_pb2 import ListOperationsRequest
-
-    return ListOperationsRequest(name=corpus, page_token=page_token)
 
 
 def _started(operation: Any) -> dict[str, Any]:
     return {"operation": operation.operation.name}
 
 
-def _listed_operations(answer: Any) -> dict[str, Any]:
+def _operations(answer: Any) -> dict[str, Any]:
     return {"items": [_operation(operation) for operation in answer.operations], "next": answer.next_page_token}
 
 
@@ -266,23 +214,56 @@ def _operation(operation: Any) -> dict[str, Any]:
         "message": operation.error.message,
         "resource": corpus.name,
         "imported": response.imported_rag_files_count,
-        "failed": response.failed_rag_files_count,
-        "skipped": response.skipped_rag_files_count,
         "is_import": is_import,
     }
 
 
-_PAGE = 100
 _REQUESTS = {
-    "list": _Request(_list, "list_rag_corpora", _listed),
-    "files": _Request(_files, "list_rag_files", _listed_files),
-    "locations": _Request(_locations, "list_locations", _listed_locations),
-    "create": _Request(_create, "create_rag_corpus", _started, starts=True),
-    "update": _Request(_update, "update_rag_corpus", _started),
-    "import": _Request(_import, "import_rag_files", _started, starts=True),
-    "delete": _Request(_delete, "delete_rag_corpus", _started),
-    "poll": _Request(_poll, "get_operation", _operation),
-    "operations": _Request(_operations, "list_operations", _listed_operations),
+    "list": _Request(
+        "ListRagCorporaRequest", lambda place, own: _page(own, parent=place), "list_rag_corpora", _corpora
+    ),
+    "files": _Request("ListRagFilesRequest", lambda _, own: _page(own, parent=own["corpus"]), "list_rag_files", _files),
+    "locations": _Request(
+        "ListLocationsRequest",
+        lambda place, own: _page(own, name=place.partition("/locations/")[0]),
+        "list_locations",
+        _locations,
+        module="google.cloud.location.locations_pb2",
+    ),
+    "create": _Request(
+        "CreateRagCorpusRequest",
+        lambda place, own: {"parent": place, "rag_corpus": own["corpus"]},
+        "create_rag_corpus",
+        _started,
+        starts=True,
+    ),
+    "update": _Request(
+        "UpdateRagCorpusRequest", lambda _, own: {"rag_corpus": own["corpus"]}, "update_rag_corpus", _started
+    ),
+    "import": _Request(
+        "ImportRagFilesRequest",
+        lambda _, own: {"parent": own["corpus"], "import_rag_files_config": own["config"]},
+        "import_rag_files",
+        _started,
+        starts=True,
+    ),
+    "delete": _Request(
+        "DeleteRagCorpusRequest", lambda _, own: {"name": own["corpus"], "force": True}, "delete_rag_corpus", _started
+    ),
+    "poll": _Request(
+        "GetOperationRequest",
+        lambda _, own: {"name": own["operation"]},
+        "get_operation",
+        _operation,
+        module=_LONGRUNNING,
+    ),
+    "operations": _Request(
+        "ListOperationsRequest",
+        lambda _, own: {"name": own["corpus"], "page_token": own.get("page_token", "")},
+        "list_operations",
+        _operations,
+        module=_LONGRUNNING,
+    ),
 }
 
 

@@ -12,33 +12,22 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
+from rankbeam.transforms.clients.corpora.rag_engine import work
 from rankbeam.transforms.clients.corpora.rag_engine.about import About
 from rankbeam.transforms.clients.corpora.rag_engine.claims import claimed, is_claim
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import Operation
-from rankbeam.transforms.clients.corpora.rag_engine.operations import (
-    STUCK_S,
-    awaited,
-    is_busy,
-    listed_files,
-    patiently,
-    request,
-    running_imports,
-)
 from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged
-from rankbeam.transforms.clients.corpora.rag_engine.work import DataWork, operation_key, updated
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.records.calls.quota import ImportQuota
 from rankbeam.transforms.records.calls.steps import Steps, pause
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 
-MOST_FILES = 10_000
-"""The most files that one import takes."""
+MOST_FILES = 10_000  # the most files that one import takes
 _MOST_IMPORTS = 3  # of one file by one run
 _MOST_LOST = 3
 _LOOK_AGAIN_S = (1.0, 2.0, 4.0, 8.0)
-NO_REASON = "it was not imported, and the service gives no reason"
-"""Reason of a file's failure if nothing says more."""
+NO_REASON = "it was not imported, and the service gives no reason"  # reason of a file's failure if nothing says more
 
 
 @dataclass(frozen=True)
@@ -80,7 +69,7 @@ class Track:
     fillings: tuple[Filling, ...]
     embeddings_per_minute: int
     me: Holder
-    stuck_s: float = STUCK_S
+    stuck_s: float = work.STUCK_S
 
 
 def tracks(fillings: Sequence[Filling], quota: ImportQuota, me: Holder) -> list[Track]:
@@ -107,39 +96,29 @@ def tracks(fillings: Sequence[Filling], quota: ImportQuota, me: Holder) -> list[
 
 
 @dataclass(frozen=True)
-class ImportFiles(DataWork[Track]):
+class ImportFiles(work.DataWork[Track]):
     """Imports files into the corpora of a track; an error ends the work on one corpus only."""
 
     report: Callable[[str], None] = lambda _: None
 
     def steps(self, item: Track) -> Steps[tuple[Filled, ...]]:
-        """As `Work`; returns one `Filled` for each corpus of the track."""
         filled = []
         for filling in item.fillings:
-            work = _Import(self, filling, item)
+            own = _Import(self, filling, item)
             try:
-                filled.append((yield from work.steps()))
+                filled.append((yield from own.steps()))
             except CallError as error:
                 filled.append(Filled(filling.about, filling.resource, error=error))
                 with suppress(CallError):  # the claim ends with this process
-                    yield from work.released()
+                    yield from own.released()
         return tuple(filled)
-
-
-@dataclass(frozen=True)
-class FindLacking(DataWork[tuple[str, Staged]]):
-    """Finds out which files a corpus lacks; an item is the name of its resource, and all files."""
-
-    def steps(self, item: tuple[str, Staged]) -> Steps[Mapping[str, str]]:
-        """As `Work`; returns for each file that it lacks the reason."""
-        return (yield from lacking_files(*item))
 
 
 def lacking_files(resource: str, staged: Staged) -> Steps[Mapping[str, str]]:
     """The files that a corpus lacks, with the reason that the service gives."""
     names = staged.names()
     lacking = dict.fromkeys(sorted(names), NO_REASON)
-    for listed in (yield from listed_files(resource)):
+    for listed in (yield from work.listed_files(resource)):
         for name in staged.names_of(listed) & names:
             if listed.state == "ERROR":
                 lacking[name] = listed.error or NO_REASON
@@ -149,11 +128,9 @@ def lacking_files(resource: str, staged: Staged) -> Steps[Mapping[str, str]]:
 
 
 class _Import:
-    """The import into one corpus."""
-
-    def __init__(self, work: ImportFiles, filling: Filling, track: Track) -> None:
-        self._location, self._filling, self._track = work.api.location, filling, track
-        self._report = work.report
+    def __init__(self, importing: ImportFiles, filling: Filling, track: Track) -> None:
+        self._location, self._filling, self._track = importing.api.location, filling, track
+        self._report = importing.report
         self._claimed: About | None = None
         self._config = {**filling.config, "max_embedding_requests_per_min": track.embeddings_per_minute}
         self._next, self._sinks = filling.imports, list[str]()
@@ -186,7 +163,7 @@ class _Import:
         users = {**there.users, **self._filling.about.users}
         own = replace(self._filling.about, complete=True, files=files, failed=failures, claim=None, users=users)
         if failures <= self._filling.most_failures:
-            yield from updated(resource, own)
+            yield from work.updated(resource, own)
         else:
             yield from self.released()
         return Filled(own, resource, files - before, failed, tuple(self._sinks))
@@ -194,59 +171,51 @@ class _Import:
     def released(self) -> Steps[None]:
         """Let other runs import, where this one has not finished."""
         if self._claimed is not None:
-            yield from updated(self._filling.resource, replace(self._claimed, claim=None))
+            yield from work.updated(self._filling.resource, replace(self._claimed, claim=None))
 
     def _beat(self) -> Steps[None]:
         """Show runs of other machines that this one goes on; a service that is busy shows it as well."""
         if self._claimed is not None and self._claimed.claim is not None:
             beat = str(int(self._claimed.claim["beat"]) + 1)
             self._claimed = replace(self._claimed, claim={**self._claimed.claim, "beat": beat})
-            fields = {
-                "name": self._filling.resource,
-                "display_name": self._claimed.display_name,
-                "description": self._claimed.description(),
-            }
-            yield [request("update", corpus=fields)]
+            yield [work.update_request(self._filling.resource, self._claimed)]
 
     def _missing(self) -> Steps[AbstractSet[str]]:
-        """Names of the staged files that the corpus lacks."""
         lacking = yield from lacking_files(self._filling.resource, self._filling.staged)
         self._reasons |= {name: reason for name, reason in lacking.items() if reason != NO_REASON}
         return lacking.keys()
 
     def _import(self, uris: Sequence[str]) -> Steps[Operation]:
-        """Import some files, and wait until that has ended."""
-        operation = yield from awaited((yield from self._started(uris)), self._track.stuck_s, self._beat)
+        operation = yield from work.awaited((yield from self._started(uris)), self._track.stuck_s, self._beat)
         if (error := operation.error) is not None and not error.kind.is_transient:
             raise error
         return operation
 
     def _started(self, uris: Sequence[str]) -> Steps[str]:
-        """Start an import; returns the name of its operation."""
         resource = self._filling.resource
         for _ in range(_MOST_LOST):
             number, self._next = self._next, self._next + 1
-            key = operation_key("import", self._location, self._filling.about.identity, number)
+            key = work.operation_key("import", self._location, self._filling.about.identity, number)
             sink = self._filling.staged.result(self._track.me.run_id, resource, number)
             config = {
                 **self._config,
                 "gcs_source": {"uris": list(uris)},
                 "import_result_gcs_sink": {"output_uri_prefix": sink},
             }
-            started = yield from patiently(request("import", key, corpus=resource, config=config), _is_full)
+            started = yield from work.patiently(work.request("import", key, corpus=resource, config=config), _is_full)
             self._sinks.append(sink)
             if name := str(started.operation):
                 return name
             for seconds in _LOOK_AGAIN_S:
                 yield [pause(seconds)]
-                for operation in (yield from running_imports(resource)):
+                for operation in (yield from work.running_imports(resource)):
                     return operation  # nothing else imports into a corpus of this run
         raise CallError(FailureKind.UNAVAILABLE, f"the answers were lost: {started.unsure}")
 
 
 def _is_full(error: BaseException) -> bool:
     """Return whether there is no room for an import now: others may import as well."""
-    return is_busy(error) or (isinstance(error, CallError) and error.kind is FailureKind.QUOTA)
+    return work.is_busy(error) or (isinstance(error, CallError) and error.kind is FailureKind.QUOTA)
 
 
 def batches(staged: Staged, missing: AbstractSet[str]) -> Iterator[tuple[list[str], int]]:

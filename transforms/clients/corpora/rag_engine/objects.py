@@ -9,7 +9,6 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from rankbeam.transforms.clients.corpora.rag_engine.staged import Staged, StagedDocuments, contents
 from rankbeam.transforms.clients.storage import gcs
 from rankbeam.transforms.records.errors import InputError
 
@@ -33,7 +32,6 @@ class Objects:
         self.delete([f"{self._folder}/.rankbeam-can-write"])
 
     def names(self, folder: str) -> set[str]:
-        """The URIs of all objects below a folder."""
         prefix = f"{self._name(folder)}/"
         with self._translated("cannot be listed"):
             blobs = self._bucket.list_blobs(prefix=prefix, timeout=_TIMEOUT_S, fields="items(name),nextPageToken")
@@ -49,13 +47,11 @@ class Objects:
                     yield blob.name.removeprefix(prefix), int(blob.size or 0), blob.crc32c or ""
 
     def put(self, uri: str, content: bytes, content_type: str = _TEXT) -> None:
-        """Write an object."""
         with self._translated("cannot be written to"):
             blob = self._bucket.blob(self._name(uri))
             blob.upload_from_string(content, content_type=content_type, timeout=_TIMEOUT_S)
 
     def read(self, uri: str) -> bytes | None:
-        """The content of an object; None if it does not exist."""
         from google.api_core.exceptions import NotFound
 
         with self._translated("cannot be read"):
@@ -66,7 +62,6 @@ class Objects:
             return content
 
     def delete(self, uris: "Iterator[str] | list[str]") -> None:
-        """Delete objects, if they exist."""
         from google.api_core.exceptions import NotFound
 
         def delete(uri: str) -> None:
@@ -78,21 +73,8 @@ class Objects:
         with self._translated("cannot be deleted"):
             _all_done(delete, iter(uris))
 
-    def upload(self, documents: StagedDocuments, staged: Staged) -> int:
-        """Upload the documents that are not there yet; files that are imported in place are."""
-        if staged.root:
-            return 0
-        present: set[str] = set()
-        place: dict[str, str] = {}
-        for folder in staged.folders:
-            uri = staged.uri(folder)
-            present |= self.names(uri)
-            place |= dict.fromkeys(folder.names, uri)
-        if len(present) >= staged.files:
-            return 0
-        missing = ((f"{place[name]}/{name}", content) for name, content in contents(documents))
-        absent = ((uri, content) for uri, content in missing if uri not in present)
-        return _all_done(lambda item: self.put(item[0], item[1](), _type_of(item[0])), absent)
+    def upload(self, contents: Iterator[tuple[str, Callable[[], bytes]]]) -> int:
+        return _all_done(lambda item: self.put(item[0], item[1](), _type_of(item[0])), contents)
 
     @cached_property
     def _bucket(self) -> Any:
@@ -118,7 +100,6 @@ class Objects:
 
 
 def _type_of(uri: str) -> str:
-    """The media type that the service may need to parse a file."""
     guess = mimetypes.guess_type(uri)[0] or ""
     return _TEXT if guess in ("", "text/plain") else guess
 

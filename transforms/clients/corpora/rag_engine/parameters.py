@@ -17,8 +17,7 @@ _ABSENT = {
     "weaviate": "Weaviate",
     "vertex_feature_store": "Feature Store",
     "rag_managed_vertex_vector_search": "managed Vector Search",
-}
-"""Databases that only the beta version of the API has."""
+}  # databases that only the beta version of the API has
 Text = Annotated[str, Field(min_length=1)]
 _LOCATION = re.compile(r"projects/[^/\s]+/locations/[a-z0-9-]+")
 _STAGING = re.compile(r"gs://[a-z0-9][a-z0-9._-]+[a-z0-9](/[^\s*?\[\]]+)?")
@@ -115,43 +114,28 @@ _TYPES: dict[str, type[_Database]] = {
 Database = Annotated[Literal["knn", "ann"] | ManagedAnn | VectorSearch | Pinecone, BeforeValidator(_checked)]
 
 
-def config_of(database: Database) -> dict[str, Any]:
-    """The part of `vector_db_config` that names the database."""
-    return {"rag_managed_db": {database: {}}} if isinstance(database, str) else database.config()
+def _matching(form: re.Pattern[str], problem: str) -> AfterValidator:
+    def checked(value: str) -> str:
+        if form.fullmatch(value) is None:
+            raise ValueError(problem)
+        return value
+
+    return AfterValidator(checked)
 
 
-def resource_of(database: Database) -> str | None:
-    """Name of the user's index; None for the service's own database."""
-    return None if isinstance(database, str) else database.resource
-
-
-def is_approximate(database: Database) -> bool:
-    """Return whether the service builds its tree only when an import says so."""
-    return database == "ann" or isinstance(database, ManagedAnn)
-
-
-def _checked_location(value: str) -> str:
-    if _LOCATION.fullmatch(value) is None:
-        raise ValueError("is not a location; give projects/PROJECT/locations/REGION")
-    return value
-
-
-def _checked_staging(value: str) -> str:
-    if _STAGING.fullmatch(value) is None:
-        raise ValueError("is not a folder of Cloud Storage, from which the service reads; give gs://BUCKET/FOLDER")
-    return value.rstrip("/")
-
-
-def _checked_keep(value: str) -> str:
-    if _KEEP.fullmatch(value) is None:
-        raise ValueError("says how long the corpus is kept: run, always, or a number of days such as 14d")
-    return value
-
-
-def _checked_model(value: str) -> str:
-    if _MODEL.fullmatch(value) is None:
-        raise ValueError("is a model's name, or projects/P/locations/L/publishers/google/models/M or …/endpoints/E")
-    return value
+Location = Annotated[str, _matching(_LOCATION, "is not a location; give projects/PROJECT/locations/REGION")]
+Staging = Annotated[
+    str,
+    _matching(_STAGING, "is not a folder of Cloud Storage, from which the service reads; give gs://BUCKET/FOLDER"),
+    AfterValidator(lambda value: value.rstrip("/")),
+]
+Keep = Annotated[
+    str, _matching(_KEEP, "says how long the corpus is kept: run, always, or a number of days such as 14d")
+]
+Model = Annotated[
+    str,
+    _matching(_MODEL, "is a model's name, or projects/P/locations/L/publishers/google/models/M or …/endpoints/E"),
+]
 
 
 def _checked_fields(value: tuple[str, ...]) -> tuple[str, ...]:
@@ -186,16 +170,16 @@ class RagEngineCorpus(CorpusParameters):
         api_endpoint: address of the service; by default the region's public address.
     """
 
-    location: Annotated[str, AfterValidator(_checked_location)]
-    staging: Annotated[str, AfterValidator(_checked_staging)]
-    embedding_model: Annotated[str, AfterValidator(_checked_model)]
+    location: Location
+    staging: Staging
+    embedding_model: Model
     database: Database = "knn"
     layout_parser: Text | None = None
     llm_parser: Text | None = None
     fields: Annotated[tuple[Literal["title", "text"], ...], AfterValidator(_checked_fields)] = ("text",)
     folder: Text | None = None
     glob: Text | None = None
-    keep: Annotated[str, AfterValidator(_checked_keep)] = "14d"
+    keep: Keep = "14d"
     max_import_failures: Annotated[int, Field(ge=0)] | None = None
     api_endpoint: Endpoint | None = None
 
@@ -219,7 +203,6 @@ class RagEngineCorpus(CorpusParameters):
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """As `CorpusParameters`."""
         return super().needs if self.folder is None else ()
 
     @property
@@ -238,33 +221,29 @@ class RagEngineCorpus(CorpusParameters):
         return values
 
     def service_corpus(self, identity: str, resource: str = "") -> Searched:
-        """As `CorpusParameters`."""
         return Searched(identity, self.location, self.api_endpoint, resource, self.root)
 
     @property
     def root(self) -> str | None:
-        """As `Searched`."""
         if self.folder is None:
             return None
         return AS_STAGED if files.is_local(self.folder) else self.folder.rstrip("/")
 
     @property
     def titled(self) -> bool:
-        """True if titles are imported."""
         return "title" in self.fields
 
     def described(self) -> str:
-        """For people, in a few words."""
         titles = ", with titles" if self.titled else ""
         folder = "" if self.folder is None else f", from the files of {self.folder}"
         return f"{super().described()}, {self.embedding_model}{titles}{folder}, in {self.location}"
 
     def vector_database(self) -> dict[str, Any]:
-        """The `vector_db_config` of the corpus."""
         model = self.embedding_model
         endpoint = model if "/" in model else f"{self.location}/publishers/google/models/{model}"
+        own = self.database
         return {
-            **config_of(self.database),
+            **({"rag_managed_db": {own: {}}} if isinstance(own, str) else own.config()),
             "rag_embedding_model_config": {"vertex_prediction_endpoint": {"endpoint": endpoint}},
         }
 
@@ -276,12 +255,13 @@ class RagEngineCorpus(CorpusParameters):
             "llm_parser": self.llm_parser and {"model_name": self.llm_parser},
         }
         configured = {name: parser for name, parser in parsers.items() if parser}
+        # The service builds its tree only when an import says so.
+        is_approximate = self.database == "ann" or isinstance(self.database, ManagedAnn)
         return {
             "rag_file_transformation_config": {"rag_file_chunking_config": {"fixed_length_chunking": chunking}},
             **({"rag_file_parsing_config": configured} if configured else {}),
-            **({"rebuild_ann_index": True} if is_approximate(self.database) else {}),
+            **({"rebuild_ann_index": True} if is_approximate else {}),
         }
 
     def most_failures(self, documents: int) -> int:
-        """Number of documents that may fail."""
         return documents // 100 if self.max_import_failures is None else self.max_import_failures

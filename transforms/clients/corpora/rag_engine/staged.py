@@ -3,21 +3,28 @@
     STAGING/documents/0123456789abcdef/a%2Fb.txt
 
 A folder's name is a hash of its content: what lies there already need not be uploaded again, and a change of one
-document leaves all other folders as they are.
+document leaves all other folders as they are. Files that the service parses itself are imported as they are, from a
+bucket without an upload: names, sizes and checksums identify them, so that no object is read. rankbeam never writes to
+their folder, nor deletes from it: `StagedDocuments.uploaded` names none of it.
 """
 
 import base64
 import hashlib
+import math
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from pathlib import PurePosixPath
+from urllib.parse import quote
 
 import numpy as np
 
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import ListedFile
-from rankbeam.transforms.clients.formats import sources
-from rankbeam.transforms.clients.formats.documents.files import FolderSource
+from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
+from rankbeam.transforms.clients.formats import ids, sources
+from rankbeam.transforms.clients.formats.documents.files import EVERYTHING, FolderSource, is_selected, listed
 from rankbeam.transforms.clients.formats.lines import Place, repeated_at
 from rankbeam.transforms.clients.formats.texts import TextEntry, read_entries
 from rankbeam.transforms.clients.storage import files
@@ -28,6 +35,10 @@ from rankbeam.transforms.records.suggestions import shortened
 _FILES_OF_A_FOLDER = 1000  # on average; far from the 10,000 that an import takes
 _CHARACTERS_OF_A_TOKEN = 4
 _LONGEST_NAME = 800  # bytes; an object's whole name may have 1,024
+_PARSED = frozenset({".docx", ".htm", ".html", ".json", ".jsonl", ".md", ".ndjson", ".pdf", ".pptx", ".txt"})
+_PLAIN = frozenset({".md", ".txt"})
+_BYTES_OF_A_TOKEN = 4
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -48,19 +59,13 @@ class Staged:
 
     @cached_property
     def files(self) -> int:
-        """The number of files."""
         return sum(len(folder.names) for folder in self.folders)
 
     def names(self) -> frozenset[str]:
         """The names of all files; no two are equal."""
         return frozenset(name for folder in self.folders for name in folder.names)
 
-    def objects(self) -> list[str]:
-        """The URIs of all files."""
-        return [f"{self.uri(folder)}/{name}" for folder in self.folders for name in folder.names]
-
     def uri(self, folder: StagedFolder) -> str:
-        """The place of a folder."""
         return self.root or f"{self.staging}/documents/{folder.name}"
 
     def names_of(self, file: ListedFile) -> set[str]:
@@ -80,35 +85,21 @@ class Staged:
 
 @dataclass(frozen=True)
 class StagedDocuments:
-    """The documents of a dataset, or the files of a folder.
+    """The documents of a dataset, or the files of a folder."""
 
-    Attributes:
-        path: the corpus, or the folder.
-        titled: whether titles are imported.
-        with_title: number of documents with a title.
-        fingerprint: identity of the documents.
-        folders: names of the files that are imported.
-        without_text: ids of documents that the service would refuse.
-        tokens: estimates for the files.
-        original: the folder; None for the documents of a dataset.
-        checksums: CRC32C of each file that is uploaded as it is, by name.
-        left_out: warning about files that are not imported; "" if there are none.
-    """
-
-    path: str
-    titled: bool
-    with_title: int
-    fingerprint: DocumentsFingerprint
-    folders: tuple[StagedFolder, ...]
-    without_text: tuple[str, ...]
-    tokens: Sequence[int]
-    original: FolderSource | None = None
-    checksums: Mapping[str, str] = field(default_factory=dict)
-    left_out: str = ""
+    path: str  # the corpus, or the folder
+    titled: bool  # whether titles are imported
+    with_title: int  # number of documents with a title
+    fingerprint: DocumentsFingerprint  # identity of the documents
+    folders: tuple[StagedFolder, ...]  # names of the files that are imported
+    without_text: tuple[str, ...]  # ids of documents that the service would refuse
+    tokens: Sequence[int]  # estimates for the files
+    original: FolderSource | None = None  # the folder; None for the documents of a dataset
+    checksums: Mapping[str, str] = field(default_factory=dict)  # CRC32C of each file that is uploaded as it is, by name
+    left_out: str = ""  # warning about files that are not imported; "" if there are none
 
     @property
     def root(self) -> str | None:
-        """As in `document_of`."""
         return None if self.original is None else AS_STAGED if files.is_local(self.path) else self.path
 
     def chunks(self, size: int, overlap: int) -> tuple[int, int]:
@@ -122,11 +113,9 @@ class StagedDocuments:
         yield from self.without_text
 
     def staged(self, staging: str) -> Staged:
-        """Their files below a folder."""
         return Staged(staging.rstrip("/"), self.folders, self.root)
 
     def id_of(self, name: str) -> str:
-        """The id of the document in a file."""
         return document_of(name, self.root)
 
     @property
@@ -150,7 +139,9 @@ def read_documents(path: str, *, titled: bool = False) -> StagedDocuments:
         text = _text(entry, titled)
         fingerprint = fingerprint.merge(DocumentsFingerprint.of(entry.id, text))
         if text.strip():  # the service refuses files without text
-            hashes[_checked_name(file, entry)] = hashlib.sha256(text.encode()).digest()
+            hashes[checked_name(file_name(entry.id), entry.id, file, entry.line)] = hashlib.sha256(
+                text.encode()
+            ).digest()
             tokens.append(-(-len(text) // _CHARACTERS_OF_A_TOKEN))
         else:
             without_text.append(entry.id)
@@ -161,11 +152,23 @@ def read_documents(path: str, *, titled: bool = False) -> StagedDocuments:
 
 
 def contents(documents: StagedDocuments) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """The names and contents of all files."""
     if documents.original is not None:
         return ((name, partial(_unchanged, documents, name)) for name in documents.checksums)
     both = ((entry.id, _text(entry, documents.titled)) for _, entry in _entries(documents.path))
     return ((file_name(doc_id), text.encode) for doc_id, text in both if text.strip())
+
+
+def upload(documents: StagedDocuments, folder: str) -> int:
+    """Upload the documents that are not there yet; files that are imported in place are."""
+    staged, objects = documents.staged(folder), Objects(folder)
+    if staged.root:
+        return 0
+    place = {name: staged.uri(part) for part in staged.folders for name in part.names}
+    present = {uri for part in staged.folders for uri in objects.names(staged.uri(part))}
+    if len(present) >= staged.files:
+        return 0
+    missing = ((f"{place[name]}/{name}", content) for name, content in contents(documents))
+    return objects.upload((uri, content) for uri, content in missing if uri not in present)
 
 
 def _unchanged(documents: StagedDocuments, name: str) -> bytes:
@@ -199,10 +202,6 @@ def _entries(path: str) -> Iterator[tuple[str, TextEntry]]:
     return ((file, entry) for file in sources.expand(path) for entry in read_entries(file, "corpus"))
 
 
-def _checked_name(path: str, entry: TextEntry) -> str:
-    return checked_name(file_name(entry.id), entry.id, path, entry.line)
-
-
 def checked_name(name: str, doc_id: str, path: str, line: int | None = None) -> str:
     """The name of the file of a document, which objects can have."""
     if len(name) > _LONGEST_NAME:
@@ -218,7 +217,7 @@ def folders_of(hashes: dict[str, bytes]) -> Iterator[StagedFolder]:
         number *= 2
     names: list[list[str]] = [[] for _ in range(number)]
     for name in sorted(hashes):
-        names[_place(name, number)].append(name)
+        names[int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % number].append(name)
     for part in filter(None, names):
         content = hashlib.sha256()
         for name in part:
@@ -226,5 +225,88 @@ def folders_of(hashes: dict[str, bytes]) -> Iterator[StagedFolder]:
         yield StagedFolder(content.hexdigest()[:16], tuple(part))
 
 
-def _place(name: str, number: int) -> int:
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") % number
+@dataclass(frozen=True)
+class _Original:
+    name: str
+    bytes: int
+    checksum: str
+
+    @property
+    def suffix(self) -> str:
+        return PurePosixPath(self.name).suffix.lower()
+
+
+def read_originals(source: FolderSource) -> StagedDocuments:
+    listing = sorted(_listing(source), key=lambda file: file.name)
+    chosen = [file for file in listing if source.glob or file.suffix in _PARSED]
+    if not chosen:
+        what = (
+            f"matches {source.glob!r}"
+            if source.glob
+            else f"is of a type that is imported: {', '.join(sorted(_PARSED))}"
+        )
+        raise InputError(f"no file in the folder {what}", path=source.folder)
+    wrong = next((file.name for file in chosen if ids.fault(file.name) is not None), None)
+    if wrong is not None:
+        raise InputError(f"the path {wrong!r} cannot be an id: it {ids.fault(wrong)}", path=source.folder)
+    fingerprint = DocumentsFingerprint()
+    for file in chosen:
+        fingerprint = fingerprint.merge(DocumentsFingerprint.of(file.name, f" {file.bytes} {file.checksum}"))
+    filled = [file for file in chosen if file.bytes]
+    if not filled:
+        raise InputError("all files of the folder are empty", path=source.folder)
+    empty = tuple(file.name for file in chosen if not file.bytes)
+    tokens = array("q", (math.ceil(file.bytes / _BYTES_OF_A_TOKEN) for file in filled))
+    others = [] if source.glob else [file for file in listing if file.suffix not in _PARSED]
+    documents = StagedDocuments(
+        source.folder, False, 0, fingerprint, (), empty, tokens, source, left_out=_note(source, listing, others)
+    )
+    if documents.root:
+        names = [file.name for file in filled]
+        parts = (names[start : start + _FILES_OF_A_FOLDER] for start in range(0, len(names), _FILES_OF_A_FOLDER))
+        return replace(documents, folders=tuple(StagedFolder("", tuple(part)) for part in parts))
+    encoded = {checked_name(quote(file.name, safe=""), file.name, source.folder): file.checksum for file in filled}
+    folders = folders_of({name: of.encode() for name, of in encoded.items()})
+    return replace(documents, folders=tuple(folders), checksums=encoded)
+
+
+def has_changed(documents: StagedDocuments) -> bool:
+    """Return whether files that were imported in place are others by now."""
+    if documents.original is None or not documents.root:
+        return False  # what is uploaded is checked on its way
+    try:
+        return read_originals(documents.original).fingerprint != documents.fingerprint
+    except InputError:
+        return True
+
+
+def refuse_parsed(documents: StagedDocuments) -> None:
+    """Refuse files whose text the service extracts, where evidence counts the characters of texts."""
+    parsed = [name for name in documents.ids() if PurePosixPath(name).suffix.lower() not in _PLAIN]
+    if parsed:
+        problem = (
+            f"the service extracts the text of {len(parsed):,} files itself, such as {parsed[0]}, so evidence cannot "
+            "be located in its chunks; use unit: document, or take `folder` out of the corpus to import texts"
+        )
+        raise InputError(problem, path=documents.path)
+
+
+def _listing(source: FolderSource) -> Iterator[_Original]:
+    glob = source.glob or EVERYTHING
+    if not files.is_local(source.folder):
+        objects = Objects(source.folder).originals()
+        return (_Original(*values) for values in objects if is_selected(values[0], glob))
+    local = listed(FolderSource(source.folder, glob))
+    return (_Original(file.name, file.bytes, checksum(raw(file.path))) for file in local if file.bytes >= 0)
+
+
+def _note(source: FolderSource, listing: Sequence[_Original], others: Sequence[_Original]) -> str:
+    if not others:
+        return ""
+    counts = Counter(file.suffix for file in others).most_common()
+    suffixes = ", ".join(f"{count:,} {suffix or '(no suffix)'}" for suffix, count in counts)
+    names = ", ".join(file.name for file in others[:_MOST_NAMED]) + (", …" if len(others) > _MOST_NAMED else "")
+    advice = "`glob` names the files that are"
+    return (
+        f"{source.folder}: {len(others):,} of {len(listing):,} files are not imported: {suffixes} ({names}); {advice}"
+    )

@@ -1,20 +1,15 @@
 """Works on corpora: find them, make one, delete one. Each is a generator of requests and pauses."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
+
+from rankbeam.transforms.clients.corpora.lists import all_pages
 from rankbeam.transforms.clients.corpora.rag_engine.about import About, about
 from rankbeam.transforms.clients.corpora.rag_engine.data_api import SERVICE, DataApi, Listed, ListedFile, Operation
-from rankbeam.transforms.clients.corpora.rag_engine.operations import (
-    awaited,
-    listed_corpora,
-    listed_files,
-    listed_locations,
-    patiently,
-    request,
-    running_imports,
-)
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps, accepted, pause
 from rankbeam.transforms.records.content_keys import content_key
@@ -26,6 +21,12 @@ Item = TypeVar("Item")
 STAGE = "corpora"
 _MOST_LOST = 3
 _LOOK_AGAIN_S = (2.0, 4.0, 8.0, 16.0, 32.0)
+STUCK_S = 6 * 3600.0  # an operation without progress for so long is no longer waited for
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+_BETWEEN_S = 120.0
+_MOST_FAILED_POLLS = 10
+_MOST_REFUSED, _REFUSED_S = 60, 60.0
+_NO_LIST = {FailureKind.INVALID, FailureKind.NOT_FOUND, FailureKind.PERMISSION}
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,13 @@ class DataWork(Generic[Item]):
 
 
 @dataclass(frozen=True)
+class DataSteps(DataWork[Item]):
+    """Work on corpora whose steps are a function of the item."""
+
+    steps: Callable[[Item], Steps[Any]] = field(kw_only=True)
+
+
+@dataclass(frozen=True)
 class Existing:
     """A corpus of rankbeam's that exists."""
 
@@ -55,26 +63,16 @@ class Existing:
         """Return whether it can be used as it is: complete, and lacking at most so many documents."""
         return self.about.complete and self.about.failed <= most_failures
 
-    @property
-    def preference(self) -> tuple[bool, str, str]:
-        """Of several corpora with one identity, the one that comes first is used: complete, then oldest."""
-        return (not self.about.complete, self.corpus.created, self.corpus.name)
-
 
 def ours(corpora: Iterable[Listed]) -> tuple[Existing, ...]:
-    """Those corpora that rankbeam made, the preferred one of each identity first."""
+    """Those corpora that rankbeam made, the preferred one of each identity first: complete, then oldest."""
     existing = [Existing(corpus, own) for corpus in corpora if (own := about(corpus)) is not None]
-    return tuple(sorted(existing, key=lambda corpus: corpus.preference))
+    return tuple(sorted(existing, key=lambda one: (not one.about.complete, one.corpus.created, one.corpus.name)))
 
 
 def preferred(existing: Sequence[Existing], identities: Collection[str]) -> dict[str, Existing]:
     """The preferred corpus of each identity; `existing` has the preferred ones first."""
     return {corpus.about.identity: corpus for corpus in reversed(existing) if corpus.about.identity in identities}
-
-
-def existing_of(resource: str, about: About) -> Existing:
-    """A corpus that another run has completed."""
-    return Existing(Listed(resource, about.display_name, about.description(), ""), about)
 
 
 @dataclass(frozen=True)
@@ -95,22 +93,6 @@ def operation_key(kind: str, location: str, identity: str, number: int) -> str:
     )
 
 
-class ListFiles(DataWork[str]):
-    """Lists the files of a corpus."""
-
-    def steps(self, item: str) -> Steps[tuple[ListedFile, ...]]:
-        """All pages."""
-        return (yield from listed_files(item))
-
-
-class ListLocations(DataWork[None]):
-    """Lists the locations of the project."""
-
-    def steps(self, item: None) -> Steps[tuple[str, ...]]:  # noqa: ARG002  there is one project
-        """All pages."""
-        return (yield from listed_locations())
-
-
 class FindCorpora(DataWork[Sequence[NeededCorpus]]):
     """Finds the corpora of rankbeam's that exist, once no import into those that are wanted is running any more.
 
@@ -119,7 +101,6 @@ class FindCorpora(DataWork[Sequence[NeededCorpus]]):
     """
 
     def steps(self, item: Sequence[NeededCorpus]) -> Steps[tuple[Existing, ...]]:
-        """As `Work`; returns all corpora of rankbeam's."""
         existing = ours((yield from listed_corpora()))
         by_identity = {one.about.identity: one for one in reversed(existing)}
         waited = False
@@ -151,7 +132,6 @@ class CreateCorpus(DataWork[NeededCorpus]):
     """Makes one corpus without files."""
 
     def steps(self, item: NeededCorpus) -> Steps[str]:
-        """As `Work`; returns the name of the resource."""
         own = item.about
         fields = {
             "display_name": own.display_name,
@@ -163,10 +143,7 @@ class CreateCorpus(DataWork[NeededCorpus]):
             key = operation_key("create", self.api.location, own.identity, number)
             (started,) = accepted((yield [request("create", key, corpus=fields)]))
             if started.operation:
-                operation = yield from awaited(started.operation)
-                if operation.error is not None:
-                    raise operation.error
-                return operation.resource
+                return (yield from completed(started.operation)).resource
             for seconds in _LOOK_AGAIN_S:
                 yield [pause(seconds)]
                 for our in ours((yield from listed_corpora())):
@@ -175,41 +152,120 @@ class CreateCorpus(DataWork[NeededCorpus]):
         raise CallError(FailureKind.UNAVAILABLE, f"the answers were lost: {started.unsure}")
 
 
-class UpdateCorpus(DataWork[tuple[str, About]]):
-    """Writes what a corpus says of itself."""
-
-    def steps(self, item: tuple[str, About]) -> Steps[str]:
-        """As `Work`; returns the name of the resource."""
-        resource, own = item
-        yield from updated(resource, own)
-        return resource
+def completed(name: str) -> Steps[Operation]:
+    """A long-running operation, once it has ended well."""
+    operation = yield from awaited(name)
+    if operation.error is not None:
+        raise operation.error
+    return operation
 
 
-class DeleteCorpus(DataWork[str]):
-    """Deletes a corpus with its files. Callers make sure that it is rankbeam's."""
-
-    def steps(self, item: str) -> Steps[str]:
-        """As `Work`; returns the name of the resource, which may be deleted already."""
-        yield from deleted(item)
-        return item
-
-
-def deleted(resource: str) -> Steps[None]:
-    """Delete a corpus with its files, if it exists."""
+def deleted(resource: str) -> Steps[str]:
+    """Delete a corpus with its files, if it exists; callers make sure that it is rankbeam's. Returns its name."""
     try:
         started = yield from patiently(request("delete", corpus=resource))
-        operation = yield from awaited(started.operation)
-        if operation.error is not None:
-            raise operation.error
+        yield from completed(started.operation)
     except CallError as error:
         if error.kind is not FailureKind.NOT_FOUND:
             raise
+    return resource
 
 
-def updated(resource: str, own: About) -> Steps[None]:
-    """Write what a corpus says of itself."""
+def updated(resource: str, own: About) -> Steps[str]:
+    """Write what a corpus says of itself; returns its name."""
+    started = yield from patiently(update_request(resource, own))
+    yield from completed(started.operation)
+    return resource
+
+
+def update_request(resource: str, own: About) -> Call:
     fields = {"name": resource, "display_name": own.display_name, "description": own.description()}
-    started = yield from patiently(request("update", corpus=fields))
-    operation = yield from awaited(started.operation)
-    if operation.error is not None:
-        raise operation.error
+    return request("update", corpus=fields)
+
+
+def request(name: str, key: str | None = None, **fields: Any) -> Call:
+    """A request of the data API; with a key its answer goes to the ledger."""
+    return Call(SERVICE, key, json.dumps({"request": name, **fields}, ensure_ascii=False))
+
+
+def listed_corpora() -> Steps[tuple[Listed, ...]]:
+    return (yield from all_pages(lambda token: request("list", page_token=token)))
+
+
+def listed_locations(_: None) -> Steps[tuple[str, ...]]:
+    return (yield from all_pages(lambda token: request("locations", page_token=token)))
+
+
+def listed_files(corpus: str) -> Steps[tuple[ListedFile, ...]]:
+    return (yield from all_pages(lambda token: request("files", corpus=corpus, page_token=token)))
+
+
+def running_imports(corpus: str) -> Steps[tuple[str, ...]]:
+    """Names of the imports into a corpus that have not ended; none if the service does not list operations."""
+    try:
+        operations = yield from all_pages(lambda token: request("operations", corpus=corpus, page_token=token))
+    except CallError as error:
+        if error.kind in _NO_LIST:
+            return ()
+        raise
+    return tuple(operation.name for operation in operations if operation.is_import and not operation.done)
+
+
+def patiently(call: Call, is_refused: Callable[[BaseException], bool] | None = None) -> Steps[Any]:
+    """The answer to a request that the service refuses for a while; by default while operations run on the corpus."""
+    waits: list[float] = []
+    again = retry_if_exception(is_refused or is_busy)
+    most = stop_after_attempt(_MOST_REFUSED)
+    for attempt in Retrying(retry=again, stop=most, wait=wait_fixed(_REFUSED_S), sleep=waits.append, reraise=True):
+        while waits:
+            yield [pause(waits.pop())]
+        with attempt:
+            (answer,) = accepted((yield [call]))
+    return answer
+
+
+def is_busy(error: BaseException) -> bool:
+    """Return whether a request is refused only because another operation is running."""
+    is_early = isinstance(error, CallError) and error.message.startswith("FAILED_PRECONDITION")
+    return is_early and "operation" in str(error)
+
+
+def awaited(
+    operation: str, stuck_s: float = STUCK_S, between: Callable[[], Steps[None]] | None = None
+) -> Steps[Operation]:
+    """A long-running operation, once it has ended, well or not; one whose poll fails goes on, and is polled again."""
+    failed, progress, idle, waited = 0, -1, 0.0, 0.0
+    for seconds in pauses():
+        (outcome,) = yield [request("poll", operation=operation)]
+        if isinstance(outcome, Operation):
+            failed = 0
+            if outcome.done:
+                return outcome
+            idle, progress = (idle if outcome.progress == progress else 0.0), outcome.progress
+            if idle >= stuck_s:
+                raise CallError(FailureKind.TIMEOUT, _stuck(outcome, idle))
+        elif not outcome.kind.is_transient or (failed := failed + 1) >= _MOST_FAILED_POLLS:
+            raise outcome
+        yield [pause(seconds)]
+        idle, waited = idle + seconds, waited + seconds
+        if between is not None and waited >= _BETWEEN_S:
+            waited = 0.0
+            yield from between()
+    raise AssertionError("pauses do not end")
+
+
+def _stuck(operation: Operation, seconds: float) -> str:
+    corpus = operation.name.partition("/operations/")[0]
+    return (
+        f"{operation.name} has been at {operation.progress}% for {seconds / 3600:.1f} hours; run again later to wait "
+        f"for it further (it imports only what is missing then), allow more time with quotas: {{rag_engine_import: "
+        f"{{give_up_after_s: …}}}}, or begin anew after `rankbeam corpora delete PLACE {corpus}`"
+    )
+
+
+def pauses(longest: float = _LONGEST_PAUSE_S) -> Iterator[float]:
+    """Pauses between polls, each longer than the one before, up to a limit."""
+    seconds = _FIRST_PAUSE_S
+    while True:
+        yield seconds
+        seconds = min(longest, seconds * 1.5)

@@ -19,29 +19,20 @@ from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 
-Values = Mapping[str, float | str | None]
-"""The values of a case by column."""
-Cells = Mapping[str, Any]
-"""The values of a row by column, which are lists in a file of conversations."""
+Values = Mapping[str, float | str | None]  # the values of a case by column
+Cells = Mapping[str, Any]  # the values of a row by column, which are lists in a file of conversations
 
 
 def write_copy(source: CaseSource, new: str, names: Sequence[str], values: Callable[[Case], Values]) -> int:
-    """Write the copy, and return the number of its rows.
-
-    Args:
-        source: the original.
-        new: path of the copy.
-        names: the further columns; the last one holds texts, the others numbers.
-        values: the values of these columns for a row.
-    """
+    """Write the copy with further columns, of which the last one holds texts; returns the number of its rows."""
     if files.exists(new):
         raise InputError("exists already, and is never overwritten; choose another path", path=new)
-    shape = shape_of(source.path)
     rows = _filled(source, names, values)
     if all(len(turns) == 1 for _, turns in rows):
-        return _WRITERS[shape](source, new, names, [(row, turns[0]) for row, turns in rows])
-    lists = [(row, {name: [turn[name] for turn in turns] for name in names}) for row, turns in rows]
-    return _WRITERS[shape](source, new, names, lists)
+        cells: Filled = [(row, turns[0]) for row, turns in rows]
+    else:
+        cells = [(row, {name: [turn[name] for turn in turns] for name in names}) for row, turns in rows]
+    return _WRITERS[shape_of(source.path)](source, new, names, cells)
 
 
 Filled = Sequence[tuple[dict[str, Any], Cells]]
@@ -50,7 +41,6 @@ Filled = Sequence[tuple[dict[str, Any], Cells]]
 def _filled(
     source: CaseSource, names: Sequence[str], values: Callable[[Case], Values]
 ) -> list[tuple[dict[str, Any], list[Values]]]:
-    """Every row with the values of its turns; most rows are one turn."""
     filled: list[tuple[dict[str, Any], list[Values]]] = []
     for row, case in read_rows(source):
         if filled and filled[-1][0] is row:
@@ -83,14 +73,12 @@ def _write_document(source: CaseSource, new: str, names: Sequence[str], rows: Fi
 def _write_csv(source: CaseSource, new: str, names: Sequence[str], rows: Filled) -> int:
     text = io.StringIO(newline="")
     writer = csv.writer(text, delimiter=delimiter_of(source.path), lineterminator="\n")
-    count = 0
+    for row, _ in rows[:1]:
+        writer.writerow([*row, *names])
     for row, more in rows:
-        if not count:
-            writer.writerow([*row, *names])
         writer.writerow([_cell(value) for value in (*row.values(), *(more[name] for name in names))])
-        count += 1
     files.write(new, text.getvalue().encode())
-    return count
+    return len(rows)
 
 
 def _cell(value: Any) -> Any:

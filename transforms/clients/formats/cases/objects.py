@@ -6,20 +6,16 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any
 
-import pyarrow as pa
-
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
-from rankbeam.transforms.clients.formats import json_lines, lines, tables, utf8
+from rankbeam.transforms.clients.formats import json_lines, lines, named, tables
 from rankbeam.transforms.clients.formats.spreadsheets import WORKBOOK, ZIP
-from rankbeam.transforms.clients.storage import files, gcs, matching
+from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.clients.storage.parquet import open_file
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 
-Row = tuple[int, dict[str, Any]]
-"""An object with its line, or its row in Parquet, from 1."""
+Row = tuple[int, dict[str, Any]]  # an object with its line, or its row in Parquet, from 1
 
-_ROWS_AT_ONCE = 1 << 10
 _SPACE = " \t\r\n"
 _LISTS = (
     ("results", "results"),
@@ -34,8 +30,7 @@ _LISTS = (
     ("samples",),
     ("examples",),
     ("data",),
-)
-"""Keys to the list of rows in objects of other tools: promptfoo, DeepEval, ADK, OpenAI's API."""
+)  # keys to the list of rows in objects of other tools: promptfoo, DeepEval, ADK, OpenAI's API
 
 
 class Shape(StrEnum):
@@ -86,7 +81,6 @@ def shape_of(path: str) -> Shape:
 
 
 def rows_in(path: str) -> Iterator[Row]:
-    """Read the rows of a file as objects."""
     shape = shape_of(path)
     if shape is Shape.TABLE:
         yield from _in_table(path)
@@ -98,11 +92,10 @@ def rows_in(path: str) -> Iterator[Row]:
         yield from _in_document(path)
     else:
         for line, text in json_lines.numbered(path):
-            yield line, _object(path, line, json_lines.parsed(path, line, text))
+            yield line, json_lines.as_object(path, line, json_lines.parsed(path, line, text))
 
 
 def list_place(path: str) -> tuple[str, ...]:
-    """The keys that lead to the list of rows in a JSON document."""
     value = json.loads(_whole(path))
     return () if isinstance(value, list) else _list_in(value) or ()
 
@@ -115,19 +108,9 @@ def _in_table(path: str) -> Iterator[Row]:
 
 
 def _in_parquet(path: str) -> Iterator[Row]:
-    row = 0
     with open_file(path) as file:
-        names = file.schema_arrow.names
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise InputError(f"has two columns named {shortened(repr(twice))}; keep one", path=path)
-        try:
-            for batch in file.iter_batches(_ROWS_AT_ONCE, use_threads=False):
-                for value in batch.to_pylist():
-                    row += 1
-                    yield row, value
-        except (pa.ArrowInvalid, OSError, UnicodeDecodeError, *gcs.errors(path)) as error:
-            raise InputError(f"row group cannot be read ({error})", path=path, line=row + 1) from error
+        named.refuse_repeated(path, file.schema_arrow.names)
+        yield from tables.parquet_rows(path, file)
 
 
 def _in_csv(path: str) -> Iterator[Row]:
@@ -136,9 +119,7 @@ def _in_csv(path: str) -> Iterator[Row]:
     line = 1
     try:
         names = [name.strip() for name in next(rows, [])]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise InputError(f"has two columns named {shortened(repr(twice))}; keep one", path=path, line=1)
+        named.refuse_repeated(path, names, line=1)
         line = rows.line_num + 1
         for cells in rows:
             if cells and len(cells) != len(names):
@@ -165,7 +146,7 @@ def _text_lines(path: str) -> Iterator[str]:
             try:
                 yield line.decode("utf-8")
             except UnicodeDecodeError as error:
-                raise InputError(utf8.CONVERT, path=path, line=number) from error
+                raise InputError(lines.CONVERT, path=path, line=number) from error
 
 
 def _whole(path: str) -> str:
@@ -195,7 +176,7 @@ def _in_document(path: str) -> Iterator[Row]:
     line, before = 1, 0
     for item, begin in zip(value, begins, strict=True):
         line, before = line + text.count("\n", before, begin), begin
-        yield line, _object(path, line, item)
+        yield line, json_lines.as_object(path, line, item)
 
 
 def _list_in(value: Any) -> tuple[str, ...] | None:
@@ -239,9 +220,3 @@ def _after_space(text: str, at: int) -> int:
     while text[at] in _SPACE:
         at += 1
     return at
-
-
-def _object(path: str, line: int, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise InputError(f"expected a JSON object, found {type(value).__name__}", path=path, line=line)
-    return value

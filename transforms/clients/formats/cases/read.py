@@ -11,31 +11,26 @@ from typing import Any
 
 import jmespath.exceptions
 
-from rankbeam.transforms.clients.formats.cases.conversations import messages_before, messages_in, turns_of
+from rankbeam.transforms.clients.formats.cases.google import messages_before, messages_in, plain, turns_of
 from rankbeam.transforms.clients.formats.cases.objects import Row, Shape, rows_in, shape_of
-from rankbeam.transforms.clients.formats.cases.paths import is_numpy, keys_of, structured, value_at
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.cases.tools import FIELDS, Tool, only_text_in, tool_of
-from rankbeam.transforms.clients.formats.cases.vertex import plain
 from rankbeam.transforms.clients.formats.ids import as_text, json_id
+from rankbeam.transforms.clients.storage.json_paths import is_numpy, keys_of, structured, value_at
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean, shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, AgentSteps, has_steps, steps_in
 
-SAMPLE_ROWS = 1_000
-"""Rows whose keys tell the tool."""
-_MISSING = ("nan", "NaN", "None", "null")
-"""Cells of CSV that pandas and Python write for a value that is missing."""
+SAMPLE_ROWS = 1_000  # rows whose keys tell the tool
+_MISSING = ("nan", "NaN", "None", "null")  # cells of CSV that pandas and Python write for a value that is missing
 _TEXT_KEYS = ("text", "content", "page_content", "document.content", "document.text", "contents", "context", "snippet")
 _ID_KEYS = ("doc_id", "id", "document_id", "document.id", "metadata.doc_id", "metadata.id", "source")
 _MARKED = re.compile(r"deepeval_source=(?P<source>.*?),deepeval_context=(?P<text>.*)", re.DOTALL)
 """A context with its source, as DeepEval writes it."""
 _LONGEST_ATTRIBUTE = 1_000
-STEPS = ("steps", EXPECTED_STEPS)
-"""The parts of a case that are an agent's steps."""
+STEPS = ("steps", EXPECTED_STEPS)  # the parts of a case that are an agent's steps
 
-Context = tuple[str | None, str | None]
-"""Id and text of a context; one of them may be None."""
+Context = tuple[str | None, str | None]  # id and text of a context; one of them may be None
 
 
 @dataclass(frozen=True)
@@ -66,14 +61,12 @@ class Layout:
     guessed: Mapping[str, str] = field(default_factory=dict)  # the only text among the user's own keys
 
     def paths(self, name: str) -> Sequence[str]:
-        """The paths at which to look for a part of a case."""
         if name in self.columns:
             return (self.columns[name],)
         return (*self.tool.paths.get(name, ()), *([self.guessed[name]] if name in self.guessed else []))
 
 
 def read_cases(source: CaseSource) -> Iterator[Case]:
-    """Read the cases of a file."""
     return (case for _, case in read_rows(source))
 
 
@@ -89,7 +82,6 @@ def read_rows(source: CaseSource) -> Iterator[tuple[dict[str, Any], Case]]:
 
 
 def layout_of(source: CaseSource, head: Sequence[Row]) -> Layout:
-    """The layout of a file, from its first rows."""
     if not head:
         raise InputError("the file has no rows", path=source.path)
     keys = {key: None for _, row in head for key in row}
@@ -192,17 +184,15 @@ class _Reading:
         if isinstance(value, bool | int | float):
             value = as_text(value)
         if value is not None and not isinstance(value, str):
-            raise self.refuse(f"{name}: expected a text, found {_kind(value)}; {self._advice(name, value)}")
+            keys = f", such as one of {shortened(', '.join(value), 200)}" if isinstance(value, dict) else ""
+            advice = f"name the text in it: columns: {{{name}: PATH}}{keys}"
+            raise self.refuse(f"{name}: expected a text, found {_kind(value)}; {advice}")
         if value is not None:
             self._refuse_half(name, value)
         return value if value and value.strip() else None
 
     def _count_further(self, name: str, value: Sequence[str]) -> None:
         self.notes += [f"several {name}"] * (len(value) > 1)
-
-    def _advice(self, name: str, value: Any) -> str:
-        keys = f", such as one of {shortened(', '.join(value), 200)}" if isinstance(value, dict) else ""
-        return f"name the text in it: columns: {{{name}: PATH}}{keys}"
 
     def _refuse_half(self, name: str, value: str) -> None:
         try:

@@ -1,24 +1,38 @@
-"""Cases in the roles of a dataset's files: queries, judgements, and answers of one system."""
+"""Cases in the roles of a dataset's files: queries, judgements, answers of one system; and a survey before any work."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 
-from rankbeam.transforms.clients.formats.cases.read import Case, read_cases
+from rankbeam.transforms.clients.formats import json_lines
+from rankbeam.transforms.clients.formats.cases.objects import rows_in, state_of
+from rankbeam.transforms.clients.formats.cases.read import SAMPLE_ROWS, Case, Layout, layout_of, read_cases
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
 from rankbeam.transforms.clients.formats.lines import repeated_at
 from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import columns
+from rankbeam.transforms.records.conversations import TURN
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 from rankbeam.transforms.records.trajectories import EXPECTED_STEPS, as_json, rows_of
 
-REFERENCE = "reference"
-"""The attribute of queries that holds the reference answer."""
+REFERENCE = "reference"  # the attribute of queries that holds the reference answer
 _BATCH_ROWS = 1_000
+NOTES = {
+    "joined": "contexts of {count:,} rows are one text, split at each '|'; a '|' inside a context splits it, too",
+    "several reference": "{count:,} rows have several reference answers; the first one is used",
+    "several answer": "{count:,} rows have several answers; the first one is used",
+    "other parts": "in {count:,} rows, parts other than text, such as images, are left out",
+    "text history": "{count:,} rows have messages before the prompt as plain text; nothing shows who wrote them, so "
+    "they are not used as history",
+    "flattened": "in {count:,} rows, alternatives among the relevant documents all count as relevant",
+}  # notes for users, by the keys of `Case.notes`
 
 
 def queries_in(source: CaseSource) -> Iterator[Case]:
@@ -53,13 +67,13 @@ def read_qrels(source: CaseSource) -> Iterator[pa.RecordBatch]:
         for case in queries_in(source)
         for doc_id in case.relevant or ()
     )
-    yield from _batches(rows, columns.QRELS)
+    yield from json_lines.in_batches(rows, columns.QRELS, _BATCH_ROWS)
 
 
 def read_replayed(source: CaseSource, config: str | None) -> Iterator[pa.RecordBatch]:
     """Read answers as `columns.REPLAYED`; the answer is null where a row has none."""
     rows = (_replayed(case) for case in read_cases(source) if config is None or case.config == config)
-    yield from _batches(rows, columns.REPLAYED)
+    yield from json_lines.in_batches(rows, columns.REPLAYED, _BATCH_ROWS)
 
 
 def _replayed(case: Case) -> dict[str, Any]:
@@ -68,7 +82,67 @@ def _replayed(case: Case) -> dict[str, Any]:
     return {**known, "steps": rows_of(case.steps)}
 
 
-def _batches(rows: Iterable[dict[str, Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    rows = iter(rows)
-    while part := list(islice(rows, _BATCH_ROWS)):
-        yield pa.RecordBatch.from_pylist(part, schema=columns.with_line(schema))
+@dataclass(frozen=True)
+class Survey:
+    """The counts of a file of cases."""
+
+    layout: Layout
+    rows: int
+    configs: tuple[str, ...]  # systems that answered; one empty name where rows name none
+    answers: int
+    contexts: int
+    references: int
+    judged: int  # rows with relevant documents
+    has_ids: bool  # whether all contexts have ids
+    repeated: int  # rows that repeat a query of the same system
+    counts: dict[str, int]
+    in_conversations: bool  # whether some question is a later turn
+
+    def notes(self) -> Iterator[str]:
+        for key, count in sorted(self.counts.items()):
+            yield NOTES[key].format(count=count)
+        if self.repeated and not self.answers:
+            yield f"{self.repeated:,} rows repeat a question of an earlier row; each question is one query"
+
+
+def survey_of(source: CaseSource) -> Survey:
+    """Read a file of cases from its beginning to its end, once for each of its versions."""
+    return _survey(source.text, state_of(source.path))
+
+
+@lru_cache(maxsize=16)
+def _survey(text: str, version: object) -> Survey:  # noqa: ARG001  a file that has changed is read again
+    source = CaseSource.parse(text)
+    layout = layout_of(source, list(islice(rows_in(source.path), SAMPLE_ROWS)))
+    counts, parts = Counter[str](), Counter[str]()
+    seen: dict[tuple[str, str], None] = {}
+    configs: dict[str, None] = {}
+    without_ids = 0
+    for case in read_cases(source):
+        if not case.question:
+            raise InputError("has no question", path=source.path, line=case.line)
+        counts.update(case.notes)
+        configs.setdefault(case.config)
+        seen.setdefault((case.config, case.query_id))
+        stated = {
+            "answers": case.answer,
+            "contexts": case.contexts,
+            "references": case.reference if case.expected_steps is None else case.expected_steps,
+            "judged": case.relevant,
+            "turns": case.attributes.get(TURN),
+        }
+        parts.update(["rows", *(name for name, value in stated.items() if value is not None)])
+        without_ids += any(name is None for name, _ in case.contexts or ())
+    return Survey(
+        layout,
+        parts["rows"],
+        tuple(configs),
+        parts["answers"],
+        parts["contexts"],
+        parts["references"],
+        parts["judged"],
+        bool(parts["contexts"]) and not without_ids,
+        parts["rows"] - len(seen),
+        dict(counts),
+        bool(parts["turns"]),
+    )

@@ -22,7 +22,6 @@ class CaseSource:
 
     @property
     def text(self) -> str:
-        """The text that `parse` reads."""
         value: dict[str, object] = {"path": self.path}
         value |= {"columns": dict(self.columns)} if self.columns else {}
         value |= {"flatten": True} if self.flatten else {}
@@ -30,23 +29,14 @@ class CaseSource:
 
     @classmethod
     def parse(cls, text: str) -> "CaseSource":
-        """From a text that begins with `cases://`.
-
-        >>> CaseSource.parse(CaseSource("run.csv", {"answer": "reply"}).text)
-        CaseSource(path='run.csv', columns={'answer': 'reply'}, flatten=False)
-        """
+        """From a text that begins with `cases://`."""
         return cls(**json.loads(text.removeprefix(SCHEME)))
 
 
 def is_cases(path: str) -> bool:
-    """Return whether a path names a file of cases."""
     return path.startswith(SCHEME)
 
 
 def file_of(path: str) -> str:
-    """The file that a path names; other paths are unchanged.
-
-    >>> file_of(CaseSource("run.csv").text), file_of("queries.jsonl")
-    ('run.csv', 'queries.jsonl')
-    """
+    """The file that a path names; other paths are unchanged."""
     return CaseSource.parse(path).path if is_cases(path) else path

@@ -4,11 +4,12 @@ A path is a key, or a JMESPath expression; the first one with a value counts. Ke
 Vertex's evaluation are those of their source code, all others those of the tools' documentation.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rankbeam.transforms.clients.formats.cases.vertex import NAME as VERTEX
+from rankbeam.transforms.clients.formats.cases.google import NAME as VERTEX
 from rankbeam.transforms.clients.storage.json_paths import check_path, names_in
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -60,21 +61,15 @@ def _adk(*places: tuple[str, str]) -> tuple[str, ...]:
 
 
 def _both(prefix: str, inside: str) -> tuple[str, str]:
-    """A path in either spelling."""
-    return f"{prefix}{inside}", ".".join(_camel(part) for part in f"{prefix}{inside}".split("."))
-
-
-def _camel(part: str) -> str:
-    first, *rest = part.split("_")
-    return f"{first}{''.join(word.title() for word in rest)}"
+    path = f"{prefix}{inside}"
+    return path, re.sub(r"_([a-z])", lambda match: match[1].upper(), path)
 
 
 _LAST_OF_CHAT = "[-1].content"
 _ITEMS = ("item", "datasource_item.item", "datasource_item")
 _RESULT = "eval_metric_result_per_invocation[-1]."
 
-OWN = "rankbeam"
-"""The tool whose lines are rankbeam's own."""
+OWN = "rankbeam"  # the tool whose lines are rankbeam's own
 
 TOOLS = (
     Tool(
@@ -188,11 +183,7 @@ COMMON = Tool(
 
 
 def tool_of(keys: Iterable[str]) -> Tool:
-    """The tool that wrote rows with these keys, or the names in common use.
-
-    >>> tool_of({"user_input", "response"}).name, tool_of({"question", "answer"}).name
-    ('ragas', 'common names')
-    """
+    """The tool that wrote rows with these keys, or the names in common use."""
     known = {key for name in keys for key in (name, name.partition(".")[0] if name.startswith(_FLAT) else name)}
     return next((tool for tool in TOOLS if any(mark <= known for mark in tool.marks)), COMMON)
 

@@ -1,26 +1,47 @@
-"""The files of a folder, on this machine or in a bucket, and the reader for each suffix."""
+"""The files of a folder, here or in a bucket, and their text, extracted once into a corpus that all readers read.
 
+    CACHE/documents/FOLDER/FILES/corpus.jsonl     _id (the path in the folder), title, text, metadata
+                                 unread.jsonl     path, reason
+
+FOLDER is a hash of the folder's name and pattern, FILES one of its files' names, sizes and times: another state of the
+folder is extracted anew, and the previous one deleted on another day.
+"""
+
+import hashlib
 import importlib.metadata
+import json
 import os
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
 
 from rankbeam.transforms.clients.extras import DOCUMENTS, missing
 from rankbeam.transforms.clients.formats import ids
-from rankbeam.transforms.clients.formats.documents.content import NO_TEXT, TOO_LARGE, Content, UnreadableError
-from rankbeam.transforms.clients.formats.documents.pages import read_page
-from rankbeam.transforms.clients.formats.documents.pdf import read_pdf
-from rankbeam.transforms.clients.formats.documents.word import read_word
-from rankbeam.transforms.clients.storage import files, gcs
+from rankbeam.transforms.clients.formats.documents.readers import (
+    NO_TEXT,
+    TOO_LARGE,
+    Content,
+    UnreadableError,
+    read_page,
+    read_pdf,
+    read_word,
+)
+from rankbeam.transforms.clients.public import filling, forget_earlier, kept_in
+from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.workers import Workers
 from rankbeam.transforms.records.errors import InputError
 
 EVERYTHING = "**/*"
 PDF = ".pdf"
 _MOST_BYTES = 1 << 28
 _SUFFIX = "suffix {} is not read"
+_THREADS = 8
+_MOST_NAMED, _MOST_REASONS = 3, 10
+_CORPUS, _UNREAD = "corpus.jsonl", "unread.jsonl"
 
 
 @dataclass(frozen=True)
@@ -42,7 +63,6 @@ class File:
 
     @property
     def suffix(self) -> str:
-        """Lower-case suffix of the name."""
         return PurePosixPath(self.name).suffix.lower()
 
 
@@ -64,8 +84,7 @@ READERS: Mapping[str, Callable[[bytes], Content]] = {
     ".xhtml": read_page,
     ".docx": read_word,
     PDF: read_pdf,
-}
-"""Readers by suffix."""
+}  # readers by suffix
 
 
 def versions() -> list[str]:
@@ -78,12 +97,9 @@ def versions() -> list[str]:
 
 def listed(source: FolderSource) -> list[File]:
     """The files of a folder that its pattern names, sorted by path; hidden ones are left out."""
-    try:
+    with files.refusing(source.folder, "cannot be looked up", ValueError):
         listing = _local(source.folder) if files.is_local(source.folder) else _remote(source.folder)
         matches = [file for file in listing if is_selected(file.name, source.glob)]
-    except files.errors(source.folder, ValueError) as error:
-        problem = f"cannot be looked up: {gcs.explained(error, source.folder)}"
-        raise InputError(problem, path=source.folder) from error
     if not matches:
         raise InputError(f"no file in the folder matches {source.glob!r}", path=source.folder)
     matches.sort(key=lambda file: file.name.split("/"))
@@ -97,11 +113,11 @@ def is_selected(name: str, glob: str) -> bool:
 
 def holds_documents(path: str) -> bool:
     """Return whether a path is a folder of this machine with files that are read."""
-    return files.is_local(path) and Path(path).is_dir() and any(file.suffix in READERS for file in _shown(path))
-
-
-def _shown(folder: str) -> Iterator[File]:
-    return (file for file in _local(folder) if not _is_hidden(file.name))
+    return (
+        files.is_local(path)
+        and Path(path).is_dir()
+        and any(file.suffix in READERS and not _is_hidden(file.name) for file in _local(path))
+    )
 
 
 def refuse_unreadable(source: FolderSource, listing: Sequence[File]) -> None:
@@ -150,7 +166,6 @@ def _raised(error: OSError) -> None:
 
 
 def _remote(folder: str) -> Iterator[File]:
-    gcs.prepare(folder)
     root = folder.rstrip("/") + "/"
     for metadata in files.beam().match([f"{root}**"])[0].metadata_list:
         if not metadata.path.endswith("/"):
@@ -167,10 +182,83 @@ _PARTS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 @cache
 def _pattern(glob: str) -> re.Pattern[str]:
-    r"""A pattern of relative paths as a regular expression.
-
-    >>> _pattern("**/*.md").pattern
-    '(?:.*/)?[^/]*\\.md'
-    """
+    """A pattern of relative paths as a regular expression."""
     pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
     return re.compile("".join(_PARTS.get(piece, re.escape(piece)) for piece in pieces))
+
+
+@dataclass(frozen=True)
+class Extracted:
+    """The text of a folder: a corpus, how many files it has, and a note on those that could not be read."""
+
+    corpus: str
+    documents: int
+    note: str | None
+
+
+def extract(source: FolderSource, names: AbstractSet[str] | None = None) -> Extracted:
+    """The corpus that a folder's files make, or those with some names; extracted once for each state of the folder."""
+    listing = [file for file in listed(source) if names is None or file.name in names]
+    refuse_unreadable(source, listing)
+    place = str(Path(source.folder).resolve()) if files.is_local(source.folder) else source.folder
+    state = [*versions(), *((file.name, file.bytes, file.modified) for file in listing)]
+    own = kept_in("documents", _hash([place, source.glob]))
+    folder = own / _hash(state)
+    if not folder.is_dir():
+        kept_in("documents").mkdir(parents=True, exist_ok=True, mode=0o700)
+        with filling(folder, f"the text of {len(listing):,} files in {source.folder}") as part:
+            _write(part, listing)
+        forget_earlier(own, folder)
+    unread = [json.loads(line) for line in (folder / _UNREAD).read_text(encoding="utf-8").splitlines()]
+    if len(unread) == len(listing):
+        raise InputError(_note(listing, unread), path=source.folder)
+    note = _note(listing, unread) + f"; {folder / _UNREAD} lists them" if unread else None
+    return Extracted(str(folder / _CORPUS), len(listing) - len(unread), note)
+
+
+def _hash(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:16]
+
+
+def _write(folder: Path, listing: Sequence[File]) -> None:
+    with (
+        (folder / _CORPUS).open("w", encoding="utf-8") as corpus,
+        (folder / _UNREAD).open("w", encoding="utf-8") as unread,
+    ):
+        for file, result in _contents(listing):
+            if isinstance(result, Content):
+                row: dict[str, object] = {"_id": file.name, "title": result.title, "text": result.text}
+                row |= {"metadata": dict(result.attributes)} if result.attributes else {}
+                corpus.write(json.dumps(row, ensure_ascii=False) + "\n")
+            else:
+                unread.write(json.dumps({"path": file.name, "reason": str(result)}, ensure_ascii=False) + "\n")
+
+
+def _contents(listing: Sequence[File]) -> Iterator[tuple[File, Content | UnreadableError]]:
+    """Files in their order with their contents, or why they have none; a few are read ahead."""
+    workers: Workers[tuple[File, Content | UnreadableError]] = Workers(_THREADS)
+    for file in listing:
+        yield from workers.submit(_tried, file)
+    yield from workers.finish()
+
+
+def _tried(file: File) -> tuple[File, Content | UnreadableError]:
+    try:
+        return file, read(file)
+    except UnreadableError as error:
+        return file, error
+
+
+def _note(listing: Sequence[File], unread: Sequence[dict[str, str]]) -> str:
+    by_reason = defaultdict[str, list[str]](list)
+    for row in unread:
+        by_reason[row["reason"]].append(row["path"])
+    parts = []
+    order = sorted(by_reason.items(), key=lambda entry: -len(entry[1]))
+    for reason, names in order[:_MOST_REASONS]:
+        more = ", …" if len(names) > _MOST_NAMED else ""
+        parts.append(f"{len(names):,} {reason} ({', '.join(names[:_MOST_NAMED])}{more})")
+    if rest := order[_MOST_REASONS:]:
+        parts.append(f"{sum(len(names) for _, names in rest):,} for {len(rest):,} other reasons")
+    verb = "file is" if len(listing) == 1 else "files are"
+    return f"{len(unread):,} of {len(listing):,} {verb} not read: {'; '.join(parts)}"

@@ -7,18 +7,16 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
-from rankbeam.transforms.clients.formats.cases.paths import structured
+from rankbeam.transforms.clients.storage.json_paths import structured
 
 COLUMNS = (
     "timestamp", "event_type", "agent", "session_id", "invocation_id", "span_id", "content", "attributes", "status",
     "error_message", "is_truncated",
 )  # fmt: skip
 """The columns that are read."""
-SCHEMA = "rankbeam.schema"
-"""The attribute of a span whose conventions are of a version that is not known."""
+SCHEMA = "rankbeam.schema"  # the attribute of a span whose conventions are of a version that is not known
 TRUNCATED, RESULT = "rankbeam.is_truncated", "gen_ai.tool.call.result"
 _TEXTS = ("response_text", "response", "text_summary", "text")
 _QUOTED = re.compile(r"text: (?P<quote>['\"])(?P<text>.*)(?P=quote)\s*", re.DOTALL)
@@ -26,10 +24,6 @@ _CALL = "call: "
 
 Event = tuple[str, str | None, bool, dict[str, Any]]
 """Id and parent of a span, whether it has failed, and its attributes; a parent of None adds to the span of that id."""
-
-
-def is_agent_event(row: Mapping[str, Any]) -> bool:
-    return "event_type" in row and "invocation_id" in row
 
 
 def event_of(row: Mapping[str, Any]) -> Iterator[Event]:
@@ -51,26 +45,10 @@ def event_of(row: Mapping[str, Any]) -> Iterator[Event]:
     yield span_id, parent_id, failed, {**{key: value for key, value in known.items() if value is not None}, **own}
 
 
-def time_of(row: Mapping[str, Any]) -> float:
-    """Seconds since 1970 of a row; exports of BigQuery write times as `2026-11-25 03:00:00.5 UTC`."""
-    value = row["timestamp"]
-    if not isinstance(value, datetime):
-        value = datetime.fromisoformat(str(value).removesuffix(" UTC"))
-    return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
-
-
-def _message_of_user(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
-    return name, "", {"gen_ai.input.messages": _message("user", _text(content))}
-
-
 def _called(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
     args = json.dumps(content.get("args") or {})
     tool = {"gen_ai.tool.name": content.get("tool"), "gen_ai.tool.call.arguments": args}
     return f"{name}:tool", "user", {"gen_ai.operation.name": "execute_tool", **tool}
-
-
-def _returned(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
-    return f"{name}:tool", None, {RESULT: json.dumps(content.get("result"))}
 
 
 def _replied(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, dict[str, Any]]:
@@ -90,9 +68,13 @@ def _answered(name: str, content: Mapping[str, Any]) -> tuple[str, str | None, d
 
 
 _EVENTS: Mapping[str, Callable[[str, Mapping[str, Any]], tuple[str, str | None, dict[str, Any]]]] = {
-    "USER_MESSAGE_RECEIVED": _message_of_user,
+    "USER_MESSAGE_RECEIVED": lambda name, content: (
+        name,
+        "",
+        {"gen_ai.input.messages": _message("user", _text(content))},
+    ),
     "TOOL_STARTING": _called,
-    "TOOL_COMPLETED": _returned,
+    "TOOL_COMPLETED": lambda name, content: (f"{name}:tool", None, {RESULT: json.dumps(content.get("result"))}),
     "TOOL_ERROR": lambda name, _: (f"{name}:tool", None, {}),
     "LLM_RESPONSE": _replied,
     "AGENT_RESPONSE": _answered,

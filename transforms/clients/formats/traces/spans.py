@@ -9,15 +9,16 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from rankbeam.transforms.clients.bigquery.read import batches
 from rankbeam.transforms.clients.bigquery.read_source import TableSource, is_table
 from rankbeam.transforms.clients.formats import json_lines
 from rankbeam.transforms.clients.formats.cases.objects import Shape, rows_in, shape_of
-from rankbeam.transforms.clients.formats.cases.paths import structured
-from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, SCHEMA, event_of, is_agent_event, time_of
+from rankbeam.transforms.clients.formats.traces.agent_events import COLUMNS, SCHEMA, event_of
 from rankbeam.transforms.clients.storage import files
+from rankbeam.transforms.clients.storage.json_paths import first_of, structured
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import shortened
 
@@ -35,33 +36,19 @@ _PREFIX = "attributes."
 
 @dataclass(frozen=True)
 class Span:
-    """One span, or a log event that belongs to one.
+    """One span, or a log event that belongs to one."""
 
-    Attributes:
-        trace_id: id of the trace.
-        span_id: id of the span.
-        parent_id: id of the parent; empty for a root. None for a log event, whose attributes belong to the span.
-        start_s, end_s: seconds since 1970.
-        has_failed: the status is an error.
-        attributes: with dotted names; nested objects are flattened, lists stay.
-    """
-
-    trace_id: str
-    span_id: str
-    parent_id: str | None
+    trace_id: str  # id of the trace
+    span_id: str  # id of the span
+    parent_id: str | None  # empty for a root; None for a log event, whose attributes belong to the span
     name: str
-    start_s: float
+    start_s: float  # seconds since 1970
     end_s: float
-    has_failed: bool
-    attributes: Mapping[str, Any]
+    has_failed: bool  # the status is an error
+    attributes: Mapping[str, Any]  # with dotted names; nested objects are flattened, lists stay
 
 
 def read_spans(path: str) -> Iterator[Span]:
-    """Read all spans of a file.
-
-    Raises:
-        InputError: a row is neither a span nor a trace.
-    """
     for line, row in _objects(path):
         try:
             yield from spans_of(row)
@@ -80,31 +67,25 @@ def spans_of(row: Mapping[str, Any]) -> Iterator[Span]:
         yield from _of_langfuse(row)
     elif "traceId" in row and "parentObservationId" in row:
         yield _observation(row["traceId"], row.get("parentObservationId") or "", row)
-    elif is_agent_event(row):
+    elif "event_type" in row and "invocation_id" in row:
         for span_id, parent_id, failed, own in event_of(row):
-            at = time_of(row)
+            written = row["timestamp"]  # exports of BigQuery write `2026-11-25 03:00:00.5 UTC`
+            is_time = isinstance(written, datetime)
+            at = seconds_of(written if is_time else datetime.fromisoformat(str(written).removesuffix(" UTC")))
             yield Span(str(row["invocation_id"]), span_id, parent_id, str(row["event_type"]), at, at, failed, own)
     else:
         yield _flat(row)
 
 
 def attribute_values(attributes: Any) -> dict[str, Any]:
-    """The attributes of OTLP, or a mapping, under dotted names.
-
-    >>> attribute_values([{"key": "n", "value": {"intValue": "3"}}]), attribute_values({"a": {"b": 1}})
-    ({'n': 3}, {'a.b': 1})
-    """
+    """The attributes of OTLP, or a mapping, under dotted names."""
     if isinstance(attributes, Mapping):
         return dict(_flattened("", attributes))
     return dict(_flattened("", {entry["key"]: _typed(entry.get("value")) for entry in attributes or ()}))
 
 
 def seconds_of(value: Any) -> float:
-    """A time in seconds: nanoseconds since 1970, as OTLP writes them, or ISO 8601.
-
-    >>> seconds_of("1700000000500000000"), seconds_of("2023-11-14T22:13:20Z")
-    (1700000000.5, 1700000000.0)
-    """
+    """A time in seconds: nanoseconds since 1970, as OTLP writes them, or ISO 8601."""
     if value is None or value == "":
         return 0.0
     if isinstance(value, datetime):
@@ -181,9 +162,8 @@ def _with_schema(schema: str, attributes: Mapping[str, Any], events: Iterable[An
 
 
 def _flat(row: Mapping[str, Any]) -> Span:
-    """A span as a row: names such as `context.trace_id`, `trace_id` or `traceId`, attributes nested or as columns."""
     flat = dict(_flattened("", row))
-    first = lambda *names: next((flat[name] for name in names if flat.get(name) not in (None, "")), None)  # noqa: E731
+    first = partial(first_of, flat)
     trace_id = first("context.trace_id", "trace_id", "traceId")
     span_id = first("context.span_id", "span_id", "spanId", "id")
     if trace_id is None or span_id is None:
@@ -207,7 +187,6 @@ def _flat(row: Mapping[str, Any]) -> Span:
 
 
 def _of_langfuse(row: Mapping[str, Any]) -> Iterator[Span]:
-    """A trace with its observations; the trace is the root."""
     start = seconds_of(row.get("timestamp") or row.get("createdAt"))
     root = {"input.value": row.get("input"), "output.value": row.get("output"), "session.id": row.get("sessionId")}
     root |= {"service.version": row.get("release") or row.get("version")}
@@ -221,7 +200,6 @@ def _of_langfuse(row: Mapping[str, Any]) -> Iterator[Span]:
 
 
 def _observation(trace_id: str, parent_id: str, entry: Mapping[str, Any]) -> Span:
-    """An observation of Langfuse, inside its trace or as a row of its own."""
     kind = _KINDS.get(str(entry.get("type")).upper(), "CHAIN")
     own = {"openinference.span.kind": kind, "input.value": entry.get("input"), "output.value": entry.get("output")}
     own |= {"retrieval.documents": entry.get("output")} if kind == "RETRIEVER" else {}
@@ -255,11 +233,7 @@ def _flattened(prefix: str, value: Mapping[str, Any]) -> Iterator[tuple[str, Any
 
 
 def is_cut(attributes: Mapping[str, Any], name: str) -> bool:
-    """Return whether a list lost its end or an entry when it was exported.
-
-    >>> is_cut({"docs": '[{"id": "a"}, {"i'}, "docs"), is_cut({"docs.0.id": "a", "docs.2.id": "c"}, "docs")
-    (True, True)
-    """
+    """Return whether a list lost its end or an entry when it was exported."""
     value = structured(attributes.get(name))
     if value is not None:
         return not isinstance(value, list)
@@ -269,11 +243,7 @@ def is_cut(attributes: Mapping[str, Any], name: str) -> bool:
 
 
 def listed(attributes: Mapping[str, Any], name: str) -> Sequence[Any]:
-    """A list of objects: one attribute, JSON, a Python literal, or OpenInference's attributes `NAME.0.KEY`.
-
-    >>> listed({"docs.0.id": "a", "docs.1.id": "b", "docs.1.text": "t"}, "docs")
-    [{'id': 'a'}, {'id': 'b', 'text': 't'}]
-    """
+    """A list of objects: one attribute, JSON, a Python literal, or OpenInference's attributes `NAME.0.KEY`."""
     value = structured(attributes.get(name))
     if isinstance(value, list):
         return [dict(_flattened("", entry)) if isinstance(entry, Mapping) else entry for entry in value]

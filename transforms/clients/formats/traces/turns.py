@@ -1,4 +1,4 @@
-"""Turns of traces: the question, what was retrieved, and the answer, from the spans of one trace."""
+"""Turns of traces: the question, what was retrieved and shown to the model, and the answer, from one trace."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,10 +6,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from rankbeam.transforms.clients.formats.cases.paths import structured, value_at
 from rankbeam.transforms.clients.formats.traces.agent_events import RESULT, TRUNCATED
-from rankbeam.transforms.clients.formats.traces.prompts import shown
 from rankbeam.transforms.clients.formats.traces.spans import Span, is_cut, listed
+from rankbeam.transforms.clients.storage.json_paths import first_of, structured, value_at
 from rankbeam.transforms.records.trajectories import ERROR, OK, AgentStep, AgentSteps, step_in
 
 UNFINISHED_S = 3600
@@ -20,6 +19,9 @@ _RERANKED, _RETRIEVED = "reranker.output_documents", ("retrieval.documents", "ge
 _DOCUMENTS = (_RERANKED, *_RETRIEVED)
 _RETRIEVAL_QUERY = "gen_ai.retrieval.query.text"
 _ARGUMENTS = ("gen_ai.tool.call.arguments", "tool.parameters", "input.value")
+Document = tuple[str | None, str | None]  # id and text of a document, each None where the trace does not say
+_PROMPTS = ("gen_ai.input.messages", "gen_ai.system_instructions", "gen_ai.prompt", "llm.input_messages", "input.value")
+_COMPARED = 200  # characters at the beginning of a document that the prompt must have: applications cut long documents
 
 
 class Skipped(StrEnum):
@@ -33,59 +35,38 @@ class Skipped(StrEnum):
 
 @dataclass(frozen=True)
 class Naming:
-    """Names and paths that differ between systems.
+    """Names and paths that differ between systems."""
 
-    Attributes:
-        question, answer: JMESPaths into inputs and outputs that are JSON.
-        configuration: attribute that names the configuration.
-        documents: JMESPath to the list of documents in the results of tools.
-    """
-
-    question: str | None = None
+    question: str | None = None  # JMESPaths into inputs and outputs that are JSON
     answer: str | None = None
-    configuration: str = "service.version"
-    documents: str | None = None
+    configuration: str = "service.version"  # attribute that names the configuration
+    documents: str | None = None  # JMESPath to the list of documents in the results of tools
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One question to a system, and what became of it.
-
-    Attributes:
-        contexts: id and text of what was retrieved and the last inference was shown, each None where the trace does
-            not say; None without a retrieval.
-        answer: None where the system failed or said nothing.
-        duplicates: spans that the source has twice.
-        is_cut: the documents were truncated, so that the contexts are not known.
-        steps: calls of tools and retrievals by time; None without any.
-        unshown: documents that were retrieved, and that the last inference was not shown.
-    """
+    """One question to a system, and what became of it."""
 
     trace_id: str
     span_id: str
     start_s: float
     question: str
-    answer: str | None
+    answer: str | None  # None where the system failed or said nothing
+    # Ids and texts that the last inference was shown, None where the trace does not say; None without a retrieval.
     contexts: tuple[tuple[str | None, str | None], ...] | None
     seconds: float
     conversation: str | None = None
     configuration: str | None = None
     model: str | None = None
     tokens: Mapping[str, int] = field(default_factory=dict)
-    duplicates: int = 0
-    is_cut: bool = False
-    steps: AgentSteps | None = None
-    unshown: int = 0
+    duplicates: int = 0  # spans that the source has twice
+    is_cut: bool = False  # the documents were truncated, so that the contexts are not known
+    steps: AgentSteps | None = None  # calls of tools and retrievals by time; None without any
+    unshown: int = 0  # documents that were retrieved, and that the last inference was not shown
 
 
 def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Skipped:
-    """The turn of a trace, or why it has none; spans may come in any order, and twice.
-
-    Args:
-        spans: all of one trace, with its log events.
-        newest_s: end of the newest span of the source.
-        naming: paths in JSON, and the attribute of the configuration.
-    """
+    """The turn of a trace, or why it has none; its spans and log events may come in any order, and twice."""
     merged = _merged(spans)
     duplicates = sum(span.parent_id is not None for span in spans) - len(merged)
     roots = [span for span in merged if not span.parent_id]
@@ -93,7 +74,7 @@ def turn_of(spans: Sequence[Span], newest_s: float, naming: Naming) -> Turn | Sk
         age = newest_s - max((span.end_s for span in merged), default=newest_s)
         return Skipped.UNFINISHED if age > UNFINISHED_S else Skipped.LATER
     root = roots[0]
-    inferences = [span for span in merged if _is_inference(span)]
+    inferences = [span for span in merged if _is_a(span, "LLM", *_INFERENCES)]
     question = _question(root, inferences, naming)
     if question is None or isinstance(question, Skipped):
         return question or Skipped.NO_QUESTION
@@ -146,10 +127,10 @@ def _ancestors(name: str, parents: Mapping[str, str]) -> Iterator[str]:
 def _steps(spans: Sequence[Span]) -> AgentSteps:
     """Calls of tools, and retrievals outside them; a retrieval inside a call of a tool belongs to the call."""
     parents = {span.span_id: span.parent_id or "" for span in spans}
-    tools = {span.span_id for span in spans if _is_tool(span)}
+    tools = {span.span_id for span in spans if _is_a(span, "TOOL", "execute_tool")}
     retrieved: dict[str, list[str]] = {}
     for span in spans:
-        documents = _retrieved(span)
+        documents = next((own for name in _RETRIEVED if (own := _documents(span, name)) is not None), None)
         if documents is not None:
             owner = next((name for name in (span.span_id, *_ancestors(span.span_id, parents)) if name in tools), "")
             names = retrieved.setdefault(owner or span.span_id, [])
@@ -175,13 +156,9 @@ def _with_documents(span: Span, path: str | None) -> Span:
     return replace(span, attributes={**span.attributes, "retrieval.documents": documents})
 
 
-def _is_tool(span: Span) -> bool:
-    kind = str(span.attributes.get(_KIND, "")).upper()
-    return kind == "TOOL" or span.attributes.get("gen_ai.operation.name") == "execute_tool"
-
-
-def _retrieved(span: Span) -> list[tuple[str | None, str | None]] | None:
-    return next((entries for name in _RETRIEVED if (entries := _documents(span, name)) is not None), None)
+def _is_a(span: Span, kind: str, *operations: str) -> bool:
+    is_kind = str(span.attributes.get(_KIND, "")).upper() == kind
+    return is_kind or span.attributes.get("gen_ai.operation.name") in operations
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
@@ -196,11 +173,6 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
         if owner is not None:
             by_id[owner.span_id] = replace(owner, attributes={**event.attributes, **owner.attributes})
     return sorted(by_id.values(), key=lambda span: (span.start_s, span.span_id))
-
-
-def _is_inference(span: Span) -> bool:
-    kind = str(span.attributes.get(_KIND, "")).upper()
-    return kind == "LLM" or span.attributes.get("gen_ai.operation.name") in _INFERENCES
 
 
 def _question(root: Span, inferences: Sequence[Span], naming: Naming) -> str | Skipped | None:
@@ -261,12 +233,11 @@ def _text(value: Any, path: str | None, refused: Skipped | None) -> str | Skippe
 
 def _contexts(spans: Sequence[Span]) -> tuple[tuple[str | None, str | None], ...] | None:
     """The results of all retrievals by time, each document once; with a reranker, its results."""
-    retrieved = [documents for span in spans if (documents := _documents(span, _RERANKED)) is not None]
-    if not retrieved:
-        retrieved = [
-            documents for span in spans for name in _RETRIEVED if (documents := _documents(span, name)) is not None
-        ]
-    if not retrieved:
+    by_names = (
+        [documents for span in spans for name in names if (documents := _documents(span, name)) is not None]
+        for names in ((_RERANKED,), _RETRIEVED)
+    )
+    if (retrieved := next(filter(None, by_names), None)) is None:
         return None
     by_name: dict[tuple[str | None, str | None], tuple[str | None, str | None]] = {}
     for document in (document for documents in retrieved for document in documents):
@@ -280,7 +251,7 @@ def _contexts(spans: Sequence[Span]) -> tuple[tuple[str | None, str | None], ...
 def _documents(span: Span, name: str) -> list[tuple[str | None, str | None]] | None:
     entries = listed(span.attributes, name)
     if not entries:
-        is_retriever = name == "retrieval.documents" and str(span.attributes.get(_KIND, "")).upper() == "RETRIEVER"
+        is_retriever = name == "retrieval.documents" and _is_a(span, "RETRIEVER")
         return [] if is_retriever or name in span.attributes else None
     return [_document(entry) for entry in entries]
 
@@ -288,10 +259,9 @@ def _documents(span: Span, name: str) -> list[tuple[str | None, str | None]] | N
 def _document(entry: Any) -> tuple[str | None, str | None]:
     if not isinstance(entry, Mapping):
         return None, str(entry)
-    first = lambda *names: next((str(entry[name]) for name in names if entry.get(name) not in (None, "")), None)  # noqa: E731
-    return first("document.id", "id", "doc_id", "metadata.id"), first(
-        "document.content", "content", "text", "page_content", "pageContent"
-    )
+    name = first_of(entry, "document.id", "id", "doc_id", "metadata.id")
+    text = first_of(entry, "document.content", "content", "text", "page_content", "pageContent")
+    return None if name is None else str(name), None if text is None else str(text)
 
 
 def _word(spans: Iterable[Span], *names: str) -> str | None:
@@ -302,3 +272,41 @@ def _word(spans: Iterable[Span], *names: str) -> str | None:
 def _number(span: Span, *names: str) -> int:
     value = next((span.attributes[name] for name in names if span.attributes.get(name) is not None), 0)
     return int(value) if isinstance(value, int | float) or str(value).isdecimal() else 0
+
+
+def shown(documents: Sequence[Document], inference: Span, question: str) -> tuple[Document, ...]:
+    """The documents that an inference was shown, in their order; all where its prompt has none of their texts.
+
+    A document without text stays: whether it was shown is not known. One whose text is in the question proves nothing.
+    """
+    prompt, own = " ".join(_one_line(text) for text in _prompt(inference)), _one_line(question)
+    starts = [_one_line(text or "")[:_COMPARED] for _, text in documents]
+    if not any(start in prompt and start not in own for start in starts):
+        return tuple(documents)
+    return tuple(document for document, start in zip(documents, starts, strict=True) if start in prompt)
+
+
+def _prompt(inference: Span) -> Iterator[str]:
+    """All texts of a prompt; none where it was cut."""
+    own = inference.attributes
+    if TRUNCATED in own or any(is_cut(own, name) for name in ("gen_ai.input.messages", "llm.input_messages")):
+        return
+    for name, value in own.items():
+        if any(name == prompt or name.startswith(f"{prompt}.") for prompt in _PROMPTS):
+            yield from _texts_in(value)
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """The texts anywhere in a value, and in JSON that is one of its texts."""
+    value = structured(value)
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts_in(inner)
+    elif isinstance(value, str):
+        yield value
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,4 +1,6 @@
-"""Datasets of Vertex AI's Gen AI evaluation service: rows whose values may be Contents, requests and responses.
+"""Google's forms of cases: datasets of Vertex AI's evaluation service, and EvalSets and results of ADK.
+
+Rows of Vertex AI have values that may be Contents, requests and responses:
 
     flat        prompt, response, reference: texts or Contents; conversation_history, intermediate_events, agent_data
     Gemini      request {contents}, response {candidates}
@@ -8,13 +10,15 @@
 A row becomes one of texts, messages and steps; other parts of a Content than text are left out and noted.
 """
 
-from collections.abc import Iterable, Mapping
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.transforms.clients.formats.cases.eval_sets import CaseTurn
-from rankbeam.transforms.clients.formats.cases.paths import structured
-from rankbeam.transforms.records.conversations import USER, Message
+from rankbeam.transforms.clients.storage.json_paths import structured, value_at
+from rankbeam.transforms.records.conversations import ASSISTANT, CONVERSATION, TURN, USER, Message
+from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.trajectories import AgentSteps, as_json, parts_of, steps_of_parts
 
 NAME = "Vertex AI evaluation"
@@ -24,6 +28,14 @@ _AGENT = ("agent_data", "agentData")
 _OBJECTS = (*_HISTORY, *_EVENTS, *_AGENT, "responses", "request")
 _CONTENTS = ("prompt", "response", "reference")
 _MARKS = ("parts", "candidates", "choices")
+SUFFIX = ".evalset.json"
+_NAME = re.compile(r"[a-zA-Z0-9_]+")
+NO_TIME = 0.0  # equal sets have equal bytes
+_TALK = "conversation"
+_METRIC_RESULTS = ("eval_metric_result_per_invocation", "evalMetricResultPerInvocation")
+_INVOCATION_NAMES = ("expected_invocation", "expectedInvocation", "actual_invocation", "actualInvocation")
+_IDS = ("eval_id", "evalId")
+_SPEAKERS = {"human": USER, "user": USER, "ai": ASSISTANT, "assistant": ASSISTANT, "model": ASSISTANT}
 
 
 @dataclass(frozen=True)
@@ -33,6 +45,15 @@ class ModelAnswer:
     text: str
     contexts: tuple[str, ...] | None = None
     steps: AgentSteps | None = None
+
+
+@dataclass(frozen=True)
+class CaseTurn:
+    """A question, and what is expected of an agent."""
+
+    question: str
+    answer: str | None = None  # the reference answer; None if it is not known
+    steps: AgentSteps | None = None  # the expected steps; None if they are not known
 
 
 def plain(tool: str, row: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -57,8 +78,9 @@ def with_texts(row: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     messages = [one for one in map(_message, talk) if one is not None]
     is_request = isinstance(row.get("request"), Mapping)
     last = messages.pop() if is_request and messages and messages[-1]["role"] != "user" else None
+    chat = [{"role": message["role"], "content": message["text"]} for message in messages]
     texts: dict[str, Any] = {
-        "prompt": messages[0]["text"] if len(messages) == 1 and messages[0]["role"] == "user" else _as_talk(messages),
+        "prompt": messages[0]["text"] if len(messages) == 1 and messages[0]["role"] == "user" else chat or None,
         "response": _responses(row),
         "reference": _text(row.get("reference")) if last is None else last["text"],
     }
@@ -79,10 +101,6 @@ def _parsed(key: str, value: Any) -> Any:
     return content if is_object else value
 
 
-def _as_talk(messages: Iterable[Message]) -> list[dict[str, str]] | None:
-    return [{"role": message["role"], "content": message["text"]} for message in messages] or None
-
-
 def _message(value: Any) -> Message | None:
     """A Content, or a message or event around one; None for what says nothing, such as calls of tools."""
     if not isinstance(value, Mapping):
@@ -97,7 +115,6 @@ def _message(value: Any) -> Message | None:
 
 
 def _responses(row: Mapping[str, Any]) -> Any:
-    """The response, or all of several candidates."""
     response = row.get("response")
     if isinstance(response, Mapping):
         candidates = response.get("candidates") or response.get("choices")
@@ -175,3 +192,99 @@ def _trajectory(steps: AgentSteps | None) -> list[dict[str, Any]] | None:
     """Steps in the words of this service's trajectory metrics."""
     rows = None if steps is None else as_json(steps)
     return None if rows is None else [{"tool_name": row["tool"], "tool_input": row["args"]} for row in rows]
+
+
+def turns_in(history: Sequence[Message]) -> list[CaseTurn]:
+    """The turns of the messages before a query, with what was answered as the expected answer."""
+    turns: list[CaseTurn] = []
+    for message in history:
+        if message["role"] == USER:
+            turns.append(CaseTurn(message["text"]))
+        elif turns:
+            turns[-1] = CaseTurn(turns[-1].question, "\n".join(filter(None, (turns[-1].answer, message["text"]))))
+    return turns
+
+
+def invocation(name: str, turn: CaseTurn) -> dict[str, Any]:
+    answer = {} if turn.answer is None else {"finalResponse": {"role": "model", "parts": [{"text": turn.answer}]}}
+    uses = [{"name": step.tool, "args": _arguments(step.args)} for step in turn.steps or ()]
+    data = {"toolUses": uses, "toolResponses": [], "intermediateResponses": []}
+    return {
+        "invocationId": name,
+        "userContent": {"role": "user", "parts": [{"text": turn.question}]},
+        **answer,
+        **({} if turn.steps is None else {"intermediateData": data}),
+        "creationTimestamp": NO_TIME,
+    }
+
+
+def case_of(name: str, turns: Iterable[CaseTurn], **more: Any) -> dict[str, Any]:
+    talk = [invocation(f"{name}-{number}", turn) for number, turn in enumerate(turns, start=1)]
+    return {"evalId": name, "conversation": talk, **more, "creationTimestamp": NO_TIME}
+
+
+def eval_set(path: str, title: str, cases: Sequence[dict[str, Any]]) -> tuple[str, str]:
+    """The path and text of an EvalSet, whose id is the name of its file."""
+    name = path.rpartition("/")[2].removesuffix(SUFFIX).removesuffix(".json")
+    if not _NAME.fullmatch(name):
+        better = re.sub(r"\W", "_", name)
+        problem = f"ADK takes letters, digits and _ in the name of an EvalSet, not {name!r}; write {better}{SUFFIX}"
+        raise InputError(problem, path=path)
+    full = path if path.endswith(SUFFIX) else f"{path.removesuffix('.json')}{SUFFIX}"
+    value = {"eval_set_id": name, "name": title, "eval_cases": list(cases), "creation_timestamp": NO_TIME}
+    return full, json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """The arguments of a call, which ADK wants as an object."""
+    value = json.loads(text)
+    return value if isinstance(value, dict) else {"value": value}
+
+
+def turns_of(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The row as it was at each turn of its conversation, which ends with that turn.
+
+    The first turn has the id of the case, the third that id and `:3`, so that results with fewer turns match. Rows of
+    one turn are unchanged.
+    """
+    key = next((name for name in (_TALK, *_METRIC_RESULTS) if isinstance(structured(row.get(name)), list)), None)
+    turns = [] if key is None else structured(row[key])
+    if len(turns) < 2:
+        yield row
+        return
+    for number in range(1, len(turns) + 1):
+        named = {name: f"{row[name]}:{number}" for name in _IDS if name in row and number > 1}
+        place = {CONVERSATION: str(next((row[name] for name in _IDS if name in row), "")), TURN: number}
+        yield {**row, **named, str(key): turns[:number], "metadata": {**(row.get("metadata") or {}), **place}}
+
+
+def messages_in(talk: Iterable[Mapping[str, Any]]) -> list[Message]:
+    """The messages of a conversation as LangChain and OpenAI write it, without those of tools."""
+    turns = [
+        (_SPEAKERS.get(str(entry.get("type") or entry.get("role")).lower()), entry.get("content")) for entry in talk
+    ]
+    return [{"role": role, "text": text} for role, text in turns if role is not None and isinstance(text, str)]
+
+
+def messages_before(row: Mapping[str, Any]) -> list[Message]:
+    """The messages of an ADK conversation before its last turn, which is the question."""
+    names = ((USER, "user_content", "userContent"), (ASSISTANT, "final_response", "finalResponse"))
+    spoken = [
+        (role, value_at(turn, f"({snake} || {camel}).parts[].text"))
+        for turn in spoken_turns(row)[:-1]
+        for role, snake, camel in names
+    ]
+    return [{"role": role, "text": "".join(texts)} for role, texts in spoken if texts]
+
+
+def spoken_turns(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The invocations of a row: those of an eval case, or in results those that were expected, else the actual ones."""
+    talk = structured(row.get(_TALK))
+    if isinstance(talk, list):
+        return [entry for entry in talk if isinstance(entry, dict)]
+    results = next((structured(row[name]) for name in _METRIC_RESULTS if name in row), None)
+    entries = [entry for entry in results if isinstance(entry, dict)] if isinstance(results, list) else []
+    return [
+        next((entry[name] for name in _INVOCATION_NAMES if isinstance(entry.get(name), dict)), entry)
+        for entry in entries
+    ]
