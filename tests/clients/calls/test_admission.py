@@ -258,6 +258,12 @@ def test_while_the_breaker_is_open_one_probe_at_a_time_begins_and_new_calls_are_
     assert begun[3][1] == pytest.approx(8.5, abs=0.1)
 
 
+def test_answers_are_usable_unless_a_permit_says_otherwise(clock: VirtualClock) -> None:
+    line = Line(clock)
+    together(line, *(line.attempt(str(number)) for number in range(20)))
+    assert not line.breaker.is_open
+
+
 def test_what_waits_for_a_service_that_is_given_up_is_refused(clock: VirtualClock) -> None:
     line, down = Line(clock), CallError(FailureKind.UNAVAILABLE, "down")
     together(line, *(line.attempt(str(number), 0.0, down) for number in range(20)))
