@@ -299,8 +299,12 @@ def _busy_s(process: int) -> float:
     """Seconds that a process's threads ran or waited for a processor; infinite if the system does not tell."""
     if not Path("/proc/self/schedstat").exists():
         return math.inf
-    times = [path.read_text().split() for path in Path(f"/proc/{process}/task").glob("*/schedstat")]
-    return sum(int(ran) + int(waited) for ran, waited, _ in times) / 1e9
+    busy = 0
+    for path in Path(f"/proc/{process}/task").glob("*/schedstat"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # the thread has just ended
+            ran, waited, _ = path.read_text().split()
+            busy += int(ran) + int(waited)
+    return busy / 1e9
 
 
 def prepare(folder: Path, repository: Path, not_copied: Callable[..., set[str]]) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 from collections import Counter as Tally
 from collections.abc import Callable, Coroutine, Iterator
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -256,6 +257,19 @@ def test_while_the_breaker_is_open_one_probe_at_a_time_begins_and_new_calls_are_
     assert [name for name, _ in begun] == ["new 0", "new 1", "again 0", "again 1", "again 2"]
     assert [at for _, at in begun[:3]] == [1.0, 3.5, 8.0]
     assert begun[3][1] == pytest.approx(8.5, abs=0.1)
+
+
+def test_answers_are_usable_unless_a_permit_says_otherwise(clock: VirtualClock) -> None:
+    line, malformed = Line(clock), CallError(FailureKind.MALFORMED, "no JSON")
+
+    async def work() -> None:
+        for number in range(30):
+            line.breaker = replace(line.breaker, call=str(number))
+            with suppress(CallError):
+                await line.attempt(str(number), 0.0, None if number == 15 else malformed)
+
+    run(clock, work())
+    assert not line.breaker.is_open  # 15 malformed answers, a usable one, and 14 more
 
 
 def test_what_waits_for_a_service_that_is_given_up_is_refused(clock: VirtualClock) -> None:

@@ -10,6 +10,7 @@ import pytest
 from support.campaigns import in_campaigns
 from support.services import Echo, Script, make, task
 
+from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
@@ -82,7 +83,9 @@ def test_blocked_and_truncated_answers_open_no_breaker(kind: FailureKind, tmp_pa
     }
 
 
-def test_one_bad_step_leaves_the_other_steps_of_its_service_alone(tmp_path: Path) -> None:
+def test_one_bad_step_leaves_the_other_steps_of_its_service_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     model = Model(reader=refusing(FailureKind.MALFORMED, lambda query: query.startswith("claims")))
     mixed = [task for pair in zip(questions(200, "claims"), questions(200, "grade"), strict=True) for task in pair]
     outcomes = make(mixed, model, tmp_path, QUOTA)
@@ -90,6 +93,7 @@ def test_one_bad_step_leaves_the_other_steps_of_its_service_alone(tmp_path: Path
     begun = Tally("claims" if query.startswith("claims") else "grade" for query, _ in model.begun)
     assert begun["grade"] == 200
     assert begun["claims"] <= 80  # some of the twenty were tried again meanwhile
+    assert [record.message.partition(": ")[0] for record in caplog.records] == ["echo, claims"]
 
 
 def test_a_model_that_always_needs_a_repair_is_still_used(tmp_path: Path) -> None:
@@ -129,6 +133,37 @@ def test_the_next_run_makes_only_the_calls_without_an_answer(tmp_path: Path) -> 
     tried = {query for query, _ in model.begun if int(query) >= 50}
     last = [query for query, _ in again.begun][-len(tried) :]
     assert set(last) == tried
+
+
+def to_keep(script: Script | None, reader: Callable[[dict[str, str]], str], folder: Path) -> list[LedgerEntry]:
+    """Make a call whose last malformed answer is kept, and return its entries in the ledger."""
+    (call,) = questions(1)
+    call = call._replace(item=replace(call.item, keeps_malformed=True))
+    model = Model(script, reader)
+    (failed,) = failures(make([call], model, folder, QUOTA))
+    assert failed.attempts == len(model.begun)
+    return list(Ledger(str(folder)).find({call.item.key: call.item.reach}))
+
+
+def test_a_malformed_answer_that_is_kept_is_the_last_one_with_the_tokens_of_all(tmp_path: Path) -> None:
+    async def script(_: str, time: int) -> str | None:
+        return json.dumps({"query": f"answer {time}"})
+
+    reader = refusing(FailureKind.MALFORMED, lambda _: True)
+    for _ in range(2):  # the second time the ledger has it
+        (entry,) = to_keep(script, reader, tmp_path)
+        assert (json.loads(entry.answer), entry.attempts) == ({"query": "answer 3"}, 3)
+        assert entry.tokens == Tokens(300, 0, 30)
+        script = None
+
+
+def test_a_malformed_answer_is_not_kept_where_the_call_ends_with_another_error(tmp_path: Path) -> None:
+    async def script(_: str, time: int) -> str | None:
+        if time > 1:
+            raise CallError(FailureKind.INVALID, "refused")
+        return None
+
+    assert to_keep(script, refusing(FailureKind.MALFORMED, lambda _: True), tmp_path) == []
 
 
 @pytest.mark.campaign

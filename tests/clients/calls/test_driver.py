@@ -1,5 +1,6 @@
 """The driver: equal calls are one, every task has its outcomes, and what tasks hold is counted to the byte."""
 
+import inspect
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,13 @@ class Ask:
     stage: ClassVar[str] = "judge"
     services: ClassVar[Sequence[str]] = ("service",)
 
+    begun: list[Steps[Any]] = field(default_factory=list)
+
     def steps(self, item: Sequence[Sequence[Call]]) -> Steps[Any]:
+        self.begun.append(self.each_of(item))
+        return self.begun[-1]
+
+    def each_of(self, item: Sequence[Sequence[Call]]) -> Steps[Any]:
         values: Sequence[Any] = ()
         for calls in item:
             values = accepted((yield list(calls)))
@@ -43,8 +50,9 @@ class Driven:
     outcomes: list[tuple[Outcome, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.work = Ask()
         emit = lambda outcome, handle: self.outcomes.append((outcome, handle))  # noqa: E731  it is one line
-        self.driver = Driver("judge", {"ask": Ask()}, self.flights.append, emit)
+        self.driver = Driver("judge", {"ask": self.work}, self.flights.append, emit)
 
     def start(self, *items: Sequence[Sequence[Call]], size: int = 0) -> None:
         first = self.driver.open
@@ -166,4 +174,5 @@ def test_a_task_that_needs_a_batch_job_ends_once_its_calls_have_ended_and_holds_
     assert {failure.message for failure in failed} == {"waits for a batch job"}
     assert [failure.query_id for failure in failed] == ["q0", "q0 again"]
     assert (driven.driver.open, driven.driver.held_bytes) == (1, of_second)
+    assert list(map(inspect.getgeneratorstate, driven.work.begun)) == [inspect.GEN_CLOSED, inspect.GEN_SUSPENDED]
     assert [flight.call.key for flight in driven.flights] == ["a", "b", "d"]

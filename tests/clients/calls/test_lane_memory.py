@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from support.services import Echo, taking
+from support.services import Echo, feed, stage, taking
 
 from rankbeam.pipelines.experiment.file.services import QuotaModel
 from rankbeam.pipelines.experiment.quotas import quota_of
@@ -105,6 +105,14 @@ def test_a_second_run_ends_wherever_the_memory_of_its_tasks_is_full(
             )
         assert sum(outcomes) == number
     assert [len(service.begun) for service in services] == [number, 0]
+
+
+def test_lanes_have_equal_shares_of_the_memory_for_open_tasks(clock: VirtualClock, tmp_path: Path) -> None:
+    fan_out = FanOut(stage({"echo": Echo()}, Quota(600, lanes=4)), Ledger(str(tmp_path)), clock)
+    for lane in range(4):
+        fan_out.begin(Lane(("pool",), lane), feed([]))
+    assert not any(fan_out.outcomes())
+    assert fan_out.most_held() == 16 << 20
 
 
 def test_a_model_of_this_process_has_one_lane() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.services import FAST, Echo, WorkerGone, failing, feed, make, run_all, stage, taking, task
 
+from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, Owner
@@ -145,3 +146,29 @@ def test_stopping_without_grace_writes_all_answers_and_lets_a_last_call_end(
     assert len(list(Ledger(str(tmp_path)).find(calls))) == 10
     assert [type(outcome) for outcome in outcomes] == [CallAnswer]  # and no error: nothing is left to call
     assert len(list(Ledger(str(tmp_path)).find(calls))) == 11
+
+
+def test_the_plan_has_the_calls_of_tasks_that_are_not_read_yet(clock: VirtualClock, tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path), Owner("run", "now"))
+    fan_out = fan_out_of([task(f"q{number}") for number in range(20)], Echo(), ledger, clock)
+    asyncio.run_coroutine_threadsafe(asyncio.sleep(0), clock.loop()).result()  # the lane has begun
+    assert fan_out.totals()[Counter.CALLS_PLANNED, "pool"] == 20
+    fan_out.stop(grace_s=60.0)
+    with pytest.raises(Stopped):
+        list(fan_out.outcomes())
+    (use,) = ledger.uses()
+    assert (use.planned, use.calls) == (20, 0)
+
+
+def test_the_journal_has_the_number_of_calls_in_flight(clock: VirtualClock, tmp_path: Path) -> None:
+    seen: set[tuple[int, int]] = set()
+
+    async def script(_: str, __: int) -> str | None:
+        await asyncio.sleep(0.05)
+        seen.add((sum(int(path.read_bytes()[:8]) for path in tmp_path.glob("_journal-*")), service.open))
+        return None
+
+    service = Echo(script)
+    make([task(f"q{number}") for number in range(9)], service, tmp_path, replace(FAST, concurrent_calls=3), clock)
+    assert (3, 3) in seen
+    assert all(counted == in_flight for counted, in_flight in seen)

@@ -5,9 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.services import FAST, Echo, run_all, task
+from support.services import FAST, Ask, Echo, feed, run_all, stage, task
 
-from rankbeam.transforms.records.calls.outcomes import FailedTask
+from rankbeam.transforms.clients.calls.fanout import FanOut
+from rankbeam.transforms.clients.calls.lanes import Lane
+from rankbeam.transforms.clients.ledger import Ledger
+from rankbeam.transforms.clients.virtual_clock import VirtualClock
+from rankbeam.transforms.records.calls.call import Call
+from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
+from rankbeam.transforms.records.calls.steps import Steps
+from rankbeam.transforms.records.errors import CallError
+from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply, Tokens
 
 
@@ -41,3 +49,27 @@ def test_tokens_that_no_call_can_use_count_as_the_most_that_it_may(name: str, tm
     (usage,) = fan_out.usage()
     assert usage.tokens == Tokens(14, 0, 6)
     assert any("echo reports impossible numbers of tokens" in warning for warning in fan_out.warnings())
+
+
+class TokensOfFailure(Ask):
+    """Work whose value is the tokens of its failed call."""
+
+    def steps(self, item: Call) -> Steps[Any]:
+        (error,) = yield [item]
+        assert isinstance(error, CallError)
+        return error.tokens
+
+
+@pytest.mark.parametrize(("kind", "attempts"), [(FailureKind.MALFORMED, 3), (FailureKind.BLOCKED, 1)])
+def test_a_failed_call_has_the_tokens_of_all_its_attempts(kind: FailureKind, attempts: int, tmp_path: Path) -> None:
+    def refuse(_: object) -> None:
+        raise CallError(kind, "of no use")
+
+    service = Reporting(reader=refuse)
+    service.tokens = Tokens(50, 20, 2)
+    with VirtualClock() as clock:
+        works = {"echo": TokensOfFailure("echo", service)}
+        fan_out = FanOut(replace(stage({"echo": service}), works=works), Ledger(str(tmp_path)), clock)
+        fan_out.begin(Lane(("pool",), 0), feed([task("q")]))
+        (outcome,) = (outcome for outcome in fan_out.outcomes() if isinstance(outcome, CallAnswer))
+    assert outcome.value == Tokens(50 * attempts, 20 * attempts, 2 * attempts)

@@ -240,8 +240,9 @@ def test_after_a_stop_in_the_middle_nothing_is_paid_twice(tmp_path: Path) -> Non
     assert paid == dict.fromkeys(QUESTIONS, 1)
 
 
-def test_a_budget_that_a_whole_request_would_exceed_is_used_by_smaller_ones(tmp_path: Path) -> None:
-    service = Batching()
+@pytest.mark.parametrize("takes", [math.inf, 2])
+def test_a_budget_that_a_whole_request_would_exceed_is_used_by_smaller_ones(takes: float, tmp_path: Path) -> None:
+    service = Batching(takes=takes)
     outcomes, fan_out = ran(service, QUESTIONS[:10], tmp_path, budget=7.5 * 20)
     failed = [kind for question, kind in values(outcomes).items() if kind != question]
     assert 0 < len(failed) <= 4

@@ -116,11 +116,14 @@ def test_leases_are_claimed_by_name_and_kept_while_another_is_waited_for(clock: 
     assert (first.events[-1], second.events[-1]) == ("release a", "release b")
 
 
-def test_a_run_that_is_cancelled_stops_within_a_second(clock: VirtualClock, tmp_path: Path) -> None:
-    run = Run(clock, tmp_path, [LaneRecords(clock)], cancelled_at=0.1)
+@pytest.mark.parametrize(("cancelled_at", "stopped_at"), [(0.1, 1.0), (1.1, 2.0)])
+def test_a_run_that_is_cancelled_stops_within_a_second(
+    cancelled_at: float, stopped_at: float, clock: VirtualClock, tmp_path: Path
+) -> None:
+    run = Run(clock, tmp_path, [LaneRecords(clock)], cancelled_at=cancelled_at)
     with pytest.raises(InputError, match="the run was cancelled") as caught:
         run.last(3.0)
-    assert (run.stops, caught.value.path) == ([1.0], str(tmp_path))
+    assert (run.stops, caught.value.path) == ([stopped_at], str(tmp_path))
 
 
 def test_a_run_that_is_cancelled_while_it_waits_for_another_one_ends_within_a_second(
@@ -131,6 +134,21 @@ def test_a_run_that_is_cancelled_while_it_waits_for_another_one_ends_within_a_se
         Run(clock, tmp_path, [records], cancelled_at=2.5).last(0.1)
     assert 2.5 <= clock.monotonic() < 3.5
     assert records.events[-1] == "release pool"
+
+
+class SlowRecords(LaneRecords):
+    """A lease whose renewal takes half a second."""
+
+    def beat(self) -> None:
+        with (changed := self.clock.condition()):
+            changed.wait(0.5)
+        self.events.append("renewed")
+
+
+def test_a_lease_is_released_after_its_last_renewal(clock: VirtualClock, tmp_path: Path) -> None:
+    records = SlowRecords(clock)
+    Run(clock, tmp_path, [records]).last(0.3)
+    assert records.events == ["claim pool", "renewed", "written at once", "release pool"]
 
 
 def test_where_another_run_has_answered_everything_no_further_lease_is_claimed(

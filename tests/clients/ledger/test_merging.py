@@ -129,6 +129,13 @@ def test_a_merge_that_ends_at_any_step_loses_and_doubles_nothing(tmp_path: Path,
     assert (seen.files, seen.entries, seen.answers) == (1, 4, 4)
 
 
+def test_each_part_is_a_step_of_a_merge(tmp_path: Path) -> None:
+    for night in range(3):
+        written(str(tmp_path), entry(night))
+    merge = merging.merge(str(tmp_path), store.parts_in(str(tmp_path)))
+    assert len(list(merge)) == 3 + 1  # the last one is before the sources are deleted
+
+
 def test_what_is_cleared_during_a_merge_does_not_come_back(folder: str) -> None:
     for night in range(4):
         written(folder, entry(night))

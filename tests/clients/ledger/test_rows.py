@@ -3,10 +3,20 @@
 from datetime import UTC, datetime
 
 import pyarrow as pa
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rankbeam.transforms.clients.ledger.rows import LedgerEntry, StoredRow, are_possible, entry_of, stored_in, table_of
+from rankbeam.transforms.clients.ledger import rows
+from rankbeam.transforms.clients.ledger.rows import (
+    LedgerEntry,
+    StoredRow,
+    are_possible,
+    entry_of,
+    row_groups,
+    stored_in,
+    table_of,
+)
 from rankbeam.transforms.records.calls.call import Reach
 
 LAST = 253_402_300_799_999_999
@@ -45,3 +55,23 @@ def test_only_rows_with_another_moment_or_an_impossible_one_are_left_out() -> No
     changed = pa.array([moments[0], moments[1] + 1, -1, moments[3]], pa.timestamp("us", "UTC"))
     rows = table.set_column(at, table.schema.field(at), changed)
     assert list(map(entry_of, stored_in(rows, []))) == [entries[0], None, None, entries[3]]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([], []),
+        ([4, 4], [[4, 4]]),  # as many bytes as a group may have
+        ([4, 5], [[4], [5]]),
+        ([9, 1, 1], [[9], [1, 1]]),  # an answer of any size has a group
+        ([2, 2, 2, 2], [[2, 2, 2], [2]]),
+        ([4, 4, 4, 4], [[4, 4], [4, 4]]),
+    ],
+)
+def test_row_groups_have_at_most_so_many_rows_and_bytes(
+    sizes: list[int], expected: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "GROUP_ROWS", 3)
+    monkeypatch.setattr(rows, "GROUP_BYTES", 8)
+    entries = [LedgerEntry("k", None, "x" * size, 1, 0.1, datetime(2026, 1, 1, tzinfo=UTC)) for size in sizes]
+    assert [[len(entry.answer) for entry in group] for group in row_groups(entries)] == expected

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rankbeam.transforms.clients.ledger import LedgerEntry, LedgerWriter
+from rankbeam.transforms.clients.ledger import LedgerEntry, LedgerWriter, store
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.errors import InputError
@@ -101,6 +101,16 @@ def test_closing_raises_where_answers_are_not_on_the_filesystem(clock: VirtualCl
     assert caught.value.problem.startswith("the ledger of finished calls cannot be written: ")
     assert (caught.value.problem.count("cannot be written"), caught.value.path) == (1, str(obstacle))
     assert writer.unwritten == 1
+
+
+def test_once_a_writer_is_closed_its_small_parts_are_one(tmp_path: Path) -> None:
+    writer = LedgerWriter(str(tmp_path))
+    for number in range(3):
+        writer.add(entry(number))
+        writer.flush()
+    assert len(store.parts_in(str(tmp_path))) == 3
+    writer.close()
+    assert len(store.parts_in(str(tmp_path))) == 1
 
 
 def test_what_follows_a_flush_waits_for_its_own_interval(clock: VirtualClock, tmp_path: Path) -> None:

@@ -287,6 +287,15 @@ def test_p_values_follow_the_seed() -> None:
     assert p_values_of(values, 5) == p_values_of(values, 5) == p_values_of(values, 5 + 2**64)
 
 
+def test_p_values_of_a_seed_are_those_of_earlier_versions() -> None:
+    places = np.arange(40)
+    signs = np.where([places % 10 < 8, places % 8 < 7, places % 3 < 2], 1, -1)
+    sizes = np.stack([places % 7, places % 5, places % 5]) + 1
+    tested = Blocks.of(places.astype(np.uint64), (signs * sizes << 20).T).test(1)
+    assert tested.methods == (TILTED, TILTED, SAMPLED)
+    assert tested.p_values.tolist() == pytest.approx([2.05495783e-04, 1.55934647e-05, 3.68963104e-02], rel=1e-8)
+
+
 def test_one_metric_does_not_move_another() -> None:
     values = np.random.default_rng(19).normal([0.0, 0.02, 0.04, 0.3], 0.1, (100, 4))
     together = p_values_of(values)

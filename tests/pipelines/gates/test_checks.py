@@ -125,3 +125,14 @@ def test_a_gate_about_a_slice_without_queries_is_missed_once(configuration: str 
     (result,) = check(results_of(MEANS), [Gate("RR", "mean", 0.0, True, configuration, "kind=7")])
     assert (result.configuration, result.slice, result.is_met) == (configuration or "", "kind=7", False)
     assert result.reason.startswith("no query is in this slice; ")
+
+
+def test_a_difference_that_is_missing_has_the_reason() -> None:
+    others = [row for row in COMPARISONS if row["metric"] != "RR"]
+    of_all = [row for row in COMPARISONS if row["slice"] == "all"]
+    gate = Gate("RR", "difference", -9.0, True, "other", "kind=0")
+    reasons = [check(results_of(MEANS, rows, min_slice=7), [gate])[0].reason for rows in (others, of_all)]
+    assert reasons == [
+        "the baseline run has no such metric",
+        "fewer than 7 queries of this slice can be compared",
+    ]
