@@ -117,15 +117,15 @@ class EvaluateAnswers:
         answers: Answers = {}
         calls: list[tuple[int, int, Call]] = []
         for system in item.systems:
-            answering, given = self.answering.get(system.configuration), system.given
-            if given.problem is not None:
-                answers[system.configuration] = [Answer(AnswerStatus.FAILED, message=given.problem)]
-            elif given.answer is not None:
+            answering, provided = self.answering.get(system.configuration), system.given
+            if provided.problem is not None:
+                answers[system.configuration] = [Answer(AnswerStatus.FAILED, message=provided.problem)]
+            elif provided.answer is not None:
                 contexts = tuple(item.contexts(system) if item.knows_contexts(system) else ())
-                used = given.consumption
-                known = Answer(AnswerStatus.OK, given.answer, contexts, tokens=used.tokens, steps=given.steps)
+                used = provided.consumption
+                known = Answer(AnswerStatus.OK, provided.answer, contexts, tokens=used.tokens, steps=provided.steps)
                 known = replace(known, seconds=used.seconds, first_token_s=used.first_token_s)
-                answers.setdefault(system.configuration, []).append(replace(known, citations=given.citations))
+                answers.setdefault(system.configuration, []).append(replace(known, citations=provided.citations))
             elif answering is not None:
                 begun = answering.begun(item, system)
                 count = answering.generation.samples if begun.status is AnswerStatus.OK else 1
