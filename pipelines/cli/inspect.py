@@ -99,8 +99,8 @@ def plan(
     with messages():
         from dataclasses import replace
 
-        from rankbeam.pipelines.detect import DetectionQuestion, detection_of, race_line
         from rankbeam.pipelines.experiment.load import load_experiment
+        from rankbeam.pipelines.plan.detect import DetectionQuestion, detection_of, race_line
         from rankbeam.pipelines.plan.plan import plan_of
         from rankbeam.pipelines.run.folders import prepared_folders
         from rankbeam.pipelines.show.screen import Screen

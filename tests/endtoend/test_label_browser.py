@@ -139,7 +139,11 @@ def test_progress_is_kept_and_the_export_is_read_by_apply(page: Page, out: Path)
     for key in "31":
         page.keyboard.press(key)
     expect(page.locator("#state")).to_have_text("Item 3 of 5, 2 decided")
-    page.reload()
+    for _ in range(20):  # what one process of a browser stores, the next one sees only after a moment
+        page.reload()
+        if page.locator("#state").text_content() == "Item 3 of 5, 2 decided":
+            break
+        page.wait_for_timeout(250)
     expect(page.locator("#state")).to_have_text("Item 3 of 5, 2 decided")
     expect(page.locator("#annotator")).to_have_value("Ann")
     page.keyboard.press("ArrowRight")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankbeam.pipelines.detect import MEASURED
+from rankbeam.pipelines.plan.detect import MEASURED
 from rankbeam.transforms.kernels.statistics.corrections import detectable_difference
 from rankbeam.transforms.kernels.statistics.sample_size import (
     design_effect,

@@ -15,8 +15,8 @@ from support.pages import Page
 from support.runs import rankbeam
 
 from rankbeam.pipelines import report
-from rankbeam.pipelines.detect import earlier_run
 from rankbeam.pipelines.experiment.load import load_experiment
+from rankbeam.pipelines.plan.detect import earlier_run
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.kernels.statistics.sample_size import queries_needed, queries_needed_for_shares
 from rankbeam.transforms.records.scores.comparisons import detectable, level_of, queries_for
@@ -166,7 +166,7 @@ def test_calls_and_cost_grow_with_the_queries(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_race_says_beforehand_what_it_can_detect(evaluated: Path) -> None:
-    from rankbeam.pipelines.detect import race_line
+    from rankbeam.pipelines.plan.detect import race_line
 
     race = {"metric": "nDCG@10", "looks": [20]}
     loaded = load_experiment(str(experiment(evaluated.parent, race=race)))
