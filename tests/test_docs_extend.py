@@ -160,7 +160,7 @@ WRONG = {
         {"rankbeam.metrics": {"Own": "gone:own"}},
         "",
         "metrics: [Own]",
-        "rankbeam.metrics 'Own' cannot be imported: No module named 'gone'",
+        "'Own' cannot be imported: No module named 'gone'; if the package was updated, install it again",
     ),
     "ties without any bound": (
         {"rankbeam.metrics": {"Own": "mute:OWN"}},

@@ -22,7 +22,10 @@ def registered(group: str) -> Mapping[str, EntryPoint]:
 
 def loaded(group: str, name: str, kind: str) -> Any:
     """The object of an entry point; `kind` says in messages what it is."""
+    point = registered(group)[name]
     try:
-        return registered(group)[name].load()
+        return point.load()
     except (ImportError, AttributeError) as error:
-        raise InputError(f"{kind} {name!r} cannot be imported: {error}") from error
+        is_older = isinstance(error, ModuleNotFoundError) and error.name == point.module
+        again = "; if the package was updated, install it again (pip install -e .)" if is_older else ""
+        raise InputError(f"{kind} {name!r} cannot be imported: {error}{again}") from error
