@@ -31,7 +31,7 @@ from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.records.scores.comparisons import comparisons_table, metrics_table
 from rankbeam.transforms.score import ScoreRankings
 from rankbeam.transforms.write import rows as row
-from rankbeam.transforms.write.tables import FinishRun, RunVerdict, WriteTable
+from rankbeam.transforms.write.tables import FinishRun, LoadTables, RunVerdict, WriteTable
 
 if TYPE_CHECKING:
     from rankbeam.pipelines.run.answers import AnswerBranch
@@ -99,8 +99,6 @@ def build(
     )
     finished = pipeline | "FinishRun" >> finish
     if experiment.bigquery is not None:
-        from rankbeam.transforms.write.tables import LoadTables  # few experiments need it
-
         folders = table_folders(experiment.output, execution.run_id)
         load = LoadTables(experiment.bigquery, execution.run_id, experiment.output, folders)
         _ = finished | "LoadTables" >> load

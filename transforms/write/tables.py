@@ -14,7 +14,6 @@ import pyarrow as pa
 from apache_beam.transforms.window import GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
-from rankbeam.transforms.clients.bigquery import publish
 from rankbeam.transforms.clients.bigquery.errors import LoadFailed
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.calls.tally import count
@@ -206,6 +205,8 @@ class LoadTables(beam.PTransform):
 
 def load_run(_: str, dataset: DatasetName, run_id: str, output: str, folders: dict[str, str]) -> str:
     """Load a run; returns its id. It may be repeated, also by Beam: the rows of the run are replaced."""
+    from rankbeam.transforms.clients.bigquery import publish  # few runs are loaded
+
     try:
         return publish.load_run(dataset, run_id, folders).run_id
     except LoadFailed as error:
