@@ -12,7 +12,6 @@ import os
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -42,7 +41,7 @@ class Watched:
         self._roots = {name: process.pid for name, process in running.processes.items()}
         self._peaks = dict.fromkeys(CLASSES, 0)
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread = threading.Thread(target=self._keep_looking, daemon=True)
         self._before = self._cpu_s()
 
     def cpu_s(self) -> dict[str, float]:
@@ -50,7 +49,8 @@ class Watched:
         return {name: after - self._before[name] for name, after in self._cpu_s().items()}
 
     def peaks(self) -> dict[str, int]:
-        """Bytes of the largest process, by class."""
+        """Bytes of the largest process, by class; looks at those that run once more."""
+        self._look()
         return dict(self._peaks)
 
     def __enter__(self) -> "Watched":
@@ -61,11 +61,14 @@ class Watched:
         self._ended.set()
         self._thread.join()
 
-    def _look(self) -> None:
+    def _keep_looking(self) -> None:
         while not self._ended.wait(LOOK_EVERY_S):
-            for name, root in self._roots.items():
-                kind = name.partition("-")[0]
-                self._peaks[kind] = max(self._peaks[kind], *(_peak_bytes(pid) for pid in _tree(root)))
+            self._look()
+
+    def _look(self) -> None:
+        for name, root in self._roots.items():
+            kind = name.partition("-")[0]
+            self._peaks[kind] = max(self._peaks[kind], *(_peak_bytes(pid) for pid in _tree(root)))
 
     def _cpu_s(self) -> dict[str, float]:
         spent = dict.fromkeys(CLASSES, 0.0)
@@ -110,7 +113,6 @@ def on_flink(folder: Path, experiment: str, output: Path, options: argparse.Name
         slots = int(running.get("/overview")["slots-total"])
         command = evaluate(experiment, output, *running.options(external=True, parallelism=slots))
         used = measure(command, folder / "printed")
-        time.sleep(2 * LOOK_EVERY_S)  # for a last look at every process
         spent, peaks = watched.cpu_s(), watched.peaks()
     total = sum(spent.values()) + used.cpu_s
     sizes = [*peaks.values(), used.peak_bytes]
