@@ -29,7 +29,7 @@ ITEMS, REJECTED, REVIEWS, ABOUT, MANIFEST = (
 Record = TypeVar("Record")
 
 FORMAT = 1
-"""Of the folder."""
+"""The version of the folder's format."""
 
 
 @dataclass(frozen=True)

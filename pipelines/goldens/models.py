@@ -26,7 +26,9 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$")]
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    bare: ClassVar[tuple[str, type] | None] = None  # the key that a value of this type stands for, without a mapping
+    bare: ClassVar[tuple[str, type] | None] = (
+        None  # shorthand: a value of this type, in place of a mapping, sets this key
+    )
 
     @model_validator(mode="before")
     @classmethod

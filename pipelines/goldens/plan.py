@@ -26,7 +26,7 @@ WRITTEN_AGAIN = 2
 """Candidates for an item, at most about: where every second one is rejected."""
 _STEPS = (*OUTPUT_TOKENS, EMBED, SEARCH)
 _ONCE = ("grade", EMBED, SEARCH)
-"""Of accepted questions only."""
+"""The steps that are done for accepted questions only."""
 _QUESTION = 25  # tokens, about
 
 

@@ -8,7 +8,7 @@ from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.records.errors import InputError
 
 MOST_BYTES = 64 << 20
-"""Of the files of one table of one run."""
+"""The most bytes of a run's table that are read."""
 _logger = logging.getLogger(__name__)
 
 

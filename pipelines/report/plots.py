@@ -11,7 +11,7 @@ from rankbeam.pipelines.report.svg import PlotScale, parameter_scale, ticks, val
 WIDTH, HEIGHT = 640.0, 300.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 18.0, 14.0, 44.0
 MOST_LINES, FEW_LINES = 8, 3
-"""Of `FEW_LINES` the intervals are all drawn."""
+"""The most lines of a plot, and the most with which the intervals of all lines are drawn."""
 _LETTER = 6.5
 _OUTLINES: tuple[tuple[tuple[float, float], ...], ...] = (
     (),  # a circle

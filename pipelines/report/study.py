@@ -159,7 +159,7 @@ class Study:
 
     @cached_property
     def confidence(self) -> str:
-        """Of intervals, such as "95%"."""
+        """The confidence level of intervals, such as "95%"."""
         return words.percent(self.level)
 
     @property

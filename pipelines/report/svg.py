@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 _LOGARITHMIC_FROM = 8.0
-"""Values whose largest is so many times the smallest lie on a logarithmic axis."""
+"""The smallest ratio of the largest value to the smallest at which an axis is logarithmic."""
 
 _NOISE = 1e-4
 """Values that differ by so small a share are drawn as equal ones: labels have six digits."""

@@ -131,7 +131,7 @@ def refuse_unwatched(experiment: Experiment) -> None:
 
 
 def _cost(experiment: Experiment, built: Sequence[BuiltCorpus], documents: StagedDocuments) -> float:
-    """Of the embeddings of what was imported, about."""
+    """The approximate cost of embedding what was imported."""
     cost = 0.0
     for corpus in built:
         _, tokens = documents.chunks(corpus.specification["chunk_size"], corpus.specification["chunk_overlap"])

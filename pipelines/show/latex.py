@@ -120,7 +120,7 @@ def _latex_caption(results: Results, significance: Significance) -> str:
 
 
 def _left_out(results: Results, significance: Significance) -> list[str]:
-    """Of all metrics alike, or of each metric by its name."""
+    """The queries that means leave out, for all metrics alike or by metric."""
     if words := left_out(results):
         return [
             f"{latex_text(metric)} ({', '.join(words_left)})"

@@ -45,7 +45,7 @@ class Table:
         return [place for place, name in enumerate(self.columns) if place < self.left or name in self.sentences]
 
     def widths(self) -> list[int]:
-        """Of all columns, in letters."""
+        """The widths of the columns, in letters."""
         return [max(map(_letters, column)) for column in zip(self.columns, *self.rows, strict=True)]
 
     def printable(self) -> "Table":

@@ -19,7 +19,7 @@ from rankbeam.transforms.kernels.sampling import draw
 from rankbeam.transforms.records.errors import InputError
 
 SUFFIXES = (".txt", ".md", ".markdown")
-"""Of the files of a corpus of RAG Engine that are read."""
+"""The suffixes of those files of a RAG Engine corpus that are read."""
 
 _BETWEEN_CHUNKS = "\n\n"
 _DOCUMENT = "doc_id"

@@ -16,7 +16,7 @@ from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.answers import CHARACTERS_PER_TOKEN
 
 LEAST_WORDS = 12
-"""Of a span that a question can be made from."""
+"""The fewest words of a span from which a question is made."""
 _LEAST_LINK = 4  # weight of the words that two documents share, for a question about both
 
 

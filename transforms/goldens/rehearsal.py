@@ -42,7 +42,7 @@ OUTPUT_TOKENS: Mapping[str, int] = {
     "closed_book": 60,
     "grade": 80,
 }
-"""Of an answer to a step, about."""
+"""The approximate output tokens of each step."""
 
 _FACTS, _QUOTE = 6, 120
 _NO = "unanswerable"

@@ -23,7 +23,7 @@ import numpy as np
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
 
 HIGHEST_GRADE = 3
-"""Of a context, and of how relevant an answer is."""
+"""The highest grade of a context, and of an answer's relevance; the lowest is 0."""
 USEFUL_GRADE = 2
 """From which a context counts as relevant where a yes or no is needed."""
 

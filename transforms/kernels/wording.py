@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 
 MOST_COMMON_WORDS = 6
-"""Of a question and its text, one after the other; more of them give the text away."""
+"""The longest run of words that a question may share with its text; a longer one gives the text away."""
 EASY, MEDIUM, HARD, UNREACHABLE = "easy", "medium", "hard", "unreachable"
 DIFFICULTIES = (EASY, MEDIUM, HARD, UNREACHABLE)
 

@@ -14,7 +14,7 @@ Texts = tuple[str, tuple[str, ...]]
 Scores = tuple[tuple[str, float | None], ...]
 """Hashes of texts with their scores; None for a text that got none."""
 HIGHEST_RATING = 10
-"""Of a text by a model that reranks; the lowest is 0."""
+"""The highest rating that a reranking model may give a text; the lowest is 0."""
 REWRITE = "rewrite"
 ADDED = (REWRITE, RERANK)
 """Stages that a configuration may have or lack."""

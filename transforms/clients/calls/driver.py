@@ -49,7 +49,7 @@ class Flight:
     wanted_for: frozenset[int] | None = None  # configurations that these calls name; None if they name none
 
     def positions(self) -> frozenset[int]:
-        """Of all sources or configurations that need it: those that the calls name, else those of its tasks."""
+        """Positions of the sources or configurations that need the call: those it names, else those of its tasks."""
         if self.wanted_for is not None:
             return self.wanted_for
         subjects = (subject for opened, _ in self.wanted_by for subject in opened.task.subjects)

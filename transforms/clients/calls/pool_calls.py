@@ -280,7 +280,7 @@ class PoolCalls:
         return replace(most, output=2 * most.output) if attempts.is_longer else most
 
     def _cost(self, tokens: Tokens) -> float:
-        """Of one attempt; nothing where no price is given."""
+        """The cost of one attempt; 0 without a price."""
         return self._quota.cost(1, tokens) or 0.0
 
     def _count(self, service: str, attempts: Attempts, tokens: Tokens) -> None:

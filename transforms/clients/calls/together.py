@@ -44,7 +44,7 @@ class Together(Flight):
         )
 
     def positions(self) -> frozenset[int]:
-        """Of all sources or configurations that need one of the calls."""
+        """The positions of the sources or configurations that need any of the calls."""
         return frozenset().union(*(part.positions() for part in self.parts))
 
     def splits_at(self, error: CallError) -> bool:

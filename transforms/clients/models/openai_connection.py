@@ -219,7 +219,7 @@ def _rows(data: Any) -> Any:
 
 
 def _usage(body: Mapping[str, Any]) -> ReportedUsage:
-    """Of a response; services leave out what they do not count."""
+    """The usage that a response reports; services leave out what they do not count."""
     usage = body.get("usage")
     if not isinstance(usage, dict):
         return ReportedUsage(usage)

@@ -22,8 +22,8 @@ from rankbeam.transforms.clients.storage import files, matching
 from rankbeam.transforms.records.errors import InputError
 
 FORMAT = 3
-"""Of the files; a newer one has other names, so that older files are never read by it. Chunks of format 2 could end
-inside a grapheme."""
+"""The version of the files' format, which is part of their names, so that no version reads the files of another. Chunks
+of format 2 could end inside a grapheme."""
 
 MANIFEST = "manifest.json"  # the file with the size and the checksum of all others
 _BLOCK = 1 << 22

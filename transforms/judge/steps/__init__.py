@@ -57,7 +57,7 @@ def _retrievals(case: JudgedCase) -> int:
 
 
 def _tokens(case: JudgedCase, name: str) -> int | None:
-    """Tokens of the answer; None if there is one whose tokens nobody says."""
+    """The number of tokens of the answer; None if the service did not report it."""
     outcome = _outcome(case)
     count: int = getattr(outcome.tokens, name)
     return None if outcome.tokens == NO_TOKENS and outcome.text is not None else count

@@ -111,7 +111,7 @@ class Matched:
 
     @property
     def is_mixed_up(self) -> bool:
-        """True if so many answers are another request's that none is used."""
+        """True if too many answers belong to other requests for any of them to be used."""
         return self.refused[Refused.WRONG] + self.refused[Refused.FOREIGN] > _MOST_WRONG * len(self.calls)
 
     @property
