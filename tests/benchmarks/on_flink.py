@@ -2,6 +2,7 @@
 
     python tests/benchmarks/on_flink.py rows --size L                       existing rankings, beside the local runner
     python tests/benchmarks/on_flink.py calls --per-minute 6000 --lanes 2   remote calls, by the clock of the service
+    python tests/benchmarks/on_flink.py judged --queries 2500               judged answers, beside the local runner
 
 `make flink-jars` comes first. CPU seconds are the kernel's, of all processes; memory is the largest resident size of
 any single process of a class, looked up several times a second. Tables must be equal, and the quota kept.
@@ -18,6 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import duckdb
+import judged_answers
 from data import make
 from machine import described
 from measure import measure
@@ -138,7 +140,11 @@ def rows(options: argparse.Namespace, folder: Path) -> None:
         "metrics": list(METRICS),
         "configurations": [{"name": "run", "retriever": {"type": "run_file", "path": str(data / "run.parquet")}}],
     }
-    path = write_experiment(folder, experiment)
+    compare(write_experiment(folder, experiment), options, folder)
+
+
+def compare(path: str, options: argparse.Namespace, folder: Path) -> None:
+    """Run an experiment locally and on Flink, and compare all tables."""
     used = measure(evaluate(path, folder / "local"), folder / "printed")
     local = f"| local runner | {used.cpu_s:.1f} | | | | {used.cpu_s:.1f} | {used.wall_s:.0f} |"
     say(f"{local} {used.peak_bytes / 1e6:,.0f} |")
@@ -158,6 +164,12 @@ def different(one: Path, other: Path) -> Iterator[str]:
             queries += [f"FROM {here} EXCEPT ALL FROM {there}" for here, there in (tables, tables[::-1])]
             numbers = [database.sql(f"SELECT count(*) FROM ({query})").fetchall()[0][0] for query in queries]
         yield f"{name}: {numbers[0]:,} rows, {sum(numbers[1:]):,} different"
+
+
+def judged(options: argparse.Namespace, folder: Path) -> None:
+    """Judge answers locally and on Flink, and compare all tables."""
+    path = judged_answers.write(folder, judged_answers.Shape(options.queries, options.configurations))
+    compare(path, options, folder)
 
 
 def calls(options: argparse.Namespace, folder: Path) -> None:
@@ -207,6 +219,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     of_calls.add_argument("--lanes", type=int, default=2)
     of_calls.add_argument("--calls", type=int, help="by default, those of two and a half minutes")
     of_calls.add_argument("--latency-s", type=float, default=1.0)
+    of_judged = kinds.add_parser("judged")
+    of_judged.set_defaults(act=judged)
+    of_judged.add_argument("--queries", type=int, default=2500)
+    of_judged.add_argument("--configurations", type=int, default=10)
     options = parser.parse_args(arguments)
     if (reason := missing_flink()) is not None:
         raise SystemExit(reason)

@@ -11,7 +11,9 @@ import pytest
 from support.data import REPOSITORY
 from support.processes import Process
 
-from rankbeam.transforms.clients.storage import spill
+from rankbeam.transforms.clients.storage import batches, spill
+
+batches.register()
 
 ROWS = 20_000
 """So many rows of the batches below are worth a file."""

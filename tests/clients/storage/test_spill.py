@@ -22,8 +22,6 @@ from support.spilled import (
 from rankbeam.transforms.clients.storage import batches, spill
 from rankbeam.transforms.records import columns
 
-batches.register()
-
 
 @pytest.fixture(params=["in memory", "spilled"])
 def way(request: pytest.FixtureRequest) -> Iterator[str]:

@@ -96,6 +96,20 @@ def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(small_disk.iterdir()) == []
 
 
+def test_a_full_disk_has_no_room_for_a_mapped_file(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(small_disk))
+    with pytest.raises(OSError, match="set TMPDIR to a larger disk") as caught:
+        spill.mapped([bytes(600_000)] * 4)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(small_disk))
+    assert list(small_disk.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_pieces_are_one_buffer_in_memory_or_mapped(number: int) -> None:
+    pieces = [bytes([value]) * 700_000 for value in range(number)]
+    assert bytes(spill.mapped(iter(pieces))) == b"".join(pieces)
+
+
 def fill() -> None:
     with spill.spilling():
         for _ in range(100):

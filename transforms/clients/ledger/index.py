@@ -1,7 +1,7 @@
 """The index of a ledger's parts: the small columns of all answers, sorted by the hash of their key."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.ledger.rows import WHOLE, covers
+from rankbeam.transforms.clients.storage import spill
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
 from rankbeam.transforms.records.calls.call import Reach
 
@@ -51,15 +52,15 @@ class Columns(Protocol):
 class Index:
     """The rows of all parts, sorted by the hash of their key, and for one key the newest first; it never changes.
 
-    An answer that is whole takes 36 bytes, and 60 more while the next index is made beside this one; another one takes
-    52 bytes, and 76 more.
+    An answer that is whole takes 36 bytes, another one 52. A large index is in files; only while the next one is made,
+    33 bytes an answer are in memory.
     """
 
     def __init__(self, paths: Sequence[str], rows: Columns) -> None:
         self.paths = list(paths)
         order = _order(rows)
         # Single values of a view are read several times as fast as those of NumPy's arrays.
-        self._columns = {name: _compact(rows[name][order]) for name in ROW.names or ()}
+        self._columns = {name: _compact(rows[name], order) for name in ROW.names or ()}
         self._hashes, self._results, self._distances = (self._columns[name] for name in ("hash", "results", "distance"))
         self._places = tuple(self._columns[name] for name in ("part", "group", "row"))
 
@@ -72,9 +73,7 @@ class Index:
         """The index of other parts: of those here that stay, and of new ones."""
         numbers = {path: number for number, path in enumerate(paths)}
         parts = np.array([numbers.get(path, NONE) for path in self.paths], np.int32)
-        for path, added in new.items():
-            added["part"] = numbers[path]
-        return Index(paths, _Changed(self._columns, parts, list(new.values())))
+        return Index(paths, _Changed(self._columns, parts, {numbers[path]: rows for path, rows in new.items()}))
 
     def places(self, key: str, reach: Reach | None) -> Iterator[IndexPlace]:
         """The positions of answers to a call, the newest first. Entries distinguish keys with equal hashes."""
@@ -108,11 +107,17 @@ class Index:
             yield self.paths[part[begin]], int(group[begin]), slice(begin, end), row[begin:end].tolist()
 
 
-def _compact(column: Rows) -> memoryview:
-    """A column; where all of its values are equal, as distances of whole answers are, it takes the memory of one."""
+def _compact(column: Rows, order: IntArray) -> memoryview:
+    """A column in an order; equal values, such as distances of whole answers, take the memory of one."""
     bits = column.view(f"i{column.itemsize}")
-    is_one = len(bits) > 1 and bool((bits == bits[0]).all())
-    return (np.broadcast_to(column[:1].copy(), len(column)) if is_one else column).data
+    if len(bits) > 1 and bool((bits == bits[0]).all()):
+        return np.broadcast_to(column[:1].copy(), len(column)).data
+    return np.frombuffer(spill.mapped([column[order]]), column.dtype).data
+
+
+def joined(rows: Iterable[Rows]) -> Rows:
+    """The rows of all row groups of a part."""
+    return np.frombuffer(spill.mapped(rows), ROW)
 
 
 def indexed(columns: pa.Table, possible: pa.ChunkedArray, group: int) -> Rows:
@@ -139,16 +144,19 @@ def _cover(results: IntArray, distances: FloatArray, reach: Reach | None) -> Boo
 
 
 class _Changed:
-    """The columns of the rows that stay, and of new ones."""
+    """The columns of the rows that stay, and of new ones, by the number of their part."""
 
-    def __init__(self, columns: Mapping[str, memoryview], parts: Rows, new: Sequence[Rows]) -> None:
+    def __init__(self, columns: Mapping[str, memoryview], parts: Rows, new: Mapping[int, Rows]) -> None:
         self._columns, self._parts, self._new = columns, parts, new
         self._stays = parts[np.asarray(columns["part"])] != NONE
 
     def __getitem__(self, name: str) -> Rows:
         """The column of a name."""
         column: Rows = np.asarray(self._columns[name])[self._stays]
-        return np.concatenate([self._parts[column] if name == "part" else column, *(rows[name] for rows in self._new)])
+        if name == "part":
+            numbers = [np.full(len(rows), number, np.int32) for number, rows in self._new.items()]
+            return np.concatenate([self._parts[column], *numbers])
+        return np.concatenate([column, *(rows[name] for rows in self._new.values())])
 
 
 def _order(rows: Columns) -> IntArray:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.ledger import journal, store
-from rankbeam.transforms.clients.ledger.index import COLUMNS, ROW, Index, IndexPlace, Rows, indexed
+from rankbeam.transforms.clients.ledger.index import COLUMNS, ROW, Index, IndexPlace, Rows, indexed, joined
 from rankbeam.transforms.clients.ledger.parts import PartError, PartReader, Vanished, encoded
 from rankbeam.transforms.clients.ledger.rows import (
     IMPOSSIBLE,
@@ -140,16 +140,20 @@ class Lookup:
 
     def _rows_of(self, path: str) -> Rows | None:
         """The index of a part; empty where it cannot be read, None where it was deleted."""
-        groups = [np.empty(0, ROW)]
+        try:
+            return joined(self._rows_of_groups(path))
+        except Vanished:
+            return None
+
+    def _rows_of_groups(self, path: str) -> Iterator[Rows]:
         try:
             with PartReader(path) as reader:
                 for group in range(reader.groups):
-                    groups += self._rows_of_group(reader, group)
+                    yield from self._rows_of_group(reader, group)
         except Vanished:
-            return None
+            raise
         except PartError as error:
             self._note(path, error)
-        return np.concatenate(groups)
 
     def _rows_of_group(self, reader: PartReader, group: int) -> Iterator[Rows]:
         try:

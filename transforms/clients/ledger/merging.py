@@ -20,7 +20,7 @@ from rankbeam.transforms.clients.ledger.schema import WRITTEN, PartLayout
 from rankbeam.transforms.clients.ledger.store import StoredFile
 from rankbeam.transforms.records.errors import InputError
 
-TIERS = (1 << 20, 16 << 20)
+TIERS = (1 << 20, 8 << 20)
 """Sizes below which parts stay few; parts larger than the last are left alone."""
 MANY = 32
 _PART_BYTES = 2 * TIERS[-1]  # of a merged part, about, and of what a merge holds in memory
@@ -88,30 +88,34 @@ def fitting(chosen: Sequence[StoredFile]) -> list[StoredFile]:
 def merge(folder: str, chosen: Sequence[StoredFile]) -> Merge:
     """Merge several parts into one; a step reads a row group or deletes a file."""
     layout, joined = _joined(chosen)
-    encoder, only_once = Encoder(layout), _OnlyOnce()
-    copied: list[StoredFile] = []
-    for part in joined:
-        groups: list[pa.Table] = []
-        try:
-            with PartReader(part.path) as reader:
-                for group in range(reader.groups):
-                    groups.append(reader.rows(group))
-                    yield
-        except PartError:
-            continue
-        for rows in groups:
-            encoder.add(only_once(rows))
-        copied.append(part)
-    if len(copied) < 2:
+    encoder = None
+    while encoder is None and len(joined) > 1:
+        encoder = yield from _copied(layout, joined)
+    if encoder is None:
         return None
     merged = store.put(folder, encoder.finish())
     yield
-    if {part.path for part in copied} <= {part.path for part in store.parts_in(folder)}:
-        for part in copied:
+    if {part.path for part in joined} <= {part.path for part in store.parts_in(folder)}:
+        for part in joined:
             store.delete(part.path)
         return merged
     store.delete(merged.path)
     return None
+
+
+def _copied(layout: PartLayout, joined: list[StoredFile]) -> Generator[None, None, Encoder | None]:
+    """Encode the rows of parts, a row group at a time; None if a part cannot be read, which is then removed."""
+    encoder, only_once = Encoder(layout), _OnlyOnce()
+    for part in joined:
+        try:
+            with PartReader(part.path) as reader:
+                for group in range(reader.groups):
+                    encoder.add(only_once(reader.rows(group)))
+                    yield
+        except PartError:
+            joined.remove(part)
+            return None
+    return encoder
 
 
 def _joined(chosen: Sequence[StoredFile]) -> tuple[PartLayout, list[StoredFile]]:

@@ -11,11 +11,11 @@ import shutil
 import struct
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # Arrow takes a tenth of a second to import
     import pyarrow as pa
@@ -26,6 +26,7 @@ _LOCK = "lock"
 _AT = struct.Struct("<QQ")
 _ALIGNMENT = 64
 _WORTH_A_FILE = 1 << 15
+_WORTH_A_MAP = 1 << 20
 
 
 @contextmanager
@@ -61,8 +62,7 @@ def write(encoded: "pa.Buffer", least: int | None = None) -> bytes | None:
     try:
         return _append(name, encoded)
     except OSError as error:
-        problem = f"{error.strerror}; temporary files need more space, set TMPDIR to a larger disk"
-        raise OSError(error.errno, problem, name) from error
+        raise _without_space(error, name) from error
 
 
 def holds(place: bytes) -> bool:
@@ -79,6 +79,30 @@ def read(place: bytes) -> "pa.Buffer":
     with Path(os.fsdecode(place[_AT.size :])).open("rb") as file:
         mapped = mmap.mmap(file.fileno(), offset - page + length, offset=page, access=mmap.ACCESS_READ)
     return pa.py_buffer(mapped)[offset - page :]
+
+
+def mapped(pieces: Iterable[Any]) -> "mmap.mmap | bytes":
+    """Pieces of bytes as one buffer, a large one in a file without a name, whose pages the system can drop from memory.
+
+    Raises:
+        OSError: there is no space for temporary files.
+    """
+    try:
+        with tempfile.SpooledTemporaryFile(_WORTH_A_MAP, dir=folder()) as file:
+            for piece in pieces:
+                file.write(piece)
+            if file.tell() <= _WORTH_A_MAP:
+                file.seek(0)
+                return file.read()
+            file.flush()
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except OSError as error:
+        raise _without_space(error, folder() or tempfile.gettempdir()) from error
+
+
+def _without_space(error: OSError, folder: str) -> OSError:
+    problem = f"{error.strerror}; temporary files need more space, set TMPDIR to a larger disk"
+    return OSError(error.errno, problem, folder)
 
 
 def release_unused_memory() -> None:
