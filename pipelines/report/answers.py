@@ -127,7 +127,7 @@ class _Page:
         return [context["doc_id"], place, context["doc_id"] in citations, grade and grade["grade"]]
 
     def _claims(self, query_id: str, text_hash: str | None, evidence: list[str | None]) -> list[list[Any]]:
-        """Of each claim its text, where it stands, and for each evidence a verdict and a reason, or None."""
+        """The text of each claim, its place, and for each evidence a verdict and a reason, or None."""
         claims = self.judged.claims.get((query_id, text_hash or ""), [])
         return [
             [

@@ -32,7 +32,7 @@ from rankbeam.pipelines.run.buckets import number_of
 DEPTH, JUDGED = 100, 15
 """Results, and about as many judgements, of a query."""
 FILE_BYTES = 13.9
-"""Of a result, in a run of Parquet."""
+"""Bytes of a result in a run of Parquet."""
 BLOCK_ROWS = 1 << 19
 """Rows that are read before they are divided among up to 1,024 buckets, as in `transforms/read_files.py`."""
 BATCH_S = 490e-6
@@ -41,7 +41,7 @@ rows would in smaller runs. Pickling and reading an empty one takes a fifth of i
 MEASURED = ((1_000, 1), (1_000, 40), (20_000, 1), (20_000, 4))
 """Queries and configurations."""
 REPEATED = 3
-"""Of which the fewest CPU seconds count: other programs make them more."""
+"""Repetitions, of which the fewest CPU seconds count: other programs make them more."""
 WORKERS, SLICES, REPLICATES = 32, 50, 1000
 CPU_HOUR, GB_SHUFFLED = 0.06, 0.011
 """Dollars, assumed: for a core with its memory, and for shuffling. Put your own here."""

@@ -20,7 +20,7 @@ FIND = {"tool": "find", "args": {"q": "invoices"}}
 TELL = {"tool": "tell", "args": {"to": "owner"}}
 METRICS = ["TrajectoryExact", "TrajectoryRecall", "TrajectoryPrecision(args=ignore)", "Steps", "Retrievals"]
 VALUES = {"TrajectoryExact": 0.0, "TrajectoryRecall": 0.5, "TrajectoryPrecision(args=ignore)": 1.0, "Steps": 2.0}
-"""Of an agent that finds as expected, and tells somebody else."""
+"""The values of an agent that finds as expected, and tells somebody else."""
 DOCUMENTS = [{"id": "d3", "text": "Three."}, {"id": "d1", "text": "One."}]
 
 

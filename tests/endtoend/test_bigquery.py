@@ -298,7 +298,7 @@ def dataset(cloud: Cloud) -> str:
 
 
 def counted(dataset: str) -> dict[str, list[tuple[Any, ...]]]:
-    """Of every table, the rows and the executions that they are of."""
+    """The rows of every table, and their executions."""
     from google.cloud import bigquery as library
 
     client = library.Client(project=dataset.partition(".")[0])

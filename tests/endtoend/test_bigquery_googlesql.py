@@ -48,7 +48,7 @@ def query_rows(client: bigquery.Client, query: str) -> list[tuple[Any, ...]]:
 
 
 def counted(client: bigquery.Client) -> dict[str, tuple[int, str]]:
-    """Of every table how many rows, and the minutes of the hour in which their executions began."""
+    """The number of rows of every table, and the minutes of the hour in which their executions began."""
     parts = (
         f"SELECT '{name}', COUNT(*), STRING_AGG(DISTINCT FORMAT_TIMESTAMP('%M', started_at)) FROM `{DATASET}.{name}`"
         for name in tables.TABLES

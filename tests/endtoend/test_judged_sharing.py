@@ -101,7 +101,7 @@ def test_a_second_answer_costs_its_own_calls_and_the_chunks_that_it_does_not_sha
 
 @pytest.mark.parametrize("options", [(), TWO_WORKERS], ids=["one process", "two workers"])
 def test_no_prompt_is_asked_twice(options: tuple[str, ...], tmp_path: Path) -> None:
-    """Of three configurations, of which two retrieve the same chunks in the same order."""
+    """Two of three configurations retrieve the same chunks in the same order."""
     rankings = {"a": FIRST, "b": ONE_OTHER, "c": FIRST}
     with serve("openai", latency_s=(0.0, 0.2)) as server:
         path = Runs(tmp_path, server).experiment(rankings, METRICS_OF_ANSWERS, answers=True)

@@ -28,7 +28,7 @@ def mean(values: Iterable[float]) -> float:
 
 
 def means(stdout: str) -> list[dict[str, str]]:
-    """Of every run, the lines of all queries but the counts."""
+    """The lines of all queries, without the counts, by run."""
     runs: list[dict[str, str]] = []
     for line in stdout.splitlines():
         name, query, value = (part.strip() for part in line.split("\t"))

@@ -29,7 +29,7 @@ PRIVATE = frozenset({
     "took", "reach", "flight", "heard", "shelf", "site", "around", "rehearse", "rehearsal", "guess", "draft", "drafts",
     "upkeep", "searched", "wanted", "made", "spoken", "hopeless", "stranger", "strangers",
 })  # fmt: skip
-_CLAUSE = re.compile(r"(What|Whether|How|Which|Where|Why)\b")
+_CLAUSE = re.compile(r"(What|Whether|How|Which|Where|Why|Of)\b")
 _ARGUMENT = re.compile(r"^ +(\*{0,2}\w+(?:, \*{0,2}\w+)*): (.*)$")
 _DANGLING = re.compile(
     r"(of|that|which|what|how|where|why|who|whose|(?:by|after|in|on|to|for|with|from|at) which)\b", re.I

@@ -14,7 +14,7 @@ from rankbeam.transforms.records import tables
 
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
 VALUES = {"old": (0.5, 0.9), "good": (0.4, 0.8), "down": None, "elsewhere": (0.3, 0.7)}
-"""Of the two queries that have any, by run; the last run of the first experiment has none."""
+"""The values of the two queries that have any, by run; the last run of the first experiment has none."""
 
 Rows = list[dict[str, Any]]
 

@@ -210,7 +210,7 @@ def context_precision(gc: BoolArray) -> Value:
 
 
 def context_utilization(gc: BoolArray, ga: BoolArray) -> Value:
-    """Of the reference's claims that a context supports, the share that the answer supports."""
+    """The share of the reference's claims supported by a context that the answer supports, too."""
     supported = any_of(gc, axis=1)
     if not len(gc):
         return Undefined.NO_REFERENCE_CLAIMS
@@ -287,7 +287,7 @@ def answer_relevance(relevance: int) -> Value:
 
 
 def citation_precision(ac: BoolArray, cited: BoolArray, invented: int) -> Value:
-    """Of what the answer cites, the share of contexts that support a claim of it; an invented context supports none.
+    """The share of cited contexts that support a claim of the answer; an invented context supports none.
 
     After "citation precision" of Gao et al., EMNLP 2023, over contexts rather than over pairs of sentence and context.
 

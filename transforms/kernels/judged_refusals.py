@@ -53,7 +53,7 @@ def refused(kind: AnswerKind) -> Value:
 
 
 def refusal_precision(kind: AnswerKind, answerable: bool | None) -> Value:
-    """Of a refusal, whether the question has no answer: the mean over queries is the precision of refusing.
+    """1 if a refused question has no answer, otherwise 0: the mean over queries is the precision of refusing.
 
     >>> refusal_precision(AnswerKind.REFUSED, False), refusal_precision(AnswerKind.ANSWERED, False).value
     (1.0, 'not_refused')
@@ -64,7 +64,7 @@ def refusal_precision(kind: AnswerKind, answerable: bool | None) -> Value:
 
 
 def refusal_recall(kind: AnswerKind, answerable: bool | None) -> Value:
-    """Of a question without an answer, whether it was refused: the mean over queries is the recall of refusing."""
+    """1 if a question without an answer was refused, otherwise 0: the mean over queries is the recall of refusing."""
     if answerable is None:
         return Undefined.ANSWERABLE_UNKNOWN
     return Undefined.ANSWERABLE if answerable else refused(kind)

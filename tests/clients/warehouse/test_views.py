@@ -51,7 +51,7 @@ NIGHTLY = {
     "four": {"steady": ranks(2, 3, 4), "after": ranks(2, 1), "shaky": ranks(1, 2, 4, q03=-1)},
     "five": {"steady": ranks(-1), "shaky": ranks(-2)},
 }
-"""Of one configuration every call fails, then of all; then one is renamed, and all fail again."""
+"""Every call of one configuration fails, then those of all; then one is renamed, and all fail again."""
 CALLED = {"first": (100, 0, 3), "later": (40, 120, 2), "small": (0, 7, 0)}
 
 

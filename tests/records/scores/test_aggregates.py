@@ -38,7 +38,7 @@ PLANS = st.tuples(*[st.booleans()] * CONFIGURATIONS).map(Plan)
 
 
 def evaluation_of(baseline: int, all_pairs: bool = False) -> Evaluation:
-    """Of two metrics without an upper bound, as the values below are not shares, and of a judged one."""
+    """Two metrics without an upper bound, as the values below are not shares, and a judged one."""
     return Evaluation(
         configurations=tuple(Configuration(f"c{i}", f"c{i}", 0, "run_file", "{}", None, None) for i in range(3)),
         metrics=(parse_metric("NumRet"), parse_judged("AnswerRelevance(ragas)"), parse_metric("NumRelRet")),

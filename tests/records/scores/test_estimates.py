@@ -107,7 +107,7 @@ def test_configurations_that_lack_results_are_named_however_many_lists_are_empty
 
 @pytest.mark.parametrize("rare", [0.0, 1.0])
 def test_fifty_values_near_one_end_do_not_exclude_one_in_twenty_at_the_other(rare: float) -> None:
-    """Of twenty such samples from values of which so many are at the other end, one or two show none of these."""
+    """If one value in twenty is at the other end, one or two of twenty such samples show none of these."""
     values = np.abs((1.0 - rare) - np.array([0.0] * 30 + np.linspace(0.01, 0.2, 20).tolist()))
     panel = ScoredPanel(np.zeros(50, np.int8), np.column_stack([values, values]))
     queries = {**AGGREGATE.queries, (0, 0, ALL): QueryAggregate.of(panel, np.ones(50, np.bool_))}

@@ -37,7 +37,7 @@ class Table:
 
     @property
     def etag(self) -> str:
-        """Of the resource; another one after every change."""
+        """The tag of the resource, another one after every change."""
         return f"etag-{self.version}"
 
     @property
