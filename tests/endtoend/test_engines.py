@@ -67,17 +67,17 @@ def flink(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @with_flink
+@pytest.mark.parametrize("name", ["helpdesk", *OTHERS])
 @pytest.mark.parametrize(
-    ("flink", "external", "name"),
+    ("flink", "external"),
     [
-        pytest.param(2, True, "helpdesk"),
-        pytest.param(2, False, "helpdesk", marks=whole),
-        *(pytest.param(2, True, *other.values, marks=other.marks) for other in OTHERS),
-        pytest.param(1, True, "helpdesk", marks=whole),
-        pytest.param(1, False, "helpdesk", marks=whole),
-        *(pytest.param(1, False, *other.values, marks=other.marks) for other in OTHERS),
+        pytest.param(2, True),
+        pytest.param(2, False, marks=whole),
+        pytest.param(1, True, marks=whole),
+        pytest.param(1, False, marks=whole),
     ],
     indirect=["flink"],
+    ids=["2 EXTERNAL", "2 LOOPBACK", "1 EXTERNAL", "1 LOOPBACK"],
 )
 def test_flink(flink: Cluster, local: Local, tmp_path: Path, name: str, external: bool) -> None:
     """Two TaskManagers number their workers alike, and end them at their own time, in a pool or in one process."""
