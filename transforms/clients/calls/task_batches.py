@@ -30,7 +30,8 @@ TaskBatch = tuple[str, pa.RecordBatch]
 """The name of a work, and rows of its tasks."""
 
 _Row = tuple[str, str | None, bytes]
-_ROWS, _BYTES = 4096, 8 << 20  # of a batch, about: a task may hold the texts of all its contexts
+# Of a batch, about. Flink sorts batches in a few megabytes for each grouping, and refuses one that does not fit.
+_ROWS, _BYTES = 4096, 1 << 20
 _SHARDS = 16
 
 batches.register()
