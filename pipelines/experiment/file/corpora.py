@@ -1,6 +1,6 @@
 """`corpora:` of an experiment: what documents are cut into or built into, each named once; retrievers name them."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,6 +63,7 @@ class Corpora:
 
     given: Mapping[str, Any]
     entries: Mapping[str, Entry]
+    unused: tuple[str, ...] = ()  # warnings about those that no configuration names
 
     def is_named(self, value: object) -> bool:
         return isinstance(value, str) and value in self.given
@@ -83,11 +84,17 @@ class Corpora:
 
 
 def corpora_of(
-    located: Located, section: Mapping[str, Any], used: Collection[object], problems: list[InputError]
+    located: Located,
+    section: Mapping[str, Any],
+    retrievers: Iterable[Mapping[str, Any] | None],
+    problems: list[InputError],
 ) -> Corpora:
-    entries = {}
+    entries, unused = {}, []
+    used = [retriever[CORPUS] for retriever in retrievers if retriever is not None and CORPUS in retriever]
     for name, value in section.items():
         place: Place = ("corpora", name)
+        if name not in used:
+            unused.append(str(located.error(place, "no configuration searches this corpus")))
         if not isinstance(value, dict) or not isinstance(value.get("type"), str):
             hint = "is missing; a corpus is {type: …, parameters of the type}"
             problems.append(located.error((*place, "type"), hint))
@@ -101,19 +108,7 @@ def corpora_of(
         entries[name] = entry
         if name not in used:
             problems += _wrong(located, entry)
-    return Corpora(section, entries)
-
-
-def named_by(retrievers: Sequence[Mapping[str, Any] | None]) -> list[object]:
-    """Names that retrievers give as their `corpus`."""
-    return [retriever[CORPUS] for retriever in retrievers if retriever is not None and CORPUS in retriever]
-
-
-def unused(located: Located, corpora: Corpora, used: Collection[object]) -> Iterator[str]:
-    """Warnings of corpora that no configuration names."""
-    for name in corpora.given:
-        if name not in used:
-            yield str(located.error(("corpora", name), "no configuration searches this corpus"))
+    return Corpora(section, entries, tuple(unused))
 
 
 def _wrong(located: Located, entry: Entry) -> Iterator[InputError]:

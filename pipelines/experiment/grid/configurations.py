@@ -1,22 +1,52 @@
-"""Expand `configurations:` and `grid:` into the systems under test and the sources of their rankings."""
+"""From the grid to the systems under test and the sources of their rankings, which configurations share."""
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rankbeam.pipelines.config.yaml_lines import Located
-from rankbeam.pipelines.experiment.file.models import ConfigurationModel
+from rankbeam.pipelines.experiment.file.corpora import Corpus
+from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
-from rankbeam.pipelines.experiment.grid.cells import Cell, Grid, PlannedSource
-from rankbeam.pipelines.experiment.grid.components import ANSWERS
-from rankbeam.pipelines.experiment.grid.grid import GridContext, cells, check_names
-from rankbeam.transforms.clients.retrievers.fusion import Fusion
+from rankbeam.pipelines.experiment.grid.cells import ANSWERS, Cell, Reranking, Retrieving
+from rankbeam.pipelines.experiment.grid.combinations import GridContext
+from rankbeam.pipelines.experiment.grid.grid import cells
+from rankbeam.transforms.clients.bigquery.read_source import pinned
+from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.dialects import Dialect
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Source
 from rankbeam.transforms.records.stages import FusionPart, FusionPlan, RerankPlan
-from rankbeam.transforms.records.suggestions import did_you_mean
+
+
+@dataclass(frozen=True)
+class PlannedSource:
+    """One ranking a query, for all configurations that are cut from it."""
+
+    source: Source
+    retriever: Retrieving
+    reranker: Reranking | None = None
+
+    def completed(self, folder: str, pool: str | None, rankings: bool | None) -> "PlannedSource":
+        """The source with paths below a folder, and what depends on the rest of the experiment."""
+        retriever = self.retriever.resolved(folder)
+        path = retriever.parameters.inputs()["path"] if retriever.route is Route.READ else None
+        keeps = retriever.route is not Route.READ if rankings is None else rankings
+        return replace(
+            self, source=replace(self.source, path=path, pool=pool, keep_rankings=keeps), retriever=retriever
+        )
+
+    def searching(self, resources: Mapping[Corpus, tuple[str, str]]) -> "PlannedSource":
+        """The source with the identity and the resource of the corpus that it searches, if a service builds it."""
+        corpus = self.retriever.corpus
+        if corpus is None or corpus not in resources:
+            return self
+        return replace(self, retriever=self.retriever.searching(*resources[corpus]))
+
+    def pinned(self, run: str, day: str | None = None) -> "PlannedSource":
+        """The source, with a query to BigQuery that is run once in an execution, and with calls of one day if given."""
+        path = self.source.path
+        source = replace(self.source, path=None if path is None else pinned(path, run))
+        return replace(self, source=source, retriever=self.retriever if day is None else self.retriever.on(day))
 
 
 @dataclass(frozen=True)
@@ -26,6 +56,16 @@ class Expanded:
     cells: tuple[Cell, ...]  # every configuration, in order
     configurations: tuple[Configuration, ...]
     sources: tuple[PlannedSource, ...]
+
+    def completed(self, folder: str, pools: Sequence[str | None], rankings: bool | None) -> tuple[PlannedSource, ...]:
+        """The sources with paths below a folder, and what depends on the rest of the experiment."""
+        named = zip(self.sources, pools, strict=True)
+        return tuple(source.completed(folder, pool, rankings) for source, pool in named)
+
+    @property
+    def embedders(self) -> set[str]:
+        """The services that embed texts for retrievers in this process."""
+        return {cell.retriever.embedder.name for cell in self.cells if cell.retriever.embedder is not None}
 
     @property
     def templates(self) -> dict[TemplateFile, bool]:
@@ -38,34 +78,22 @@ class Expanded:
         return templates
 
 
-def expand(
-    context: GridContext,
-    items: Sequence[ConfigurationModel],
-    grid: Grid,
-    dialects: Sequence[Dialect],
-    unit: str,
-    problems: list[InputError],
-) -> Expanded:
+def expand(context: GridContext, model: ExperimentModel, problems: list[InputError]) -> Expanded:
     """Cross every configuration with the grid, and group what one ranking can serve."""
-    located = context.located
-    base = with_parts(located, cells(context, items, grid, problems), [item.name for item in items], problems)
-    all_cells = [variant for cell in base for variant in cell.in_dialects(dialects)]
-    check_names(located, all_cells, problems)
-    asked_by_cell = [cell.asked for cell in all_cells]
-    shown = _groups(zip(all_cells, asked_by_cell, strict=True))
-    hidden = [one for cell in all_cells for one in cell.hidden]
-    groups = _groups([*zip(all_cells, asked_by_cell, strict=True), *((cell, cell.asked) for cell in hidden)])
-    primary = {source_key: max(group, key=lambda cell: cell.width) for source_key, group in shown.items()}
+    shown = cells(context, model, problems)
+    requests = [(cell, cell.asked) for cell in shown]
+    groups = _groups(requests)
+    primary = {source_key: max(group, key=lambda cell: cell.width) for source_key, group in groups.items()}
+    groups = _groups([*requests, *((hidden, hidden.asked) for cell in shown for hidden in cell.hidden)])
     positions = {source_key: position for position, source_key in enumerate(groups)}
     return Expanded(
-        cells=tuple(all_cells),
+        cells=tuple(shown),
         configurations=tuple(
-            _configuration(cell, positions[source_key], primary[source_key])
-            for cell, source_key in zip(all_cells, asked_by_cell, strict=True)
+            _configuration(cell, positions[source_key], primary[source_key]) for cell, source_key in requests
         ),
         sources=tuple(
             PlannedSource(
-                _source(group, positions, unit),
+                _source(group, positions, model.dataset.unit),
                 (primary[source_key] if source_key in primary else group[0]).origin,
                 group[0].reranker,
             )
@@ -111,7 +139,7 @@ def _source(group: Sequence[Cell], positions: Mapping[str, int], unit: str) -> S
         refuse_repeats=group[0].retriever.parameters.refuses_repeats(unit),
         distance=None if group[0].reranker is not None else reach.distance,
         lower_is_better=group[0].lower_is_better,
-        fusion=plan_of(group[0], positions),
+        fusion=_fusion_plan(group[0], positions),
         replayed=group[0].retriever.role == ANSWERS,
         rerank=_rerank_plan(group[0], positions),
         rewrite=group[0].rewritten,
@@ -125,29 +153,7 @@ def _rerank_plan(cell: Cell, positions: Mapping[str, int]) -> RerankPlan | None:
     return RerankPlan(positions[base.asked], cell.reranker.depth, base.cut)
 
 
-def with_parts(
-    located: Located, cells: Sequence[Cell], item_names: Sequence[str], problems: list[InputError]
-) -> list[Cell]:
-    """All cells, with the parts of every fusion; a fusion with an unknown part is left out.
-
-    A part is the name of a cell, such as "bm25:top_k=10", or a name under `configurations:`, which means the
-    widest of its cells if all of them are cut from one ranking.
-    """
-    whole = []
-    for cell in cells:
-        if (fusion := cell.retriever.fusion) is None:
-            whole.append(cell)
-            continue
-        wrong = list(_wrong_parts(located, cell, fusion, cells, item_names))
-        parts = [_widest(name, cells) for name in fusion.parts]
-        known = tuple(part for part in parts if part is not None)
-        problems += wrong
-        if not wrong and len(known) == len(parts):
-            whole.append(replace(cell, parts=known))
-    return whole
-
-
-def plan_of(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
+def _fusion_plan(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
     """Plan to fuse a cell from its parts; None if it is not a fusion."""
     parts = tuple(
         FusionPart(
@@ -161,41 +167,3 @@ def plan_of(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
     if cell.reranker is not None or not parts:
         return None
     return FusionPlan(parts) if (fusion := cell.retriever.fusion) is None else fusion.plan(parts)
-
-
-def _named(name: str, cells: Sequence[Cell]) -> list[Cell]:
-    return [cell for cell in cells if cell.name == name] or [cell for cell in cells if cell.item_name == name]
-
-
-def _widest(name: str, cells: Sequence[Cell]) -> Cell | None:
-    return max(_named(name, cells), key=lambda cell: cell.width, default=None)
-
-
-def _wrong_parts(
-    located: Located, fusion: Cell, parameters: Fusion, cells: Sequence[Cell], item_names: Sequence[str]
-) -> Iterator[InputError]:
-    first: dict[str, str] = {}
-    for place, name in enumerate(parameters.parts):
-        problem, part = _wrong_part(name, fusion, cells, item_names), _widest(name, cells)
-        if problem is None and part is not None and first.setdefault(part.name, name) != name:
-            problem = f"{name!r} is the same ranking as {first[part.name]!r}; give one of them a weight instead"
-        if problem is not None:
-            yield located.error((*fusion.retriever.place, "parts", place), problem)
-
-
-def _wrong_part(name: str, fusion: Cell, cells: Sequence[Cell], item_names: Sequence[str]) -> str | None:
-    parts = _named(name, cells)
-    if not parts:
-        if name.partition(":")[0] in item_names and not any(cell.item_name == name.partition(":")[0] for cell in cells):
-            return None  # that configuration is broken, and was reported
-        others = [cell for cell in cells if cell.retriever.fusion is None]
-        names = dict.fromkeys([*(cell.item_name for cell in others), *(cell.name for cell in others)])
-        return f"no configuration is named {name!r}; {did_you_mean(name, names)}"
-    if any(cell.retriever.fusion is not None for cell in parts):
-        itself = any(cell.item_name == fusion.item_name for cell in parts)
-        return f"a fusion cannot be a part of {'itself' if itself else 'another'}"
-    if len({cell.asked for cell in parts}) > 1:
-        return f"{name!r} stands for several rankings; name one of: {', '.join(cell.name for cell in parts)}"
-    if fusion.reranker is not None and any(cell.reranker is not None for cell in parts):
-        return f"{name!r} is reranked, and so is {fusion.name!r}, which fuses it; rerank only one of them"
-    return None
