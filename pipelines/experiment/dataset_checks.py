@@ -12,8 +12,7 @@ import pyarrow as pa
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
-from rankbeam.pipelines.experiment.grid.cells import Cell
-from rankbeam.pipelines.experiment.grid.configurations import Expanded, PlannedSource
+from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded, PlannedSource
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import overlap, replay, sources, tables, texts
 from rankbeam.transforms.clients.formats.cases.source import is_cases

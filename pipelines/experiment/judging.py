@@ -7,8 +7,7 @@ from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.generate import JudgeModel
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.services import Services
-from rankbeam.pipelines.experiment.grid.cells import Cell
-from rankbeam.pipelines.experiment.grid.configurations import Expanded
+from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded
 from rankbeam.pipelines.experiment.metrics import AnyMetric
 from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.clients.storage import files

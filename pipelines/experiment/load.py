@@ -23,8 +23,9 @@ from rankbeam.pipelines.experiment.file.datasets import with_dataset
 from rankbeam.pipelines.experiment.file.models import ExperimentModel, StatisticsModel
 from rankbeam.pipelines.experiment.file.services import Services, services_of
 from rankbeam.pipelines.experiment.file.template_files import Templates
+from rankbeam.pipelines.experiment.grid.cells import Expanded
 from rankbeam.pipelines.experiment.grid.combinations import GridContext
-from rankbeam.pipelines.experiment.grid.configurations import Expanded, expand
+from rankbeam.pipelines.experiment.grid.grid import expand
 from rankbeam.pipelines.experiment.judging import beyond_scores, by_judges, judging_of, race_of, with_judged
 from rankbeam.pipelines.experiment.metrics import SPAN, AnyMetric, holes_of, metrics_of, unmet
 from rankbeam.pipelines.experiment.metrics import notes as notes_on_metrics

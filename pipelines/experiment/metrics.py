@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
-from rankbeam.pipelines.experiment.grid.cells import ANSWERS, Cell
-from rankbeam.pipelines.experiment.grid.configurations import Expanded
+from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded
+from rankbeam.pipelines.experiment.grid.components import ANSWERS
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.judge.metrics import JudgedMetric, named_in, parse_all, parse_judged
 from rankbeam.transforms.judge.metrics import notes as notes_on_names

@@ -11,8 +11,8 @@ from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import Located
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, ImportQuotaModel, QuotaModel, Services
-from rankbeam.pipelines.experiment.grid.cells import GENERATE, RERANK, REWRITE, Retrieving
-from rankbeam.pipelines.experiment.grid.configurations import Expanded, PlannedSource
+from rankbeam.pipelines.experiment.grid.cells import Expanded, PlannedSource
+from rankbeam.pipelines.experiment.grid.components import GENERATE, RERANK, REWRITE, Retrieving
 from rankbeam.transforms.clients.calls.admission import window
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.models.remote import RemoteModel

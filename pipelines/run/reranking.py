@@ -6,7 +6,7 @@ import apache_beam as beam
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.file.generate import ModelRerankParameters
-from rankbeam.pipelines.experiment.grid.cells import Reranking as Component
+from rankbeam.pipelines.experiment.grid.components import Reranking as Component
 from rankbeam.pipelines.run.buckets import of_documents
 from rankbeam.pipelines.run.folders import owner_of
 from rankbeam.transforms.call import Called, CallServices

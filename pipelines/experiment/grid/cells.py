@@ -1,182 +1,33 @@
-"""Configurations: their components, each with its parameters, and what identifies them."""
+"""Configurations: what identifies them, and the rankings that they share."""
 
+import functools
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Place
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpus
-from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, TOP_K
-from rankbeam.pipelines.experiment.file.services import ConfiguredService
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
-from rankbeam.transforms.clients.models.onnx import Onnx
-from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
-from rankbeam.transforms.clients.retrievers.fusion import Fusion
-from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
-from rankbeam.transforms.clients.retrievers.rerankers import ByService, FusedLists, Reranker
-from rankbeam.transforms.records.calls.prompt import template_hash
-from rankbeam.transforms.records.content_keys import content_key
+from rankbeam.pipelines.experiment.grid.components import (
+    ANSWERS,
+    GENERATE,
+    RERANK,
+    REWRITE,
+    Generating,
+    Reranking,
+    Retrieving,
+    RewritingQueries,
+)
+from rankbeam.transforms.clients.bigquery.read_source import pinned
+from rankbeam.transforms.clients.retrievers.base import Route
+from rankbeam.transforms.clients.retrievers.rerankers import FusedLists
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
-from rankbeam.transforms.records.stages import Generation, RewriteKind, Rewriting, RewrittenQuery
-
-RETRIEVER, REWRITE, RERANK = "retriever", "rewrite", "rerank"
-GENERATE, ANSWERS = "generate", "answers"
-
-
-@dataclass(frozen=True)
-class Retrieving:
-    """The origin of a configuration's rankings."""
-
-    role: str
-    place: Place
-    kind: str
-    parameters: RetrieverParameters
-    corpus: Corpus | None = None
-    embedder: ConfiguredService | None = None
-
-    @property
-    def needs(self) -> set[str]:
-        """The files of the dataset that it requires."""
-        return {*self.parameters.needs, *(() if self.corpus is None else self.corpus.parameters.needs)}
-
-    def resolved(self, folder: str) -> "Retrieving":
-        """Resolve relative paths below `folder`, so that any machine can use them."""
-        corpus = None if self.corpus is None else self.corpus.resolved(folder)
-        return replace(self, parameters=self.parameters.resolved(folder), corpus=corpus)
-
-    def searching(self, identity: str = "", resource: str = "") -> "Retrieving":
-        """Bind the corpus of a service that it searches, if it searches one."""
-        if self.corpus is None:
-            return self
-        searched = self.corpus.parameters.service_corpus(identity or content_key(self.corpus.decisive()), resource)
-        return self if searched is None else replace(self, parameters=self.parameters.searching(searched))
-
-    def on(self, day: str) -> "Retrieving":
-        """The retriever with calls of one day: it is part of the version of the data that a service searches."""
-        if self.remote is None:
-            return self
-        version = " ".join(filter(None, [self.remote.version, day]))
-        return replace(self, parameters=self.remote.model_copy(update={"version": version}))
-
-    @property
-    def route(self) -> Route:
-        """The route of the rankings: read, in process, called, or fused."""
-        return self.parameters.route
-
-    @property
-    def remote(self) -> RemoteRetriever | None:
-        """The parameters, if a service is called."""
-        return self.parameters if isinstance(self.parameters, RemoteRetriever) else None
-
-    @property
-    def fusion(self) -> Fusion | None:
-        """The parameters, if rankings of other configurations are fused."""
-        return self.parameters if isinstance(self.parameters, Fusion) else None
-
-    def decisive(self) -> dict[str, Any]:
-        """The part of it that identifies a configuration."""
-        named = self.parameters.service
-        embedder = {} if named is None or self.embedder is None else {named: self.embedder.decisive()}
-        return {"type": self.kind, **self.parameters.decisive(), **embedder}
-
-
-@dataclass(frozen=True)
-class RewritingQueries:
-    """The model that rewrites the queries of a configuration."""
-
-    place: Place
-    parameters: RewriteParameters
-    service: ConfiguredService
-    file: TemplateFile
-
-    def decisive(self) -> dict[str, Any]:
-        """The part of it that identifies a configuration: model, template text and number of texts, not their names."""
-        own = {**self.parameters.decisive(), "n": self.parameters.texts}
-        return {**own, "service": self.service.decisive(), "template": template_hash(self.file.text)}
-
-    def single(self) -> dict[str, Any]:
-        """The part of it that decides one of its texts: passages do not depend on their number."""
-        return {**self.decisive(), **({} if self.further else {"n": 1})}
-
-    @property
-    def further(self) -> bool:
-        """True if its texts are asked besides the query, and not instead of it."""
-        return self.parameters.kind is RewriteKind.MULTI_QUERY
-
-    def rewritten(self, number: int, appended: bool) -> RewrittenQuery:
-        """One of its texts: each passage is a reply of its own, and further queries come in one reply."""
-        own = self.parameters.model_dump(exclude={"service", "template", "n"})
-        texts, place = (self.parameters.texts, number) if self.further else (1, 0)
-        rewriting = Rewriting(
-            self.service.name, template=self.file.text, n=texts, sample=0 if self.further else number, **own
-        )
-        return RewrittenQuery(rewriting, place, appended and self.parameters.kind is RewriteKind.HYDE)
-
-
-@dataclass(frozen=True)
-class Reranking:
-    """The reranker of a configuration's rankings: one with a type, or a model under `services:`."""
-
-    place: Place
-    kind: str
-    parameters: Reranker | ModelRerankParameters
-    service: ConfiguredService | None = None
-
-    @property
-    def is_called(self) -> bool:
-        """False for a model that scores texts in this process."""
-        return self.service is None or not isinstance(self.service.parameters, Onnx)
-
-    @property
-    def depth(self) -> int:
-        return self.parameters.depth
-
-    def decisive(self) -> dict[str, Any]:
-        """The part of it that identifies a configuration."""
-        service = {"type": self.kind} if self.service is None else {"service": self.service.decisive()}
-        return {**self.parameters.decisive(), **service}
-
-    def is_like(self, other: "Reranking") -> bool:
-        """Return whether two rerankers differ in depth alone, so that they can share their calls."""
-        return self.kind == other.kind and self.parameters == other.parameters.model_copy(update={"depth": self.depth})
-
-    @property
-    def service_name(self) -> str:
-        """Name of the model under `services:`; the type of another reranker."""
-        return self.kind if self.service is None else self.service.name
-
-    @property
-    def max_output_tokens(self) -> int:
-        return self.parameters.max_output_tokens if isinstance(self.parameters, ModelRerankParameters) else 0
-
-    @property
-    def retrieving(self) -> Retrieving:
-        """The origin of the reranked rankings."""
-        parameters = self.parameters if isinstance(self.parameters, Reranker) else ByService()
-        return Retrieving(RERANK, self.place, self.kind, parameters)
-
-
-@dataclass(frozen=True)
-class Generating:
-    """The generator that answers from the rankings of a configuration."""
-
-    parameters: GenerateParameters
-    service: ConfiguredService
-    file: TemplateFile
-
-    def decisive(self) -> dict[str, Any]:
-        """The part of it that identifies a configuration: model and template text, not their names."""
-        service, template = self.service.decisive(), template_hash(self.file.text)
-        return {**self.parameters.decisive(), "service": service, "template": template}
-
-    @property
-    def generation(self) -> Generation:
-        """The generator as the stages see it."""
-        own: Mapping[str, Any] = self.parameters.model_dump(exclude={"service", "template"})
-        return Generation(service=self.service.name, template=self.file.text, **own)
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Source
+from rankbeam.transforms.records.stages import FusionPart, FusionPlan, RerankPlan, RewrittenQuery
 
 
 @dataclass(frozen=True)
@@ -279,15 +130,6 @@ class Cell:
         """Depth of the cell in its ranking: number of results, then distance."""
         return self.top_k is None, self.top_k or 0, self.distance is None, self.distance or 0.0
 
-    def in_dialects(self, dialects: Sequence[Dialect]) -> list["Cell"]:
-        """This cell, once for each dialect, with the dialect in its name; rankbeam's own keeps the plain name."""
-        return [replace(self, name=self._name_in(dialect), dialect=dialect) for dialect in dialects] or [self]
-
-    def _name_in(self, dialect: Dialect) -> str:
-        if dialect == RANKBEAM:
-            return self.name
-        return f"{self.name}{',' if ':' in self.name else ':'}dialect={dialect.name}"
-
     @property
     def is_answered(self) -> bool:
         """True if a model answers from its ranking, or answers exist already."""
@@ -321,3 +163,150 @@ class Cell:
 
 def _canonical(value: dict[str, Any]) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class PlannedSource:
+    """One ranking a query, for all configurations that are cut from it."""
+
+    source: Source
+    retriever: Retrieving
+    reranker: Reranking | None = None
+
+    def completed(self, folder: str, pool: str | None, rankings: bool | None) -> "PlannedSource":
+        """The source with paths below a folder, and what depends on the rest of the experiment."""
+        retriever = self.retriever.resolved(folder)
+        path = retriever.parameters.inputs()["path"] if retriever.route is Route.READ else None
+        keeps = retriever.route is not Route.READ if rankings is None else rankings
+        return replace(
+            self, source=replace(self.source, path=path, pool=pool, keep_rankings=keeps), retriever=retriever
+        )
+
+    def searching(self, resources: Mapping[Corpus, tuple[str, str]]) -> "PlannedSource":
+        """The source with the identity and the resource of the corpus that it searches, if a service builds it."""
+        corpus = self.retriever.corpus
+        if corpus is None or corpus not in resources:
+            return self
+        return replace(self, retriever=self.retriever.searching(*resources[corpus]))
+
+    def pinned(self, run: str, day: str | None = None) -> "PlannedSource":
+        """The source, with a query to BigQuery that is run once in an execution, and with calls of one day if given."""
+        path = self.source.path
+        source = replace(self.source, path=None if path is None else pinned(path, run))
+        return replace(self, source=source, retriever=self.retriever if day is None else self.retriever.on(day))
+
+
+@dataclass(frozen=True)
+class Expanded:
+    """The configurations of an experiment, and the rankings that they share."""
+
+    cells: tuple[Cell, ...]  # every configuration, in order
+    configurations: tuple[Configuration, ...]
+    sources: tuple[PlannedSource, ...]
+    embedders: frozenset[str]  # the services that embed texts for retrievers in this process
+    templates: Mapping[TemplateFile, bool]  # True where all configurations generate without contexts, too
+
+    def completed(self, folder: str, pools: Sequence[str | None], rankings: bool | None) -> tuple[PlannedSource, ...]:
+        """The sources with paths below a folder, and what depends on the rest of the experiment."""
+        named = zip(self.sources, pools, strict=True)
+        return tuple(source.completed(folder, pool, rankings) for source, pool in named)
+
+
+def with_sources(cells: Sequence[Cell], unit: str) -> Expanded:
+    """Group what one ranking can serve."""
+    requests = [(cell, cell.asked) for cell in cells]
+    groups = _groups(requests)
+    primary = {source_key: max(group, key=lambda cell: cell.width) for source_key, group in groups.items()}
+    groups = _groups([*requests, *((hidden, hidden.asked) for cell in cells for hidden in cell.hidden)])
+    positions = {source_key: position for position, source_key in enumerate(groups)}
+    return Expanded(
+        cells=tuple(cells),
+        configurations=tuple(
+            _configuration(cell, positions[source_key], primary[source_key]) for cell, source_key in requests
+        ),
+        sources=tuple(
+            PlannedSource(
+                _source(group, positions, unit),
+                (primary[source_key] if source_key in primary else group[0]).origin,
+                group[0].reranker,
+            )
+            for source_key, group in groups.items()
+        ),
+        embedders=frozenset(cell.retriever.embedder.name for cell in cells if cell.retriever.embedder is not None),
+        templates=_templates(cells),
+    )
+
+
+def _templates(cells: Sequence[Cell]) -> dict[TemplateFile, bool]:
+    templates = {cell.rewriter.file: True for cell in cells if cell.rewriter is not None}
+    for entry in (cell.generator for cell in cells):
+        if entry is not None:
+            templates[entry.file] = templates.get(entry.file, True) and entry.parameters.without_contexts
+    return templates
+
+
+def _groups(cells: Iterable[tuple[Cell, str]]) -> dict[str, list[Cell]]:
+    groups: dict[str, list[Cell]] = {}
+    for cell, source_key in cells:
+        groups.setdefault(source_key, []).append(cell)
+    return groups
+
+
+def _configuration(cell: Cell, source: int, primary: Cell) -> Configuration:
+    return Configuration(
+        config_id=cell.config_id,
+        name=cell.name,
+        source=source,
+        retriever=cell.retriever.kind,
+        parameters=cell.canonical,
+        top_k=cell.top_k,
+        derived_from=None if cell == primary or not _covers(primary, cell) else primary.config_id,
+        dialect=cell.dialect,
+        distance=cell.cut,
+        generation=None if cell.generator is None else cell.generator.generation,
+    )
+
+
+def _covers(primary: Cell, cell: Cell) -> bool:
+    """Return whether one cell's results contain those of another: a source may return more than any cell needs."""
+    return primary.cut is None or (cell.cut is not None and cell.cut <= primary.cut)
+
+
+def _source(group: Sequence[Cell], positions: Mapping[str, int], unit: str) -> Source:
+    """One request for a group of cells, as deep as the deepest of them."""
+    all_there_is = any(cell.top_k is None for cell in group)
+    reach = functools.reduce(Reach.joined, (Reach(cell.top_k or 0, cell.distance) for cell in group))
+    return Source(
+        path=None,
+        top_k=None if all_there_is else reach.results,
+        refuse_repeats=group[0].retriever.parameters.refuses_repeats(unit),
+        distance=None if group[0].reranker is not None else reach.distance,
+        lower_is_better=group[0].lower_is_better,
+        fusion=_fusion_plan(group[0], positions),
+        replayed=group[0].retriever.role == ANSWERS,
+        rerank=_rerank_plan(group[0], positions),
+        rewrite=group[0].rewritten,
+    )
+
+
+def _rerank_plan(cell: Cell, positions: Mapping[str, int]) -> RerankPlan | None:
+    """Plan to rerank the ranking that a cell is made from; None without a reranker."""
+    if cell.reranker is None or (base := cell.base) is None:
+        return None
+    return RerankPlan(positions[base.asked], cell.reranker.depth, base.cut)
+
+
+def _fusion_plan(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
+    """Plan to fuse a cell from its parts; None if it is not a fusion."""
+    parts = tuple(
+        FusionPart(
+            source=positions[part.asked],
+            top_k=part.top_k,
+            distance=part.cut,
+            lower_is_better=part.lower_is_better,
+        )
+        for part in cell.lists or cell.parts
+    )
+    if cell.reranker is not None or not parts:
+        return None
+    return FusionPlan(parts) if (fusion := cell.retriever.fusion) is None else fusion.plan(parts)

@@ -13,11 +13,11 @@ from rankbeam.pipelines.experiment.file.generate import GenerateParameters, Mode
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, SIMILARITY, TOP_K
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile, Templates, default
-from rankbeam.pipelines.experiment.grid.cells import (
+from rankbeam.pipelines.experiment.grid.cells import Cell
+from rankbeam.pipelines.experiment.grid.components import (
     ANSWERS,
     GENERATE,
     REWRITE,
-    Cell,
     Generating,
     Reranking,
     Retrieving,
@@ -51,6 +51,7 @@ class Combination:
 
     context: GridContext
     drafts: Drafts
+    label: str  # values of the grid in its name; empty for none
     targets: Mapping[str, Target]
     values: Mapping[str, Any]
     problems: list[InputError] = field(default_factory=list)
@@ -66,11 +67,10 @@ class Combination:
                     if {*detail["loc"][:1]} & {*chosen} & {*draft.values}:
                         yield problem_of(self.context.located, draft.model, detail, at=draft.place)
 
-    def cell(self, label: str, reach: Mapping[str, Any]) -> Cell | None:
+    def cell(self, reach: Mapping[str, Any]) -> Cell | None:
         """The configuration; None after reporting a wrong component.
 
         Args:
-            label: values of the grid in its name; empty for none.
             reach: `top_k` and distance threshold where the grid has no value for them.
         """
         drafts = self.drafts
@@ -85,7 +85,7 @@ class Combination:
         reach = {**reach, **self._chosen(CONFIGURATION)}
         depth = None if reranker is None else reranker.depth
         cell = Cell(
-            name=f"{drafts.name}:{label}" if label else drafts.name,
+            name=f"{drafts.name}:{self.label}" if self.label else drafts.name,
             item_name=drafts.name,
             place=drafts.place,
             retriever=retriever,

@@ -3,6 +3,7 @@
 The stages around a retriever, `rewrite:` and `rerank:`, may come from the grid as a whole.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,9 +11,9 @@ from typing import Any
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora, Entry
 from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
-from rankbeam.pipelines.experiment.file.keys import DISTANCE, TOP_K
+from rankbeam.pipelines.experiment.file.keys import DISTANCE, MOST, TOP_K
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
-from rankbeam.pipelines.experiment.grid.cells import ANSWERS, GENERATE, RERANK, RETRIEVER, REWRITE
+from rankbeam.pipelines.experiment.grid.components import ANSWERS, GENERATE, RERANK, RETRIEVER, REWRITE
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
 from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE, CallableApplication
@@ -22,6 +23,7 @@ from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
 
+MOST_CELLS = 10_000
 Grid = Mapping[str, Sequence[Any]]
 Labels = Mapping[str, Sequence[str]]
 """Text that replaces each value in names, by parameter of the grid."""
@@ -256,3 +258,42 @@ def _model(located: Located, place: Place, kind: Any) -> type[RetrieverParameter
         return RETRIEVERS.load(kind)
     except InputError as error:
         raise located.error((*place, "type"), error.problem) from error
+
+
+def wrong_in_grid(located: Located, corpora: Corpora, drafts: Sequence[Drafts], grid: Grid) -> Iterator[InputError]:
+    """Report parameters that no component has, or several, and values that cannot be swept."""
+    known = {TOP_K}.union(*(draft.sweepable for draft in drafts))
+    owners = [{name: draft.owners(name) for name in grid} for draft in drafts]
+    count = sum(math.prod(len(values) for name, values in grid.items() if owner[name]) for owner in owners)
+    if count > MOST_CELLS:
+        yield located.error(("grid",), f"makes {count:,} configurations; {MOST_CELLS:,} are the most")
+    for name, values in grid.items():
+        several = next((owner[name] for owner in owners if len(owner[name]) > 1), None)
+        if name.rpartition(".")[2] == CORPUS and any(map(corpora.is_named, values)):
+            problem = (
+                "names an entry of corpora:; name it in the retriever, and sweep the corpus's own parameters, such "
+                "as chunk_size"
+            )
+            yield located.error(("grid", name), problem)
+        elif name not in known:
+            hint = did_you_mean(name, [cell for cell in known if ("." in cell) == ("." in name)])
+            yield located.error(("grid", name), f"no configuration has this parameter; {hint}")
+        elif several is not None:
+            dotted = " or ".join(f"{role}.{inside}" for role, inside in several)
+            yield located.error(("grid", name), f"several components of one configuration have it; write {dotted}")
+        elif not values:
+            yield located.error(("grid", name), "lists no value")
+        else:
+            yield from _wrong_values(located, name, values)
+
+
+def _wrong_values(located: Located, name: str, values: Sequence[Any]) -> Iterator[InputError]:
+    """Validate swept `top_k` or distance thresholds."""
+    if name == TOP_K and not all(type(value) is int and 1 <= value <= MOST for value in values):
+        yield located.error(("grid", name), f"must be whole numbers from 1 to {MOST:,}, found {values!r}")
+    elif name == DISTANCE and not all(value is None or is_distance(value) for value in values):
+        yield located.error(("grid", name), f"must be numbers greater than 0, or null, found {values!r}")
+
+
+def is_distance(value: Any) -> bool:
+    return type(value) in (int, float) and 0 < value < math.inf

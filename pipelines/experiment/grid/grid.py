@@ -1,24 +1,32 @@
 """The grid of an experiment: every configuration for each combination of swept parameters."""
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Located
-from rankbeam.pipelines.experiment.file.corpora import CORPUS
-from rankbeam.pipelines.experiment.file.keys import DISTANCE, MOST, TOP_K
+from rankbeam.pipelines.experiment.file.keys import DISTANCE, TOP_K
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
-from rankbeam.pipelines.experiment.grid.cells import ANSWERS, Cell
+from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded, with_sources
 from rankbeam.pipelines.experiment.grid.combinations import Combination, GridContext, beyond_most
-from rankbeam.pipelines.experiment.grid.drafts import STAGES, Drafts, Grid, Labels, Target, drafts_of, wrong_stages
+from rankbeam.pipelines.experiment.grid.components import ANSWERS
+from rankbeam.pipelines.experiment.grid.drafts import (
+    STAGES,
+    Drafts,
+    Grid,
+    Labels,
+    Target,
+    drafts_of,
+    is_distance,
+    wrong_in_grid,
+    wrong_stages,
+)
 from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.dialects import Dialect, parse_dialect
+from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect, parse_dialect
 from rankbeam.transforms.records.suggestions import did_you_mean
 
-MOST_CELLS = 10_000
 _SIGNS = ",:="
 """Characters that separate the parts of a configuration name."""
 
@@ -45,25 +53,25 @@ def _wrong_labels(located: Located) -> Iterator[InputError]:
                 yield located.error(("grid", str(name), label), problem)
 
 
-def cells(context: GridContext, model: ExperimentModel, problems: list[InputError]) -> list[Cell]:
+def expand(context: GridContext, model: ExperimentModel, problems: list[InputError]) -> Expanded:
     """Every configuration for each combination of the grid's values, in order, and once for each dialect.
 
     A parameter of the grid applies to the configurations that have a component with it; `top_k` to all that retrieve,
     and `vector_distance_threshold` to those that have distances.
     """
-    located, items, grid, broken = context.located, model.configurations or (), model.grid, list[InputError]()
+    located, items, broken = context.located, model.configurations or (), list[InputError]()
     dialects, labels = list(_dialects(located, model, problems)), _labels_of(located.value.get("grid"))
+    grid: Grid = {name: values for name, values in model.grid.items() if name not in STAGES}
     problems += _wrong_labels(located)
-    wrong = list(wrong_stages(located, items, grid))
-    drafted = drafts_of(located, context.corpora, items, {} if wrong else grid, labels, broken)
-    grid = {name: values for name, values in grid.items() if name not in STAGES}
-    wrong += _wrong_in_grid(context, drafted, grid)
+    wrong = list(wrong_stages(located, items, model.grid))
+    drafted = drafts_of(located, context.corpora, items, {} if wrong else model.grid, labels, broken)
+    wrong += wrong_in_grid(located, context.corpora, drafted, grid)
     problems += [*wrong, *broken]
-    alone = [cell for drafts in drafted for cell in _cells(context, drafts, {} if wrong else grid, labels, problems)]
-    whole = _with_parts(located, alone, [item.name for item in items], problems)
-    every = [variant for cell in whole for variant in cell.in_dialects(dialects)]
-    _check_names(located, every, problems)
-    return every
+    cells = [cell for drafts in drafted for cell in _cells(context, drafts, {} if wrong else grid, labels, problems)]
+    cells = _with_parts(located, cells, [item.name for item in items], problems)
+    cells = [_in_dialect(cell, dialect) for cell in cells for dialect in dialects] if dialects else cells
+    _check_names(located, cells, problems)
+    return with_sources(cells, model.dataset.unit)
 
 
 def _dialects(located: Located, model: ExperimentModel, problems: list[InputError]) -> Iterator[Dialect]:
@@ -74,21 +82,29 @@ def _dialects(located: Located, model: ExperimentModel, problems: list[InputErro
             problems.append(located.error(("dialects", i), error.problem))
 
 
+def _in_dialect(cell: Cell, dialect: Dialect) -> Cell:
+    """The configuration with the dialect in its name; rankbeam's own keeps the plain name."""
+    suffix = "" if dialect == RANKBEAM else f"{',' if ':' in cell.name else ':'}dialect={dialect.name}"
+    return replace(cell, name=f"{cell.name}{suffix}", dialect=dialect)
+
+
 def _cells(
     context: GridContext, drafts: Drafts, grid: Grid, labels: Labels, problems: list[InputError]
 ) -> Iterator[Cell]:
     reach = _stated_reach(context.located, drafts, problems)
     targets: dict[str, Target] = {name: owners[0] for name in grid if (owners := drafts.owners(name))}
-    first = {name: grid[name][0] for name in targets}
-    problems += Combination(context, drafts, targets, first).wrong_beside()
-    if TOP_K in first and drafts.item.top_k is not None:
+    swept = [list(zip(labels[name], grid[name], strict=True)) for name in targets]
+    combinations = []
+    for chosen in itertools.product(*swept):
+        values = {name: value for name, (_, value) in zip(targets, chosen, strict=True)}
+        names = [f"{name}={label}" for name, (label, _) in zip(targets, chosen, strict=True)]
+        combinations.append(Combination(context, drafts, ",".join([*drafts.labels, *names]), targets, values))
+    problems += combinations[0].wrong_beside()
+    if TOP_K in targets and drafts.item.top_k is not None:
         at = (*drafts.place, TOP_K)
         problems += beyond_most(context.located, at, drafts.retriever.kind, drafts.model, drafts.item.top_k)
-    for places in itertools.product(*(range(len(grid[name])) for name in targets)):
-        chosen = dict(zip(targets, places, strict=True))
-        swept = (f"{name}={labels[name][place]}" for name, place in chosen.items())
-        combination = Combination(context, drafts, targets, {name: grid[name][place] for name, place in chosen.items()})
-        cell = combination.cell(",".join([*drafts.labels, *swept]), reach)
+    for combination in combinations:
+        cell = combination.cell(reach)
         problems += combination.problems
         if cell is None:
             return
@@ -120,49 +136,10 @@ def _wrong_stated_reach(located: Located, drafts: Drafts) -> Iterator[InputError
         return
     if not drafts.model.has_distances:
         yield located.error(at, "this type of retriever has no distances; leave it out")
-    elif inside is not None and not _is_distance(inside):
+    elif inside is not None and not is_distance(inside):
         yield located.error(at, f"must be a number greater than 0, found {inside!r}")
     elif None not in (inside, beside) and inside != beside:
         yield located.error(at, f"is {inside!r} here and {beside!r} beside the retriever; keep one")
-
-
-def _is_distance(value: Any) -> bool:
-    return type(value) in (int, float) and 0 < value < math.inf
-
-
-def _wrong_in_grid(context: GridContext, drafts: Sequence[Drafts], grid: Grid) -> Iterator[InputError]:
-    located = context.located
-    known = {TOP_K}.union(*(draft.sweepable for draft in drafts))
-    owners = [{name: draft.owners(name) for name in grid} for draft in drafts]
-    count = sum(math.prod(len(values) for name, values in grid.items() if owner[name]) for owner in owners)
-    if count > MOST_CELLS:
-        yield located.error(("grid",), f"makes {count:,} configurations; {MOST_CELLS:,} are the most")
-    for name, values in grid.items():
-        several = next((owner[name] for owner in owners if len(owner[name]) > 1), None)
-        if name.rpartition(".")[2] == CORPUS and any(map(context.corpora.is_named, values)):
-            problem = (
-                "names an entry of corpora:; name it in the retriever, and sweep the corpus's own parameters, such "
-                "as chunk_size"
-            )
-            yield located.error(("grid", name), problem)
-        elif name not in known:
-            hint = did_you_mean(name, [cell for cell in known if ("." in cell) == ("." in name)])
-            yield located.error(("grid", name), f"no configuration has this parameter; {hint}")
-        elif several is not None:
-            dotted = " or ".join(f"{role}.{inside}" for role, inside in several)
-            yield located.error(("grid", name), f"several components of one configuration have it; write {dotted}")
-        elif not values:
-            yield located.error(("grid", name), "lists no value")
-        else:
-            yield from _wrong_values(located, name, values)
-
-
-def _wrong_values(located: Located, name: str, values: Sequence[Any]) -> Iterator[InputError]:
-    """Validate swept `top_k` or distance thresholds."""
-    if name == TOP_K and not all(type(value) is int and 1 <= value <= MOST for value in values):
-        yield located.error(("grid", name), f"must be whole numbers from 1 to {MOST:,}, found {values!r}")
-    elif name == DISTANCE and not all(value is None or _is_distance(value) for value in values):
-        yield located.error(("grid", name), f"must be numbers greater than 0, or null, found {values!r}")
 
 
 def _check_names(located: Located, cells: Sequence[Cell], problems: list[InputError]) -> None:
