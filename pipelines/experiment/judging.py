@@ -164,10 +164,11 @@ def _is_number(word: str) -> bool:
     return word.removeprefix("-").replace(".", "", 1).isdecimal()
 
 
-def with_judged(expanded: Expanded, metrics: Sequence[JudgedMetric]) -> Expanded:
+def with_judged(expanded: Expanded, metrics: Iterable[AnyMetric]) -> Expanded:
     """Add to each configuration the names of the judged metrics that it has values of."""
+    judged = [metric for metric in metrics if isinstance(metric, JudgedMetric)]
     configurations = tuple(
-        replace(configuration, judged=frozenset(str(metric) for metric in metrics if _has_values(metric, cell)))
+        replace(configuration, judged=frozenset(str(metric) for metric in judged if _has_values(metric, cell)))
         for cell, configuration in zip(expanded.cells, expanded.configurations, strict=True)
     )
     return replace(expanded, configurations=configurations)

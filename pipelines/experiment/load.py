@@ -30,7 +30,7 @@ from rankbeam.pipelines.experiment.judging import beyond_scores, by_judges, judg
 from rankbeam.pipelines.experiment.metrics import SPAN, AnyMetric, holes_of, metrics_of, unmet
 from rankbeam.pipelines.experiment.metrics import notes as notes_on_metrics
 from rankbeam.pipelines.experiment.quotas import payments_of
-from rankbeam.pipelines.gates.gates import KnownNames, gates_of
+from rankbeam.pipelines.gates.gates import Gate, KnownNames, gates_of
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.models.families import missing_roles
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
@@ -59,23 +59,21 @@ def load_experiment(path: str, output: str | None = None) -> Experiment:
 
 def parse_experiment(text: str, path: str | None, output: str | None = None) -> Experiment:
     """As `load_experiment`, from the text of the file; paths in it are relative to the folder of `path`."""
-    folder, problems, unresolved, notes = files.parent(path or ""), list[InputError](), list[InputError](), list[str]()
+    problems, unresolved, notes = list[InputError](), list[InputError](), list[str]()
     located = _document(text, path, output, problems, unresolved)
+    folder = files.parent(path or "")
     located = with_dataset(located, folder, problems, notes)
     model = _validated(located, problems)
     criteria = criteria_of(located, {} if model.judge is None else model.judge.criteria or {}, folder, problems)
     metrics = metrics_of(located, model, criteria, problems)
     services = services_of(located, model.services, folder, problems)
-    entries = model.configurations or ()
-    corpora = corpora_of(located, model.corpora, [entry.retriever for entry in entries], problems)
+    corpora = corpora_of(located, model, problems)
     expanded = expand(GridContext(located, services, Templates(folder), corpora), model, problems)
     judging = judging_of(located, model.judge, services, folder, problems)
     metrics = by_judges(located, metrics, judging, services, problems)
-    judged = tuple(metric for metric in metrics if isinstance(metric, JudgedMetric))
-    expanded = with_judged(expanded, judged)
+    expanded = with_judged(expanded, metrics)
     pools = payments_of(located, model, expanded, judging, services, problems)
-    known = None if problems else _known(model, metrics, expanded.configurations)
-    gates = gates_of(located, model.gates or (), known, problems)
+    gates = _gates(located, model, metrics, expanded.configurations, problems) if model.gates else ()
     problems += unmet(located, model, metrics, expanded)
     race = race_of(located, model, metrics, problems)
     problems += beyond_scores(located, metrics, expanded.configurations, judging, services)
@@ -87,9 +85,9 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         causes = without_consequences(problems, unresolved)
         once = {str(problem): problem for problem in causes}  # a value of the grid is tried many times
         raise InputErrors(sorted(once.values(), key=lambda problem: problem.line or 0))
-    notes += (*notes_on_metrics(located, model, metrics), *corpora.unused)
-    notes += (*unused_criteria(located, criteria, metrics), *_notes_on_services(expanded, services, pools.services))
     sources = expanded.completed(folder, pools.names, model.output.rankings)
+    notes += (*notes_on_metrics(located, model, metrics), *corpora.unused, *unused_criteria(located, criteria, metrics))
+    notes += _notes_on_services(expanded, services, pools.services)
     ledger_path, shares_ledger = ledger_of(model.output.ledger, folder)
     return Experiment(
         name=model.name,
@@ -99,7 +97,7 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         corpus=_below(folder, model.dataset.corpus),
         references=_references(model, folder),
         evidence=_below(folder, model.dataset.evidence),
-        judged=judged,
+        judged=tuple(metric for metric in metrics if isinstance(metric, JudgedMetric)),
         sources=sources,
         evaluation=Evaluation(
             configurations=expanded.configurations,
@@ -140,7 +138,7 @@ def _document(
     """The file with the values that it refers to; references without a value are also added to `unresolved`."""
     located = load(text, path)
     _set_output(located.value, output)
-    problems += [located.error(place, "is given twice; keep one") for place in located.repeated]
+    problems += located.given_twice()
     located = with_providers(located, problems)
     located = resolved(located, unresolved, [] if output is None else [("output", "path")])
     problems += unresolved
@@ -190,12 +188,20 @@ def _wrong_baseline(
     yield located.error(("baseline",), f"no configuration is named {model.baseline!r}; {hint}")
 
 
-def _known(
-    model: ExperimentModel, metrics: Iterable[AnyMetric], configurations: tuple[Configuration, ...]
-) -> KnownNames:
+def _gates(
+    located: Located,
+    model: ExperimentModel,
+    metrics: Iterable[AnyMetric],
+    configurations: tuple[Configuration, ...],
+    problems: list[InputError],
+) -> tuple[Gate, ...]:
+    """The gates; names in them are only compared with those of an experiment without problems."""
+    if problems:
+        return gates_of(located, model.gates, None, problems)
     names = [configuration.name for configuration in configurations]
     baseline = model.baseline if model.baseline in names else names[0]
-    return KnownNames(names, [str(metric) for metric in metrics], model.slices, baseline)
+    known = KnownNames(names, [str(metric) for metric in metrics], model.slices, baseline)
+    return gates_of(located, model.gates, known, problems)
 
 
 def _unset(located: Located, expanded: Expanded) -> Iterator[InputError]:

@@ -159,7 +159,7 @@ def _needs_of_metrics(
         return  # reported
     if model.dataset.unit != SPAN:  # with spans, evidence is needed instead
         yield from _of_rankings(located, dataset, [metric for metric in metrics if isinstance(metric, Metric)])
-    yield from _ranks(located, model, [str(metric) for metric in metrics])
+    yield from _ranks(located, model, metrics)
     judged = {metric: position for metric, position in metrics.items() if isinstance(metric, JudgedMetric)}
     answering = _answering(located) or any(cell.retriever.role == ANSWERS for cell in cells)
     for metric, position in judged.items():
@@ -191,7 +191,7 @@ def _wrong_decision(located: Located, name: str | None, metrics: Sequence[AnyMet
         yield located.error(("decide_by",), problem)
 
 
-def _ranks(located: Located, model: ExperimentModel, metrics: Sequence[str]) -> Iterator[InputError]:
+def _ranks(located: Located, model: ExperimentModel, metrics: Collection[AnyMetric]) -> Iterator[InputError]:
     """Slices by rank without a metric that says the rank."""
     for place, name in enumerate(model.slices):
         metric = ranked_by(name)
@@ -200,7 +200,7 @@ def _ranks(located: Located, model: ExperimentModel, metrics: Sequence[str]) -> 
         if metric.partition("@")[0] not in RANKED_BY:
             problem = f"{metric} is not a reciprocal rank; valid are: {', '.join(f'rank({one})' for one in RANKED_BY)}"
             yield located.error(("slices", place), problem)
-        elif metrics and ranking_metric(name, metrics) is None:
+        elif metrics and ranking_metric(name, list(map(str, metrics))) is None:
             yield located.error(("slices", place), f"{name} needs the metric {metric}; add it to metrics:")
 
 
@@ -327,9 +327,10 @@ def notes(located: Located, model: ExperimentModel, metrics: Mapping[AnyMetric, 
             yield f"{metric} defines no bounds under ties: where judged documents are tied, they are 0 and {most}"
     if model.dataset.unit == SPAN and model.dataset.corpus is None:
         yield "quotes of the evidence are not checked, and no chunk is located by its text: there is no corpus"
-    holes = holes_of(located, model)
+    if (holes := holes_of(located, model)) is None:
+        return
     plain = [metric for metric in metrics if isinstance(metric, Metric) and not metric.judged_only]
-    deep = [str(metric) for metric in plain if has_unjudged_bounds(metric) and holes and not _is_filled(metric, holes)]
-    if holes is not None and deep:
+    deep = [str(metric) for metric in plain if has_unjudged_bounds(metric) and not _is_filled(metric, holes)]
+    if deep:
         verb = "looks" if len(deep) == 1 else "look"
         yield f"{', '.join(deep)} {verb} beyond the first {holes.depth} documents, and further holes are not filled"

@@ -1,6 +1,6 @@
 """`corpora:` of an experiment: what documents are cut into or built into, each named once; retrievers name them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.transforms.clients.corpora.base import CORPORA, CorpusParameters
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
 from rankbeam.transforms.records.errors import InputError
@@ -83,15 +84,11 @@ class Corpora:
             yield located.error(place, f"corpora: has no {value!r}; {hint}")
 
 
-def corpora_of(
-    located: Located,
-    section: Mapping[str, Any],
-    retrievers: Iterable[Mapping[str, Any] | None],
-    problems: list[InputError],
-) -> Corpora:
+def corpora_of(located: Located, model: ExperimentModel, problems: list[InputError]) -> Corpora:
     entries, unused = {}, []
+    retrievers = (entry.retriever for entry in model.configurations or ())
     used = [retriever[CORPUS] for retriever in retrievers if retriever is not None and CORPUS in retriever]
-    for name, value in section.items():
+    for name, value in model.corpora.items():
         place: Place = ("corpora", name)
         if name not in used:
             unused.append(str(located.error(place, "no configuration searches this corpus")))
@@ -100,15 +97,15 @@ def corpora_of(
             problems.append(located.error((*place, "type"), hint))
             continue
         try:
-            model = CORPORA.load(value["type"])
+            parameters = CORPORA.load(value["type"])
         except InputError as error:
             problems.append(located.error((*place, "type"), error.problem))
             continue
-        entry = Entry(name, value["type"], model, {key: item for key, item in value.items() if key != "type"})
+        entry = Entry(name, value["type"], parameters, {key: item for key, item in value.items() if key != "type"})
         entries[name] = entry
         if name not in used:
             problems += _wrong(located, entry)
-    return Corpora(section, entries, tuple(unused))
+    return Corpora(model.corpora, entries, tuple(unused))
 
 
 def _wrong(located: Located, entry: Entry) -> Iterator[InputError]:
