@@ -298,12 +298,12 @@ def _longest_replies(expanded: Expanded, judging: Judging | None) -> Iterator[tu
     for cell in expanded.cells:
         if cell.generator is not None:
             yield cell.generator.service.name, cell.generator.parameters.max_output_tokens, GENERATE
-    for reranker in (source.reranker for source in expanded.sources):
-        if reranker is not None and reranker.service is not None:
-            yield reranker.service.name, reranker.max_output_tokens, RERANK
-    for rewriter in (cell.rewriter for cell in expanded.cells):
-        if rewriter is not None:
-            yield rewriter.service.name, rewriter.parameters.max_output_tokens, REWRITE
+    rerankers = [source.reranker for source in expanded.sources if source.reranker is not None]
+    reranking = {entry.service.name: entry.max_output_tokens for entry in rerankers if entry.service is not None}
+    rewriters = [cell.rewriter for cell in expanded.cells if cell.rewriter is not None]
+    rewriting = {entry.service.name: entry.parameters.max_output_tokens for entry in rewriters}
+    yield from ((service, tokens, RERANK) for service, tokens in reranking.items())
+    yield from ((service, tokens, REWRITE) for service, tokens in rewriting.items())
     if judging is not None:
         yield from ((service, judging.max_output_tokens, "judge") for service in judging.services)
 
