@@ -4,8 +4,8 @@ import re
 
 from support.data import REPOSITORY
 
-from rankbeam.transforms.judge.definitions import JUDGED
-from rankbeam.transforms.judge.metrics import OTHER_TOOLS, parse_judged
+from rankbeam.transforms.judge.definitions import JUDGED, OTHER_TOOLS
+from rankbeam.transforms.judge.metrics import parse_judged
 
 GUIDE = (REPOSITORY / "docs" / "judging.md").read_text(encoding="utf-8")
 

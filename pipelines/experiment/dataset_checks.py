@@ -12,7 +12,7 @@ import pyarrow as pa
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.template_files import TemplateFile
-from rankbeam.pipelines.experiment.grid.cells import Cell, PlannedSource
+from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded, PlannedSource
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats import overlap, replay, sources, tables, texts
 from rankbeam.transforms.clients.formats.cases.source import is_cases
@@ -57,15 +57,38 @@ def _rows(replay: Replay) -> Iterator[pa.RecordBatch]:
     return (batch for path in sources.expand(replay.path) for batch in replay.reader(path))
 
 
-def unknown_attributes(
+def wrong_dataset(
     located: Located,
-    slices: Sequence[str],
-    cluster: str | None,
+    model: ExperimentModel,
+    expanded: Expanded,
+    criteria: Mapping[str, Criterion],
+    folder: str,
+    notes: list[str],
+) -> list[InputError]:
+    """Problems of the dataset's files, and of what the experiment expects in them; adds warnings to `notes`."""
+    if wrong := list(_wrong_inputs(located, model, expanded.sources, folder)):
+        return wrong
+    queries = None if model.dataset.queries is None else files.below(folder, model.dataset.queries)
+    wrong += _unknown_systems(located, expanded.sources, folder)
+    wrong += _unknown_placeholders(located, expanded.sources, queries)
+    if model.dataset.conversations:
+        wrong += _requests_without_history(located, expanded.sources, queries)
+        notes += [] if wrong else _conversation_notes(expanded.templates, queries)
+    wrong += _rewrites_without_history(located, expanded.cells, queries)
+    wrong += _wrong_rubrics(located, criteria.values(), queries)
+    wrong += _unknown_attributes(located, model, expanded.templates, queries)
+    return wrong
+
+
+def _unknown_attributes(
+    located: Located,
+    model: ExperimentModel,
     templates: Mapping[TemplateFile, bool],
     queries: str | None,
-    answers: str | None,
 ) -> Iterator[InputError]:
     """Attributes that slices, clusters or templates name and no query has."""
+    slices, cluster = model.slices, model.statistics.cluster
+    answers = None if model.dataset.answers is None else model.dataset.answers.attribute
     sliced = {name for slice_ in slices for name in attributes_of(slice_)} | ({cluster} if cluster else set())
     filled = {name for text in templates for name in text.attributes}
     try:
@@ -109,7 +132,7 @@ def attributes_in(queries: str | None, names: Set[str]) -> set[str] | None:
     return known
 
 
-def wrong_rubrics(located: Located, criteria: Iterable[Criterion], queries: str | None) -> Iterator[InputError]:
+def _wrong_rubrics(located: Located, criteria: Iterable[Criterion], queries: str | None) -> Iterator[InputError]:
     """Wrong rubrics: an attribute that no query has, or a value that is not a list of statements."""
     named = {criterion.rubrics: criterion.name for criterion in criteria if criterion.rubrics is not None}
     if not named or queries is None or is_table(queries):
@@ -129,20 +152,7 @@ def wrong_rubrics(located: Located, criteria: Iterable[Criterion], queries: str 
         yield located.error(place, _no_attribute(attribute, known))
 
 
-def missing_inputs(located: Located, model: ExperimentModel, sources: Sequence[PlannedSource]) -> Iterator[InputError]:
-    """The parts of the dataset that a retriever or a slice needs and that are not given."""
-    section = located.value.get("dataset")
-    for need in sorted({need for source in sources for need in source.retriever.needs}):
-        if not isinstance(section, dict) or section.get(need) is None:
-            yield located.error(("dataset", need), f"is missing; a configuration's retriever needs the {need}")
-    if any(map(attributes_of, model.slices)) and isinstance(section, dict) and section.get("queries") is None:
-        yield located.error(("slices",), "need attributes of queries, but dataset.queries is missing")
-    if model.statistics.cluster is not None and isinstance(section, dict) and section.get("queries") is None:
-        problem = "is an attribute of queries, but dataset.queries is missing"
-        yield located.error(("statistics", "cluster"), problem)
-
-
-def unknown_systems(located: Located, sources: Sequence[PlannedSource], folder: str) -> Iterator[InputError]:
+def _unknown_systems(located: Located, sources: Sequence[PlannedSource], folder: str) -> Iterator[InputError]:
     """Systems of which a file of answers has none."""
     for retriever in (source.retriever for source in sources):
         replay = retriever.parameters
@@ -159,7 +169,7 @@ def unknown_systems(located: Located, sources: Sequence[PlannedSource], folder: 
             yield located.error((*retriever.place, "config"), problem)
 
 
-def unknown_placeholders(
+def _unknown_placeholders(
     located: Located, sources: Sequence[PlannedSource], queries: str | None
 ) -> Iterator[InputError]:
     """Attributes that requests to applications hold and no query has."""
@@ -175,7 +185,7 @@ def unknown_placeholders(
             yield located.error(retriever.place, f"holds {{{name}}}, and no query has this attribute; {hint}")
 
 
-def requests_without_history(
+def _requests_without_history(
     located: Located, sources: Sequence[PlannedSource], queries: str | None
 ) -> Iterator[InputError]:
     """Applications that would get a later turn of a conversation without the turns before it."""
@@ -190,7 +200,7 @@ def requests_without_history(
             yield located.error(retriever.place, problem)
 
 
-def rewrites_without_history(located: Located, cells: Sequence[Cell], queries: str | None) -> Iterator[InputError]:
+def _rewrites_without_history(located: Located, cells: Sequence[Cell], queries: str | None) -> Iterator[InputError]:
     """Rewriting of questions of conversations, or joining these, where no query has any."""
     rewriters = [cell.rewriter for cell in cells if cell.rewriter is not None]
     standalone = [entry for entry in rewriters if entry.parameters.kind is RewriteKind.STANDALONE]
@@ -205,7 +215,7 @@ def rewrites_without_history(located: Located, cells: Sequence[Cell], queries: s
             yield located.error(entry.place, "kind: standalone needs queries with a history, but no query has one")
 
 
-def conversation_notes(templates: Iterable[TemplateFile], queries: str | None) -> Iterator[str]:
+def _conversation_notes(templates: Iterable[TemplateFile], queries: str | None) -> Iterator[str]:
     """Warnings about conversations: prompts without their history, and turns that the queries lack."""
     if queries is None or is_table(queries):
         return
@@ -232,7 +242,7 @@ def _first_gap(numbers: Set[str]) -> int | None:
     return next((number for number in range(1, last) if str(number) not in numbers), None)
 
 
-def wrong_inputs(
+def _wrong_inputs(
     located: Located, model: ExperimentModel, sources: Sequence[PlannedSource], folder: str
 ) -> Iterator[InputError]:
     """Every input that is missing, of a wrong format or empty, and every table that cannot be read."""

@@ -1,13 +1,14 @@
-"""`judge:` and `race:` of an experiment, and the services that it calls."""
+"""`judge:` and `race:` of an experiment."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from rankbeam.pipelines.config.yaml_lines import Located, Place
 from rankbeam.pipelines.experiment.file.generate import JudgeModel
 from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.services import Services
-from rankbeam.pipelines.experiment.needs import AnyMetric
+from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded
+from rankbeam.pipelines.experiment.metrics import AnyMetric
 from rankbeam.transforms.clients.formats.labels import read_labels
 from rankbeam.transforms.clients.storage import files
 from rankbeam.transforms.judge.agreement import JUDGES, PEOPLE
@@ -15,7 +16,7 @@ from rankbeam.transforms.judge.metrics import NAME_OF_A_SERVICE, JudgedMetric, p
 from rankbeam.transforms.judge.panel import MAJORITY
 from rankbeam.transforms.judge.templates import DEFAULT_VERSION, VERSION_1, VERSIONS, templates
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.judging.criteria import Criterion, criteria_in, spelled
+from rankbeam.transforms.records.judging.criteria import criteria_in, spelled
 from rankbeam.transforms.records.judging.steps import Need
 from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.race import Race
@@ -68,19 +69,6 @@ def judging_of(
     )
 
 
-def with_criterion(metric: AnyMetric, criteria: Mapping[str, Criterion]) -> AnyMetric:
-    if not isinstance(metric, JudgedMetric) or not metric.is_criterion:
-        return metric
-    (name,) = criteria_in([metric.name])
-    if name not in criteria:
-        raise InputError(f"{metric} is not one of judge.criteria; {did_you_mean(name, criteria)}")
-    bound = replace(metric, criterion=criteria[name])
-    if metric.cutoff is not None and not bound.definition.takes_cutoff:
-        problem = "has a cutoff, but its criterion is not about single contexts"
-        raise InputError(f"{metric} {problem}; write {replace(metric, cutoff=None)}")
-    return bound
-
-
 def _no_panel(names: Sequence[str], services: Services) -> Iterator[str]:
     """Reasons why services cannot judge together."""
     if len(names) < 2:
@@ -94,11 +82,14 @@ def _no_panel(names: Sequence[str], services: Services) -> Iterator[str]:
 
 
 def by_judges(
-    metrics: Mapping[AnyMetric, int], located: Located, judging: Judging | None, services: Services
-) -> tuple[dict[AnyMetric, int], list[InputError]]:
-    """Every metric as the judges compute it, with the position that it has first, and the problems of the others."""
+    located: Located,
+    metrics: Mapping[AnyMetric, int],
+    judging: Judging | None,
+    services: Services,
+    problems: list[InputError],
+) -> dict[AnyMetric, int]:
+    """Every metric as the judges compute it, with the position that it has first."""
     result: dict[AnyMetric, int] = {}
-    problems = []
     for metric, position in metrics.items():
         if isinstance(metric, JudgedMetric) and judging is not None:
             voices = list(_by_judges(metric, judging, services))
@@ -109,7 +100,7 @@ def by_judges(
                 result.setdefault(voice, position)
         else:
             result.setdefault(metric, position)
-    return result, problems
+    return result
 
 
 def _by_judges(metric: JudgedMetric, judging: Judging, services: Services) -> Iterator[JudgedMetric]:
@@ -173,30 +164,18 @@ def _is_number(word: str) -> bool:
     return word.removeprefix("-").replace(".", "", 1).isdecimal()
 
 
-def with_judged(
-    configurations: Sequence[Configuration], answered: Collection[int], metrics: Sequence[JudgedMetric]
-) -> tuple[Configuration, ...]:
+def with_judged(expanded: Expanded, metrics: Iterable[AnyMetric]) -> Expanded:
     """Add to each configuration the names of the judged metrics that it has values of."""
-    return tuple(
-        replace(
-            configuration,
-            judged=frozenset(str(metric) for metric in metrics if _has_values(metric, position in answered)),
-        )
-        for position, configuration in enumerate(configurations)
+    judged = [metric for metric in metrics if isinstance(metric, JudgedMetric)]
+    configurations = tuple(
+        replace(configuration, judged=frozenset(str(metric) for metric in judged if _has_values(metric, cell)))
+        for cell, configuration in zip(expanded.cells, expanded.configurations, strict=True)
     )
+    return replace(expanded, configurations=configurations)
 
 
-def _has_values(metric: JudgedMetric, is_answered: bool) -> bool:
-    return is_answered or (Need.ANSWER not in metric.definition.needs and metric.cutoff is not None)
-
-
-def called_services(configurations: Sequence[Configuration], judging: Judging | None) -> frozenset[str]:
-    answer = {
-        configuration.generation.service for configuration in configurations if configuration.generation is not None
-    }
-    if judging is None:
-        return frozenset(answer)
-    return frozenset(filter(None, {*answer, *judging.services, judging.embeddings}))
+def _has_values(metric: JudgedMetric, cell: Cell) -> bool:
+    return cell.is_answered or (Need.ANSWER not in metric.definition.needs and metric.cutoff is not None)
 
 
 def _named(model: JudgeModel) -> Iterator[tuple[Place, str]]:

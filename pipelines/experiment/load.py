@@ -13,54 +13,32 @@ from typing import Any
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problems_of, salvage
-from rankbeam.pipelines.config.references import resolved, without_consequences
+from rankbeam.pipelines.config.references import resolved, with_providers, without_consequences
 from rankbeam.pipelines.config.yaml_lines import Located, load
-from rankbeam.pipelines.experiment import dataset_checks, needs
-from rankbeam.pipelines.experiment.dataset_checks import missing_inputs, unknown_systems, wrong_inputs
+from rankbeam.pipelines.experiment.dataset_checks import wrong_dataset
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.experiment.file.corpora import CORPUS, corpora_of, named_by, unused
+from rankbeam.pipelines.experiment.file.corpora import CORPUS, corpora_of
 from rankbeam.pipelines.experiment.file.criteria import criteria_of, unused_criteria
-from rankbeam.pipelines.experiment.file.datasets import with_cases, with_documents, with_files, with_public_files
-from rankbeam.pipelines.experiment.file.labels import labels_of, wrong_labels
+from rankbeam.pipelines.experiment.file.datasets import with_dataset
 from rankbeam.pipelines.experiment.file.models import ExperimentModel, StatisticsModel
-from rankbeam.pipelines.experiment.file.providers import with_providers
-from rankbeam.pipelines.experiment.file.services import services_of
+from rankbeam.pipelines.experiment.file.services import Services, services_of
 from rankbeam.pipelines.experiment.file.template_files import Templates
-from rankbeam.pipelines.experiment.file.traces import with_traces
-from rankbeam.pipelines.experiment.grid import configurations
-from rankbeam.pipelines.experiment.grid.components import ANSWERS, RERANK, REWRITE, Retrieving
-from rankbeam.pipelines.experiment.grid.grid import GridContext
-from rankbeam.pipelines.experiment.judging import (
-    beyond_scores,
-    by_judges,
-    called_services,
-    judging_of,
-    race_of,
-    with_judged,
-)
-from rankbeam.pipelines.experiment.metrics import holes_of, metrics_of, not_filled, with_holes
-from rankbeam.pipelines.experiment.needs import AnyMetric
-from rankbeam.pipelines.experiment.quotas import NAMES as CORPUS_POOLS
-from rankbeam.pipelines.experiment.quotas import (
-    above_window,
-    corpus_quotas_of,
-    pools_of,
-    unpriced,
-    unpriced_imports,
-    wrong_batches,
-)
-from rankbeam.pipelines.gates.gates import KnownNames, gates_of
+from rankbeam.pipelines.experiment.grid.cells import Expanded
+from rankbeam.pipelines.experiment.grid.combinations import GridContext
+from rankbeam.pipelines.experiment.grid.grid import expand
+from rankbeam.pipelines.experiment.judging import beyond_scores, by_judges, judging_of, race_of, with_judged
+from rankbeam.pipelines.experiment.metrics import SPAN, AnyMetric, holes_of, metrics_of, unmet
+from rankbeam.pipelines.experiment.metrics import notes as notes_on_metrics
+from rankbeam.pipelines.experiment.quotas import payments_of
+from rankbeam.pipelines.gates.gates import Gate, KnownNames, gates_of
 from rankbeam.transforms.clients.bigquery.names import DatasetName
 from rankbeam.transforms.clients.models.families import missing_roles
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
 from rankbeam.transforms.clients.storage import files, matching
-from rankbeam.transforms.judge.metrics import notes
+from rankbeam.transforms.judge.metrics import JudgedMetric
 from rankbeam.transforms.records.dataset import References
 from rankbeam.transforms.records.errors import InputError, InputErrors
-from rankbeam.transforms.records.metrics import other_tools
-from rankbeam.transforms.records.metrics.dialects import Dialect, parse_dialect
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Evaluation, Statistics
-from rankbeam.transforms.records.metrics.names import Metric
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 _PLAIN_NAME = re.compile(r"\w[\w.-]*")
@@ -81,72 +59,25 @@ def load_experiment(path: str, output: str | None = None) -> Experiment:
 
 def parse_experiment(text: str, path: str | None, output: str | None = None) -> Experiment:
     """As `load_experiment`, from the text of the file; paths in it are relative to the folder of `path`."""
-    located = load(text, path)
-    _set_output(located.value, output)
-    problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
-    unresolved: list[InputError] = []
-    located = with_providers(located, problems)
-    located = resolved(located, unresolved, [] if output is None else [("output", "path")])
-    problems += unresolved
-    folder, case_notes = files.parent(path or ""), list[str]()
-    located = with_traces(located, folder, problems, case_notes)
-    located = with_cases(located, folder, problems, case_notes)
-    located = with_public_files(with_files(located, folder, problems), problems)
-    located = with_documents(located, folder, problems, case_notes)
+    problems, unresolved, notes = list[InputError](), list[InputError](), list[str]()
+    located = _document(text, path, output, problems, unresolved)
+    folder = files.parent(path or "")
+    located = with_dataset(located, folder, problems, notes)
     model = _validated(located, problems)
-    given_criteria = {} if model.judge is None else model.judge.criteria or {}
-    criteria = criteria_of(located, given_criteria, folder, problems)
-    metrics = metrics_of(located, model, criteria, list(given_criteria), problems)
-    metrics = with_holes(located, model, metrics, problems)
-    dialects = _dialects(located, model, problems)
+    criteria = criteria_of(located, {} if model.judge is None else model.judge.criteria or {}, folder, problems)
+    metrics = metrics_of(located, model, criteria, problems)
     services = services_of(located, model.services, folder, problems)
-    entries = model.configurations or ()
-    searched = named_by([entry.retriever for entry in entries])
-    corpora = corpora_of(located, model.corpora, searched, problems)
-    problems += wrong_labels(located)
-    context = GridContext(located, services, Templates(folder), corpora, labels_of(located.value.get("grid")))
-    expanded = configurations.expand(context, entries, model.grid, dialects, model.dataset.unit, problems)
+    corpora = corpora_of(located, model, problems)
+    expanded = expand(GridContext(located, services, Templates(folder), corpora), model, problems)
     judging = judging_of(located, model.judge, services, folder, problems)
-    metrics, unknown_judges = by_judges(metrics, located, judging, services)
-    problems += unknown_judges
-    judged = tuple(metric for metric in metrics if not isinstance(metric, Metric))
-    embedders = {cell.retriever.embedder.name for cell in expanded.cells if cell.retriever.embedder is not None}
-    rerankers = [source.reranker for source in expanded.sources if source.reranker is not None]
-    reranking = {entry.service.name: entry.max_output_tokens for entry in rerankers if entry.service is not None}
-    rewriters = [cell.rewriter for cell in expanded.cells if cell.rewriter is not None]
-    rewriting = {entry.service.name: entry.parameters.max_output_tokens for entry in rewriters}
-    used = called_services(expanded.configurations, judging) | embedders | {*reranking, *rewriting}
-    corpus_quotas = corpus_quotas_of(located, model.quotas, problems)
-    of_calls = {name: quota for name, quota in model.quotas.items() if name not in CORPUS_POOLS}
-    retrieving, of_sources = ([part.retriever for part in parts] for parts in (expanded.cells, expanded.sources))
-    pools = pools_of(located, of_calls, retrieving, of_sources, services, used, problems)
-    problems += above_window(located, pools, expanded.configurations, judging, {RERANK: reranking, REWRITE: rewriting})
-    problems += wrong_batches(located, pools, services, is_raced=model.race is not None)
-    if model.max_cost is not None:
-        problems += unpriced(located, pools, services)
-        problems += unpriced_imports(located, expanded.sources, corpus_quotas)
-    known = None if problems else _known(model, metrics, expanded.configurations)
+    metrics = by_judges(located, metrics, judging, services, problems)
+    expanded = with_judged(expanded, metrics)
+    pools = payments_of(located, model, expanded, judging, services, problems)
+    gates = _gates(located, model, metrics, expanded.configurations, problems) if model.gates else ()
+    problems += unmet(located, model, metrics, expanded)
     race = race_of(located, model, metrics, problems)
-    gates = gates_of(located, model.gates or (), known, problems)
-    problems += missing_inputs(located, model, expanded.sources)
-    problems += needs.unmet(located, model, metrics, expanded.cells)
-    problems += needs.wrong_unit(located, model, metrics)
     problems += beyond_scores(located, metrics, expanded.configurations, judging, services)
-    unusable = list(wrong_inputs(located, model, expanded.sources, folder))
-    if not unusable:
-        queries = _below(folder, model.dataset.queries)
-        unusable += unknown_systems(located, expanded.sources, folder)
-        unusable += dataset_checks.unknown_placeholders(located, expanded.sources, queries)
-        if model.dataset.conversations:
-            unusable += dataset_checks.requests_without_history(located, expanded.sources, queries)
-            case_notes += [] if unusable else dataset_checks.conversation_notes(expanded.templates, queries)
-        unusable += dataset_checks.rewrites_without_history(located, expanded.cells, queries)
-        unusable += dataset_checks.wrong_rubrics(located, criteria.values(), queries)
-        answers = None if model.dataset.answers is None else model.dataset.answers.attribute
-        unusable += dataset_checks.unknown_attributes(
-            located, model.slices, model.statistics.cluster, expanded.templates, queries, answers
-        )
-    problems += unusable
+    problems += wrong_dataset(located, model, expanded, criteria, folder, notes)
     problems += _unset(located, expanded)
     problems += _wrong_baseline(located, model, expanded.configurations)
     bigquery = _destination(located, model, problems)
@@ -154,16 +85,10 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         causes = without_consequences(problems, unresolved)
         once = {str(problem): problem for problem in causes}  # a value of the grid is tried many times
         raise InputErrors(sorted(once.values(), key=lambda problem: problem.line or 0))
+    sources = expanded.completed(folder, pools.names, model.output.rankings)
+    notes += (*notes_on_metrics(located, model, metrics), *corpora.unused, *unused_criteria(located, criteria, metrics))
+    notes += _notes_on_services(expanded, services, pools.services)
     ledger_path, shares_ledger = ledger_of(model.output.ledger, folder)
-    sources = tuple(
-        entry.completed(folder, pool, model.output.rankings)
-        for entry, pool in zip(expanded.sources, pools.names, strict=True)
-    )
-    answered = {
-        position
-        for position, cell in enumerate(expanded.cells)
-        if cell.generator is not None or cell.retriever.role == ANSWERS
-    }
     return Experiment(
         name=model.name,
         text=text,
@@ -172,29 +97,18 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         corpus=_below(folder, model.dataset.corpus),
         references=_references(model, folder),
         evidence=_below(folder, model.dataset.evidence),
-        judged=judged,
+        judged=tuple(metric for metric in metrics if isinstance(metric, JudgedMetric)),
         sources=sources,
         evaluation=Evaluation(
-            configurations=with_judged(expanded.configurations, answered, judged),
+            configurations=expanded.configurations,
             metrics=tuple(metrics),
             sources=tuple(source.source for source in sources),
             slices=tuple(model.slices),
             baseline=next((i for i, entry in enumerate(expanded.configurations) if entry.name == model.baseline), 0),
             ties=model.ties,
             statistics=_statistics(model.statistics),
-            notes=(
-                *case_notes,
-                *notes(model.metrics or ()),
-                *other_tools.notes(model.metrics or ()),
-                *needs.notes(model, metrics),
-                *not_filled(located, model, metrics),
-                *unused(located, corpora, searched),
-                *unused_criteria(located, criteria, metrics),
-                *dict.fromkeys(note for entry in expanded.cells for note in _of_application(entry.retriever)),
-                *(note for name in sorted(used) for note in services.valid[name].parameters.warnings()),
-                *(note for name in sorted(embedders) for note in missing_roles(services.valid[name].parameters)),
-            ),
-            spans=model.dataset.unit == needs.SPAN,
+            notes=tuple(notes),
+            spans=model.dataset.unit == SPAN,
             race=race,
             holes=holes_of(located, model),
             strata=None if judging is None else judging.strata,
@@ -214,8 +128,21 @@ def parse_experiment(text: str, path: str | None, output: str | None = None) -> 
         gates=gates,
         bigquery=bigquery,
         unit=model.dataset.unit,
-        corpus_quotas=corpus_quotas,
+        corpus_quotas=pools.corpora,
     )
+
+
+def _document(
+    text: str, path: str | None, output: str | None, problems: list[InputError], unresolved: list[InputError]
+) -> Located:
+    """The file with the values that it refers to; references without a value are also added to `unresolved`."""
+    located = load(text, path)
+    _set_output(located.value, output)
+    problems += located.given_twice()
+    located = with_providers(located, problems)
+    located = resolved(located, unresolved, [] if output is None else [("output", "path")])
+    problems += unresolved
+    return located
 
 
 def _set_output(value: Any, output: str | None) -> None:
@@ -237,16 +164,6 @@ def _validated(located: Located, problems: list[InputError]) -> ExperimentModel:
     except ValidationError as error:
         problems += problems_of(located, ExperimentModel, error)
         return salvage(ExperimentModel, located.value)
-
-
-def _dialects(located: Located, model: ExperimentModel, problems: list[InputError]) -> list[Dialect]:
-    dialects = []
-    for i, name in enumerate(model.dialects or ()):
-        try:
-            dialects.append(parse_dialect(name))
-        except InputError as error:
-            problems.append(located.error(("dialects", i), error.problem))
-    return dialects
 
 
 def _references(model: ExperimentModel, folder: str) -> References | None:
@@ -271,15 +188,23 @@ def _wrong_baseline(
     yield located.error(("baseline",), f"no configuration is named {model.baseline!r}; {hint}")
 
 
-def _known(
-    model: ExperimentModel, metrics: Iterable[AnyMetric], configurations: tuple[Configuration, ...]
-) -> KnownNames:
+def _gates(
+    located: Located,
+    model: ExperimentModel,
+    metrics: Iterable[AnyMetric],
+    configurations: tuple[Configuration, ...],
+    problems: list[InputError],
+) -> tuple[Gate, ...]:
+    """The gates; names in them are only compared with those of an experiment without problems."""
+    if problems:
+        return gates_of(located, model.gates, None, problems)
     names = [configuration.name for configuration in configurations]
     baseline = model.baseline if model.baseline in names else names[0]
-    return KnownNames(names, [str(metric) for metric in metrics], model.slices, baseline)
+    known = KnownNames(names, [str(metric) for metric in metrics], model.slices, baseline)
+    return gates_of(located, model.gates, known, problems)
 
 
-def _unset(located: Located, expanded: configurations.Expanded) -> Iterator[InputError]:
+def _unset(located: Located, expanded: Expanded) -> Iterator[InputError]:
     """Every reference to a variable of this machine that has no value and decides what is asked."""
     for retriever in (source.retriever for source in expanded.sources):
         for inside, problem in retriever.parameters.unset():
@@ -292,10 +217,15 @@ def _unset(located: Located, expanded: configurations.Expanded) -> Iterator[Inpu
                 yield located.error((*corpus.place, *inside), problem)
 
 
-def _of_application(retriever: Retrieving) -> Iterator[str]:
-    """Warnings about an application, before it is asked."""
-    if isinstance(retriever.parameters, HttpApplication):
-        yield from retriever.parameters.warnings()
+def _notes_on_services(expanded: Expanded, services: Services, called: Iterable[str]) -> Iterator[str]:
+    """Warnings about applications and models, before any call."""
+    parameters = (cell.retriever.parameters for cell in expanded.cells)
+    applications = [application for application in parameters if isinstance(application, HttpApplication)]
+    yield from dict.fromkeys(note for application in applications for note in application.warnings())
+    for name in sorted(called):
+        yield from services.valid[name].parameters.warnings()
+    for name in sorted(expanded.embedders):
+        yield from missing_roles(services.valid[name].parameters)
 
 
 def _destination(located: Located, model: ExperimentModel, problems: list[InputError]) -> DatasetName | None:

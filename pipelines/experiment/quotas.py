@@ -9,9 +9,10 @@ from pydantic import BaseModel, ValidationError
 
 from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, ImportQuotaModel, QuotaModel, Services
-from rankbeam.pipelines.experiment.grid.cells import PlannedSource
-from rankbeam.pipelines.experiment.grid.components import Retrieving
+from rankbeam.pipelines.experiment.grid.cells import Expanded, PlannedSource
+from rankbeam.pipelines.experiment.grid.components import GENERATE, RERANK, REWRITE, Retrieving
 from rankbeam.transforms.clients.calls.admission import window
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.clients.models.remote import RemoteModel
@@ -21,13 +22,28 @@ from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, Route
 from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 from rankbeam.transforms.records.calls.quota import ImportQuota, Prices, Quota
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.metrics.evaluation import Configuration
 from rankbeam.transforms.records.stages import Judging
 from rankbeam.transforms.records.suggestions import did_you_mean
 
 _TOKENS_OF_A_LANE = 100_000  # of a minute: a lane with much less could not begin a long prompt
 _CALLS_OF_A_LANE = 100.0  # of a second: one takes 1.4 to 7.4 ms of the one core that a process has
 _IN_FLIGHT_OF_A_LANE = 10  # so that these answers may take .1 s
+DATA, IMPORT = "rag_engine_data", "rag_engine_import"
+NAMES = (DATA, IMPORT)
+"""Names of the pools that build corpora."""
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class CorpusQuotas:
+    """The budgets of building corpora, each for one project and region.
+
+    The defaults are what RAG Engine documents: https://cloud.google.com/vertex-ai/generative-ai/docs/quotas
+    """
+
+    data: Quota = field(default_factory=lambda: Quota(requests_per_minute=60))
+    imports: ImportQuota = field(default_factory=ImportQuota)
 
 
 @dataclass(frozen=True)
@@ -38,6 +54,7 @@ class Pools:
     names: tuple[str | None, ...]  # per source, its pool; None if asking costs nothing
     services: dict[str, str]
     budgets: dict[str, str]
+    corpora: CorpusQuotas = field(default_factory=CorpusQuotas)
 
 
 @dataclass(frozen=True)
@@ -47,6 +64,32 @@ class _Payer:
     pool: str
     budgets: tuple[str, ...]
     default: Quota
+
+
+def payments_of(
+    located: Located,
+    model: ExperimentModel,
+    expanded: Expanded,
+    judging: Judging | None,
+    services: Services,
+    problems: list[InputError],
+) -> Pools:
+    """The pools of an experiment and the budgets of building its corpora, after all checks of what they pay for."""
+    replies = list(_longest_replies(expanded, judging))
+    used = {service for service, _, _ in replies} | expanded.embedders
+    if judging is not None and judging.embeddings is not None:
+        used.add(judging.embeddings)
+    corpora = _corpus_quotas(located, model.quotas, problems)
+    of_calls = {name: quota for name, quota in model.quotas.items() if name not in NAMES}
+    retrieving = [cell.retriever for cell in expanded.cells]
+    sources = [source.retriever for source in expanded.sources]
+    pools = replace(pools_of(located, of_calls, retrieving, sources, services, used, problems), corpora=corpora)
+    problems += _above_window(located, pools, replies)
+    problems += wrong_batches(located, pools, services, is_raced=model.race is not None)
+    if model.max_cost is not None:
+        problems += unpriced(located, pools, services)
+        problems += _unpriced_imports(located, expanded.sources, corpora)
+    return pools
 
 
 def pools_of(
@@ -219,24 +262,7 @@ def _is_remote(kind: str) -> bool:
         return False
 
 
-DATA, IMPORT = "rag_engine_data", "rag_engine_import"
-Model = TypeVar("Model", bound=BaseModel)
-NAMES = (DATA, IMPORT)
-"""Names of the pools that build corpora."""
-
-
-@dataclass(frozen=True)
-class CorpusQuotas:
-    """The budgets of building corpora, each for one project and region.
-
-    The defaults are what RAG Engine documents: https://cloud.google.com/vertex-ai/generative-ai/docs/quotas
-    """
-
-    data: Quota = field(default_factory=lambda: Quota(requests_per_minute=60))
-    imports: ImportQuota = field(default_factory=ImportQuota)
-
-
-def corpus_quotas_of(located: Located, section: Mapping[str, Any], problems: list[InputError]) -> CorpusQuotas:
+def _corpus_quotas(located: Located, section: Mapping[str, Any], problems: list[InputError]) -> CorpusQuotas:
     default = CorpusQuotas()
     data = _checked(located, QuotaModel, DATA, section, problems)
     imports = _checked(located, ImportQuotaModel, IMPORT, section, problems)
@@ -246,7 +272,7 @@ def corpus_quotas_of(located: Located, section: Mapping[str, Any], problems: lis
     )
 
 
-def unpriced_imports(located: Located, sources: Iterable[PlannedSource], quotas: CorpusQuotas) -> Iterator[InputError]:
+def _unpriced_imports(located: Located, sources: Iterable[PlannedSource], quotas: CorpusQuotas) -> Iterator[InputError]:
     """Imports whose embeddings have no price, so that a limit of cost cannot be kept."""
     corpora = (source.retriever.corpus for source in sources)
     is_served = any(corpus is not None and corpus.parameters.service_corpus("") for corpus in corpora)
@@ -267,32 +293,31 @@ def _checked(
         return None
 
 
-def above_window(
-    located: Located,
-    pools: Pools,
-    configurations: Sequence[Configuration],
-    judging: Judging | None,
-    stages: Mapping[str, Mapping[str, int]],
-) -> Iterator[InputError]:
-    """Quotas below the longest answer that a service is asked for."""
-    answers = [configuration.generation for configuration in configurations if configuration.generation is not None]
-    longest = [(answer.service, answer.max_output_tokens, "generate") for answer in answers]
-    longest += [(name, tokens, stage) for stage, services in stages.items() for name, tokens in services.items()]
+def _longest_replies(expanded: Expanded, judging: Judging | None) -> Iterator[tuple[str, int, str]]:
+    """Every service that writes, the most tokens of one reply, and the section of the experiment that says so."""
+    for cell in expanded.cells:
+        if cell.generator is not None:
+            yield cell.generator.service.name, cell.generator.parameters.max_output_tokens, GENERATE
+    rerankers = [source.reranker for source in expanded.sources if source.reranker is not None]
+    reranking = {entry.service.name: entry.max_output_tokens for entry in rerankers if entry.service is not None}
+    rewriters = [cell.rewriter for cell in expanded.cells if cell.rewriter is not None]
+    rewriting = {entry.service.name: entry.parameters.max_output_tokens for entry in rewriters}
+    yield from ((service, tokens, RERANK) for service, tokens in reranking.items())
+    yield from ((service, tokens, REWRITE) for service, tokens in rewriting.items())
     if judging is not None:
-        longest += [(service, judging.max_output_tokens, "judge") for service in judging.services]
-    by_pool = {
-        pools.services[service]: (tokens, key)
-        for service, tokens, key in sorted(longest, key=_tokens)
-        if service in pools.services
-    }
-    for pool, (tokens, key) in by_pool.items():
+        yield from ((service, judging.max_output_tokens, "judge") for service in judging.services)
+
+
+def _above_window(located: Located, pools: Pools, replies: Iterable[tuple[str, int, str]]) -> Iterator[InputError]:
+    """Quotas below the longest reply that a service is asked for."""
+    longest: dict[str, tuple[int, str]] = {}
+    for service, tokens, key in replies:
+        pool = pools.services.get(service)
+        if pool is not None and tokens >= longest.get(pool, (0, ""))[0]:
+            longest[pool] = tokens, key
+    for pool, (tokens, key) in longest.items():
         what = f"an answer ({key}.max_output_tokens) takes"
         yield from _refusal(located, pools.budgets[pool], pools.quotas[pool], tokens, what)
-
-
-def _tokens(key: tuple[str, int, str]) -> int:
-    _, tokens, _ = key
-    return tokens
 
 
 def too_large(

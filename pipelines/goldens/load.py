@@ -7,9 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problems_of, salvage
-from rankbeam.pipelines.config.references import resolved, without_consequences
+from rankbeam.pipelines.config.references import resolved, with_providers, without_consequences
 from rankbeam.pipelines.config.yaml_lines import Located, Place, load
-from rankbeam.pipelines.experiment.file.providers import with_providers
 from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services, services_of
 from rankbeam.pipelines.experiment.grid.components import RETRIEVER, Retrieving
 from rankbeam.pipelines.experiment.quotas import Pools, pools_of, unpriced, wrong_batches
@@ -99,7 +98,7 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     except UnicodeDecodeError as error:
         raise InputError("is not UTF-8; write it as YAML in UTF-8", path=path) from error
     located = load(text, path)
-    problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
+    problems = located.given_twice()
     unresolved: list[InputError] = []
     located = with_providers(located, problems)
     located = resolved(located, unresolved, [] if output is None else _replaced_output(located.value))

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from rankbeam.pipelines.experiment.file.providers import hint_of, service_of_provider
+from rankbeam.pipelines.config.references import hint_of, service_of_provider
 from rankbeam.transforms.clients.formats.cases.objects import rows_in
 from rankbeam.transforms.clients.formats.cases.roles import Survey, survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource

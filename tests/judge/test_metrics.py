@@ -9,11 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.claims import matrices
 
-from rankbeam.transforms.judge.definitions import INPUTS, JUDGED
+from rankbeam.transforms.judge.definitions import INPUTS, JUDGED, OTHER_TOOLS, base_names
 from rankbeam.transforms.judge.metrics import (
-    OTHER_TOOLS,
     JudgedMetric,
-    base_names,
     notes,
     parse_all,
     parse_judged,

@@ -121,7 +121,7 @@ class Kind(Generic[Base]):
         if not (isinstance(model, type) and issubclass(model, self.base)):
             problem = f"{self.types[name].value} is not a subclass of {self.base.__name__}"
             raise InputError(f"{self.name} type {name!r}: {problem}")
-        lacking = [method for method in self.methods if getattr(model, method) is getattr(self.base, method)]
-        if lacking:
-            raise InputError(f"{self.name} type {name!r}: {self.types[name].value} does not define {lacking[0]}()")
+        for method in self.methods:
+            if getattr(model, method) is getattr(self.base, method):
+                raise InputError(f"{self.name} type {name!r}: {self.types[name].value} does not define {method}()")
         return model

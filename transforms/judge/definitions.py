@@ -18,9 +18,11 @@ from rankbeam.transforms.kernels import judged_refusals as refusals
 from rankbeam.transforms.kernels import overlap, trajectories
 from rankbeam.transforms.kernels.judged import Undefined, Value
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.judging.criteria import Criterion
-from rankbeam.transforms.records.judging.registry import GROUP, is_metric, plug_ins
+from rankbeam.transforms.records.judging.criteria import CRITERION, Criterion
+from rankbeam.transforms.records.judging.registry import GROUP, plug_ins, plugged_metrics
 from rankbeam.transforms.records.judging.steps import JudgedInput, Need
+from rankbeam.transforms.records.metrics.definitions import GROUP as RANKING_GROUP
+from rankbeam.transforms.records.metrics.definitions import metric_names
 from rankbeam.transforms.records.plug_ins import loaded
 from rankbeam.transforms.records.suggestions import did_you_mean
 
@@ -238,14 +240,51 @@ JUDGED: Mapping[str, JudgedDefinition] = MappingProxyType(
 )
 """By name, with the word that chooses the definition."""
 
+OTHER_TOOLS: Mapping[str, str] = MappingProxyType(
+    {
+        "faithfulness": "Faithfulness",
+        "answer_relevancy": "AnswerRelevance",
+        "context_relevancy": "ContextRelevance",
+        "context_recall": "ContextRecall",
+        "context_precision": "ContextAP",
+        "answer_correctness": "AnswerCorrectness(ragas)",
+        "answer_similarity": "AnswerSimilarity",
+        "ClaimRecall_answer": "ClaimRecall",
+        "exact_match": "ExactMatch",
+        "token_f1": "TokenF1",
+        "rouge": "ROUGE-L",
+        "rouge_l": "ROUGE-L",
+        "rougeL": "ROUGE-L",
+        "bleu_score": "BLEU",
+        "chrf_score": "chrF",
+    }
+)
+"""Names that other tools use, and the equivalent names here."""
+
 
 @cache
 def judged_names() -> tuple[str, ...]:
     """The names of all judged metrics, those of other packages last; these are not loaded."""
-    names = [name for name in sorted(plug_ins()) if is_metric(name)]
+    names = plugged_metrics()
     if taken := [name for name in names if name in JUDGED]:
         raise InputError(f"{GROUP} {taken[0]!r}: rankbeam has a metric of that name; choose another")
     return (*JUDGED, *names)
+
+
+@cache
+def base_names() -> tuple[str, ...]:
+    """The names of judged metrics without the words in brackets that choose a definition."""
+    return tuple(dict.fromkeys((*(name.partition("(")[0] for name in judged_names()), CRITERION)))
+
+
+@cache
+def names_by_lower() -> Mapping[str, str]:
+    """The names by which judged metrics are known here and elsewhere, each with ours, by their lower case."""
+    names = {name.lower(): name for name in base_names()} | {name.lower(): full for name, full in OTHER_TOOLS.items()}
+    if taken := [name for name in metric_names() if name.lower() in names]:
+        problem = f"{names[taken[0].lower()]} is a judged metric; choose another name"
+        raise InputError(f"{' or '.join((RANKING_GROUP, GROUP))} {taken[0]!r}: {problem}")
+    return names
 
 
 @cache

@@ -9,16 +9,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 from rankbeam.transforms.judge.definitions import (
     ARGS,
     JUDGED,
+    OTHER_TOOLS,
     JudgedDefinition,
+    base_names,
     definition_named,
     definition_of,
     judged_names,
+    names_by_lower,
 )
 from rankbeam.transforms.judge.steps import step_named as judge_step
 from rankbeam.transforms.kernels.judged import Value
@@ -26,43 +28,14 @@ from rankbeam.transforms.kernels.trajectories import MATCHES
 from rankbeam.transforms.records.calls.prompt import EMBED
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.judging.criteria import CRITERION, Criterion, step_named
-from rankbeam.transforms.records.judging.registry import GROUP as JUDGED_GROUP
 from rankbeam.transforms.records.judging.steps import Need
-from rankbeam.transforms.records.metrics.definitions import GROUP, metric_names
 from rankbeam.transforms.records.metrics.names import Metric, split_name
 from rankbeam.transforms.records.metrics.trec_names import parse_metrics
 from rankbeam.transforms.records.suggestions import did_you_mean
 
-OTHER_TOOLS: Mapping[str, str] = MappingProxyType(
-    {
-        "faithfulness": "Faithfulness",
-        "answer_relevancy": "AnswerRelevance",
-        "context_relevancy": "ContextRelevance",
-        "context_recall": "ContextRecall",
-        "context_precision": "ContextAP",
-        "answer_correctness": "AnswerCorrectness(ragas)",
-        "answer_similarity": "AnswerSimilarity",
-        "ClaimRecall_answer": "ClaimRecall",
-        "exact_match": "ExactMatch",
-        "token_f1": "TokenF1",
-        "rouge": "ROUGE-L",
-        "rouge_l": "ROUGE-L",
-        "rougeL": "ROUGE-L",
-        "bleu_score": "BLEU",
-        "chrf_score": "chrF",
-    }
-)
-"""Names that other tools use, and the equivalent names here."""
-
 _MODEL_OPTIONS = ("judge", "embeddings")
 LABELS = "labels"
 NAME_OF_A_SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-
-
-@cache
-def base_names() -> tuple[str, ...]:
-    """The names of judged metrics without the words in brackets that choose a definition."""
-    return tuple(dict.fromkeys((*(name.partition("(")[0] for name in judged_names()), CRITERION)))
 
 
 @cache
@@ -81,15 +54,6 @@ def families() -> Mapping[str, tuple[str, ...]]:
             family = "answers, without a judge"
         named.setdefault(family, []).append(name.partition("(")[0])
     return {family: tuple(dict.fromkeys(names)) for family, names in named.items()}
-
-
-@cache
-def _by_lower() -> Mapping[str, str]:
-    names = {name.lower(): name for name in base_names()} | {name.lower(): full for name, full in OTHER_TOOLS.items()}
-    if taken := [name for name in metric_names() if name.lower() in names]:
-        problem = f"{names[taken[0].lower()]} is a judged metric; choose another name"
-        raise InputError(f"{' or '.join((GROUP, JUDGED_GROUP))} {taken[0]!r}: {problem}")
-    return names
 
 
 @dataclass(frozen=True)
@@ -183,7 +147,7 @@ def parse_judged(text: str) -> JudgedMetric:
     ['Faithfulness', 'ContextAP@5', 'NoiseSensitivity(relevant)']
     """
     written = split_name(text)
-    known_name = _by_lower().get(written.name.lower())
+    known_name = names_by_lower().get(written.name.lower())
     if known_name is None:
         hint = did_you_mean(written.name, [*base_names(), *OTHER_TOOLS])
         raise InputError(f"unknown metric {written.name!r}; {hint}")
@@ -235,7 +199,7 @@ def is_judged(text: str) -> bool:
         name = split_name(text).name.lower()
     except InputError:
         return False
-    return name in _by_lower()
+    return name in names_by_lower()
 
 
 def notes(words: Iterable[str]) -> list[str]:
@@ -279,5 +243,5 @@ def parse_all(names: Iterable[str]) -> list[Metric | JudgedMetric]:
     """
     metrics: dict[Metric | JudgedMetric, None] = {}
     for name in names:
-        metrics |= dict.fromkeys([parse_judged(name)] if is_judged(name) else parse_metrics([name], also=families()))
+        metrics |= dict.fromkeys([parse_judged(name)] if is_judged(name) else parse_metrics([name], also=families))
     return list(metrics)

@@ -1,6 +1,6 @@
 """`corpora:` of an experiment: what documents are cut into or built into, each named once; retrievers name them."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from rankbeam.pipelines.config.problems import problems_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.experiment.file.models import ExperimentModel
 from rankbeam.transforms.clients.corpora.base import CORPORA, CorpusParameters
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters
 from rankbeam.transforms.records.errors import InputError
@@ -63,6 +64,7 @@ class Corpora:
 
     given: Mapping[str, Any]
     entries: Mapping[str, Entry]
+    unused: tuple[str, ...] = ()  # warnings about those that no configuration names
 
     def is_named(self, value: object) -> bool:
         return isinstance(value, str) and value in self.given
@@ -82,38 +84,28 @@ class Corpora:
             yield located.error(place, f"corpora: has no {value!r}; {hint}")
 
 
-def corpora_of(
-    located: Located, section: Mapping[str, Any], used: Collection[object], problems: list[InputError]
-) -> Corpora:
-    entries = {}
-    for name, value in section.items():
+def corpora_of(located: Located, model: ExperimentModel, problems: list[InputError]) -> Corpora:
+    entries, unused = {}, []
+    retrievers = (entry.retriever for entry in model.configurations or ())
+    used = [retriever[CORPUS] for retriever in retrievers if retriever is not None and CORPUS in retriever]
+    for name, value in model.corpora.items():
         place: Place = ("corpora", name)
+        if name not in used:
+            unused.append(str(located.error(place, "no configuration searches this corpus")))
         if not isinstance(value, dict) or not isinstance(value.get("type"), str):
             hint = "is missing; a corpus is {type: …, parameters of the type}"
             problems.append(located.error((*place, "type"), hint))
             continue
         try:
-            model = CORPORA.load(value["type"])
+            parameters = CORPORA.load(value["type"])
         except InputError as error:
             problems.append(located.error((*place, "type"), error.problem))
             continue
-        entry = Entry(name, value["type"], model, {key: item for key, item in value.items() if key != "type"})
+        entry = Entry(name, value["type"], parameters, {key: item for key, item in value.items() if key != "type"})
         entries[name] = entry
         if name not in used:
             problems += _wrong(located, entry)
-    return Corpora(section, entries)
-
-
-def named_by(retrievers: Sequence[Mapping[str, Any] | None]) -> list[object]:
-    """Names that retrievers give as their `corpus`."""
-    return [retriever[CORPUS] for retriever in retrievers if retriever is not None and CORPUS in retriever]
-
-
-def unused(located: Located, corpora: Corpora, used: Collection[object]) -> Iterator[str]:
-    """Warnings of corpora that no configuration names."""
-    for name in corpora.given:
-        if name not in used:
-            yield str(located.error(("corpora", name), "no configuration searches this corpus"))
+    return Corpora(model.corpora, entries, tuple(unused))
 
 
 def _wrong(located: Located, entry: Entry) -> Iterator[InputError]:

@@ -111,7 +111,7 @@ def read_criteria(path: str) -> dict[str, Any]:
         raise InputError("is not UTF-8", path=path) from error
     if not isinstance(located.value, dict):
         raise InputError("is not a mapping of criteria; write NAME: {question: …} for each", path=path)
-    problems = [located.error(place, "is given twice; keep one") for place in located.repeated]
+    problems = located.given_twice()
     try:
         models = _CriteriaFile.model_validate({"criteria": located.value}).criteria
     except ValidationError as error:
@@ -182,7 +182,7 @@ def _examples(named: str | None, folder: str, criterion: Criterion) -> str:
 def unused_criteria(
     located: Located, criteria: Mapping[str, Criterion], metrics: Iterable[Metric | JudgedMetric]
 ) -> Iterator[str]:
-    used = criteria_in(map(str, metrics))
+    used = criteria_in(map(str, metrics)) if criteria else ()
     for name in criteria:
         if name not in used:
             yield str(located.error(("judge", "criteria", name), "is not one of the metrics, so it is not judged"))

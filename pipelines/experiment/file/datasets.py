@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.experiment.file.traces import with_traces
 from rankbeam.transforms.clients.bigquery.read_source import is_table
 from rankbeam.transforms.clients.formats.cases.roles import REFERENCE, survey_of
 from rankbeam.transforms.clients.formats.cases.source import CaseSource
@@ -22,7 +23,15 @@ from rankbeam.transforms.records.suggestions import did_you_mean
 _DEFAULT_SPLIT = "test"
 
 
-def with_public_files(located: Located, problems: list[InputError]) -> Located:
+def with_dataset(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
+    """Replace whatever the dataset names as a whole by the files that it holds."""
+    located = with_traces(located, folder, problems, notes)
+    located = _with_cases(located, folder, problems, notes)
+    located = _with_public_files(_with_goldens(located, folder, problems), problems)
+    return _with_documents(located, folder, problems, notes)
+
+
+def _with_public_files(located: Located, problems: list[InputError]) -> Located:
     """Replace the name of a public collection in the experiment by the files of the collection."""
     dataset = _dataset(located)
     key = next((entry for entry in ("beir", "ir_datasets") if isinstance(dataset.get(entry), str)), None)
@@ -43,7 +52,7 @@ def _dataset(located: Located) -> dict[str, Any]:
 
 
 def _replaced(located: Located, keys: Sequence[str], section: Mapping[str, Any]) -> Located:
-    """The experiment whose dataset has a section instead of some keys;."""
+    """The experiment whose dataset has a section instead of some keys."""
     rest = {name: value for name, value in _dataset(located).items() if name not in keys}
     return replace(located, value={**located.value, "dataset": {**section, **rest}})
 
@@ -67,7 +76,7 @@ def _reads_documents(experiment: dict[str, Any]) -> bool:
     return False
 
 
-def with_cases(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
+def _with_cases(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
     """Replace a file of questions and answers by what it holds: queries, judgements, references and answers."""
     dataset = _dataset(located)
     if not isinstance(dataset.get("file"), str):
@@ -101,7 +110,7 @@ def _replaying(item: Any, named: str, columns: Mapping[str, str]) -> Any:
     return {**item, "answers": {"path": named, **({"columns": dict(columns)} if columns else {}), **answers}}
 
 
-def with_documents(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
+def _with_documents(located: Located, folder: str, problems: list[InputError], notes: list[str]) -> Located:
     """Replace a folder of documents, `corpus: docs` or `{folder, glob}`, by the corpus that its files make."""
     corpus = _dataset(located).get("corpus")
     is_folder = isinstance(corpus, dict) and "folder" in corpus
@@ -138,7 +147,7 @@ def _is_plain_folder(folder: str, place: Any) -> bool:
     return holds_documents(where) and not matching.has_parquet(where)
 
 
-def with_files(located: Located, folder: str, problems: list[InputError]) -> Located:
+def _with_goldens(located: Located, folder: str, problems: list[InputError]) -> Located:
     dataset = _dataset(located)
     if not isinstance(dataset.get("goldens"), str):
         return located

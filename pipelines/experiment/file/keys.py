@@ -1,8 +1,8 @@
 """Base of the sections of an experiment file, types of their values, and keys that several readers share."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 TOP_K, DISTANCE, SIMILARITY = "top_k", "vector_distance_threshold", "vector_similarity_threshold"
 MOST = (1 << 31) - 1
@@ -10,6 +10,19 @@ Positive = Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=MOST)]
 Price = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Word = Annotated[str, Field(min_length=1)]
+
+
+def _values(swept: Any) -> Any:
+    """The values alone, of a list of them or of values by their labels."""
+    return list(swept.values()) if isinstance(swept, dict) else swept
+
+
+Swept = Annotated[
+    list[Any],
+    BeforeValidator(_values),
+    WithJsonSchema({"anyOf": [{"type": "array", "items": {}}, {"type": "object", "additionalProperties": {}}]}),
+]
+"""The values of a parameter of the grid: a list, or values by labels."""
 
 
 class Section(BaseModel):

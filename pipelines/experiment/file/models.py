@@ -3,11 +3,10 @@
 import itertools
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from rankbeam.pipelines.experiment.file.generate import JudgeModel
-from rankbeam.pipelines.experiment.file.keys import Count, Positive, Price, Section, Word
-from rankbeam.pipelines.experiment.file.labels import values_of
+from rankbeam.pipelines.experiment.file.keys import Count, Positive, Price, Section, Swept, Word
 from rankbeam.pipelines.experiment.file.traces import TracesModel
 from rankbeam.pipelines.gates.gates import GateModel
 from rankbeam.transforms.clients.bigquery.locations import Location
@@ -257,14 +256,6 @@ class OutputModel(Section):
     leases: Literal["ledger", "user"] = "ledger"
     private: bool = False
     bigquery: Word | None = None
-
-
-Swept = Annotated[
-    list[Any],
-    BeforeValidator(values_of),
-    WithJsonSchema({"anyOf": [{"type": "array", "items": {}}, {"type": "object", "additionalProperties": {}}]}),
-]
-"""The values of a parameter of the grid: a list, or values by labels."""
 
 
 class ExperimentModel(Section):

@@ -1,15 +1,18 @@
-"""The cells of a grid: every configuration of an experiment file, for each combination of swept parameters."""
+"""Configurations: what identifies them, and the rankings that they share."""
 
+import functools
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rankbeam.pipelines.config.yaml_lines import Place
 from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpus
 from rankbeam.pipelines.experiment.file.keys import DISTANCE, TOP_K
+from rankbeam.pipelines.experiment.file.template_files import TemplateFile
 from rankbeam.pipelines.experiment.grid.components import (
+    ANSWERS,
     GENERATE,
     RERANK,
     REWRITE,
@@ -21,11 +24,10 @@ from rankbeam.pipelines.experiment.grid.components import (
 from rankbeam.transforms.clients.bigquery.read_source import pinned
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.clients.retrievers.rerankers import FusedLists
+from rankbeam.transforms.records.calls.call import Reach
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
-from rankbeam.transforms.records.metrics.evaluation import Source
-from rankbeam.transforms.records.stages import RewrittenQuery
-
-Grid = Mapping[str, Sequence[Any]]
+from rankbeam.transforms.records.metrics.evaluation import Configuration, Source
+from rankbeam.transforms.records.stages import FusionPart, FusionPlan, RerankPlan, RewrittenQuery
 
 
 @dataclass(frozen=True)
@@ -128,14 +130,10 @@ class Cell:
         """Depth of the cell in its ranking: number of results, then distance."""
         return self.top_k is None, self.top_k or 0, self.distance is None, self.distance or 0.0
 
-    def in_dialects(self, dialects: Sequence[Dialect]) -> list["Cell"]:
-        """This cell, once for each dialect, with the dialect in its name; rankbeam's own keeps the plain name."""
-        return [replace(self, name=self._name_in(dialect), dialect=dialect) for dialect in dialects] or [self]
-
-    def _name_in(self, dialect: Dialect) -> str:
-        if dialect == RANKBEAM:
-            return self.name
-        return f"{self.name}{',' if ':' in self.name else ':'}dialect={dialect.name}"
+    @property
+    def is_answered(self) -> bool:
+        """True if a model answers from its ranking, or answers exist already."""
+        return self.generator is not None or self.retriever.role == ANSWERS
 
     @property
     def _asks_exactly(self) -> bool:
@@ -196,3 +194,119 @@ class PlannedSource:
         path = self.source.path
         source = replace(self.source, path=None if path is None else pinned(path, run))
         return replace(self, source=source, retriever=self.retriever if day is None else self.retriever.on(day))
+
+
+@dataclass(frozen=True)
+class Expanded:
+    """The configurations of an experiment, and the rankings that they share."""
+
+    cells: tuple[Cell, ...]  # every configuration, in order
+    configurations: tuple[Configuration, ...]
+    sources: tuple[PlannedSource, ...]
+    embedders: frozenset[str]  # the services that embed texts for retrievers in this process
+    templates: Mapping[TemplateFile, bool]  # True where all configurations generate without contexts, too
+
+    def completed(self, folder: str, pools: Sequence[str | None], rankings: bool | None) -> tuple[PlannedSource, ...]:
+        """The sources with paths below a folder, and what depends on the rest of the experiment."""
+        named = zip(self.sources, pools, strict=True)
+        return tuple(source.completed(folder, pool, rankings) for source, pool in named)
+
+
+def with_sources(cells: Sequence[Cell], unit: str) -> Expanded:
+    """Group what one ranking can serve."""
+    requests = [(cell, cell.asked) for cell in cells]
+    groups = _groups(requests)
+    primary = {source_key: max(group, key=lambda cell: cell.width) for source_key, group in groups.items()}
+    groups = _groups([*requests, *((hidden, hidden.asked) for cell in cells for hidden in cell.hidden)])
+    positions = {source_key: position for position, source_key in enumerate(groups)}
+    return Expanded(
+        cells=tuple(cells),
+        configurations=tuple(
+            _configuration(cell, positions[source_key], primary[source_key]) for cell, source_key in requests
+        ),
+        sources=tuple(
+            PlannedSource(
+                _source(group, positions, unit),
+                (primary[source_key] if source_key in primary else group[0]).origin,
+                group[0].reranker,
+            )
+            for source_key, group in groups.items()
+        ),
+        embedders=frozenset(cell.retriever.embedder.name for cell in cells if cell.retriever.embedder is not None),
+        templates=_templates(cells),
+    )
+
+
+def _templates(cells: Sequence[Cell]) -> dict[TemplateFile, bool]:
+    templates = {cell.rewriter.file: True for cell in cells if cell.rewriter is not None}
+    for entry in (cell.generator for cell in cells):
+        if entry is not None:
+            templates[entry.file] = templates.get(entry.file, True) and entry.parameters.without_contexts
+    return templates
+
+
+def _groups(cells: Iterable[tuple[Cell, str]]) -> dict[str, list[Cell]]:
+    groups: dict[str, list[Cell]] = {}
+    for cell, source_key in cells:
+        groups.setdefault(source_key, []).append(cell)
+    return groups
+
+
+def _configuration(cell: Cell, source: int, primary: Cell) -> Configuration:
+    return Configuration(
+        config_id=cell.config_id,
+        name=cell.name,
+        source=source,
+        retriever=cell.retriever.kind,
+        parameters=cell.canonical,
+        top_k=cell.top_k,
+        derived_from=None if cell == primary or not _covers(primary, cell) else primary.config_id,
+        dialect=cell.dialect,
+        distance=cell.cut,
+        generation=None if cell.generator is None else cell.generator.generation,
+    )
+
+
+def _covers(primary: Cell, cell: Cell) -> bool:
+    """Return whether one cell's results contain those of another: a source may return more than any cell needs."""
+    return primary.cut is None or (cell.cut is not None and cell.cut <= primary.cut)
+
+
+def _source(group: Sequence[Cell], positions: Mapping[str, int], unit: str) -> Source:
+    """One request for a group of cells, as deep as the deepest of them."""
+    all_there_is = any(cell.top_k is None for cell in group)
+    reach = functools.reduce(Reach.joined, (Reach(cell.top_k or 0, cell.distance) for cell in group))
+    return Source(
+        path=None,
+        top_k=None if all_there_is else reach.results,
+        refuse_repeats=group[0].retriever.parameters.refuses_repeats(unit),
+        distance=None if group[0].reranker is not None else reach.distance,
+        lower_is_better=group[0].lower_is_better,
+        fusion=_fusion_plan(group[0], positions),
+        replayed=group[0].retriever.role == ANSWERS,
+        rerank=_rerank_plan(group[0], positions),
+        rewrite=group[0].rewritten,
+    )
+
+
+def _rerank_plan(cell: Cell, positions: Mapping[str, int]) -> RerankPlan | None:
+    """Plan to rerank the ranking that a cell is made from; None without a reranker."""
+    if cell.reranker is None or (base := cell.base) is None:
+        return None
+    return RerankPlan(positions[base.asked], cell.reranker.depth, base.cut)
+
+
+def _fusion_plan(cell: Cell, positions: Mapping[str, int]) -> FusionPlan | None:
+    """Plan to fuse a cell from its parts; None if it is not a fusion."""
+    parts = tuple(
+        FusionPart(
+            source=positions[part.asked],
+            top_k=part.top_k,
+            distance=part.cut,
+            lower_is_better=part.lower_is_better,
+        )
+        for part in cell.lists or cell.parts
+    )
+    if cell.reranker is not None or not parts:
+        return None
+    return FusionPlan(parts) if (fusion := cell.retriever.fusion) is None else fusion.plan(parts)

@@ -1,37 +1,32 @@
-"""Components of a configuration as the file has them, before the grid replaces any of their parameters."""
+"""Components of a configuration as the file has them, before the grid replaces any of their parameters.
+
+The stages around a retriever, `rewrite:` and `rerank:`, may come from the grid as a whole.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pydantic import ValidationError
-
-from rankbeam.pipelines.config.problems import problem_of
 from rankbeam.pipelines.config.yaml_lines import Located, Place
-from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora, Corpus, Entry
-from rankbeam.pipelines.experiment.file.generate import GenerateParameters, RewriteParameters
-from rankbeam.pipelines.experiment.file.keys import DISTANCE, MOST, SIMILARITY, TOP_K
+from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora, Entry
+from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
+from rankbeam.pipelines.experiment.file.keys import DISTANCE, MOST, TOP_K
 from rankbeam.pipelines.experiment.file.models import ConfigurationModel
-from rankbeam.pipelines.experiment.grid.cells import Cell
-from rankbeam.pipelines.experiment.grid.components import (
-    ANSWERS,
-    GENERATE,
-    RERANK,
-    RETRIEVER,
-    REWRITE,
-    Reranking,
-    RewritingQueries,
-)
-from rankbeam.pipelines.experiment.grid.stages import Variant, reranker_model
+from rankbeam.pipelines.experiment.grid.components import ANSWERS, GENERATE, RERANK, RETRIEVER, REWRITE
 from rankbeam.transforms.clients.parameters import Parameters
 from rankbeam.transforms.clients.retrievers.applications.ask import APPLICATIONS
 from rankbeam.transforms.clients.retrievers.applications.callables import CALLABLE, CallableApplication
 from rankbeam.transforms.clients.retrievers.base import RETRIEVERS, RetrieverParameters, Route
 from rankbeam.transforms.clients.retrievers.replay import TRACES, Replay, Traced
+from rankbeam.transforms.clients.retrievers.rerankers import RERANKERS
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.suggestions import did_you_mean
-from rankbeam.transforms.records.wrong_values import in_one
+
+MOST_CELLS = 10_000
+Grid = Mapping[str, Sequence[Any]]
+Labels = Mapping[str, Sequence[str]]
+"""Text that replaces each value in names, by parameter of the grid."""
 
 CONFIGURATION = ""
 """Role of the keys of the configuration itself: `top_k` and the distance threshold."""
@@ -41,6 +36,75 @@ _REPLAY = "replay"
 
 Target = tuple[str, str]
 """Target of a parameter of the grid: the role of a component, and the name of the parameter there."""
+
+STAGES = (REWRITE, RERANK)
+"""Components that the grid can also replace as a whole."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One item of `configurations:`, with the stages that the grid gives it."""
+
+    item: ConfigurationModel
+    position: int
+    labels: tuple[str, ...] = ()
+    swept: Mapping[str, Place] = field(default_factory=dict)
+
+    @property
+    def configuration(self) -> Place:
+        return "configurations", self.position
+
+    def place(self, role: str) -> Place:
+        return self.swept.get(role, (*self.configuration, role))
+
+    def with_stage(self, role: str, value: Any, label: str, place: Place) -> "Variant":
+        item = self.item.model_copy(update={role: value})
+        return replace(self, item=item, labels=(*self.labels, f"{role}={label}"), swept={**self.swept, role: place})
+
+
+def _variants(located: Located, items: Sequence[ConfigurationModel], grid: Grid, labels: Labels) -> list[Variant]:
+    every, places = [Variant(item, position) for position, item in enumerate(items)], located.value.get("grid")
+    for role in [name for name in grid if name in STAGES]:
+        keys = list(places[role]) if isinstance(places.get(role), dict) else range(len(grid[role]))
+        stages = list(zip(grid[role], labels[role], keys, strict=True))
+        every = [
+            each_variant
+            for variant in every
+            for each_variant in (
+                [variant.with_stage(role, value, label, ("grid", role, key)) for value, label, key in stages]
+                if _can_have(role, variant.item)
+                else [variant]
+            )
+        ]
+    return every
+
+
+def _can_have(role: str, item: ConfigurationModel) -> bool:
+    """Return whether the grid can give a configuration this stage.
+
+    Answers that exist already have no stages, and only a retriever that receives the query itself can be asked another.
+    """
+    values = item.retriever
+    if values is None or role != REWRITE:
+        return values is not None
+    if not isinstance(kind := values.get("type"), str) or kind not in RETRIEVERS.types:
+        return True  # its type is refused elsewhere
+    is_asked = RETRIEVERS.load(kind).route in (Route.OPENED, Route.CALLED)
+    return is_asked and values.get("query_vectors") is None and values.get("query") != "history"
+
+
+def wrong_stages(located: Located, items: Sequence[ConfigurationModel], grid: Grid) -> Iterator[InputError]:
+    """Report stages of the grid that no configuration can have, and values that cannot be a stage."""
+    for role in STAGES:
+        if role in grid and not grid[role]:
+            yield located.error(("grid", role), "lists no value")
+        elif role in grid and items and not any(_can_have(role, item) for item in items):
+            needed = "a retriever that receives the query" if role == REWRITE else "a retriever"
+            yield located.error(("grid", role), f"no configuration can have it: none has {needed}")
+        for value in grid.get(role, ()):
+            if value is not None and not isinstance(value, dict):
+                problem = f"must be mappings such as {{service: NAME}}, or null, found {value!r}"
+                yield located.error(("grid", role), problem)
 
 
 @dataclass(frozen=True)
@@ -59,23 +123,12 @@ class Draft:
         """The parameters that the grid can replace."""
         return {*self.model.model_fields} - self.fixed
 
-    def parameters(self, chosen: Mapping[str, Any]) -> Parameters:
-        return self.model.model_validate({**self.values, **chosen})
-
-    def wrong_beside(self, located: Located, first: Mapping[str, Any]) -> Iterator[InputError]:
-        """Validate the parameters that the grid replaces in every cell."""
-        try:
-            self.model.model_validate({**first, **self.values})
-        except ValidationError as error:
-            for detail in in_one(error.errors()):
-                if {*detail["loc"][:1]} & {*first} & {*self.values}:
-                    yield problem_of(located, self.model, detail, at=self.place)
-
 
 @dataclass(frozen=True)
 class Drafts:
     """The components of one configuration."""
 
+    item: ConfigurationModel
     place: Place
     name: str
     retriever: Draft
@@ -111,22 +164,26 @@ class Drafts:
         return (TOP_K, DISTANCE) if self.model.has_distances else (TOP_K,)
 
     @property
-    def default_top_k(self) -> int | None:
-        """Number of results where none is given: with a reranker all that it scores."""
-        return self.model.default_top_k if self.rerank is None else None
-
-    @property
     def sweepable(self) -> set[str]:
         """Every name that a grid may have for this configuration."""
         dotted = (f"{draft.role}.{name}" for draft in self.all for name in draft.sweepable)
         return {*self.reach, *(name for draft in self.all for name in draft.sweepable), *dotted}
 
-    def searched(self, chosen: Mapping[str, Any]) -> Corpus | None:
-        """The corpus with some of its parameters replaced; None if the configuration has none."""
-        return None if self.entry is None else self.entry.corpus(chosen)
+
+def drafts_of(
+    located: Located,
+    corpora: Corpora,
+    items: Sequence[ConfigurationModel],
+    grid: Grid,
+    labels: Labels,
+    problems: list[InputError],
+) -> list[Drafts]:
+    """The components of every configuration, with each combination of the stages of the grid that it can have."""
+    every = (_components(located, corpora, variant, problems) for variant in _variants(located, items, grid, labels))
+    return [drafts for drafts in every if drafts is not None]
 
 
-def drafts_of(located: Located, corpora: Corpora, variant: Variant, problems: list[InputError]) -> Drafts | None:
+def _components(located: Located, corpora: Corpora, variant: Variant, problems: list[InputError]) -> Drafts | None:
     """The components of a configuration; None after reporting an unknown one."""
     place, item = variant.configuration, variant.item
     role, values = (RETRIEVER, item.retriever) if item.answers is None else (ANSWERS, item.answers)
@@ -141,11 +198,14 @@ def drafts_of(located: Located, corpora: Corpora, variant: Variant, problems: li
         problems.append(error)
         return None
     inside = values.pop(DISTANCE, None) if DISTANCE not in model.model_fields else None
-    is_named = bool(model.searches) and corpora.is_named(values.get(CORPUS))
-    entry, wrong = _entry(located, corpora, (*place, role, CORPUS), str(kind), model, values)
-    if wrong or (is_named and entry is None):  # the entry itself has a problem, reported at its place
+    entry = None
+    if model.searches and CORPUS in values:
+        wrong = list(corpora.wrong_name(located, (*place, role, CORPUS), str(kind), model, values[CORPUS]))
         problems += wrong
-        return None
+        is_named = corpora.is_named(values[CORPUS])
+        entry = corpora.entries.get(values.pop(CORPUS)) if is_named else None
+        if wrong or (is_named and entry is None):  # the entry itself has a problem, reported at its place
+            return None
     generate = None
     if item.generate is not None:
         generate = Draft(GENERATE, (*place, GENERATE), "", GenerateParameters, item.generate)
@@ -156,32 +216,27 @@ def drafts_of(located: Located, corpora: Corpora, variant: Variant, problems: li
     rewrite = (
         None if item.rewrite is None else Draft(REWRITE, variant.place(REWRITE), "", RewriteParameters, item.rewrite)
     )
-    return Drafts(place, name, retriever, model, inside, generate, entry, rewrite, rerank, variant.labels)
+    return Drafts(item, place, name, retriever, model, inside, generate, entry, rewrite, rerank, variant.labels)
 
 
 def _rerank(located: Located, variant: Variant) -> Draft | None:
+    """A `rerank:`, by its type or by a model under `services:`."""
     values, place = variant.item.rerank, variant.place(RERANK)
     if values is None:
         return None
-    kind, model = reranker_model(located, place, values)
-    return Draft(RERANK, place, kind, model, {name: value for name, value in values.items() if name != "type"})
-
-
-def _entry(
-    located: Located,
-    corpora: Corpora,
-    place: Place,
-    kind: str,
-    model: type[RetrieverParameters],
-    values: dict[str, Any],
-) -> tuple[Entry | None, list[InputError]]:
-    """Take the entry of `corpora:` that a retriever names out of its values; return it and the problems of the name."""
-    if CORPUS not in values or not model.searches:
-        return None, []
-    wrong = list(corpora.wrong_name(located, place, kind, model, values[CORPUS]))
-    if wrong or not corpora.is_named(values[CORPUS]):
-        return None, wrong
-    return corpora.entries.get(values.pop(CORPUS)), []
+    if ("type" in values) == ("service" in values):
+        problem = "has a type and a service; keep one" if "type" in values else "is missing, and so is service"
+        raise located.error((*place, "type"), problem)
+    if "service" in values:
+        return Draft(RERANK, place, "", ModelRerankParameters, values)
+    kind = values["type"]
+    if not isinstance(kind, str):
+        raise located.error((*place, "type"), "is not a word")
+    if kind not in RERANKERS.types:
+        hint = did_you_mean(kind, [*RERANKERS.types])
+        raise located.error((*place, "type"), f"unknown reranker type {kind!r}; {hint}")
+    own = {name: value for name, value in values.items() if name != "type"}
+    return Draft(RERANK, place, kind, RERANKERS.load(kind), own)
 
 
 def _model(located: Located, place: Place, kind: Any) -> type[RetrieverParameters]:
@@ -205,119 +260,40 @@ def _model(located: Located, place: Place, kind: Any) -> type[RetrieverParameter
         raise located.error((*place, "type"), error.problem) from error
 
 
-def stated_reach(
-    located: Located, item: ConfigurationModel, drafts: Drafts, problems: list[InputError]
-) -> dict[str, Any]:
-    """`top_k` and distance threshold of a configuration, or else of its type of retriever."""
-    wrong = list(_wrong_stated_reach(located, item, drafts))
-    problems += wrong
-    return {
-        TOP_K: drafts.default_top_k if item.top_k is None else item.top_k,
-        DISTANCE: None if wrong else item.vector_distance_threshold or drafts.inside,
-    }
+def wrong_in_grid(located: Located, corpora: Corpora, drafts: Sequence[Drafts], grid: Grid) -> Iterator[InputError]:
+    """Report parameters that no component has, or several, and values that cannot be swept."""
+    known = {TOP_K}.union(*(draft.sweepable for draft in drafts))
+    owners = [{name: draft.owners(name) for name in grid} for draft in drafts]
+    count = sum(math.prod(len(values) for name, values in grid.items() if owner[name]) for owner in owners)
+    if count > MOST_CELLS:
+        yield located.error(("grid",), f"makes {count:,} configurations; {MOST_CELLS:,} are the most")
+    for name, values in grid.items():
+        several = next((owner[name] for owner in owners if len(owner[name]) > 1), None)
+        if name.rpartition(".")[2] == CORPUS and any(map(corpora.is_named, values)):
+            problem = (
+                "names an entry of corpora:; name it in the retriever, and sweep the corpus's own parameters, such "
+                "as chunk_size"
+            )
+            yield located.error(("grid", name), problem)
+        elif name not in known:
+            hint = did_you_mean(name, [cell for cell in known if ("." in cell) == ("." in name)])
+            yield located.error(("grid", name), f"no configuration has this parameter; {hint}")
+        elif several is not None:
+            dotted = " or ".join(f"{role}.{inside}" for role, inside in several)
+            yield located.error(("grid", name), f"several components of one configuration have it; write {dotted}")
+        elif not values:
+            yield located.error(("grid", name), "lists no value")
+        else:
+            yield from _wrong_values(located, name, values)
 
 
-def chosen_reach(values: Mapping[str, Any]) -> tuple[int | None, float | None]:
-    """The most results and the largest distance of one cell."""
-    distance = values[DISTANCE]
-    return values[TOP_K], None if distance is None else float(distance)
-
-
-def beyond_most(
-    located: Located, at: Place, kind: str, model: type[RetrieverParameters], top_k: int
-) -> Iterator[InputError]:
-    """Refuse more results than one call to a service can return."""
-    if model.most_results is not None and top_k > model.most_results:
-        yield located.error(at, f"a {kind} retriever returns at most {model.most_results} results, found {top_k}")
-
-
-def wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iterator[InputError]:
-    """Refuse parameters that the service would refuse, and texts that nothing would be asked."""
-    if cell.rewriter is not None:
-        yield from _wrong_rewrite(located, cell, cell.rewriter)
-    if cell.retriever.parameters.joins_history:
-        yield from _wrong_history(located, cell)
-    if cell.reranker is not None:
-        yield from _wrong_depth(located, cell, chosen, cell.reranker)
-    if cell.retriever.route is not Route.CALLED or cell.retriever.role == ANSWERS:
-        return
-    kind, parameters = cell.retriever.kind, cell.retriever.parameters
-    at: Place = ("grid", TOP_K) if TOP_K in chosen else (*cell.place, TOP_K)
-    if cell.reranker is not None:
-        pass  # the depth counts
-    elif cell.top_k is None:
-        yield located.error(at, f"is missing; a {kind} retriever needs the number of results to request")
-    else:
-        yield from beyond_most(located, at, kind, type(parameters), cell.top_k)
-    if cell.distance is not None and getattr(parameters, SIMILARITY, None) is not None:
-        at = ("grid", DISTANCE) if DISTANCE in chosen else (*cell.retriever.place, SIMILARITY)
-        yield located.error(at, f"a retriever takes {DISTANCE} or {SIMILARITY}, not both; keep one")
-
-
-def _wrong_rewrite(located: Located, cell: Cell, rewriter: RewritingQueries) -> Iterator[InputError]:
-    """Refuse to rewrite the queries of rankings that exist already, are fused, or are by vectors of a file."""
-    route, own = cell.retriever.route, cell.retriever.parameters.inputs()
-    if route not in (Route.OPENED, Route.CALLED):
-        others = "rewrite the queries of its parts" if route is Route.FUSED else "leave it out"
-        problem = f"a {cell.retriever.kind} retriever receives no queries; {others}"
-        yield located.error(rewriter.place, problem)
-    elif "query_vectors" in own:
-        yield located.error(rewriter.place, "the vectors of queries come from a file; remove query_vectors")
-
-
-def _wrong_history(located: Located, cell: Cell) -> Iterator[InputError]:
-    """Refuse to join the history where no text is asked, or another one."""
-    own, place = cell.retriever, (*cell.retriever.place, "query")
-    if own.role == ANSWERS:
-        yield located.error(
-            place, "existing answers have no query to join; applications take {history} in their request"
-        )
-    elif own.route not in (Route.OPENED, Route.CALLED):
-        yield located.error(place, f"a {own.kind} retriever receives no queries; leave it out")
-    elif "query_vectors" in own.parameters.inputs():
-        yield located.error(place, "the vectors of queries come from a file; remove query_vectors")
-    elif cell.rewriter is not None:
-        yield located.error(place, "the model of rewrite: writes the queries; leave it out")
-
-
-def _wrong_depth(located: Located, cell: Cell, chosen: Mapping[str, Any], reranker: Reranking) -> Iterator[InputError]:
-    """Refuse a reranker that is given fewer results than remain, or more than the retriever returns."""
-    if cell.top_k is not None and cell.top_k > reranker.depth:
-        at: Place = ("grid", TOP_K) if TOP_K in chosen else (*cell.place, TOP_K)
-        problem = f"is {cell.top_k}, and the reranker of {cell.name!r} scores {reranker.depth} results"
-        yield located.error(at, f"{problem}; raise rerank.depth, or lower top_k")
-    swept = next((name for name in ("depth", "rerank.depth") if name in chosen), None)
-    at = (*reranker.place, "depth") if swept is None else ("grid", swept)
-    if cell.retriever.route is Route.CALLED:
-        yield from beyond_most(located, at, cell.retriever.kind, type(cell.retriever.parameters), reranker.depth)
-
-
-def wrong_in_grid(located: Located, name: str, values: Sequence[Any]) -> Iterator[InputError]:
+def _wrong_values(located: Located, name: str, values: Sequence[Any]) -> Iterator[InputError]:
     """Validate swept `top_k` or distance thresholds."""
     if name == TOP_K and not all(type(value) is int and 1 <= value <= MOST for value in values):
         yield located.error(("grid", name), f"must be whole numbers from 1 to {MOST:,}, found {values!r}")
-    elif name == DISTANCE and not all(value is None or _is_distance(value) for value in values):
+    elif name == DISTANCE and not all(value is None or is_distance(value) for value in values):
         yield located.error(("grid", name), f"must be numbers greater than 0, or null, found {values!r}")
 
 
-def _wrong_stated_reach(located: Located, item: ConfigurationModel, drafts: Drafts) -> Iterator[InputError]:
-    """Validate `top_k` and the distance threshold of a configuration, which may also be inside `retriever:`."""
-    if drafts.retriever.role == ANSWERS and item.retriever is None:  # both are reported already
-        for name in (TOP_K, DISTANCE):
-            if getattr(item, name) is not None:
-                yield located.error((*drafts.place, name), "answers have no ranking to cut; leave it out")
-        return
-    beside, inside = item.vector_distance_threshold, drafts.inside
-    at = (*drafts.place, DISTANCE) if inside is None else (*drafts.retriever.place, DISTANCE)
-    if inside is None and beside is None:
-        return
-    if not drafts.model.has_distances:
-        yield located.error(at, "this type of retriever has no distances; leave it out")
-    elif inside is not None and not _is_distance(inside):
-        yield located.error(at, f"must be a number greater than 0, found {inside!r}")
-    elif None not in (inside, beside) and inside != beside:
-        yield located.error(at, f"is {inside!r} here and {beside!r} beside the retriever; keep one")
-
-
-def _is_distance(value: Any) -> bool:
+def is_distance(value: Any) -> bool:
     return type(value) in (int, float) and 0 < value < math.inf

@@ -1,88 +1,148 @@
 """The grid of an experiment: every configuration for each combination of swept parameters."""
 
 import itertools
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from pydantic import ValidationError
-
-from rankbeam.pipelines.config.problems import problem_of
-from rankbeam.pipelines.config.yaml_lines import Located, Place
-from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora
-from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
-from rankbeam.pipelines.experiment.file.keys import TOP_K
-from rankbeam.pipelines.experiment.file.labels import Labels
-from rankbeam.pipelines.experiment.file.models import ConfigurationModel
-from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services
-from rankbeam.pipelines.experiment.file.template_files import TemplateFile, Templates, default
-from rankbeam.pipelines.experiment.grid.cells import Cell, Grid
-from rankbeam.pipelines.experiment.grid.components import (
-    GENERATE,
-    RERANK,
-    REWRITE,
-    Generating,
-    Reranking,
-    Retrieving,
-    RewritingQueries,
-)
+from rankbeam.pipelines.config.yaml_lines import Located
+from rankbeam.pipelines.experiment.file.keys import DISTANCE, TOP_K
+from rankbeam.pipelines.experiment.file.models import ExperimentModel
+from rankbeam.pipelines.experiment.grid.cells import Cell, Expanded, with_sources
+from rankbeam.pipelines.experiment.grid.combinations import Combination, GridContext, beyond_most
+from rankbeam.pipelines.experiment.grid.components import ANSWERS
 from rankbeam.pipelines.experiment.grid.drafts import (
-    CONFIGURATION,
-    Draft,
+    STAGES,
     Drafts,
+    Grid,
+    Labels,
     Target,
-    beyond_most,
-    chosen_reach,
     drafts_of,
-    stated_reach,
+    is_distance,
     wrong_in_grid,
-    wrong_reach,
+    wrong_stages,
 )
-from rankbeam.pipelines.experiment.grid.stages import STAGES, variants, wrong_stages
-from rankbeam.transforms.clients.models.rewriting import NUMBER, QUERY, default_template
-from rankbeam.transforms.clients.retrievers.rerankers import Reranker
-from rankbeam.transforms.records.calls.prompt import FENCE, variables_of
-from rankbeam.transforms.records.conversations import HISTORY
+from rankbeam.transforms.clients.retrievers.fusion import Fusion
 from rankbeam.transforms.records.errors import InputError
-from rankbeam.transforms.records.stages import RewriteKind
+from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect, parse_dialect
 from rankbeam.transforms.records.suggestions import did_you_mean
-from rankbeam.transforms.records.wrong_values import in_one
 
-MOST_CELLS = 10_000
-
-
-@dataclass(frozen=True)
-class GridContext:
-    """Definitions that components may reference."""
-
-    located: Located
-    services: Services
-    templates: Templates
-    corpora: Corpora
-    labels: Labels = field(default_factory=dict)
+_SIGNS = ",:="
+"""Characters that separate the parts of a configuration name."""
 
 
-def cells(
-    context: GridContext, items: Sequence[ConfigurationModel], grid: Grid, problems: list[InputError]
-) -> list[Cell]:
-    """Every configuration for each combination of the grid's values, in order.
+def _labels_of(grid: object) -> Labels:
+    """The labels of a grid's values, which replace long values in names; a value without a label is its own label.
+
+    >>> _labels_of({"corpus": {"small": "projects/p/c/1"}, "top_k": [5, 10]})
+    {'corpus': ('small',), 'top_k': ('5', '10')}
+    """
+    labels = grid if isinstance(grid, dict) else {}
+    return {str(name): tuple(map(str, values)) for name, values in labels.items() if isinstance(values, dict | list)}
+
+
+def _wrong_labels(located: Located) -> Iterator[InputError]:
+    """Labels that would make a name ambiguous."""
+    grid = located.value.get("grid")
+    for name, values in (grid if isinstance(grid, dict) else {}).items():
+        for label in values if isinstance(values, dict) else ():
+            if not str(label).strip() or any(sign in str(label) for sign in _SIGNS):
+                problem = (
+                    f"the label {label!r} is empty, or has one of {' '.join(_SIGNS)}, which separate parts of names"
+                )
+                yield located.error(("grid", str(name), label), problem)
+
+
+def expand(context: GridContext, model: ExperimentModel, problems: list[InputError]) -> Expanded:
+    """Every configuration for each combination of the grid's values, in order, and once for each dialect.
 
     A parameter of the grid applies to the configurations that have a component with it; `top_k` to all that retrieve,
     and `vector_distance_threshold` to those that have distances.
     """
-    drafts: list[InputError] = []
-    wrong = list(wrong_stages(context.located, items, grid))
-    every = variants(items, {} if wrong else grid, context.labels, context.located.value.get("grid"))
-    drafted = [(variant.item, drafts_of(context.located, context.corpora, variant, drafts)) for variant in every]
-    known = [(item, draft) for item, draft in drafted if draft is not None]
-    grid = {name: values for name, values in grid.items() if name not in STAGES}
-    wrong += _wrong_in_grid(context, [draft for _, draft in known], grid)
-    problems += [*wrong, *drafts]
-    return [cell for item, draft in known for cell in _cells(context, item, draft, {} if wrong else grid, problems)]
+    located, items, broken = context.located, model.configurations or (), list[InputError]()
+    dialects, labels = list(_dialects(located, model, problems)), _labels_of(located.value.get("grid"))
+    grid: Grid = {name: values for name, values in model.grid.items() if name not in STAGES}
+    problems += _wrong_labels(located)
+    wrong = list(wrong_stages(located, items, model.grid))
+    drafted = drafts_of(located, context.corpora, items, {} if wrong else model.grid, labels, broken)
+    wrong += wrong_in_grid(located, context.corpora, drafted, grid)
+    problems += [*wrong, *broken]
+    cells = [cell for drafts in drafted for cell in _cells(context, drafts, {} if wrong else grid, labels, problems)]
+    cells = _with_parts(located, cells, [item.name for item in items], problems)
+    cells = [_in_dialect(cell, dialect) for cell in cells for dialect in dialects] if dialects else cells
+    _check_names(located, cells, problems)
+    return with_sources(cells, model.dataset.unit)
 
 
-def check_names(located: Located, cells: Sequence[Cell], problems: list[InputError]) -> None:
+def _dialects(located: Located, model: ExperimentModel, problems: list[InputError]) -> Iterator[Dialect]:
+    for i, name in enumerate(model.dialects or ()):
+        try:
+            yield parse_dialect(name)
+        except InputError as error:
+            problems.append(located.error(("dialects", i), error.problem))
+
+
+def _in_dialect(cell: Cell, dialect: Dialect) -> Cell:
+    """The configuration with the dialect in its name; rankbeam's own keeps the plain name."""
+    suffix = "" if dialect == RANKBEAM else f"{',' if ':' in cell.name else ':'}dialect={dialect.name}"
+    return replace(cell, name=f"{cell.name}{suffix}", dialect=dialect)
+
+
+def _cells(
+    context: GridContext, drafts: Drafts, grid: Grid, labels: Labels, problems: list[InputError]
+) -> Iterator[Cell]:
+    reach = _stated_reach(context.located, drafts, problems)
+    targets: dict[str, Target] = {name: owners[0] for name in grid if (owners := drafts.owners(name))}
+    swept = [list(zip(labels[name], grid[name], strict=True)) for name in targets]
+    combinations = []
+    for chosen in itertools.product(*swept):
+        values = {name: value for name, (_, value) in zip(targets, chosen, strict=True)}
+        names = [f"{name}={label}" for name, (label, _) in zip(targets, chosen, strict=True)]
+        combinations.append(Combination(context, drafts, ",".join([*drafts.labels, *names]), targets, values))
+    problems += combinations[0].wrong_beside()
+    if TOP_K in targets and drafts.item.top_k is not None:
+        at = (*drafts.place, TOP_K)
+        problems += beyond_most(context.located, at, drafts.retriever.kind, drafts.model, drafts.item.top_k)
+    for combination in combinations:
+        cell = combination.cell(reach)
+        problems += combination.problems
+        if cell is None:
+            return
+        yield cell
+
+
+def _stated_reach(located: Located, drafts: Drafts, problems: list[InputError]) -> dict[str, Any]:
+    """`top_k` and distance threshold of a configuration, or else of its type of retriever."""
+    wrong, item = list(_wrong_stated_reach(located, drafts)), drafts.item
+    problems += wrong
+    default = drafts.model.default_top_k if drafts.rerank is None else None  # a reranker returns all that it scores
+    return {
+        TOP_K: default if item.top_k is None else item.top_k,
+        DISTANCE: None if wrong else item.vector_distance_threshold or drafts.inside,
+    }
+
+
+def _wrong_stated_reach(located: Located, drafts: Drafts) -> Iterator[InputError]:
+    """Validate `top_k` and the distance threshold of a configuration, which may also be inside `retriever:`."""
+    item = drafts.item
+    if drafts.retriever.role == ANSWERS and item.retriever is None:  # both are reported already
+        for name in (TOP_K, DISTANCE):
+            if getattr(item, name) is not None:
+                yield located.error((*drafts.place, name), "answers have no ranking to cut; leave it out")
+        return
+    beside, inside = item.vector_distance_threshold, drafts.inside
+    at = (*drafts.place, DISTANCE) if inside is None else (*drafts.retriever.place, DISTANCE)
+    if inside is None and beside is None:
+        return
+    if not drafts.model.has_distances:
+        yield located.error(at, "this type of retriever has no distances; leave it out")
+    elif inside is not None and not is_distance(inside):
+        yield located.error(at, f"must be a number greater than 0, found {inside!r}")
+    elif None not in (inside, beside) and inside != beside:
+        yield located.error(at, f"is {inside!r} here and {beside!r} beside the retriever; keep one")
+
+
+def _check_names(located: Located, cells: Sequence[Cell], problems: list[InputError]) -> None:
     """Refuse two cells with one name, and one configuration with two names."""
     names: dict[str, Cell] = {}
     ids: dict[str, Cell] = {}
@@ -95,189 +155,61 @@ def check_names(located: Located, cells: Sequence[Cell], problems: list[InputErr
         names[cell.name] = ids[cell.config_id] = cell
 
 
-def _cells(
-    context: GridContext, item: ConfigurationModel, drafts: Drafts, grid: Grid, problems: list[InputError]
-) -> Iterator[Cell]:
-    located = context.located
-    base = stated_reach(located, item, drafts, problems)
-    targets: dict[str, Target] = {name: owners[0] for name in grid if (owners := drafts.owners(name))}
-    first = {name: grid[name][0] for name in targets}
-    for draft in drafts.all:
-        problems += draft.wrong_beside(located, _chosen(draft.role, targets, first))
-    if TOP_K in first and item.top_k is not None:
-        problems += beyond_most(located, (*drafts.place, TOP_K), drafts.retriever.kind, drafts.model, item.top_k)
-    for places in itertools.product(*(range(len(grid[name])) for name in targets)):
-        chosen = dict(zip(targets, places, strict=True))
-        values = {name: grid[name][place] for name, place in chosen.items()}
-        swept = (f"{name}={context.labels[name][place]}" for name, place in chosen.items())
-        label = ",".join([*drafts.labels, *swept])
-        wrong: list[InputError] = []
-        combination = _Combination(context, targets, values, wrong)
-        for draft in drafts.all:
-            combination.check(draft)
-        generator = None if wrong else combination.generating(drafts.generate)
-        retriever = None if wrong else combination.retrieving(drafts)
-        rewriter = None if wrong else combination.rewriting(drafts.rewrite)
-        reranker = None if wrong else combination.reranking(drafts.rerank)
+def _with_parts(
+    located: Located, cells: Sequence[Cell], item_names: Sequence[str], problems: list[InputError]
+) -> list[Cell]:
+    """All cells, with the parts of every fusion; a fusion with an unknown part is left out.
+
+    A part is the name of a cell, such as "bm25:top_k=10", or a name under `configurations:`, which means the
+    widest of its cells if all of them are cut from one ranking.
+    """
+    whole = []
+    for cell in cells:
+        if (fusion := cell.retriever.fusion) is None:
+            whole.append(cell)
+            continue
+        wrong = list(_wrong_parts(located, cell, fusion, cells, item_names))
+        parts = [_widest(name, cells) for name in fusion.parts]
+        known = tuple(part for part in parts if part is not None)
         problems += wrong
-        if wrong or retriever is None:
-            return
-        top_k, distance = chosen_reach({**base, **combination.chosen(CONFIGURATION)})
-        if reranker is not None and top_k is None:
-            top_k = reranker.depth
-        cell = Cell(
-            name=f"{drafts.name}:{label}" if label else drafts.name,
-            item_name=drafts.name,
-            place=drafts.place,
-            retriever=retriever,
-            top_k=top_k,
-            distance=distance,
-            generator=generator,
-            rewriter=rewriter,
-            reranker=reranker,
-        )
-        problems += wrong_reach(located, cell, values)
-        yield cell
+        if not wrong and len(known) == len(parts):
+            whole.append(replace(cell, parts=known))
+    return whole
 
 
-@dataclass
-class _Combination:
-    """One combination of the grid's values; it adds what is wrong with a component to `problems`."""
-
-    context: GridContext
-    targets: Mapping[str, Target]
-    values: Mapping[str, Any]
-    problems: list[InputError]
-
-    def chosen(self, role: str) -> dict[str, Any]:
-        """The values of the grid for a component."""
-        return _chosen(role, self.targets, self.values)
-
-    def check(self, draft: Draft) -> None:
-        """Report each wrong parameter of a component at its place, in the grid or in the component."""
-        located = self.context.located
-        try:
-            draft.parameters(self.chosen(draft.role))
-        except ValidationError as error:
-            names = {inside: name for name, (owner, inside) in self.targets.items() if owner == draft.role}
-            for detail in in_one(error.errors()):
-                first = str(next(iter(detail["loc"]), ""))
-                if first in names:
-                    swept = {**detail, "loc": (names[first], *detail["loc"][1:])}
-                    self.problems.append(problem_of(located, draft.model, swept, at=("grid",)))
-                else:
-                    self.problems.append(problem_of(located, draft.model, detail, at=draft.place))
-
-    def retrieving(self, drafts: Drafts) -> Retrieving | None:
-        """The retriever with its corpus and its service; None if the service is unknown."""
-        draft = drafts.retriever
-        parameters = drafts.model.model_validate({**draft.values, **self.chosen(draft.role)})
-        corpus = drafts.searched(self.chosen(CORPUS))
-        retrieving = Retrieving(draft.role, draft.place, draft.kind, parameters, corpus).searching()
-        named = parameters.service
-        service = None if named is None else getattr(parameters, named)
-        if named is None or service is None:
-            return retrieving
-        self.problems += self.context.services.not_embedding(self.context.located, self._place(draft, named), service)
-        embedder = self.context.services.valid.get(service)
-        return None if embedder is None else replace(retrieving, embedder=embedder)
-
-    def reranking(self, draft: Draft | None) -> Reranking | None:
-        """The reranker; None if absent or invalid."""
-        if draft is None:
-            return None
-        located, services = self.context.located, self.context.services
-        parameters = draft.parameters(self.chosen(RERANK))
-        if not isinstance(parameters, ModelRerankParameters):
-            assert isinstance(parameters, Reranker)  # noqa: S101  the types of rerankers
-            return Reranking(draft.place, draft.kind, parameters)
-        self.problems += services.not_reranking(located, self._place(draft, "service"), parameters.service)
-        service = services.valid.get(parameters.service)
-        if service is None:
-            return None
-        reranking = Reranking(draft.place, service.kind, parameters, service)
-        unused = set() if reranking.is_called else {"max_output_tokens", "thinking"} & parameters.model_fields_set
-        for name in sorted(unused):
-            problem = (
-                f"has no use: {service.name!r} scores texts in this process and does not generate any; leave it out"
-            )
-            self.problems.append(located.error((*draft.place, name), problem))
-        return reranking
-
-    def generating(self, draft: Draft | None) -> Generating | None:
-        """The generator; None if absent or invalid."""
-        if draft is None:
-            return None
-        parameters = GenerateParameters.model_validate({**draft.values, **self.chosen(GENERATE)})
-        service = self._writer(draft, parameters)
-        file = self._template(draft, parameters.template, default())
-        return None if service is None or file is None else Generating(parameters, service, file)
-
-    def rewriting(self, draft: Draft | None) -> RewritingQueries | None:
-        """The model that rewrites queries; None if absent or invalid."""
-        if draft is None:
-            return None
-        parameters = RewriteParameters.model_validate({**draft.values, **self.chosen(REWRITE)})
-        service = self._writer(draft, parameters)
-        file = self._template(draft, parameters.template, TemplateFile(None, default_template(parameters.kind)))
-        if service is None or file is None:
-            return None
-        file = replace(file, own=frozenset({QUERY, FENCE, HISTORY, NUMBER}))
-        if parameters.kind is RewriteKind.STANDALONE and HISTORY in file.own - variables_of(file.text):
-            problem = "has no {history}, which kind: standalone is about"
-            self.problems.append(self.context.located.error(self._place(draft, "template"), problem))
-        return RewritingQueries(draft.place, parameters, service, file)
-
-    def _writer(self, draft: Draft, parameters: GenerateParameters | RewriteParameters) -> ConfiguredService | None:
-        """The model that writes; None if it is unknown."""
-        located, services = self.context.located, self.context.services
-        self.problems += services.not_writing(located, self._place(draft, "service"), parameters.service)
-        service = services.valid.get(parameters.service)
-        if service is not None and "temperature" in parameters.model_fields_set and service.sets_temperature:
-            problem = f"services: {service.name} sets a temperature, too; keep one"
-            self.problems.append(located.error(self._place(draft, "temperature"), problem))
-        return service
-
-    def _template(self, draft: Draft, path: str | None, own: TemplateFile) -> TemplateFile | None:
-        """A template file, by default rankbeam's own; None if it cannot be read."""
-        try:
-            return own if path is None else self.context.templates.read(path)
-        except InputError as error:
-            self.problems.append(self.context.located.error(self._place(draft, "template"), str(error)))
-            return None
-
-    def _place(self, draft: Draft, inside: str) -> Place:
-        """The place of a component's parameter: in the grid, or in the component."""
-        swept = [name for name, target in self.targets.items() if target == (draft.role, inside)]
-        return ("grid", swept[-1]) if swept else (*draft.place, inside)
+def _named(name: str, cells: Sequence[Cell]) -> list[Cell]:
+    return [cell for cell in cells if cell.name == name] or [cell for cell in cells if cell.item_name == name]
 
 
-def _chosen(role: str, targets: Mapping[str, Target], values: Mapping[str, Any]) -> dict[str, Any]:
-    return {inside: values[name] for name, (owner, inside) in targets.items() if owner == role}
+def _widest(name: str, cells: Sequence[Cell]) -> Cell | None:
+    return max(_named(name, cells), key=lambda cell: cell.width, default=None)
 
 
-def _wrong_in_grid(context: GridContext, drafts: Sequence[Drafts], grid: Grid) -> Iterator[InputError]:
-    located = context.located
-    known = {TOP_K}.union(*(draft.sweepable for draft in drafts))
-    owners = [{name: draft.owners(name) for name in grid} for draft in drafts]
-    count = sum(math.prod(len(values) for name, values in grid.items() if owner[name]) for owner in owners)
-    if count > MOST_CELLS:
-        yield located.error(("grid",), f"makes {count:,} configurations; {MOST_CELLS:,} are the most")
-    for name, values in grid.items():
-        several = next((owner[name] for owner in owners if len(owner[name]) > 1), None)
-        if name.rpartition(".")[2] == CORPUS and any(map(context.corpora.is_named, values)):
-            problem = (
-                "names an entry of corpora:; name it in the retriever, and sweep the corpus's own parameters, such "
-                "as chunk_size"
-            )
-            yield located.error(("grid", name), problem)
-        elif name not in known:
-            hint = did_you_mean(name, [cell for cell in known if ("." in cell) == ("." in name)])
-            yield located.error(("grid", name), f"no configuration has this parameter; {hint}")
-        elif several is not None:
-            dotted = " or ".join(f"{role}.{inside}" for role, inside in several)
-            yield located.error(("grid", name), f"several components of one configuration have it; write {dotted}")
-        elif not values:
-            yield located.error(("grid", name), "lists no value")
-        else:
-            yield from wrong_in_grid(located, name, values)
+def _wrong_parts(
+    located: Located, fusion: Cell, parameters: Fusion, cells: Sequence[Cell], item_names: Sequence[str]
+) -> Iterator[InputError]:
+    first: dict[str, str] = {}
+    for place, name in enumerate(parameters.parts):
+        problem, part = _wrong_part(name, fusion, cells, item_names), _widest(name, cells)
+        if problem is None and part is not None and first.setdefault(part.name, name) != name:
+            problem = f"{name!r} is the same ranking as {first[part.name]!r}; give one of them a weight instead"
+        if problem is not None:
+            yield located.error((*fusion.retriever.place, "parts", place), problem)
+
+
+def _wrong_part(name: str, fusion: Cell, cells: Sequence[Cell], item_names: Sequence[str]) -> str | None:
+    parts = _named(name, cells)
+    if not parts:
+        if name.partition(":")[0] in item_names and not any(cell.item_name == name.partition(":")[0] for cell in cells):
+            return None  # that configuration is broken, and was reported
+        others = [cell for cell in cells if cell.retriever.fusion is None]
+        names = dict.fromkeys([*(cell.item_name for cell in others), *(cell.name for cell in others)])
+        return f"no configuration is named {name!r}; {did_you_mean(name, names)}"
+    if any(cell.retriever.fusion is not None for cell in parts):
+        itself = any(cell.item_name == fusion.item_name for cell in parts)
+        return f"a fusion cannot be a part of {'itself' if itself else 'another'}"
+    if len({cell.asked for cell in parts}) > 1:
+        return f"{name!r} stands for several rankings; name one of: {', '.join(cell.name for cell in parts)}"
+    if fusion.reranker is not None and any(cell.reranker is not None for cell in parts):
+        return f"{name!r} is reranked, and so is {fusion.name!r}, which fuses it; rerank only one of them"
+    return None

@@ -2,7 +2,8 @@
 
 import pytest
 
-from rankbeam.transforms.judge.metrics import OTHER_TOOLS, base_names, parse_all
+from rankbeam.transforms.judge.definitions import OTHER_TOOLS, base_names
+from rankbeam.transforms.judge.metrics import parse_all
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics import other_tools
 from rankbeam.transforms.records.metrics.definitions import ALIASES, METRICS, SPAN_METRICS, SUBTOPIC_METRICS

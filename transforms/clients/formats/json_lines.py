@@ -52,10 +52,14 @@ def parsed(path: str, line: int, text: str) -> Any:
 
 def validated(path: str, line: int, text: str, model: type[Model]) -> Model:
     """The JSON object of a line, as a model has it."""
-    value = as_object(path, line, parsed(path, line, text))
+    value = parsed_object(path, line, text)
     if may_hold_half(text) and not _is_text(value):
         raise InputError("holds half a character (a lone surrogate such as \\ud83d)", path=path, line=line)
     return modelled(path, line, value, model)
+
+
+def parsed_object(path: str, line: int, text: str) -> dict[str, Any]:
+    return as_object(path, line, parsed(path, line, text))
 
 
 def as_object(path: str, line: int, value: Any) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def _from_tabs(path: str, line: int, text: str) -> TextEntry:
 
 def _from_json(path: str, line: int, text: str) -> TextEntry:
     try:
-        entry = _from_object(path, line, json_lines.parsed(path, line, text))
+        entry = _from_object(path, line, json_lines.parsed_object(path, line, text))
     except RecursionError as error:
         raise InputError("is not valid JSON: it is nested too deeply", path=path, line=line) from error
     if json_lines.may_hold_half(text):
@@ -83,9 +83,8 @@ def _from_json(path: str, line: int, text: str) -> TextEntry:
     return entry
 
 
-def _from_object(path: str, line: int, value: Any) -> TextEntry:
+def _from_object(path: str, line: int, value: dict[str, Any]) -> TextEntry:
     """An entry of a parsed line, which is used up."""
-    value = json_lines.as_object(path, line, value)
     id_name = next((name for name in named.ID_NAMES if value.get(name) not in (None, "")), None)
     text_name = next((name for name in named.TEXT_NAMES if name in value), None)
     if id_name is None or text_name is None:

@@ -82,6 +82,11 @@ def exists(path: str) -> bool:
         return Path(path).exists() if is_local(path) else bool(beam().exists(path))
 
 
+def is_folder(path: str) -> bool:
+    """Return whether a path is a folder of this machine."""
+    return is_local(path) and Path(path).is_dir()
+
+
 NOT_STANDARD_INPUT = "standard input cannot be read here; save it to a file, and name that file"
 
 
@@ -95,7 +100,7 @@ def open_raw(path: str, read_ahead_bytes: int | None = None) -> BinaryIO:
     except errors(path) as error:
         problem = NOT_STANDARD_INPUT if path == "-" else f"cannot be opened: {gcs.explained(error, path)}"
         raise InputError(problem, path=path) from error
-    return handle if read_ahead_bytes is None else gcs.reading_ahead(handle, read_ahead_bytes)
+    return handle if read_ahead_bytes is None or is_local(path) else gcs.reading_ahead(handle, read_ahead_bytes)
 
 
 def _opened(path: str) -> BinaryIO:

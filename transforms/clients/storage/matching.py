@@ -13,12 +13,12 @@ _ALIKE = 0.8  # the least likeness, from 0 to 1, of names that are proposed: as 
 def expand(pattern: str) -> list[str]:
     """The files that a path, a pattern or a folder of Parquet files names, sorted; an exact name takes precedence."""
     with files.refusing(pattern, "cannot be looked up", ValueError):
-        if not pattern.endswith("/") and files.exists(pattern) and not _is_folder(pattern):
+        if not pattern.endswith("/") and files.exists(pattern) and not files.is_folder(pattern):
             return [pattern]
-        folder = files.join(escaped(pattern.rstrip("/")) if _is_folder(pattern) else pattern.rstrip("/"), "")
-        paths = [] if _is_folder(pattern) else [path for path in files.match(pattern) if not _is_folder(path)]
+        folder = files.join(escaped(pattern.rstrip("/")) if files.is_folder(pattern) else pattern.rstrip("/"), "")
+        paths = [] if files.is_folder(pattern) else [path for path in files.match(pattern) if not files.is_folder(path)]
         paths = paths or _parquet(folder)
-    if not paths and _is_folder(pattern):
+    if not paths and files.is_folder(pattern):
         raise InputError(
             f"is a folder without Parquet files; write {files.join(pattern, '*')} for all its files", path=pattern
         )
@@ -83,7 +83,3 @@ def nearest(path: str) -> str:
 def escaped(path: str) -> str:
     """A path as a pattern that matches nothing else."""
     return glob.escape(path) if files.is_local(path) else path
-
-
-def _is_folder(path: str) -> bool:
-    return files.is_local(path) and Path(path).is_dir()

@@ -33,6 +33,11 @@ def plug_ins() -> Mapping[str, EntryPoint]:
     return registered(GROUP)
 
 
+def plugged_metrics() -> list[str]:
+    """The names of other packages' metrics, which are not loaded."""
+    return [name for name in sorted(plug_ins()) if is_metric(name)]
+
+
 @cache
 def plugged_steps() -> tuple[JudgeStep, ...]:
     return tuple(_plugged_in(name) for name in sorted(plug_ins()) if not is_metric(name))

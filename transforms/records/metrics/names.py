@@ -6,10 +6,9 @@ their default are left out. `definitions` lists every metric with its formula (a
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 from rankbeam.transforms.kernels.arrays import FloatArray
@@ -199,8 +198,8 @@ class Metric:
         return self.definition.kernel(seen, **self.arguments)
 
 
-def parse_metric(text: str, also: Mapping[str, Iterable[str]] = MappingProxyType({})) -> Metric:
-    """Read a metric's name; `also` are further names by family, which only messages show.
+def parse_metric(text: str, also: Callable[[], Mapping[str, Iterable[str]]] = dict) -> Metric:
+    """Read a metric's name; `also` returns further names by family, which only messages show.
 
     >>> str(parse_metric("Recall(rel=1)@100")), str(parse_metric("nDCG( gain = exp )@10"))
     ('R@100', 'nDCG(gain=exp)@10')
@@ -208,16 +207,11 @@ def parse_metric(text: str, also: Mapping[str, Iterable[str]] = MappingProxyType
     ('Success@5', 'nDCG(gain=exp)@10')
     """
     written = split_name(text)
-    refuse_homonym(written.name)
-    if (meant := meant_by(written.name)) is not None:
-        equivalent = split_name(meant)
-        written = replace(written, name=equivalent.name, options=(*equivalent.options, *written.options))
     name = _by_plain().get(plain(written.name))
     if name is None:
-        refuse_foreign(written.name)
-        others = {OTHER_NAMES: [*ALIASES, *also.get(OTHER_NAMES, ())]}
-        hint = did_you_mean_among(written.name, {**families(), **also, **others})
-        raise InputError(f"unknown metric {written.name!r}; {hint}")
+        equivalent = split_name(_name_elsewhere(written.name, also))
+        name = _by_plain()[plain(equivalent.name)]
+        written = replace(written, options=(*equivalent.options, *written.options))
     options: dict[str, Option] = {}
     judged_only = holes = False
     for option, value in written.options:
@@ -234,6 +228,17 @@ def parse_metric(text: str, also: Mapping[str, Iterable[str]] = MappingProxyType
     if not definition_named(name).takes_budget:
         raise InputError(f"metric {text!r} takes no budget of tokens: write {name}@{written.cutoff}")
     return replace(_checked(name, options, None, judged_only, text), budget=written.cutoff)
+
+
+def _name_elsewhere(name: str, also: Callable[[], Mapping[str, Iterable[str]]]) -> str:
+    """Our name of a metric that has another name elsewhere; refuses other names."""
+    refuse_homonym(name)
+    if (meant := meant_by(name)) is not None:
+        return meant
+    refuse_foreign(name)
+    further = also()
+    others = {OTHER_NAMES: [*ALIASES, *further.get(OTHER_NAMES, ())]}
+    raise InputError(f"unknown metric {name!r}; {did_you_mean_among(name, {**families(), **further, **others})}")
 
 
 def _checked(

@@ -1,7 +1,6 @@
 """trec_eval's names for the metrics that both tools have, in the order in which trec_eval prints them."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from rankbeam.transforms.kernels.ranking.curves import LEVELS
 from rankbeam.transforms.records.errors import InputError
@@ -39,8 +38,11 @@ _SETS = {"all_trec": tuple(_BY_TREC), "official": _OFFICIAL}
 _SPELLED = {trec.lower(): trec for trec in _BY_TREC}
 _ORDER = {(name, cutoffs is not None): position for position, (_, name, cutoffs) in enumerate(_FAMILIES)}
 
+_Families = Callable[[], Mapping[str, Sequence[str]]]
+"""Returns further names by family, for messages."""
 
-def parse_metrics(words: Iterable[str], also: Mapping[str, Sequence[str]] = MappingProxyType({})) -> tuple[Metric, ...]:
+
+def parse_metrics(words: Iterable[str], also: _Families = dict) -> tuple[Metric, ...]:
     """Read metrics in rankbeam's names, in trec_eval's (`map`, `P.5,10`, `ndcg_cut_10`), or in its sets.
 
     >>> [str(metric) for metric in parse_metrics(["map", "P.5,10", "nDCG@3"])]
@@ -52,7 +54,7 @@ def parse_metrics(words: Iterable[str], also: Mapping[str, Sequence[str]] = Mapp
     return tuple(metrics)
 
 
-def _parse(word: str, also: Mapping[str, Sequence[str]]) -> Iterable[Metric]:
+def _parse(word: str, also: _Families) -> Iterable[Metric]:
     if word in _SETS:
         return [metric for trec in _SETS[word] for metric in _expand(trec)]
     family, dot, parameters = word.partition(".")
@@ -74,7 +76,7 @@ def _parse(word: str, also: Mapping[str, Sequence[str]]) -> Iterable[Metric]:
     if dot and "(" not in word and "@" not in family:
         refuse_foreign(family)
         raise InputError(f"unknown metric {word!r}; {did_you_mean(family, _BY_TREC)}")
-    return [parse_metric(word, also={**also, OTHER_NAMES: [*_BY_TREC, *_SETS]})]
+    return [parse_metric(word, also=lambda: {**also(), OTHER_NAMES: [*_BY_TREC, *_SETS]})]
 
 
 def _expand(trec: str, parameters: str | None = None, word: str = "") -> Sequence[Metric]:

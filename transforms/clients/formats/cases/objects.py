@@ -92,7 +92,7 @@ def rows_in(path: str) -> Iterator[Row]:
         yield from _in_document(path)
     else:
         for line, text in json_lines.numbered(path):
-            yield line, json_lines.as_object(path, line, json_lines.parsed(path, line, text))
+            yield line, json_lines.parsed_object(path, line, text)
 
 
 def list_place(path: str) -> tuple[str, ...]:

@@ -7,8 +7,8 @@ from support.answering import write_experiment
 from support.cli import rankbeam
 from support.standins import serve
 
+from rankbeam.pipelines.config.references import PROVIDERS, service_of_provider, with_providers
 from rankbeam.pipelines.config.yaml_lines import load
-from rankbeam.pipelines.experiment.file.providers import PROVIDERS, service_of_provider, with_providers
 from rankbeam.transforms.clients.models.base import MODELS
 from rankbeam.transforms.records.errors import InputError
 

@@ -1,0 +1,273 @@
+"""One combination of the grid's values: the configuration that it makes, and what is wrong with it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import ValidationError
+
+from rankbeam.pipelines.config.problems import problem_of
+from rankbeam.pipelines.config.yaml_lines import Located, Place
+from rankbeam.pipelines.experiment.file.corpora import CORPUS, Corpora
+from rankbeam.pipelines.experiment.file.generate import GenerateParameters, ModelRerankParameters, RewriteParameters
+from rankbeam.pipelines.experiment.file.keys import DISTANCE, SIMILARITY, TOP_K
+from rankbeam.pipelines.experiment.file.services import ConfiguredService, Services
+from rankbeam.pipelines.experiment.file.template_files import TemplateFile, Templates, default
+from rankbeam.pipelines.experiment.grid.cells import Cell
+from rankbeam.pipelines.experiment.grid.components import (
+    ANSWERS,
+    GENERATE,
+    REWRITE,
+    Generating,
+    Reranking,
+    Retrieving,
+    RewritingQueries,
+)
+from rankbeam.pipelines.experiment.grid.drafts import CONFIGURATION, Draft, Drafts, Target
+from rankbeam.transforms.clients.models.rewriting import NUMBER, QUERY, default_template
+from rankbeam.transforms.clients.parameters import Parameters
+from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
+from rankbeam.transforms.clients.retrievers.rerankers import Reranker
+from rankbeam.transforms.records.calls.prompt import FENCE, variables_of
+from rankbeam.transforms.records.conversations import HISTORY
+from rankbeam.transforms.records.errors import InputError
+from rankbeam.transforms.records.stages import RewriteKind
+from rankbeam.transforms.records.wrong_values import in_one
+
+
+@dataclass(frozen=True)
+class GridContext:
+    """Definitions that components may reference."""
+
+    located: Located
+    services: Services
+    templates: Templates
+    corpora: Corpora
+
+
+@dataclass
+class Combination:
+    """The components of a configuration with one value of the grid for each target."""
+
+    context: GridContext
+    drafts: Drafts
+    label: str  # values of the grid in its name; empty for none
+    targets: Mapping[str, Target]
+    values: Mapping[str, Any]
+    problems: list[InputError] = field(default_factory=list)
+
+    def wrong_beside(self) -> Iterator[InputError]:
+        """Validate the parameters that the grid replaces in every cell."""
+        for draft in self.drafts.all:
+            chosen = self._chosen(draft.role)
+            try:
+                draft.model.model_validate({**chosen, **draft.values})
+            except ValidationError as error:
+                for detail in in_one(error.errors()):
+                    if {*detail["loc"][:1]} & {*chosen} & {*draft.values}:
+                        yield problem_of(self.context.located, draft.model, detail, at=draft.place)
+
+    def cell(self, reach: Mapping[str, Any]) -> Cell | None:
+        """The configuration; None after reporting a wrong component.
+
+        Args:
+            reach: `top_k` and distance threshold where the grid has no value for them.
+        """
+        drafts = self.drafts
+        for draft in drafts.all:
+            self._check(draft)
+        generator = None if self.problems else self._generating(drafts.generate)
+        retriever = None if self.problems else self._retrieving()
+        rewriter = None if self.problems else self._rewriting(drafts.rewrite)
+        reranker = None if self.problems else self._reranking(drafts.rerank)
+        if self.problems or retriever is None:
+            return None
+        reach = {**reach, **self._chosen(CONFIGURATION)}
+        depth = None if reranker is None else reranker.depth
+        cell = Cell(
+            name=f"{drafts.name}:{self.label}" if self.label else drafts.name,
+            item_name=drafts.name,
+            place=drafts.place,
+            retriever=retriever,
+            top_k=depth if reach[TOP_K] is None else reach[TOP_K],
+            distance=None if reach[DISTANCE] is None else float(reach[DISTANCE]),
+            generator=generator,
+            rewriter=rewriter,
+            reranker=reranker,
+        )
+        self.problems += _wrong_reach(self.context.located, cell, self.values)
+        return cell
+
+    def _chosen(self, role: str) -> dict[str, Any]:
+        """The values of the grid for a component."""
+        return {inside: self.values[name] for name, (owner, inside) in self.targets.items() if owner == role}
+
+    def _parameters(self, draft: Draft) -> Parameters:
+        return draft.model.model_validate({**draft.values, **self._chosen(draft.role)})
+
+    def _check(self, draft: Draft) -> None:
+        """Report each wrong parameter of a component at its place, in the grid or in the component."""
+        located = self.context.located
+        try:
+            self._parameters(draft)
+        except ValidationError as error:
+            names = {inside: name for name, (owner, inside) in self.targets.items() if owner == draft.role}
+            for detail in in_one(error.errors()):
+                first = str(next(iter(detail["loc"]), ""))
+                if first in names:
+                    swept = {**detail, "loc": (names[first], *detail["loc"][1:])}
+                    self.problems.append(problem_of(located, draft.model, swept, at=("grid",)))
+                else:
+                    self.problems.append(problem_of(located, draft.model, detail, at=draft.place))
+
+    def _retrieving(self) -> Retrieving | None:
+        """The retriever with its corpus and its service; None if the service is unknown."""
+        draft, entry = self.drafts.retriever, self.drafts.entry
+        parameters = self.drafts.model.model_validate({**draft.values, **self._chosen(draft.role)})
+        corpus = None if entry is None else entry.corpus(self._chosen(CORPUS))
+        retrieving = Retrieving(draft.role, draft.place, draft.kind, parameters, corpus).searching()
+        named = parameters.service
+        service = None if named is None else getattr(parameters, named)
+        if named is None or service is None:
+            return retrieving
+        self.problems += self.context.services.not_embedding(self.context.located, self._place(draft, named), service)
+        embedder = self.context.services.valid.get(service)
+        return None if embedder is None else replace(retrieving, embedder=embedder)
+
+    def _reranking(self, draft: Draft | None) -> Reranking | None:
+        """The reranker; None if absent or invalid."""
+        if draft is None:
+            return None
+        located, services = self.context.located, self.context.services
+        parameters = self._parameters(draft)
+        if not isinstance(parameters, ModelRerankParameters):
+            assert isinstance(parameters, Reranker)  # noqa: S101  the types of rerankers
+            return Reranking(draft.place, draft.kind, parameters)
+        self.problems += services.not_reranking(located, self._place(draft, "service"), parameters.service)
+        service = services.valid.get(parameters.service)
+        if service is None:
+            return None
+        reranking = Reranking(draft.place, service.kind, parameters, service)
+        unused = set() if reranking.is_called else {"max_output_tokens", "thinking"} & parameters.model_fields_set
+        for name in sorted(unused):
+            problem = (
+                f"has no use: {service.name!r} scores texts in this process and does not generate any; leave it out"
+            )
+            self.problems.append(located.error((*draft.place, name), problem))
+        return reranking
+
+    def _generating(self, draft: Draft | None) -> Generating | None:
+        """The generator; None if absent or invalid."""
+        if draft is None:
+            return None
+        parameters = GenerateParameters.model_validate({**draft.values, **self._chosen(GENERATE)})
+        service = self._writer(draft, parameters)
+        file = self._template(draft, parameters.template, default())
+        return None if service is None or file is None else Generating(parameters, service, file)
+
+    def _rewriting(self, draft: Draft | None) -> RewritingQueries | None:
+        """The model that rewrites queries; None if absent or invalid."""
+        if draft is None:
+            return None
+        parameters = RewriteParameters.model_validate({**draft.values, **self._chosen(REWRITE)})
+        service = self._writer(draft, parameters)
+        file = self._template(draft, parameters.template, TemplateFile(None, default_template(parameters.kind)))
+        if service is None or file is None:
+            return None
+        file = replace(file, own=frozenset({QUERY, FENCE, HISTORY, NUMBER}))
+        if parameters.kind is RewriteKind.STANDALONE and HISTORY in file.own - variables_of(file.text):
+            problem = "has no {history}, which kind: standalone is about"
+            self.problems.append(self.context.located.error(self._place(draft, "template"), problem))
+        return RewritingQueries(draft.place, parameters, service, file)
+
+    def _writer(self, draft: Draft, parameters: GenerateParameters | RewriteParameters) -> ConfiguredService | None:
+        """The model that writes; None if it is unknown."""
+        located, services = self.context.located, self.context.services
+        self.problems += services.not_writing(located, self._place(draft, "service"), parameters.service)
+        service = services.valid.get(parameters.service)
+        if service is not None and "temperature" in parameters.model_fields_set and service.sets_temperature:
+            problem = f"services: {service.name} sets a temperature, too; keep one"
+            self.problems.append(located.error(self._place(draft, "temperature"), problem))
+        return service
+
+    def _template(self, draft: Draft, path: str | None, own: TemplateFile) -> TemplateFile | None:
+        """A template file, by default rankbeam's own; None if it cannot be read."""
+        try:
+            return own if path is None else self.context.templates.read(path)
+        except InputError as error:
+            self.problems.append(self.context.located.error(self._place(draft, "template"), str(error)))
+            return None
+
+    def _place(self, draft: Draft, inside: str) -> Place:
+        """The place of a component's parameter: in the grid, or in the component."""
+        swept = [name for name, target in self.targets.items() if target == (draft.role, inside)]
+        return ("grid", swept[-1]) if swept else (*draft.place, inside)
+
+
+def beyond_most(
+    located: Located, at: Place, kind: str, model: type[RetrieverParameters], top_k: int
+) -> Iterator[InputError]:
+    """Refuse more results than one call to a service can return."""
+    if model.most_results is not None and top_k > model.most_results:
+        yield located.error(at, f"a {kind} retriever returns at most {model.most_results} results, found {top_k}")
+
+
+def _wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iterator[InputError]:
+    """Refuse parameters that the service would refuse, and texts that nothing would be asked."""
+    if cell.rewriter is not None:
+        yield from _wrong_rewrite(located, cell, cell.rewriter)
+    if cell.retriever.parameters.joins_history:
+        yield from _wrong_history(located, cell)
+    if cell.reranker is not None:
+        yield from _wrong_depth(located, cell, chosen, cell.reranker)
+    if cell.retriever.route is not Route.CALLED or cell.retriever.role == ANSWERS:
+        return
+    kind, parameters = cell.retriever.kind, cell.retriever.parameters
+    at: Place = ("grid", TOP_K) if TOP_K in chosen else (*cell.place, TOP_K)
+    if cell.reranker is not None:
+        pass  # the depth counts
+    elif cell.top_k is None:
+        yield located.error(at, f"is missing; a {kind} retriever needs the number of results to request")
+    else:
+        yield from beyond_most(located, at, kind, type(parameters), cell.top_k)
+    if cell.distance is not None and getattr(parameters, SIMILARITY, None) is not None:
+        at = ("grid", DISTANCE) if DISTANCE in chosen else (*cell.retriever.place, SIMILARITY)
+        yield located.error(at, f"a retriever takes {DISTANCE} or {SIMILARITY}, not both; keep one")
+
+
+def _wrong_rewrite(located: Located, cell: Cell, rewriter: RewritingQueries) -> Iterator[InputError]:
+    """Refuse to rewrite the queries of rankings that exist already, are fused, or are by vectors of a file."""
+    route, own = cell.retriever.route, cell.retriever.parameters.inputs()
+    if route not in (Route.OPENED, Route.CALLED):
+        others = "rewrite the queries of its parts" if route is Route.FUSED else "leave it out"
+        problem = f"a {cell.retriever.kind} retriever receives no queries; {others}"
+        yield located.error(rewriter.place, problem)
+    elif "query_vectors" in own:
+        yield located.error(rewriter.place, "the vectors of queries come from a file; remove query_vectors")
+
+
+def _wrong_history(located: Located, cell: Cell) -> Iterator[InputError]:
+    """Refuse to join the history where no text is asked, or another one."""
+    own, place = cell.retriever, (*cell.retriever.place, "query")
+    if own.role == ANSWERS:
+        yield located.error(
+            place, "existing answers have no query to join; applications take {history} in their request"
+        )
+    elif own.route not in (Route.OPENED, Route.CALLED):
+        yield located.error(place, f"a {own.kind} retriever receives no queries; leave it out")
+    elif "query_vectors" in own.parameters.inputs():
+        yield located.error(place, "the vectors of queries come from a file; remove query_vectors")
+    elif cell.rewriter is not None:
+        yield located.error(place, "the model of rewrite: writes the queries; leave it out")
+
+
+def _wrong_depth(located: Located, cell: Cell, chosen: Mapping[str, Any], reranker: Reranking) -> Iterator[InputError]:
+    """Refuse a reranker that is given fewer results than remain, or more than the retriever returns."""
+    if cell.top_k is not None and cell.top_k > reranker.depth:
+        at: Place = ("grid", TOP_K) if TOP_K in chosen else (*cell.place, TOP_K)
+        problem = f"is {cell.top_k}, and the reranker of {cell.name!r} scores {reranker.depth} results"
+        yield located.error(at, f"{problem}; raise rerank.depth, or lower top_k")
+    swept = next((name for name in ("depth", "rerank.depth") if name in chosen), None)
+    at = (*reranker.place, "depth") if swept is None else ("grid", swept)
+    if cell.retriever.route is Route.CALLED:
+        yield from beyond_most(located, at, cell.retriever.kind, type(cell.retriever.parameters), reranker.depth)
