@@ -4,13 +4,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from support import processes
 from support.campaigns import in_campaigns
 from support.data import REPOSITORY
 from support.documents import page
@@ -52,9 +52,8 @@ def installed(tmp_path: Path) -> Path:
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own, as an installed package would: entry points are read once."""
-    environment = {**os.environ, "PYTHONPATH": str(folder / "site"), "COLUMNS": "200"}
-    command = [sys.executable, "-m", "rankbeam", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    code = f"import sys; sys.path.insert(0, {str(folder / 'site')!r}); {processes.COMMAND}"
+    return processes.run(code, *arguments, cwd=folder, env={**os.environ, "COLUMNS": "200"})
 
 
 def means(done: subprocess.CompletedProcess[str]) -> dict[str, str]:

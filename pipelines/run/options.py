@@ -4,6 +4,7 @@ import argparse
 import os
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -47,8 +48,9 @@ def pipeline_options(arguments: Sequence[str], own: Sequence[str] = ()) -> Pipel
 
 def refuse_unknown(arguments: Sequence[str], own: Sequence[str] = (), of_server: Iterable[Any] = ()) -> None:
     """Refuse options that neither rankbeam nor Beam nor a job server knows."""
-    parser = _beam_parser()
-    for option in of_server:
+    options_of_server = list(of_server)
+    parser = _parser_of(_classes()) if options_of_server else _beam_parser()
+    for option in options_of_server:
         if f"--{option.name}" not in parser._option_string_actions:  # argparse has no public list of them
             _add(parser, option)
     known = {*parser._option_string_actions, *own}
@@ -196,12 +198,27 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _beam_parser() -> argparse.ArgumentParser:
-    """A parser of all of Beam's options; Beam itself only logs unknown options and drops them."""
-    parser = _Parser(conflict_handler="resolve", allow_abbrev=False)
-    pending = PipelineOptions.__subclasses__()
+    """A parser of all of Beam's options, made once: it takes a twentieth of a short run, and packages may add more.
+
+    Beam itself only logs unknown options and drops them.
+    """
+    return _parser_made_once(_classes())
+
+
+def _classes() -> tuple[type[PipelineOptions], ...]:
+    pending, classes = PipelineOptions.__subclasses__(), []
     while pending:
-        options = pending.pop()
-        pending += options.__subclasses__()
+        classes.append(pending.pop())
+        pending += classes[-1].__subclasses__()
+    return tuple(classes)
+
+
+def _parser_of(classes: Sequence[type[PipelineOptions]]) -> argparse.ArgumentParser:
+    parser = _Parser(conflict_handler="resolve", allow_abbrev=False)
+    for options in classes:
         if "_add_argparse_args" in vars(options):
             options._add_argparse_args(parser)
     return parser
+
+
+_parser_made_once = lru_cache(maxsize=1)(_parser_of)

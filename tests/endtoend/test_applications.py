@@ -1,6 +1,7 @@
 """Deployed applications: one call answers a query with its contexts, under quota, ledger and retries."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,7 +33,7 @@ class Application:
     def __init__(self) -> None:
         self.requests: list[dict[str, Any]] = []
         self.deleted: list[str] = []
-        self.cut: set[int] = set()  # numbers of streams that end in the middle
+        self.cut = 0  # number of streams that end in the middle
         self.faults: dict[int, int | bytes] = {}
         self._lock = Lock()
 
@@ -47,7 +48,9 @@ class Application:
         if path == "/run":
             return 200, json.dumps(self.events(body)).encode()
         if body.get("stream"):
-            return 200, self.stream(body, cut=len(self.requests) in self.cut)
+            with self._lock:
+                self.cut -= 1
+            return 200, self.stream(body, cut=self.cut >= 0)
         return 200, fault if fault is not None else json.dumps(self.answer(path, body)).encode()
 
     @staticmethod
@@ -153,20 +156,38 @@ def rows(folder: Path, table: str) -> list[dict[str, Any]]:
     return sorted(result, key=lambda row: str(row.get("query_id")))
 
 
-def test_values_are_those_of_the_same_answers_in_a_file(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Application]:
+    """The folder of an experiment with an application and with the same answers in a file, and what was requested."""
+    folder = tmp_path_factory.mktemp("compared")
     lines = [
         {"query_id": name, "answer": answer, "contexts": [{"doc_id": entry, "text": TEXTS[entry]} for entry in ids]}
         for name, (_, answer, ids, _) in DATA.items()
     ]
-    write(tmp_path / "answers.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
+    write(folder / "answers.jsonl", "".join(f"{json.dumps(line)}\n" for line in lines))
     with serving() as (url, application):
         own = asking(url, citations="result.sources[-1:].id")
-        done = evaluate(tmp_path, own, {"type": "replay", "path": "answers.jsonl"})
+        done = evaluate(folder, own, {"type": "replay", "path": "answers.jsonl"})
     assert done.status == 0, done.stderr
-    assert values(tmp_path, "app0") == values(tmp_path, "app1")
+    return folder, application
+
+
+@pytest.fixture
+def experiment(compared: tuple[Path, Application], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The same without its applications, in the folder where this process works."""
+    for name in ("e.yaml", "queries.jsonl", "qrels.txt"):
+        shutil.copy(compared[0] / name, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    content = yaml.safe_load(Path("e.yaml").read_text())
+    return {key: value for key, value in content.items() if key not in ("configurations", "quotas", "output")}
+
+
+def test_values_are_those_of_the_same_answers_in_a_file(compared: tuple[Path, Application]) -> None:
+    folder, application = compared
+    assert values(folder, "app0") == values(folder, "app1")
     assert sorted(entry["question"] for entry in application.requests) == sorted(entry[0] for entry in DATA.values())
     requested, replayed = (
-        [row for row in rows(tmp_path, "answers") if (row["seconds"] is None) == is_null] for is_null in (False, True)
+        [row for row in rows(folder, "answers") if (row["seconds"] is None) == is_null] for is_null in (False, True)
     )
     assert [(row["input_tokens"], row["output_tokens"]) for row in requested] == [(90, 8)] * 3
     assert [row["citations"] for row in requested] == [ids[-1:] for _, _, ids, _ in DATA.values()]
@@ -178,19 +199,27 @@ def test_values_are_those_of_the_same_answers_in_a_file(tmp_path: Path) -> None:
     ]
 
 
-def test_a_second_run_asks_nothing_and_knows_the_durations(tmp_path: Path) -> None:
+def test_faults_are_retried_a_second_run_asks_nothing_and_wrong_replies_fail_their_query_only(tmp_path: Path) -> None:
     with serving() as (url, application):
         planned = evaluate(tmp_path, asking(url), command="plan")
         assert "http: 3 calls to make" in planned.stdout, planned.stderr
         assert "overlap: " in planned.stdout  # calls of the judge, with imagined answers
+        application.faults = {1: 503, 3: 429}
         assert evaluate(tmp_path, asking(url)).status == 0
+        assert len(application.requests) == 5
+        good = values(tmp_path, "app0")
         before = [row["seconds"] for row in rows(tmp_path, "answers")]
         again = evaluate(tmp_path, asking(url))
-        assert len(application.requests) == 3
+        assert len(application.requests) == 5
         planned = evaluate(tmp_path, asking(url), command="plan")
         assert "http: 0 calls to make" in planned.stdout
-        assert evaluate(tmp_path, asking(url, version="2")).status == 0
-        assert len(application.requests) == 6
+        application.requests.clear()
+        application.faults = dict.fromkeys((1, *range(4, 9)), b"<html>Login</html>")
+        done = evaluate(tmp_path, asking(url, version="2"), max_failure_rate=1.0)
+        assert {entry["question"] for entry in application.requests} == {entry[0] for entry in DATA.values()}
+    assert done.status == 0, done.stderr
+    assert good == {key: value for key, value in good.items() if value[1] != "failed"}
+    assert {row["query_id"] for row in rows(tmp_path, "failures")} <= set(DATA)
     assert [row["seconds"] for row in rows(tmp_path, "answers") if row["run_id"] in again.stdout] == before
     head, _, line = (entry.split() for entry in again.stdout.split("application ")[1].splitlines()[:3])
     assert head == ["answers", "p50", "p95", "input", "tokens", "output", "tokens", "cost"]
@@ -209,63 +238,43 @@ def test_requests_hold_ids_and_attributes_and_the_grid_changes_them(tmp_path: Pa
     assert sent == {(f"{name}-1", entry[3], top_k) for name, entry in DATA.items() for top_k in (3, 5)}
 
 
-def test_a_chat_endpoint_answers_with_its_contexts(tmp_path: Path) -> None:
-    contexts = "choices[0].message.context.citations"
+def test_chat_endpoints_streams_and_agents_of_adk_answer_with_their_contexts(tmp_path: Path) -> None:
     with serving() as (url, application):
-        answers = {"type": "openai_chat", "url": f"{url}/v1/chat/completions", "model": "agent", "contexts": contexts}
-        done = evaluate(tmp_path, answers)
-        assert done.status == 0, done.stderr
-    assert application.requests[0]["model"] == "agent"
-    assert "without version:" in done.stderr
-    first = rows(tmp_path, "answers")[0]
-    assert (first["answer"], first["input_tokens"], len(first["contexts"])) == (DATA["q1"][1], 100, 2)
-    assert {row["status"] for row in rows(tmp_path, "query_metrics")} <= {"missing", "empty"}  # no ids
-
-
-def test_a_stream_has_a_time_to_its_first_token(tmp_path: Path) -> None:
-    contexts = "choices[0].delta.context.citations"
-    with serving() as (url, application):
-        application.cut = {1}
-        address = f"{url}/v1/chat/completions"
-        answers = {"type": "openai_chat", "url": address, "version": "1", "contexts": contexts, "stream": True}
-        done = evaluate(tmp_path, answers)
+        application.cut = 1
+        chat = {"type": "openai_chat", "url": f"{url}/v1/chat/completions"}
+        whole = {**chat, "model": "agent", "contexts": "choices[0].message.context.citations"}
+        stream = {**chat, "version": "1", "contexts": "choices[0].delta.context.citations", "stream": True}
+        adk = {"type": "adk", "url": url, "app": "my agent", "version": "1", "contexts": "results", "id": "id"}
+        done = evaluate(tmp_path, stream, whole, adk)  # the table shows the first of those with equal values
     assert done.status == 0, done.stderr
-    assert len(application.requests) == 4  # one was cut in the middle
-    for row, (_, answer, ids, _) in zip(rows(tmp_path, "answers"), DATA.values(), strict=True):
+    names = {row["config_id"]: row["name"] for row in rows(tmp_path, "configurations")}
+    answers: dict[str, list[dict[str, Any]]] = {name: [] for name in names.values()}
+    for row in rows(tmp_path, "answers"):
+        answers[names[row["config_id"]]].append(row)
+
+    chats = [request for request in application.requests if request["path"].startswith("/v1")]
+    assert [request["model"] for request in chats if "stream" not in request] == ["agent"] * 3
+    assert "without version:" in done.stderr
+    first = answers["app1"][0]
+    assert (first["answer"], first["input_tokens"], len(first["contexts"])) == (DATA["q1"][1], 100, 2)
+    statuses = {row["status"] for row in rows(tmp_path, "query_metrics") if names[row["config_id"]] == "app1"}
+    assert statuses <= {"missing", "empty"}  # no ids
+
+    assert len([request for request in chats if "stream" in request]) == 4  # one was cut in the middle
+    for row, (_, answer, ids, _) in zip(answers["app0"], DATA.values(), strict=True):
         assert (row["answer"], len(row["contexts"]), row["output_tokens"]) == (answer, len(ids), 7)
         assert 0 < row["first_token_s"] <= row["seconds"]
     assert "first token p50" in done.stdout
 
-
-def test_an_agent_of_adk_gets_a_session_for_each_query(tmp_path: Path) -> None:
-    with serving() as (url, application):
-        answers = {"type": "adk", "url": url, "app": "my agent", "version": "1", "contexts": "results", "id": "id"}
-        done = evaluate(tmp_path, answers)
-    assert done.status == 0, done.stderr
-    created = [request["path"] for request in application.requests if request["path"] != "/run"]
+    created = [request["path"] for request in application.requests if request["path"].startswith("/apps/")]
     assert len(created) == 3
     assert sorted(created) == sorted(application.deleted)
     assert all(path.startswith("/apps/my%20agent/users/rankbeam/sessions/rankbeam-") for path in created)
     sessions = {request["sessionId"] for request in application.requests if request["path"] == "/run"}
     assert sessions == {path.rpartition("/")[2] for path in created}
-    for row, (_, answer, ids, _) in zip(rows(tmp_path, "answers"), DATA.values(), strict=True):
+    for row, (_, answer, ids, _) in zip(answers["app2"], DATA.values(), strict=True):
         found_ids = [context["doc_id"] for context in row["contexts"]]
         assert (row["answer"], found_ids, row["input_tokens"]) == (answer, ids, 50)
-
-
-def test_faults_are_retried_and_wrong_replies_fail_their_query_only(tmp_path: Path) -> None:
-    with serving() as (url, application):
-        application.faults = {1: 503, 3: 429}
-        assert evaluate(tmp_path, asking(url)).status == 0
-        assert len(application.requests) == 5
-        good = values(tmp_path, "app0")
-        html = b"<html>Login</html>"
-        application.requests.clear()
-        application.faults = dict.fromkeys((1, *range(4, 9)), html)
-        done = evaluate(tmp_path, asking(url, version="2"), max_failure_rate=1.0)
-    assert done.status == 0, done.stderr
-    assert good == {key: value for key, value in good.items() if value[1] != "failed"}
-    assert {row["query_id"] for row in rows(tmp_path, "failures")} <= set(DATA)
 
 
 def test_a_reply_without_the_answer_is_a_failed_query_that_names_the_path(tmp_path: Path) -> None:
@@ -313,11 +322,8 @@ def answered(query: str) -> dict[str, Any]:
     return {"answer": answer, "contexts": [Node(name, TEXTS[name]) for name in ids]}
 
 
-def test_python_functions_are_applications(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with serving() as (url, _):
-        assert evaluate(tmp_path, asking(url)).status == 0
-    expected = values(tmp_path, "app0")
+def test_python_functions_are_applications(compared: tuple[Path, Application], experiment: dict[str, Any]) -> None:
+    expected = values(compared[0], "app0")
     calls: list[str] = []
 
     async def slow(query: str, attributes: dict[str, str]) -> dict[str, Any]:
@@ -329,8 +335,6 @@ def test_python_functions_are_applications(tmp_path: Path, monkeypatch: pytest.M
         def invoke(self, query: str) -> dict[str, Any]:
             return answered(query)
 
-    experiment = yaml.safe_load(Path("e.yaml").read_text())
-    del experiment["configurations"], experiment["quotas"], experiment["output"]
     systems = {"slow": slow, "plain": answered, "chain": Chain()}
     for _ in range(2):
         result = evaluate_here(experiment, output="again", system=systems, version="1")
@@ -344,20 +348,14 @@ def test_python_functions_are_applications(tmp_path: Path, monkeypatch: pytest.M
     assert len(calls) == 6
 
 
-def test_what_a_function_raises_fails_its_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with serving() as (url, _):
-        evaluate(tmp_path, asking(url))
-    experiment = yaml.safe_load(Path("e.yaml").read_text())
-
+def test_what_a_function_raises_fails_its_query(experiment: dict[str, Any]) -> None:
     def system(query: str) -> Any:
         if query == DATA["q1"][0]:
             raise KeyError("no index")
         return {"answer": None} if query == DATA["q2"][0] else answered(query)
 
-    names_kept = {key: value for key, value in experiment.items() if key not in ("configurations", "quotas", "output")}
-    result = evaluate_here(names_kept, output="failing", system=system, max_failure_rate=1.0)
+    result = evaluate_here(experiment, output="failing", system=system, max_failure_rate=1.0)
     failed = {row["query_id"] for row in result.per_query().to_pylist() if row["status"] == "failed"}
     assert failed == {"q1", "q2"}
     with pytest.raises(TypeError, match="neither a function nor an object"):
-        evaluate_here(names_kept, output="none", system=3)
+        evaluate_here(experiment, output="none", system=3)

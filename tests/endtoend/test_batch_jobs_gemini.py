@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support import batches
+from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.killing import Step, killed_at
 from support.standins import serve
@@ -38,22 +39,30 @@ def online(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return tables
 
 
-@pytest.mark.parametrize("kind", KINDS)
+WAYLAID = {"shuffled": True, "name_page": 7, "create": ["lost"]}
+EXPIRED = {"state": "expired", "answered": 0.25}
+FAULTS: list[tuple[dict[str, Any], int, str]] = [
+    (WAYLAID, CLAIMS + SUPPORTS, ""),
+    (EXPIRED, (CLAIMS + SUPPORTS) // 4, "no answer"),
+    ({"foreign": 1}, 0, "of its answers"),
+    ({"swapped": 1}, 0, "too many of its answers"),
+    ({"duplicated": 2}, 44, "several answers to one request"),
+    ({"failed": 1.0}, 0, "the request failed"),
+    ({"state": "failed"}, 0, "no answer"),
+    ({"half_line": True}, 46, "a row that cannot be read"),
+    ({"wrong_shape": 3}, 42, "the answer cannot be used"),
+    ({"create": ["quota", "unavailable"]}, 48, ""),
+]
+
+
 @pytest.mark.parametrize(
-    ("faults", "answered", "words"),
+    ("kind", "faults", "answered", "words"),
     [
-        ({"shuffled": True, "name_page": 7, "create": ["lost"]}, CLAIMS + SUPPORTS, ""),
-        ({"state": "expired", "answered": 0.25}, (CLAIMS + SUPPORTS) // 4, "no answer"),
-        pytest.param({"foreign": 1}, 0, "of its answers", marks=pytest.mark.campaign),
-        pytest.param({"swapped": 1}, 0, "too many of its answers", marks=pytest.mark.campaign),
-        pytest.param({"duplicated": 2}, 44, "several answers to one request", marks=pytest.mark.campaign),
-        pytest.param({"failed": 1.0}, 0, "the request failed", marks=pytest.mark.campaign),
-        pytest.param({"state": "failed"}, 0, "no answer", marks=pytest.mark.campaign),
-        pytest.param({"half_line": True}, 46, "a row that cannot be read", marks=pytest.mark.campaign),
-        pytest.param({"wrong_shape": 3}, 42, "the answer cannot be used", marks=pytest.mark.campaign),
-        pytest.param({"create": ["quota", "unavailable"]}, 48, "", marks=pytest.mark.campaign),
+        ("gemini", WAYLAID, CLAIMS + SUPPORTS, ""),
+        ("vertex", WAYLAID | EXPIRED, (CLAIMS + SUPPORTS) // 4, "no answer"),
+        *in_campaigns(*(("gemini", *fault) for fault in FAULTS[1:]), *(("vertex", *fault) for fault in FAULTS)),
     ],
-    ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else "",
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else str(value),
 )
 def test_whatever_goes_wrong_no_value_is_wrong_and_nothing_is_paid_twice(
     kind: str,

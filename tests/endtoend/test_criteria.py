@@ -66,6 +66,7 @@ def test_a_criterion_is_a_metric_and_only_what_is_asked_differently_is_paid_agai
     assert quality["criterion:Tone"]["repeated"] > 0
     assert quality["criterion:Tone"]["prompt_hash"] is not None
     assert [row["metric"] for row in results.table("gates").to_pylist()] == ["Criterion(Tone)"]
+    check_that_results_are_read_without_the_experiment(tmp_path)
 
     flipped = {"Politeness": CRITERIA["Tone"] | {"scale": {"yes": 0, "no": 1}}, "Current": CRITERIA["Current"]}
     _, renamed = evaluated(tmp_path, server, "r2", flipped, "Politeness", "Current", "Current@1")
@@ -79,6 +80,20 @@ def test_a_criterion_is_a_metric_and_only_what_is_asked_differently_is_paid_agai
     hashes = [{row["step"]: row["prompt_hash"] for row in rows} for rows in tables]
     assert hashes[0]["criterion:Tone"] != hashes[1]["criterion:Tone"]
     assert hashes[0]["criterion:Current"] == hashes[1]["criterion:Current"] != hashes[0]["criterion:Tone"]
+
+
+def check_that_results_are_read_without_the_experiment(folder: Path) -> None:
+    out = str(folder / "out")
+    report = rankbeam("report", out, "--output", str(folder / "report.html"))
+    worst = rankbeam("worst", out, "--metric", "Criterion(Tone)")
+    gates = folder / "gates.yaml"
+    gates.write_text("gates: [{metric: Tone, at_least: 0.99}, {metric: Criterion(Current), at_least: 0.0}]\n")
+    gate = rankbeam("gate", out, "--experiment", str(gates))
+    assert (report.status, worst.status, gate.status) == (0, 0, 3), report.stderr + worst.stderr + gate.stderr
+    assert "Criterion(Tone)" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "Criterion(Tone)" in worst.stdout
+    label = rankbeam("label", out, "--sample", 5, "--metric", "Criterion(Tone)")
+    assert label.status == 0, label.stderr
 
 
 @pytest.mark.campaign
@@ -179,18 +194,3 @@ def test_a_reworded_criterion_is_marked_wherever_runs_are_compared(tmp_path: Pat
     assert rankbeam("report", out, "--run-id", "r3", "--output", str(page)).status == 0
     assert page.read_text().count(mark) == 1
     assert "<li>r2: Criterion(Tone) is not quite comparable with run r1" in page.read_text()
-
-
-def test_results_are_read_without_the_experiment(tmp_path: Path, server: Standin) -> None:
-    evaluated(tmp_path, server, "r1", CRITERIA, "Tone", "Current")
-    out = str(tmp_path / "out")
-    report = rankbeam("report", out, "--output", str(tmp_path / "report.html"))
-    worst = rankbeam("worst", out, "--metric", "Criterion(Tone)")
-    gates = tmp_path / "gates.yaml"
-    gates.write_text("gates: [{metric: Tone, at_least: 0.99}, {metric: Criterion(Current), at_least: 0.0}]\n")
-    gate = rankbeam("gate", out, "--experiment", str(gates))
-    assert (report.status, worst.status, gate.status) == (0, 0, 3), report.stderr + worst.stderr + gate.stderr
-    assert "Criterion(Tone)" in (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "Criterion(Tone)" in worst.stdout
-    label = rankbeam("label", out, "--sample", 5, "--metric", "Criterion(Tone)")
-    assert label.status == 0, label.stderr

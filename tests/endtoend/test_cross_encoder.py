@@ -92,8 +92,15 @@ def test_results_are_ordered_by_the_models_scores(tmp_path: Path) -> None:
     assert "reranked 36 texts" in printed  # each once for each query, for both depths
     assert not (tmp_path / "out" / "ledger").exists()
     assert "onnxruntime" in json.loads(stage_world.results(path).table("runs").to_pylist()[0]["versions"])
+
+
+@pytest.mark.campaign
+def test_processes_rank_as_one_does(tmp_path: Path) -> None:
+    write_cross_encoder(tmp_path / "pairs")
+    path = written(tmp_path, existing("one", rerank={"service": "pairs", "depth": 13}))
+    evaluated(path)
     assert rankbeam("evaluate", path, "--run-id", "r2", *TWO_WORKERS).status == 0
-    assert rankings(path, "r2") == ranked
+    assert rankings(path, "r2") == rankings(path)
 
 
 @pytest.mark.campaign
@@ -112,32 +119,29 @@ def test_identity_is_that_of_the_files(tmp_path: Path) -> None:
     assert len({first, config_id(other), config_id(own, max_tokens=9), config_id(own, query_prefix="x ")}) == 4
 
 
-def test_of_two_classes_the_second_one_counts_and_prefixes_are_read(tmp_path: Path) -> None:
+def test_prefixes_are_read_the_second_of_two_classes_counts_and_pairs_that_are_cut_are_counted(tmp_path: Path) -> None:
     folder = write_cross_encoder(tmp_path / "pairs", heads=HEADS)
-    service = {"query_prefix": "red ", "document_prefix": "sky "}
-    path = written(tmp_path, existing("one", rerank={"service": "pairs"}), service=service)
-    evaluated(path)
-    for query, hits in rankings(path)["one"].items():
-        own = {name: score for name, score in hits if score is not None}
-        expected = {name: plainly(folder, f"red {QUERIES[query]}", f"sky {DOCUMENTS[name]}") for name in own}
-        assert own == pytest.approx(expected, abs=1e-5)
-
-
-def test_pairs_that_are_cut_are_counted(tmp_path: Path) -> None:
-    folder = write_cross_encoder(tmp_path / "pairs")
-    path = written(tmp_path, existing("one", rerank={"service": "pairs"}), service={"max_tokens": 9})
+    own = {"type": "onnx", "folder": "pairs"}
+    services = {"long": own | {"query_prefix": "red ", "document_prefix": "sky "}, "short": own | {"max_tokens": 9}}
+    configurations = [existing(name, rerank={"service": name}) for name in services]
+    path = written(tmp_path, *configurations, services=services)
     printed = " ".join(evaluated(path).stderr.split())
     lengths = [len(text.split()) + len(words.split()) for text in QUERIES.values() for words in DOCUMENTS.values()]
     cut = sum(length + 3 > 9 for length in lengths)
     assert 0 < cut < len(lengths)
     assert (
-        f"pairs: {cut} of 36 pairs of query and text have more than 9 tokens, and the end of the longer one is not"
+        f"short: {cut} of 36 pairs of query and text have more than 9 tokens, and the end of the longer one is not"
         in printed
     )
-    for query, hits in rankings(path)["one"].items():
-        own = {name: score for name, score in hits if score is not None}
-        expected = {name: plainly(folder, QUERIES[query], DOCUMENTS[name], 9) for name in own}
-        assert own == pytest.approx(expected, abs=1e-5)
+    assert "long: " not in printed.partition("short: ")[2]
+    for name, query_prefix, document_prefix, limit in (("long", "red ", "sky ", 512), ("short", "", "", 9)):
+        for query, hits in rankings(path)[name].items():
+            scores = {name: score for name, score in hits if score is not None}
+            expected = {
+                name: plainly(folder, query_prefix + QUERIES[query], document_prefix + DOCUMENTS[name], limit)
+                for name in scores
+            }
+            assert scores == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.campaign

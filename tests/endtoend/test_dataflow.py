@@ -129,11 +129,7 @@ def test_the_demo_runs_from_what_was_staged(bucket: str, service: Dataflow, goog
     assert (document["counters"]["judged_queries"], document["counters"]["queries_scored"]) == (64, 3 * 64)
 
 
-def test_what_dataflow_is_asked_for(bucket: str, service: Dataflow, tmp_path: Path) -> None:
-    service.holds = True
-    outcome = rankbeam("evaluate", small(bucket, tmp_path), *on_dataflow(bucket, service), "--labels=team=search")
-    assert outcome.exit_code == 0, outcome.stderr
-    body = service.last.body
+def check_what_dataflow_is_asked_for(body: dict[str, Any]) -> None:
     assert (body["name"], body["type"]) == ("rankbeam-small-r1", JobType.JOB_TYPE_BATCH)
     assert body["labels"] == {"rankbeam-run-id": "r1", "rankbeam-experiment": "small", "team": "search"}
     (pool,) = body["environment"]["workerPools"]
@@ -189,10 +185,11 @@ def test_a_dry_run_is_of_dataflow(tmp_path: Path) -> None:
 
 def test_a_job_that_nobody_waits_for(bucket: str, service: Dataflow, tmp_path: Path) -> None:
     service.holds = True
-    experiment, options = small(bucket, tmp_path), on_dataflow(bucket, service)
+    experiment, options = small(bucket, tmp_path), [*on_dataflow(bucket, service), "--labels=team=search"]
     outcome = rankbeam("evaluate", experiment, *options)
     assert outcome.exit_code == 0, outcome.stderr
     job_id, job = next(iter(service.jobs)), service.last
+    check_what_dataflow_is_asked_for(job.body)
     assert outcome.stdout.splitlines()[1].startswith(f"job      {job_id}, submitted 2")
     assert [line for line in outcome.stdout.splitlines() if not line.startswith("job ")] == [
         "run      r1 of small",
@@ -231,7 +228,11 @@ def test_a_job_that_nobody_waits_for(bucket: str, service: Dataflow, tmp_path: P
     assert (unknown.exit_code, unknown.stdout) == (2, "")
     assert "Dataflow has no such job in region elsewhere of p: " in unknown.stderr
 
-    job.enter("JOB_STATE_CANCELLED")
+    done = rankbeam("cancel", f"{bucket}/out", "--run-id", "r1")
+    assert (done.exit_code, job.state) == (0, "JOB_STATE_CANCELLED"), done.stderr
+    again = rankbeam("cancel", f"{bucket}/out", "--run-id", "r1")
+    assert again.exit_code == 2
+    assert "has ended (cancelled); there is nothing to cancel" in again.stderr
     cancelled = rankbeam("status", f"{bucket}/out")
     assert cancelled.exit_code == 1
     assert "state    cancelled" in cancelled.stdout.splitlines()
@@ -293,27 +294,19 @@ def test_a_job_as_json(bucket: str, service: Dataflow, tmp_path: Path) -> None:
     assert (outcome.exit_code, document["job_id"], document["run_id"]) == (0, next(iter(service.jobs)), "r1")
 
 
-def test_a_job_is_cancelled_by_its_folder(bucket: str, service: Dataflow, tmp_path: Path) -> None:
-    service.holds = True
-    assert rankbeam("evaluate", small(bucket, tmp_path), *on_dataflow(bucket, service)).exit_code == 0
-    outcome = rankbeam("cancel", f"{bucket}/out", "--run-id", "r1")
-    assert (outcome.exit_code, service.last.state) == (0, "JOB_STATE_CANCELLED"), outcome.stderr
-    again = rankbeam("cancel", f"{bucket}/out", "--run-id", "r1")
-    assert again.exit_code == 2
-    assert "has ended (cancelled); there is nothing to cancel" in again.stderr
-
-
 @pytest.mark.parametrize(
     ("report", "status", "message", "remaining"),
     [
-        (
-            "Workflow failed. Causes: disk",
-            1,
-            "rankbeam: the job ended in state failed: Workflow failed. Causes: disk\n",
-            0,
-        ),
         (REFUSAL, 2, "rankbeam: gs://b/qrels:3: the grade 'x' is no number\n", 0),
-        *in_campaigns((NOT_LOADED, 1, "LoadFailed: run r1 was not loaded into p.d", 1)),
+        *in_campaigns(
+            (
+                "Workflow failed. Causes: disk",
+                1,
+                "rankbeam: the job ended in state failed: Workflow failed. Causes: disk\n",
+                0,
+            ),
+            (NOT_LOADED, 1, "LoadFailed: run r1 was not loaded into p.d", 1),
+        ),
     ],
 )
 def test_a_job_that_fails(

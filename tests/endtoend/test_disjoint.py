@@ -60,7 +60,7 @@ def experiment(folder: Path, corpus: str, **more: object) -> str:
     return write_experiment(folder, {"dataset": content, "configurations": [bm25], **more})
 
 
-@pytest.mark.parametrize("form", ["trec", "parquet", *in_campaigns("gzip")])
+@pytest.mark.parametrize("form", ["trec", *in_campaigns("parquet", "gzip")])
 def test_a_run_without_any_judged_query(tmp_path: Path, form: str) -> None:
     run = put_run(tmp_path, [(f"q{number}", f"d{number}", 1.0) for number in range(10)], form)
     refused = scored(tmp_path, [("x1", "d1", 1.0), ("x2", "d2", 1.0)], run, "--output", str(tmp_path / "out"))
@@ -72,7 +72,7 @@ def test_a_run_without_any_judged_query(tmp_path: Path, form: str) -> None:
     assert (allowed.status, allowed.stdout.splitlines()[1]) == (0, "a,all,RR,0.0")
 
 
-@pytest.mark.parametrize("form", ["trec", "parquet", *in_campaigns("gzip")])
+@pytest.mark.parametrize("form", ["parquet", *in_campaigns("trec", "gzip")])
 def test_a_run_without_any_judged_document(tmp_path: Path, form: str) -> None:
     run = put_run(tmp_path, [("q1", "d1", 1.0), ("q2", "d2", 1.0), ("q3", "d3", 1.0)], form)
     refused = scored(tmp_path, QRELS, run)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from support.campaigns import in_campaigns
 from support.cli import rankbeam
 from support.inputs import write
@@ -29,7 +30,8 @@ METRIC, JUDGED = "Faithfulness(labels=True,judge=lexical)", "Faithfulness(judge=
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    text = EXAMPLE.read_text("utf-8").replace("metrics: [nDCG@10, R@10, ", "metrics: [")
+    text = EXAMPLE.read_text("utf-8").replace("top_k: 100", "top_k: 5")
+    text = text.replace("[nDCG@10, R@10, Faithfulness, ContextRecall, ClaimRecall]", "[Faithfulness, ContextRecall]")
     for name in ("queries.jsonl", "corpus.jsonl", "qrels/test.tsv"):
         text = text.replace(f" {name}", f" {EXAMPLE.parent / name}")
     return text
@@ -191,8 +193,11 @@ def test_labels_of_other_datasets_and_texts_are_counted(
         changed = table.set_column(table.column_names.index(column), column, [[value] * table.num_rows])
         pq.write_table(changed.slice(0, 1), folder / f"{number}.parquet")
     labelled = text.replace("service: overlap}", f"service: overlap, labels: {folder}}}")
-    labelled = labelled.replace("metrics: [", "metrics: [Faithfulness(labels=True), ")
-    outcome = rankbeam("evaluate", write(tmp_path / "other.yaml", labelled), "--output", str(tmp_path / "out"))
+    one = yaml.safe_load(labelled)
+    one |= {"configurations": one["configurations"][:1], "metrics": ["Faithfulness(labels=True)"]}
+    outcome = rankbeam(
+        "evaluate", write(tmp_path / "other.yaml", yaml.safe_dump(one)), "--output", str(tmp_path / "out")
+    )
     assert outcome.status == 0, outcome.stderr
     assert re.search(r"\d labels of the step support are of texts that .* did not judge in this run", outcome.stdout)
     assert "0 queries labelled whole" in outcome.stderr

@@ -33,7 +33,10 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was labelled for two metrics, and run again with the labels."""
     folder = tmp_path_factory.mktemp("labels")
     out = folder / "out"
-    text = EXAMPLE.read_text("utf-8").replace("metrics: [nDCG@10, R@10, ", "metrics: [ContextRelevance@3, ")
+    text = EXAMPLE.read_text("utf-8").replace("top_k: 100", "top_k: 5")
+    before = "metrics: [nDCG@10, R@10, Faithfulness, ContextRecall, ClaimRecall]"
+    assert before in text
+    text = text.replace(before, "metrics: [ContextRelevance@3, Faithfulness]")
     for name in ("queries.jsonl", "corpus.jsonl", "qrels/test.tsv"):
         text = text.replace(f" {name}", f" {EXAMPLE.parent / name}")
     first = write(folder / "first.yaml", text)

@@ -21,6 +21,7 @@ from rankbeam.transforms.records.slices import ALL
 
 HELPDESK = Path("examples/helpdesk").absolute()
 METRICS = ["nDCG@5", "P(rel=2)@5", "R@3"]
+GATES = [{"metric": "nDCG(holes=llm)@5", "at_least": 0.01}, {"metric": "nDCG@5", "at_least": 0.01}]
 
 
 def experiment(folder: Path, name: str, changes: Mapping[str, Any] | None = None, **dataset: Any) -> str:
@@ -60,7 +61,9 @@ def refused(path: str) -> str:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return evaluated(experiment(tmp_path_factory.mktemp("holes"), "first", qrels_holes={"depth": 5}))
+    """A run with gates, one of which is missed."""
+    path = experiment(tmp_path_factory.mktemp("holes"), "first", {"gates": GATES}, qrels_holes={"depth": 5})
+    return evaluated(path, status=3)
 
 
 def filled_name(metric: str) -> str:
@@ -175,14 +178,10 @@ def test_pairs_that_compare_otherwise_are_listed(run: Results) -> None:
 
 
 def test_a_gate_on_filled_means_needs_a_judge_that_agrees_with_people(run: Results, tmp_path: Path) -> None:
-    gates = [{"metric": "nDCG(holes=llm)@5", "at_least": 0.01}, {"metric": "nDCG@5", "at_least": 0.01}]
-    path = experiment(tmp_path, "bad", {"gates": gates}, qrels_holes={"depth": 5})
-    outcome = rankbeam("evaluate", path)
-    assert outcome.status == 3
-    rows = find_run(str(tmp_path / "bad")).table("gates").to_pylist()
+    rows = run.table("gates").to_pylist()
     assert {row["metric"]: row["met"] for row in rows} == {"nDCG(holes=llm)@5": False, "nDCG@5": True}
     assert "lower end of quadratic kappa" in next(row["reason"] for row in rows if not row["met"])
-    assert rankbeam("gate", str(tmp_path / "bad")).status == 3
+    assert rankbeam("gate", run.output).status == 3
 
     by_judge = judge_grades(run).by_pair
     lines = [
@@ -191,7 +190,7 @@ def test_a_gate_on_filled_means_needs_a_judge_that_agrees_with_people(run: Resul
         if place % 3
     ]
     qrels = write(tmp_path / "agreeing.tsv", "query-id\tcorpus-id\tscore\n" + "".join(lines))
-    agreeing = evaluated(experiment(tmp_path, "good", {"gates": gates}, qrels=qrels, qrels_holes={"depth": 5}))
+    agreeing = evaluated(experiment(tmp_path, "good", {"gates": GATES}, qrels=qrels, qrels_holes={"depth": 5}))
     audit = audit_in(agreeing)
     assert audit is not None
     assert (audit.kappa, audit.doubt) == (1.0, "")

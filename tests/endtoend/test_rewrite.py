@@ -1,6 +1,7 @@
 """`rewrite:` from the experiment to the tables: rankings by plain retrieval of the same texts, fusion, faults, plan."""
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def dense(name: str = "dense", **more: Any) -> dict[str, Any]:
 
 
 def hyde(**more: Any) -> dict[str, Any]:
-    return {"service": "writer", "kind": "hyde", **more}
+    return {"service": "writer", "kind": "hyde"} | more
 
 
 def passage(query: str) -> str:
@@ -52,6 +53,15 @@ def retrieved_for(folder: Path, texts: dict[str, str], *configurations: dict[str
     Path(stage_world.dataset(folder)["queries"]).write_text(rows)
     evaluated(path)
     return rankings(path)
+
+
+def add_queries(path: str, texts: dict[str, str]) -> None:
+    """Add queries to an experiment, whose plain retrieval shows what the texts find."""
+    folder = Path(path).parent
+    with (folder / "queries.jsonl").open("a", encoding="utf-8") as queries:
+        queries.writelines(json.dumps({"_id": name, "text": text}) + "\n" for name, text in texts.items())
+    with (folder / "qrels.trec").open("a", encoding="utf-8") as qrels:
+        qrels.writelines(f"{name} 0 d0 1\n" for name in texts)
 
 
 def fused(parts: list[dict[str, list[str]]], query: str) -> dict[str, float]:
@@ -83,19 +93,21 @@ def test_words_search_with_query_and_passage_and_vectors_with_the_passage(tmp_pa
 
 def test_further_queries_are_fused_with_the_query_by_reciprocal_ranks(tmp_path: Path) -> None:
     multi = {"service": "writer", "kind": "multi_query", "n": 2}
-    path = experiment(tmp_path / "a", services=SERVICES, configurations=[bm25(), bm25("multi", rewrite=multi)])
+    path = experiment(tmp_path, services=SERVICES, configurations=[bm25(), bm25("multi", rewrite=multi)])
+    queries = questions()
+    written = {f"{name}/{number}": further(text, 2)[number] for name, text in queries.items() for number in range(2)}
+    add_queries(path, written)
     evaluated(path)
-    ranked, queries = rankings(path), questions()
-    lists = [ids(ranked["bm25"])]
-    for number in range(2):
-        texts = {name: further(text, 2)[number] for name, text in queries.items()}
-        lists.append(ids(retrieved_for(tmp_path / f"b{number}", texts, bm25())["bm25"]))
-    for query, hits in ranked["multi"].items():
+    ranked = rankings(path)
+    plain = ids(ranked["bm25"])
+    lists = [plain, *({name: plain[f"{name}/{number}"] for name in queries} for number in range(2))]
+    for query in queries:
+        hits = ranked["multi"][query]
         votes = fused(lists, query)
         assert dict(hits) == pytest.approx({name: votes[name] for name, _ in hits})
         assert [score for _, score in hits] == pytest.approx(sorted(votes.values(), reverse=True)[:8])
     usage = {row["stage"]: row for row in stage_world.results(path).table("usage").to_pylist()}
-    assert usage["rewrite"]["calls"] == len(queries)
+    assert usage["rewrite"]["calls"] == len({*queries.values(), *written.values()})
 
 
 @pytest.mark.campaign
@@ -132,16 +144,22 @@ def test_a_remote_retriever_is_asked_the_passage_and_a_reranker_the_query(tmp_pa
 
 
 def test_an_empty_or_refused_text_is_replaced_by_the_query_and_counted(tmp_path: Path) -> None:
-    outcomes = []
-    for fault in ("empty", "safety"):
-        with serve("openai", faults=Faults(rate=1, kinds=(fault,))) as server:
-            services = {"writer": {"type": "openai", "base_url": f"{server.url}/v1", "model": "m-001"}}
-            both = [bm25(), bm25("hyde", rewrite=hyde())]
-            path = experiment(tmp_path / fault, services=services, configurations=both)
-            outcomes.append(" ".join(evaluated(path).stderr.split()))
-            ranked = rankings(path)
-        assert ranked["hyde"] == ranked["bm25"]
-    assert all("hyde: 8 rewritten texts are empty; the query itself was used instead" in text for text in outcomes)
+    faults = ("empty", "safety")
+    with ExitStack() as stack:
+        servers = {
+            fault: stack.enter_context(serve("openai", faults=Faults(rate=1, kinds=(fault,)))) for fault in faults
+        }
+        services = {
+            fault: {"type": "openai", "base_url": f"{server.url}/v1", "model": "m-001"}
+            for fault, server in servers.items()
+        }
+        rewritten = [bm25(fault, rewrite=hyde(service=fault)) for fault in faults]
+        path = experiment(tmp_path, services=services, configurations=[bm25(), *rewritten])
+        printed = " ".join(evaluated(path).stderr.split())
+    ranked = rankings(path)
+    for fault in faults:
+        assert ranked[fault] == ranked["bm25"]
+        assert f"{fault}: 8 rewritten texts are empty; the query itself was used instead" in printed
 
 
 def test_a_call_that_fails_is_a_failed_query_of_this_configuration_alone(tmp_path: Path) -> None:
@@ -166,15 +184,13 @@ def test_questions_of_a_conversation_stand_alone(tmp_path: Path) -> None:
     standalone = {"service": "writer", "kind": "standalone"}
     path = experiment(tmp_path, services=SERVICES, configurations=[bm25(), bm25("alone", rewrite=standalone)])
     Path(data["queries"]).write_text(written)
+    add_queries(path, {"q2/alone": "home winter green paper store"})
     evaluated(path)
     usage = {row["stage"]: row for row in stage_world.results(path).table("usage").to_pylist()}
     assert usage["rewrite"]["calls"] == 1
     ranked = rankings(path)
     assert ranked["alone"]["q0"] == ranked["bm25"]["q0"]
-    assert (
-        ranked["alone"]["q1"]
-        == retrieved_for(tmp_path / "b", {"q1": "home winter green paper store"}, bm25())["bm25"]["q1"]
-    )
+    assert ranked["alone"]["q1"] == ranked["bm25"]["q2/alone"]
 
 
 HISTORY = [{"role": "user", "text": "green paper store"}, {"role": "assistant", "text": "in winter"}]
@@ -190,13 +206,14 @@ def test_the_history_is_joined_with_the_query(tmp_path: Path) -> None:
     whole = [bm25("whole"), dense("whole-vectors")]
     for one in whole:
         one["retriever"] = {**one["retriever"], "query": "history"}
-    path = experiment(tmp_path / "a", services=SERVICES, configurations=[bm25(), dense(), *whole])
+    path = experiment(tmp_path, services=SERVICES, configurations=[bm25(), dense(), *whole])
     in_conversation(path)
+    add_queries(path, {"q1/whole": "green paper store\nin winter\nwinter home"})
     evaluated(path)
     ranked = rankings(path)
-    texts = {"q0": "snow date", "q1": "green paper store\nin winter\nwinter home"}
-    plain = retrieved_for(tmp_path / "b", texts, bm25(), dense())
-    assert (ranked["whole"], ranked["whole-vectors"]) == (plain["bm25"], plain["dense"])
+    for joined, plain in (("whole", "bm25"), ("whole-vectors", "dense")):
+        assert ranked[joined]["q0"] == ranked[plain]["q0"]
+        assert ranked[joined]["q1"] == ranked[plain]["q1/whole"]
     assert ranked["whole"]["q1"] != ranked["bm25"]["q1"]
 
 

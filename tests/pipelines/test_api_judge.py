@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from support.answering import model
+from support.campaigns import in_campaigns
 from support.cli import rankbeam as command
 from support.standins import Standin, serve
 
@@ -56,11 +57,13 @@ def as_file(folder: Path) -> Path:
 
 
 FORMS: list[Callable[[Path], Any]] = [
-    lambda _: ROWS,
     lambda _: iter(ROWS),
-    lambda _: pa.Table.from_pylist(ROWS),
     lambda _: Frame(pa.Table.from_pylist(ROWS)),
     as_file,
+]
+ALIKE: list[Callable[[Path], Any]] = [
+    lambda _: ROWS,
+    lambda _: pa.Table.from_pylist(ROWS),
     lambda folder: str(as_file(folder)),
 ]
 
@@ -75,7 +78,7 @@ def by_command(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [*FORMS, *in_campaigns(*ALIKE)])
 def test_rows_of_any_form_have_the_values_of_the_command(
     form: Callable[[Path], Any], by_command: str, tmp_path: Path
 ) -> None:
@@ -87,15 +90,20 @@ def test_rows_of_any_form_have_the_values_of_the_command(
     assert result.warnings == []
 
 
-def test_a_plan_is_shown_and_rows_are_judged_once(
+def test_a_plan_is_shown_a_budget_that_suffices_is_kept_and_rows_are_judged_once(
     server: Standin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = rankbeam.judge(ROWS, ["Faithfulness"], service=service(server), output=tmp_path, requests_per_minute=6e4)
+    stated: dict[str, Any] = {"service": service(server), "output": tmp_path, "requests_per_minute": 6e4}
+    limits: dict[str, Any] = {"prices": {"input": 1.0, "output": 2.0}, "max_cost": 1.0, "max_calls": 50}
+    first = rankbeam.judge(ROWS, ["Faithfulness"], **stated, **limits)
     shown, calls = capsys.readouterr(), server.stats().calls
+    assert first.state == "done"
+    costs = [row["cost"] for row in first.results.table("usage").to_pylist()]
+    assert 0 < sum(filter(None, costs)) < 1.0
     assert calls > 0
     assert "calls to make" in shown.err
     assert shown.out == ""
-    second = rankbeam.judge(ROWS, ["Faithfulness"], service=service(server), output=tmp_path, requests_per_minute=6e4)
+    second = rankbeam.judge(ROWS, ["Faithfulness"], **stated)
     assert server.stats().calls == calls
     assert second.per_query()["value"].to_pylist() == first.per_query()["value"].to_pylist()
 
@@ -128,13 +136,3 @@ def test_what_is_above_a_limit_or_wrong_is_refused_before_any_call(
         rankbeam.judge(stated.pop("rows"), stated.pop("metrics"), **stated)
     assert problem in str(refused.value)
     assert server.stats().calls == 0
-
-
-def test_a_budget_that_suffices_is_kept(server: Standin, tmp_path: Path) -> None:
-    prices = {"input": 1.0, "output": 2.0}
-    result = rankbeam.judge(
-        ROWS, ["Faithfulness"], service=service(server), output=tmp_path, prices=prices, max_cost=1.0, max_calls=50
-    )
-    assert result.state == "done"
-    costs = [row["cost"] for row in result.results.table("usage").to_pylist()]
-    assert 0 < sum(filter(None, costs)) < 1.0

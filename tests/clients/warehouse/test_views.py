@@ -321,20 +321,30 @@ def test_a_column_that_is_renamed_breaks_a_view(table: str, column: str, kind: s
         with_views(known)
 
 
+@pytest.fixture(scope="module")
+def trees() -> dict[str, exp.Query]:
+    return views.parsed()
+
+
+@pytest.fixture(scope="module")
+def statements() -> dict[str, str]:
+    return dict(views.for_bigquery(DatasetName("my-project", "data")))
+
+
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_view_is_one_select_with_its_question(view: str) -> None:
+def test_a_view_is_one_select_with_its_question(view: str, trees: dict[str, exp.Query]) -> None:
     text = views.sources()[view]
     assert len(sqlglot.parse(text, dialect="bigquery")) == 1
-    assert isinstance(views.parsed()[view], exp.Select)
+    assert isinstance(trees[view], exp.Select)
     assert "?" in views.about(view)
     assert not re.search(r"FARM_FINGERPRINT|ARRAY_AGG|/ (?!1000000\b)", text)
     assert "COUNTIF" not in text  # in DuckDB it is null, and not 0, where the condition is null in every row
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_plain_replacement_does_for_terraform(view: str) -> None:
+def test_a_plain_replacement_does_for_terraform(view: str, statements: dict[str, str]) -> None:
     replaced = re.sub(r"(FROM|JOIN) ([a-z_]+)", r"\1 `my-project`.`data`.\2", views.sources()[view])
-    ours = sqlglot.parse_one(dict(views.for_bigquery(DatasetName("my-project", "data")))[view], dialect="bigquery")
+    ours = sqlglot.parse_one(statements[view], dialect="bigquery")
     theirs = sqlglot.parse_one(replaced, dialect="bigquery")
     assert theirs.sql("bigquery", comments=False) == ours.expression.sql("bigquery", comments=False)
 

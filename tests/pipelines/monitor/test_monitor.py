@@ -134,7 +134,7 @@ def test_a_gate_ends_the_run_with_status_3_and_fills_the_table(tmp_path: Path) -
     assert first.exit_code == 0
     assert "new" in first.stdout
     status = 0
-    for number in range(1, 9):
+    for number in (1, 2):
         outcome = rankbeam("evaluate", night(tmp_path, number, worst=12, gates=[GATE]), "--run-id", f"n{number}")
         status = max(status, outcome.exit_code)
     assert status == 3

@@ -1,11 +1,11 @@
 """Nuggets of a collection that has none, from the command line to the next run, which reads the file."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from support.answering import model, write_experiment
 from support.cli import rankbeam
 from support.inputs import write
@@ -141,9 +141,12 @@ def test_reference_answers_stay_beside_the_nuggets(tmp_path: Path) -> None:
         {"query_id": "h003", "nuggets": [{"text": "Use SAML", "vital": True}]},
     ]
     source = write(tmp_path / "answers.jsonl", "".join(json.dumps(row) + "\n" for row in answers))
-    path = experiment(tmp_path, "out", f", answers: {{path: {source}}}")
-    done("evaluate", path)
-    done("nuggets", path)
+    path = Path(experiment(tmp_path, "out", f", answers: {{path: {source}}}"))
+    queries = (HELPDESK / "queries.jsonl").read_text("utf-8").splitlines(keepends=True)[:3]
+    few = write(tmp_path / "queries.jsonl", "".join(queries))
+    write(path, path.read_text("utf-8").replace(f"{HELPDESK}/queries.jsonl", few))
+    done("evaluate", str(path))
+    done("nuggets", str(path))
     rows = rows_of(tmp_path / "out" / "nuggets" / "answers.jsonl")
     assert rows["h001"]["answer"] == "Under Billing."
     assert rows["h001"]["nuggets"]
@@ -151,34 +154,26 @@ def test_reference_answers_stay_beside_the_nuggets(tmp_path: Path) -> None:
     assert rows["h003"] == answers[2]
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
+def test_what_cannot_be_pooled_is_refused(tmp_path: Path) -> None:
+    path = Path(experiment(tmp_path, "out"))
+    qrels = write(tmp_path / "qrels.tsv", "query-id\tcorpus-id\tscore\nh001\tsso-overview\t0\n")
+    text = path.read_text(encoding="utf-8").replace("corpus.jsonl}", f"corpus.jsonl, qrels: {qrels}}}")
+    text = text.replace("[ContextRelevance@5]", "[Success@5]").replace("top_k: 5", "top_k: 1")
+    done("evaluate", write(path, text))
+    for change, problem in (
         (("judge: {service: overlap}\n", ""), "names no judge"),
-        (("[ContextRelevance@5]", "[Success@5]"), "add ContextRelevance@10 to the metrics"),
+        (("", ""), "add ContextRelevance@10 to the metrics"),
         (("path: out", "path: elsewhere"), "holds no finished run"),
-    ],
-)
-def test_what_cannot_be_pooled_is_refused(tmp_path: Path, change: tuple[str, str], problem: str) -> None:
-    path = experiment(tmp_path, "out")
-    text = Path(path).read_text(encoding="utf-8")
-    if "judge" in change[0] or "Context" in change[0]:
-        qrels = write(tmp_path / "qrels.tsv", "query-id\tcorpus-id\tscore\nh001\tsso-overview\t0\n")
-        text = text.replace("corpus.jsonl}", f"corpus.jsonl, qrels: {qrels}}}").replace(
-            "[ContextRelevance@5]", "[Success@5]"
-        )
-        text = text.replace("top_k: 5", "top_k: 1")
-        done("evaluate", write(Path(path), text))
-    outcome = done("nuggets", write(Path(path), text.replace(*change)), status=2)
-    assert problem in outcome.stderr
-    assert not (tmp_path / "out" / "nuggets").exists()
+    ):
+        outcome = done("nuggets", write(path, text.replace(*change)), status=2)
+        assert problem in outcome.stderr
+        assert not (tmp_path / "out" / "nuggets").exists()
 
 
-def test_a_damaged_file_is_refused_before_anything_is_paid(tmp_path: Path) -> None:
-    path = experiment(tmp_path, "out")
-    done("evaluate", path)
+def test_a_damaged_file_is_refused_before_anything_is_paid(collected: tuple[str, Path], tmp_path: Path) -> None:
+    path = shutil.copytree(Path(collected[0]).parent, tmp_path, dirs_exist_ok=True) / "out.yaml"
     write(tmp_path / "out" / "nuggets" / "answers.jsonl", '{"query_id": "h001", "nuggets": [{"txt": "a"}]}\n')
-    outcome = done("nuggets", path, status=2)
+    outcome = done("nuggets", str(path), status=2)
     assert "answers.jsonl:1" in outcome.stderr
 
 
@@ -194,13 +189,18 @@ def remote(folder: Path, server: Standin, quota: dict[str, Any] | None = None, *
 
 
 @pytest.mark.usefixtures("key")
-def test_the_forecast_holds_and_nothing_is_paid_twice(tmp_path: Path) -> None:
+def test_the_forecast_holds_a_lower_max_cost_is_refused_and_nothing_is_paid_twice(tmp_path: Path) -> None:
     prices = {"price_per_million": {"input": 1.0, "output": 1.0}}
     with serve("openai") as server:
         path = remote(tmp_path, server, prices)
         done("evaluate", path)
         before = server.stats().calls
         forecast = done("nuggets", path, "--plan").stdout
+        text = Path(path).read_text(encoding="utf-8")
+        dear = done("nuggets", write(Path(path), f"{text}max_cost: 1.0e-5\n"), status=2)
+        write(Path(path), text)
+        assert "the calls are planned to cost" in dear.stderr
+        assert "nothing was asked" in dear.stderr
         assert server.stats().calls == before
         outcome = done("nuggets", path)
         calls = server.stats().calls - before
@@ -232,17 +232,3 @@ def test_queries_whose_calls_fail_are_counted_and_tried_again(tmp_path: Path) ->
         query: row for query, row in first.items() if "nuggets" in row
     }
     assert all("nuggets" in row for row in whole.values() if row["query_id"] in first)
-
-
-@pytest.mark.usefixtures("key")
-def test_more_than_max_cost_is_refused_before_a_call(tmp_path: Path) -> None:
-    prices = {"price_per_million": {"input": 1.0, "output": 1.0}}
-    with serve("openai") as server:
-        path = remote(tmp_path, server, prices)
-        done("evaluate", path)
-        text = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        before = server.stats().calls
-        outcome = done("nuggets", write(Path(path), yaml.safe_dump({**text, "max_cost": 1e-5})), status=2)
-        assert server.stats().calls == before
-    assert "the calls are planned to cost" in outcome.stderr
-    assert "nothing was asked" in outcome.stderr

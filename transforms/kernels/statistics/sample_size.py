@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 from rankbeam.transforms.kernels.statistics.intervals import student_t_quantile
 
@@ -57,16 +58,22 @@ def queries_needed_for_shares(difference: float, discordant: float, power: float
 
 
 def _smallest(deviations: tuple[float, float], difference: float, power: float, level: float) -> int:
-    """The smallest n, by bisection: the excess of n over what it must reach rises with n."""
+    """The smallest n, by bisection near that of the normal distribution: n less what it must reach rises with n."""
+
+    def required(quantiles: tuple[float, float]) -> float:
+        total = sum(quantile * deviation for quantile, deviation in zip(quantiles, deviations, strict=True))
+        return float((max(total, 0.0) / difference) ** 2)
 
     def is_enough(n: int) -> bool:
-        quantiles = student_t_quantile(1.0 - level / 2.0, n - 1), student_t_quantile(power, n - 1)
-        reach = sum(quantile * deviation for quantile, deviation in zip(quantiles, deviations, strict=True))
-        return n >= (max(reach, 0.0) / difference) ** 2
+        return n >= required((student_t_quantile(1.0 - level / 2.0, n - 1), student_t_quantile(power, n - 1)))
 
-    low, high = 1, 2
+    normal = NormalDist()
+    high = max(2, math.ceil(required((normal.inv_cdf(1.0 - level / 2.0), normal.inv_cdf(power)))))
+    low, step = high - 1, 1
     while not is_enough(high):
-        low, high = high, 2 * high
+        low, high, step = high, high + step, 2 * step
+    while low > 1 and is_enough(low):
+        low, high, step = max(1, low - step), low, 2 * step
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if is_enough(middle) else (middle, high)
