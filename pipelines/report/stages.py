@@ -1,5 +1,6 @@
 """The gains of stages in a report, the trade of cost for quality, and latency and cost of calls."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,11 +140,7 @@ def used(study: Study) -> Used | None:
     services = usage_rows(study.results)
     if not services:
         return None
-    of = [
-        (study.titles[place], row)
-        for place in study.order(study.metrics[0])
-        for row in usage_of(services, study.ids[place])
-    ]
+    of = [pair for place in study.order(study.metrics[0]) for pair in _usage(study, services, place)]
     return Used(
         services,
         of,
@@ -152,3 +149,12 @@ def used(study: Study) -> Used | None:
         has_cost=any(row["cost"] is not None for row in services),
         has_tokens=any(row["input_tokens"] or row["output_tokens"] for row in services),
     )
+
+
+def _usage(study: Study, services: Usage, place: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The usage of configurations with equal values: by their common title where it is equal, too."""
+    rows = {member: usage_of(services, study.ids[member]) for member in study.members[place]}
+    is_equal = all(used == rows[place] for used in rows.values())
+    for member, used in rows.items():
+        if member == place or not is_equal:
+            yield from ((study.titles[place] if is_equal else study.names[member], row) for row in used)

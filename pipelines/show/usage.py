@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankbeam.pipelines.results.equals import distinct
 from rankbeam.pipelines.results.run import Results
 from rankbeam.pipelines.results.usage import StageGain, seconds, stage_gains, usage_of, usage_rows
 from rankbeam.pipelines.show.tabular import NO_VALUE, Table, interval, number
@@ -40,12 +39,13 @@ def usage_lines(results: Results) -> list[str]:
 def usage_table(results: Results) -> Table | None:
     """Calls, latency and cost of each configuration; None where no call was answered for any of them.
 
-    Configurations that are cut from another one's rankings, and call nothing besides, have its numbers and no row.
+    Configurations with equal values have their own rows, as they may differ here; those that are cut from another one's
+    rankings, and call nothing besides, have its numbers and no row.
     """
     rows = usage_rows(results)
     shown = [
         (row["name"], usage)
-        for row in distinct(results)
+        for row in results.leaderboard()
         for usage in usage_of(rows, row["config_id"])
         if usage not in usage_of(rows, row["derived_from"])
     ]
@@ -97,7 +97,7 @@ def _stage_row(gain: StageGain, *, has_calls: bool, has_cost: bool) -> list[str]
 
 def applications_table(results: Results) -> Table | None:
     """Durations, tokens and cost of each application; None where none was asked."""
-    names = {row["config_id"]: row["name"] for row in distinct(results) if _is_asked(row)}
+    names = {row["config_id"]: row["name"] for row in results.leaderboard() if _is_asked(row)}
     if not names:
         return None
     answers = results.table("answers", _COLUMNS)
