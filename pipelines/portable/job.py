@@ -28,13 +28,18 @@ from rankbeam.transforms.records.suggestions import shortened
 _STEP = re.compile(r"(?P<what>[^\n]+) \[while running '(?P<step>[^']*)'\]")
 _LONGEST = 600
 LOOPBACK = "LOOPBACK"
+_BUFFERS = "taskmanager.network.sort-shuffle.min-buffers to 64 in the configuration of the cluster"
+_RECORDS = "taskmanager.runtime.large-record-handler to true in the Flink configuration of the job server"
+_REMEDIES = {"Insufficient number of": f"; set {_BUFFERS}", "sort buffer": f"; set {_RECORDS}"}
 
 
 def reason(message: str) -> str:
     """The cause of a job's failure: the step that failed, where the message names one.
 
-    >>> reason("Pipeline j_1 failed in state FAILED: java.io.IOException: Insufficient number of buffers\\n\\tat a.B")
-    'the job failed: java.io.IOException: Insufficient number of buffers'
+    >>> reason("Pipeline j_1 failed in state FAILED: java.io.IOException: no space left\\n\\tat a.B")
+    'the job failed: java.io.IOException: no space left'
+    >>> reason("IOException: The record exceeds the maximum size of a sort buffer").split("; ")[1]
+    'set taskmanager.runtime.large-record-handler to true in the Flink configuration of the job server'
     >>> reason("Traceback (most recent call last):\\n  …\\nValueError: no [while running 'Read-ptransform-3']")
     'the job failed: ValueError: no (in step Read)'
     """
@@ -44,7 +49,8 @@ def reason(message: str) -> str:
     if "in state CANCELLED" in message:
         return "the job was cancelled"
     first = message.partition("failed in state FAILED: ")[2] or message
-    return f"the job failed: {shortened(first.strip().partition(chr(10))[0], _LONGEST)}"
+    remedy = next((remedy for words, remedy in _REMEDIES.items() if words in first), "")
+    return f"the job failed: {shortened(first.strip().partition(chr(10))[0], _LONGEST)}{remedy}"
 
 
 @dataclass(frozen=True)

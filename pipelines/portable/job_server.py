@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -52,6 +52,9 @@ _CONNECTING_S, _STARTING_S = 8.0, 120.0
 _SHOWN = 600  # characters of a job server's log
 _JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 """A job server runs for one job: it would spend more CPU time on the optimisation of its code than on its work."""
+_FLINK = "taskmanager.runtime.large-record-handler: true\n"
+"""Flink joins values of a key before it sends them, all tasks of a lane have one key, and by default Flink refuses a
+record that does not fit into a sort buffer of a few megabytes."""
 
 
 @contextmanager
@@ -107,8 +110,10 @@ def _started(options: PipelineOptions) -> Iterator[str]:
         server.artifacts_dir = server.artifacts_dir or f"{folder}/artifacts"
         command, endpoint = _command(options)
         log = Path(folder, "log.txt")
+        for name in ("flink-conf.yaml", "config.yaml"):  # until Flink 1.20, and from Flink 2.0
+            Path(folder, name).write_text(_FLINK)
         with log.open("wb") as file:
-            process = _process(command, file)
+            process = _process(command, file, {**_JAVA, "FLINK_CONF_DIR": folder})
         try:
             _wait_for(endpoint, process, log)
             yield endpoint
@@ -126,12 +131,12 @@ def _command(options: PipelineOptions) -> tuple[list[str], str]:
     return [str(word) for word in command], endpoint
 
 
-def _process(command: list[str], log: IO[bytes]) -> "subprocess.Popen[bytes]":
+def _process(command: list[str], log: IO[bytes], defaults: Mapping[str, str]) -> "subprocess.Popen[bytes]":
     if shutil.which(command[0]) is None:
         raise InputError(f"Beam's job server cannot be started: {command[0]} is not installed, or not executable")
     guarded = [sys.executable, "-I", "-S", guard.__file__, *command]
     return subprocess.Popen(  # noqa: S603  Beam's own command
-        guarded, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True, env={**_JAVA, **os.environ}
+        guarded, stdin=subprocess.PIPE, stdout=log, stderr=log, start_new_session=True, env={**defaults, **os.environ}
     )
 
 
