@@ -1,5 +1,6 @@
 """Flink's REST API: it knows a job after the job server has gone, and its counters before the job has ended."""
 
+import functools
 import json
 import re
 from collections.abc import Mapping
@@ -90,9 +91,16 @@ class FlinkJob:
 
 def _request(address: str, path: str, method: str = "GET") -> Mapping[str, Any]:
     try:
-        answer = httpx.request(method, f"{address}{path}", timeout=_TIMEOUT_S, follow_redirects=True)
+        answer = _client().request(method, f"{address}{path}")
         answer.raise_for_status()
         body: Mapping[str, Any] = answer.json() if answer.content else {}
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         raise JobServerError(f"no Flink answers at {address}: {error}") from error
     return body
+
+
+@functools.cache
+def _client() -> httpx.Client:
+    """One for all requests: each client holds 1.4 MB of certificates until the garbage collector finds it."""
+    none_kept = httpx.Limits(max_keepalive_connections=0)  # a cluster that was restarted has closed its connections
+    return httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True, limits=none_kept)

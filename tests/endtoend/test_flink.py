@@ -1,5 +1,6 @@
 """Runs on a real Flink cluster: a JobManager, TaskManagers and Python workers as processes of their own."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from support.standins import Standin, serve
 from rankbeam.pipelines.results.run import Results
 
 QUERIES, PER_MINUTE = 300, 600
+LONG = 400
+"""Answers with 72 kB of contexts, of which one worker of the test's cluster sorts 8 MB."""
 
 pytestmark = [
     pytest.mark.campaign,
@@ -84,6 +87,28 @@ def test_a_benchmark_equals_the_local_runners(flink: Cluster, tmp_path: Path) ->
         outcome = rankbeam_process("goldens", path, "--output", str(tmp_path / name), *options, timeout_s=WITHIN_S)
         assert outcome.status == 0, outcome.stderr[-4000:]
     assert stable(tmp_path / "flink") == stable(tmp_path / "local")
+
+
+@whole
+def test_a_lane_has_more_tasks_than_fit_into_a_sort_buffer(flink: Cluster, tmp_path: Path) -> None:
+    """All tasks of a lane have one key; by default Flink refuses values of a key that it cannot sort in memory."""
+    context = "A fox eats three geese. " * 1_000
+    rows = [
+        {"query_id": f"q{number}", "answer": "A fox eats.", "contexts": [{"text": f"{number} {context}"}] * 3}
+        for number in range(LONG)
+    ]
+    (tmp_path / "answers.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    queries = [{"query_id": row["query_id"], "text": f"What eats goose {number}?"} for number, row in enumerate(rows)]
+    (tmp_path / "queries.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in queries))
+    path = write_experiment(tmp_path, {
+        "dataset": {"queries": "queries.jsonl"},
+        "services": {"overlap": {"type": "lexical"}},
+        "judge": {"service": "overlap", "repeat_share": 0},
+        "metrics": ["Faithfulness"],
+        "configurations": [{"name": "a", "answers": {"type": "replay", "path": "answers.jsonl"}}],
+    })  # fmt: skip
+    on_flink = evaluated(path, tmp_path / "flink", *flink.options(external=True))
+    same(evaluated(path, tmp_path / "local"), on_flink)
 
 
 @whole

@@ -1,9 +1,13 @@
 """Asking until there is an answer, on a virtual clock: hours of waiting take no time."""
 
+import gc
+import ssl
 from collections.abc import Iterator
 
 import pytest
+from support.flink_rest import flink, serving
 
+from rankbeam.pipelines.portable.engine import FlinkJob
 from rankbeam.pipelines.portable.service import PAUSE_S, poll_until
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
 
@@ -45,3 +49,22 @@ def test_an_error_of_the_engine_is_raised(clock: VirtualClock) -> None:
 
     with pytest.raises(ConnectionError, match="gone"):
         poll_until(ask, 1.0, clock)
+
+
+def test_hours_of_polling_flink_take_no_memory() -> None:
+    """A client of HTTP has 1.4 MB of certificates, and a command hardly ever collects garbage."""
+    with serving(flink("RUNNING")) as address:
+        polled = FlinkJob(address, "f1")
+        polled.state()
+        gc.disable()
+        try:
+            before = certificates()
+            for _ in range(20):
+                polled.state()
+            assert certificates() == before
+        finally:
+            gc.enable()
+
+
+def certificates() -> int:
+    return sum(isinstance(thing, ssl.SSLContext) for thing in gc.get_objects())
