@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # files are divided before it is imported
 
 LEAST = 4
 _GOOD_BYTES = 8 << 20  # of a bucket's largest part: then all buckets together keep several workers busy
+_GOOD_TEXT_BYTES = 2 << 20  # where answers are read or made: all of a bucket's are one element, which Flink must sort
 _ENOUGH = 4096  # more of them keep no more workers busy
 _MOST_BYTES = 64 << 20  # of all parts of a bucket together: as files hold them; several times as much in memory
 _QUERY_BYTES, _RESULT_BYTES, _CONTEXT_BYTES, _VALUE_BYTES = 64, 64, 4096, 32  # of one of them, for an estimate
@@ -34,7 +35,8 @@ def buckets_of(experiment: "Experiment") -> int:
     sizes = {path: sources.size(path) for path in experiment.inputs()}
     queries = sizes.get(experiment.queries or experiment.qrels or "", 0) // _QUERY_BYTES
     retrieved, values = queries * _retrieved(experiment), queries * _values(experiment)
-    return number_of(max(retrieved, *sizes.values()), sum(sizes.values()) + retrieved + values)
+    good = _GOOD_TEXT_BYTES if _has_texts(experiment) else _GOOD_BYTES
+    return number_of(max(retrieved, *sizes.values()), sum(sizes.values()) + retrieved + values, good)
 
 
 def reading(qrels: str, runs: Sequence[str]) -> AbstractContextManager[object]:
@@ -49,18 +51,22 @@ def reading(qrels: str, runs: Sequence[str]) -> AbstractContextManager[object]:
     return early.reading(list(files), number_of(max(sizes), sum(sizes) + values))
 
 
-def number_of(largest: int, together: int) -> int:
-    """The number of buckets for so many bytes.
+def number_of(largest: int, together: int, good: int = _GOOD_BYTES) -> int:
+    """The number of buckets for so many bytes, of which a bucket's largest part should have at most `good`.
 
     >>> number_of(1 << 20, 2 << 20), number_of(800 << 20, 1600 << 20), number_of(10 << 40, 20 << 40)
     (4, 100, 327680)
     """
-    return max(LEAST, min(_rounded_up(largest, _GOOD_BYTES), _ENOUGH), _rounded_up(together, _MOST_BYTES))
+    return max(LEAST, min(_rounded_up(largest, good), _ENOUGH), _rounded_up(together, _MOST_BYTES))
 
 
 def of_documents(corpus: str | None) -> int:
     """The number of parts that the documents of a corpus are divided into while texts are looked up."""
     return LEAST if corpus is None else max(LEAST, _rounded_up(sources.size(corpus), _DOCUMENT_BYTES))
+
+
+def _has_texts(experiment: "Experiment") -> bool:
+    return experiment.calls_models or any(source.replayed for source in experiment.evaluation.sources)
 
 
 def _retrieved(experiment: "Experiment") -> int:

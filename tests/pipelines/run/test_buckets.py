@@ -72,7 +72,7 @@ def test_many_runs_count_together(tmp_path: Path) -> None:
     assert buckets_of(experiment) == 251  # 50 were enough for one of them, and a bucket had 320 MB
 
 
-@pytest.mark.parametrize(("answers", "expected"), [("replay", 4), ("http", 8)])
+@pytest.mark.parametrize(("answers", "expected"), [("replay", 4), ("http", 31)])
 def test_small_files_of_answers_and_few_queries_of_an_application_have_few_buckets(
     tmp_path: Path, answers: str, expected: int
 ) -> None:

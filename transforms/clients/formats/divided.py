@@ -17,6 +17,7 @@ from rankbeam.transforms.records.rankings.retrieved import by_query
 _ROWS, _BYTES = 1 << 13, 1 << 16  # of the piece that each bucket gets of a part: fewer have more overhead than data
 _MOST_BUCKETS = 1 << 8  # with more of them, pieces are smaller: a part stays below two million rows
 _LEAST_BYTES, _MOST_BYTES = 32 << 20, 128 << 20  # of a part that has too few rows
+_SLICE_BYTES = 1 << 20  # Flink refuses an element that does not fit into a sort buffer of a few megabytes
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,20 @@ def _together(pending: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def divided(part: FilePart, buckets: int) -> Divided:
-    """Divide a part; large pieces are spilled, where batches are."""
-    return Divided(part.rows, [(bucket, spilled(piece)) for bucket, piece in divide(part.batch, buckets)])
+    """Divide a part; large pieces are spilled, where batches are, and elsewhere sliced."""
+    pieces = ((bucket, passed) for bucket, piece in divide(part.batch, buckets) for passed in _passed_on(piece))
+    return Divided(part.rows, list(pieces))
+
+
+def _passed_on(piece: pa.RecordBatch) -> Iterator[pa.RecordBatch | Spilled]:
+    stored = spilled(piece)
+    if isinstance(stored, Spilled):
+        yield stored
+        return
+    slices = max(1, min(piece.num_rows, piece.nbytes // _SLICE_BYTES))
+    rows = -(-piece.num_rows // slices)
+    for start in range(0, piece.num_rows, rows):
+        yield piece.slice(start, rows)
 
 
 def in_parts(batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[Divided]:
