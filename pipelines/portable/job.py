@@ -28,9 +28,12 @@ from rankbeam.transforms.records.suggestions import shortened
 _STEP = re.compile(r"(?P<what>[^\n]+) \[while running '(?P<step>[^']*)'\]")
 _LONGEST = 600
 LOOPBACK = "LOOPBACK"
-_BUFFERS = "taskmanager.network.sort-shuffle.min-buffers to 64 in the configuration of the cluster"
-_RECORDS = "taskmanager.runtime.large-record-handler to true in the Flink configuration of the job server"
-_REMEDIES = {"Insufficient number of": f"; set {_BUFFERS}", "sort buffer": f"; set {_RECORDS}"}
+_REMEDIES = {
+    "Insufficient number of network buffers": "set taskmanager.network.sort-shuffle.min-buffers of the cluster to 64",
+    "fresh sort buffer": "raise taskmanager.memory.managed.size of the cluster: a sort buffer is a share of it",
+    "maximum size of a sort buffer": "set taskmanager.runtime.large-record-handler of the job server to true",
+}
+"""Advice by words of Flink's errors."""
 
 
 def reason(message: str) -> str:
@@ -39,7 +42,7 @@ def reason(message: str) -> str:
     >>> reason("Pipeline j_1 failed in state FAILED: java.io.IOException: no space left\\n\\tat a.B")
     'the job failed: java.io.IOException: no space left'
     >>> reason("IOException: The record exceeds the maximum size of a sort buffer").split("; ")[1]
-    'set taskmanager.runtime.large-record-handler to true in the Flink configuration of the job server'
+    'set taskmanager.runtime.large-record-handler of the job server to true'
     >>> reason("Traceback (most recent call last):\\n  …\\nValueError: no [while running 'Read-ptransform-3']")
     'the job failed: ValueError: no (in step Read)'
     """
@@ -50,7 +53,7 @@ def reason(message: str) -> str:
         return "the job was cancelled"
     first = message.partition("failed in state FAILED: ")[2] or message
     remedy = next((remedy for words, remedy in _REMEDIES.items() if words in first), "")
-    return f"the job failed: {shortened(first.strip().partition(chr(10))[0], _LONGEST)}{remedy}"
+    return f"the job failed: {shortened(first.strip().partition(chr(10))[0], _LONGEST)}{remedy and f'; {remedy}'}"
 
 
 @dataclass(frozen=True)
