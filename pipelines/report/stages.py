@@ -154,7 +154,7 @@ def used(study: Study) -> Used | None:
 def _usage(study: Study, services: Usage, place: int) -> Iterator[tuple[str, dict[str, Any]]]:
     """The usage of configurations with equal values: by their common title where it is equal, too."""
     rows = {member: usage_of(services, study.ids[member]) for member in study.members[place]}
-    is_equal = all(used == rows[place] for used in rows.values())
-    for member, used in rows.items():
-        if member == place or not is_equal:
-            yield from ((study.titles[place] if is_equal else study.names[member], row) for row in used)
+    if all(used == rows[place] for used in rows.values()):
+        yield from ((study.titles[place], row) for row in rows[place])
+    else:
+        yield from ((study.names[member], row) for member, used in rows.items() for row in used)

@@ -52,7 +52,7 @@ def reading(qrels: str, runs: Sequence[str]) -> AbstractContextManager[object]:
 
 
 def number_of(largest: int, together: int, good: int = _GOOD_BYTES) -> int:
-    """The number of buckets for so many bytes, of which a bucket's largest part should have at most `good`.
+    """The number of buckets for the bytes of the largest input, and of all; `good` bytes of an input suit a bucket.
 
     >>> number_of(1 << 20, 2 << 20), number_of(800 << 20, 1600 << 20), number_of(10 << 40, 20 << 40)
     (4, 100, 327680)

@@ -268,6 +268,8 @@ def test_chat_endpoints_streams_and_agents_of_adk_answer_with_their_contexts(tmp
     assert "first token p50" in table[0]
     # Configurations with equal values share a row of the leaderboard, but not their durations and tokens.
     assert {line.split()[0] for line in table[2:5]} == {"app0", "app1", "app2"}
+    usage = (tmp_path / "out" / "report.html").read_text().partition('id="usage-title"')[2].partition("<h2")[0]
+    assert [f"<bdi>{name}</bdi></th>" in usage for name in ("app0", "app1", "app0 = app1")] == [True, True, False]
 
     created = [request["path"] for request in application.requests if request["path"].startswith("/apps/")]
     assert len(created) == 3

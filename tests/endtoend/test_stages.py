@@ -148,12 +148,12 @@ def test_the_grid_gives_a_rewrite_to_configurations_that_are_asked_the_query(tmp
         (
             {"both": {"type": "fusion", "parts": ["bm25", "lsa"]}},
             "rewrite",
-            ["'bm25' stands for several rankings; name one of: bm25:rewrite=off, bm25:rewrite=hyde", "'lsa' stands"],
+            ["'bm25' has several rankings; name one of: bm25:rewrite=off, bm25:rewrite=hyde", "'lsa' has"],
         ),
         (
             {"both": {"type": "fusion", "parts": ["bm25", "lsa"]}},
             "rerank",
-            ["'bm25' stands for several rankings; name one of: bm25:rerank=off, bm25:rerank=demo", "'lsa' stands"],
+            ["'bm25' has several rankings; name one of: bm25:rerank=off, bm25:rerank=demo", "'lsa' has"],
         ),
         (
             {"both": {"type": "fusion", "parts": ["bm25:rerank=demo", "lsa:rerank=off"]}},

@@ -209,7 +209,7 @@ def _wrong_part(name: str, fusion: Cell, cells: Sequence[Cell], item_names: Sequ
         itself = any(cell.item_name == fusion.item_name for cell in parts)
         return f"a fusion cannot be a part of {'itself' if itself else 'another'}"
     if len({cell.asked for cell in parts}) > 1:
-        return f"{name!r} stands for several rankings; name one of: {', '.join(cell.name for cell in parts)}"
+        return f"{name!r} has several rankings; name one of: {', '.join(cell.name for cell in parts)}"
     if fusion.reranker is not None and any(cell.reranker is not None for cell in parts):
         return f"{name!r} is reranked, and so is {fusion.name!r}, which fuses it; rerank only one of them"
     return None

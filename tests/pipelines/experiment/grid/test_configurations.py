@@ -51,7 +51,7 @@ def test_a_name_of_several_rankings_is_refused(folder: Path) -> None:
     text = experiment({"old": OLD, "near": NEAR, "fused": fused("old, near")}, "grid: {model: [m, n]}\n")
     assert problems(folder, text) == [
         (
-            "6: configurations[2].retriever.parts[1]: 'near' stands for several rankings; "
+            "6: configurations[2].retriever.parts[1]: 'near' has several rankings; "
             "name one of: near:model=m, near:model=n"
         )
     ]
