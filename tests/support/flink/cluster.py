@@ -56,6 +56,7 @@ taskmanager.numberOfTaskSlots: {slots}
 parallelism.default: 1
 taskmanager.network.sort-shuffle.min-buffers: 64
 heartbeat.timeout: 20000
+pekko.ask.timeout: 60 s
 cluster.uncaught-exception-handling: FAIL
 {more}"""
 _LOGGING = """rootLogger.level=INFO
