@@ -47,8 +47,8 @@ def refuse_disjoint(experiment: "Experiment") -> None:
 
 def refuse_strange_answers(experiment: "Experiment") -> None:
     """Refuse answers in files that share no query with the experiment: each query would fail."""
-    if experiment.queries is not None and not experiment.evaluation.allow_disjoint:
-        replays = {replay.path: replay for replay in experiment.replayed.values() if not is_table(replay.path)}
+    replays = {replay.path: replay for replay in experiment.replayed.values() if not is_table(replay.path)}
+    if replays and experiment.queries is not None and not experiment.evaluation.allow_disjoint:
         answers = ((replay.shown, _rows(replay)) for replay in replays.values())
         overlap.refuse_strange_answers(experiment.queries, answers)
 

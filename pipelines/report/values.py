@@ -1,6 +1,6 @@
 """Every query's values as arrays: read column by column, so that a million rows do not become lists."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankbeam.pipelines.results.run import Results
+from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.scores.scored import LABELS, Status
@@ -68,11 +69,11 @@ def read_values(results: Results) -> QueryValues:
     values = np.full((len(metrics), len(configurations), len(ids)), np.nan)
     status = np.full((len(configurations), len(ids)), Status.MISSING, np.int8)
     judged = {metric: status.copy() for metric, name in enumerate(results.metrics) if results.is_judged(name)}
-    is_known = np.zeros(len(ids), bool)
+    positions_of, is_known = _finder(ids), np.zeros(len(ids), bool)
     places, rows = [np.empty(0, np.int64)], list[pa.Table]()
     columns = ["config_id", "query_id", "status", "metrics", *_OF_QUERIES]
     for batch in results.batches("query_metrics", columns, _ROWS_AT_ONCE):
-        queries = _positions(batch["query_id"], ids)
+        queries = positions_of(batch["query_id"])
         owners = _positions(batch["config_id"], configurations)
         status[owners, queries] = _positions(batch["status"], pa.array(LABELS))
         row = pc.list_parent_indices(batch["metrics"]).to_numpy(zero_copy_only=False)
@@ -99,6 +100,16 @@ def _ids(results: Results) -> pa.Array:
     some = (pc.unique(batch["query_id"]) for batch in results.batches("query_metrics", ["query_id"]))
     ids = pc.unique(pa.chunked_array(some, pa.string()))
     return ids.take(pc.sort_indices(ids))
+
+
+def _finder(ids: pa.Array) -> Callable[[pa.Array], IntArray]:
+    """Finds the positions of ids by their hashes, sorted once: Arrow makes a new table of all ids for every batch."""
+    hashes = hashing.hash_strings(ids)
+    order = np.argsort(hashes)
+    ordered = hashes[order]
+    if (ordered[1:] == ordered[:-1]).any():
+        return lambda column: _positions(column, ids)
+    return lambda column: order[np.searchsorted(ordered, hashing.hash_strings(column))]
 
 
 def slices_of(rows: pa.Table) -> dict[str, list[str]]:

@@ -5,6 +5,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from support.cli import rankbeam
@@ -18,6 +19,7 @@ from rankbeam.pipelines.report.values import read_values
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
 from rankbeam.transforms.clients.warehouse import views
+from rankbeam.transforms.kernels import hashing
 from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.scores.comparisons import comparisons_of
 from rankbeam.transforms.records.scores.scored import LABELS
@@ -143,6 +145,14 @@ def test_the_report_knows_the_status_of_every_metric(run: JudgedRun, results: Re
     page = report.build(results)
     assert "<td>Faithfulness</td>" in page
     assert '<th scope="col" class="number">Undefined</th>' in page
+
+
+def test_ids_whose_hashes_are_equal_keep_their_own_values(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = read_values(results)
+    monkeypatch.setattr(hashing, "hash_strings", lambda ids: np.zeros(len(ids), np.uint64))
+    actual = read_values(results)
+    assert actual.rows == expected.rows
+    np.testing.assert_array_equal(actual.values, expected.values)
 
 
 def test_tables_for_people_count_each_metric_by_itself(results: Results) -> None:

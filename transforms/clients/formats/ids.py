@@ -38,6 +38,8 @@ def fault(name: str) -> str | None:
 
 
 def json_id(path: str, line: int, value: Any) -> str:
+    if isinstance(value, str):
+        return checked_id(path, line, value)
     if isinstance(value, bool | list | dict) or (isinstance(value, float) and not math.isfinite(value)):
         raise InputError(f"the id is {shortened(as_text(value))}; an id is a text or a number", path=path, line=line)
     if isinstance(value, float) and abs(value) >= LEAST_INEXACT:

@@ -7,7 +7,6 @@ documents that it lacks, so recall has a limit below 1.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
 from itertools import islice
 
 import numpy as np
@@ -180,8 +179,8 @@ def _query_hashes(queries: str | None) -> HashArray | None:
     """The hashes of the queries to ask; None for the judged ones, and for a table of BigQuery."""
     if queries is None or is_table(queries):
         return None
-    parts = (hashed(batch["query_id"]) for path in sources.expand(queries) for batch in texts.read_queries(path))
-    return reduce(np.union1d, parts, _NONE)
+    batches = (batch for path in sources.expand(queries) for batch in texts.read_queries(path))
+    return np.unique(np.concatenate([_NONE, *(hashing.hash_strings(batch["query_id"]) for batch in batches)]))
 
 
 def _among(hashes: HashArray, known: HashArray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -34,16 +35,15 @@ class TextEntry(NamedTuple):
 
 def read_queries(path: str) -> Iterator[pa.RecordBatch]:
     """Read queries: BEIR's JSON lines, TREC topics (id, tab, text), CSV, Parquet, or a table of BigQuery."""
-    rows = (
-        {
-            "query_id": entry.id,
-            "text": entry.text,
-            "attributes": [{"name": name, "value": value} for name, value in sorted(entry.attributes.items())],
-            "line": entry.line,
-        }
-        for entry in read_entries(path, "queries")
-    )
-    return json_lines.in_batches(rows, columns.QUERIES, _BATCH_ROWS)
+    entries, schema = read_entries(path, "queries"), columns.with_line(columns.QUERIES)
+    while part := list(islice(entries, _BATCH_ROWS)):
+        attributes = [
+            [{"name": name, "value": value} for name, value in sorted(entry.attributes.items())] for entry in part
+        ]
+        ids, queries = [entry.id for entry in part], [entry.text for entry in part]
+        values = zip((ids, queries, attributes, [entry.line for entry in part]), schema, strict=True)
+        arrays = [pa.array(column, field.type) for column, field in values]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def read_entries(path: str, role: str) -> Iterator[TextEntry]:
@@ -85,8 +85,7 @@ def _from_json(path: str, line: int, text: str) -> TextEntry:
 
 def _from_object(path: str, line: int, value: dict[str, Any]) -> TextEntry:
     """An entry of a parsed line, which is used up."""
-    id_name = next((name for name in named.ID_NAMES if value.get(name) not in (None, "")), None)
-    text_name = next((name for name in named.TEXT_NAMES if name in value), None)
+    id_name, text_name = _id_name(value), next(filter(value.__contains__, named.TEXT_NAMES), None)
     if id_name is None or text_name is None:
         missing = "id (_id)" if id_name is None else "text"
         keys = shortened(", ".join(value), _MOST_KEYS).encode(errors="replace").decode()
@@ -94,6 +93,13 @@ def _from_object(path: str, line: int, value: dict[str, Any]) -> TextEntry:
         raise InputError(problem, path=path, line=line)
     name, text = json_id(path, line, value.pop(id_name)), as_text(value.pop(text_name))
     return _entry(path, name, text, value, line)
+
+
+def _id_name(value: Mapping[str, Any]) -> str | None:
+    for name in named.ID_NAMES:
+        if value.get(name) not in (None, ""):
+            return name
+    return None
 
 
 def _refuse_half(path: str, line: int, entry: TextEntry) -> None:
