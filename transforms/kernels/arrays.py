@@ -1,10 +1,13 @@
-"""The array types that kernels take and return, named once."""
+"""The array types that kernels take and return, named once, and what several kernels do with arrays."""
 
+import functools
+from contextlib import AbstractContextManager
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from threadpoolctl import ThreadpoolController
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -12,6 +15,20 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 ByteArray: TypeAlias = npt.NDArray[np.uint8]
 HashArray: TypeAlias = npt.NDArray[np.uint64]
 StringArray: TypeAlias = pa.StringArray | pa.LargeStringArray
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Products of matrices in one thread, so that their last bits are the same on every machine.
+
+    Runs have threads of their own. Beside them, threads of BLAS wait for each other, and take up to five times the CPU.
+    """
+    limited: AbstractContextManager[object] = _libraries().limit(limits=1)
+    return limited
+
+
+@functools.cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def offsets_of(groups: IntArray, count: int) -> IntArray:

@@ -1,7 +1,7 @@
 """The nearest of many vectors, and texts with similar ones, exactly: every vector is compared with every query.
 
-A block of products stays in the cache of a processor, and of each only the few are looked at that are among the best so
-far. So memory does not depend on the number of vectors, which may be mapped from a file.
+Of each block of products only those are looked at that are among the best so far. So memory does not depend on the
+number of vectors, which may be mapped from a file.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from rankbeam.transforms.kernels.arrays import FloatArray, IntArray
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, one_thread
 
 SingleArray = npt.NDArray[np.float32]
 
-_QUERIES_AT_ONCE, _ROWS_AT_ONCE = 64, 4096
+_QUERIES_AT_ONCE, _ROWS_AT_ONCE = 256, 8192
 _ROUNDING = 1e-4  # more than products in single precision of vectors of length 1 are wrong by
 Vectors = Mapping[str, SingleArray]
 """By text, its embedding."""
@@ -43,8 +43,9 @@ def nearest(vectors: SingleArray, queries: SingleArray, count: int) -> Iterator[
     for first in range(0, len(queries), _QUERIES_AT_ONCE):
         some = queries[first : first + _QUERIES_AT_ONCE]
         best = [_Best(count) for _ in some]
-        for start in range(0, len(vectors), _ROWS_AT_ONCE):
-            _compare(some, vectors[start : start + _ROWS_AT_ONCE], start, best)
+        with one_thread():
+            for start in range(0, len(vectors), _ROWS_AT_ONCE):
+                _compare(some, vectors[start : start + _ROWS_AT_ONCE], start, best)
         for query, one in zip(some, best, strict=True):
             yield one.exactly(vectors, query)
 
@@ -52,7 +53,12 @@ def nearest(vectors: SingleArray, queries: SingleArray, count: int) -> Iterator[
 def _compare(queries: SingleArray, block: SingleArray, start: int, best: "list[_Best]") -> None:
     """Add the vectors of a block that may be among the best."""
     products = queries @ block.T
-    number, row = np.nonzero(products >= np.array([one.least for one in best], np.float32)[:, None])
+    least = np.array([one.least for one in best], np.float32)
+    last = len(block) - best[0].count
+    if not start and last > 0:  # nothing is known yet, and all would be among the best so far
+        ranked = np.where(block.any(axis=1), products, np.float32(-np.inf))
+        least = np.partition(ranked, last, axis=1)[:, last] - np.float32(_ROUNDING)
+    number, row = np.divmod(np.flatnonzero(products >= least[:, None]), len(block))
     product = products[number, row]
     is_there = product != 0  # that of a missing vector is 0
     is_there[~is_there] = block[row[~is_there]].any(axis=1)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
-from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, stable_order
+from rankbeam.transforms.kernels.arrays import FloatArray, IntArray, one_thread, stable_order
 
 SingleArray = npt.NDArray[np.float32]
 
@@ -100,7 +99,7 @@ def decompose(by_column: Compressed, rows: int, count: int) -> Decomposition:
     width = min(count + OVERSAMPLES, rows, columns)
     by_row = by_column.transposed(rows)
     draw = np.random.default_rng(SEED)
-    with threadpool_limits(1):  # a sum's order, and so its last bits, would depend on the number of threads
+    with one_thread():  # a sum's order, and so its last bits, would depend on the number of threads
         basis = _orthogonal(by_row.times(draw.standard_normal((columns, width), np.float32)))
         for _ in range(POWER_ITERATIONS):
             basis = _orthogonal(by_row.times(_orthogonal(by_column.times(basis))))

@@ -15,9 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
-from rankbeam.transforms.kernels.arrays import ByteArray, FloatArray, HashArray, IntArray
+from rankbeam.transforms.kernels.arrays import ByteArray, FloatArray, HashArray, IntArray, one_thread
 from rankbeam.transforms.kernels.hashing import mix
 from rankbeam.transforms.kernels.statistics.intervals import student_interval, student_t_quantile
 
@@ -133,17 +132,12 @@ def weighted_sums(hashes: HashArray, rows: IntArray, replicates: int, seed: int)
 
 def _share_of_sums(hashes: HashArray, rows: IntArray, replicates: int, seed: int) -> IntArray:
     total = np.zeros((rows.shape[1], replicates))
-    with _libraries().limit(limits=1):  # these products are small: threads of BLAS would only wait for each other
+    with one_thread():
         for start in range(0, len(hashes), _BLOCK):
             block = slice(start, start + _BLOCK)
             drawn = _weights(np.ascontiguousarray(hashes[block]).tobytes(), replicates, seed)
             total += rows[block].T.astype(np.float64) @ drawn.astype(np.float64)
     return total.astype(np.int64)
-
-
-@functools.cache
-def _libraries() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def weights(hashes: HashArray, replicates: int, seed: int) -> ByteArray:
