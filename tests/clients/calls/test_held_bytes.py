@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from rankbeam.transforms.clients.calls import task_batches
+from rankbeam.transforms.clients.calls import fanout, task_batches
 from rankbeam.transforms.clients.calls.driver import Driver, Flight
+from rankbeam.transforms.clients.calls.fanout import OutcomeQueue
+from rankbeam.transforms.clients.clock import SYSTEM_CLOCK
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task
@@ -71,3 +73,18 @@ def test_batches_of_large_tasks_are_small_and_hold_them_all() -> None:
     assert [tasks.name for group in task_batches.groups_in(batches) for tasks in group] == [f"q{n}" for n in numbers]
     references = list(map(Reference.to, batches))
     assert [batch.num_rows for batch in task_batches.distinct(references)] == [batch.num_rows for batch in batches]
+
+
+@pytest.mark.parametrize("sizes", [[1] * (fanout._MOST + 1), [fanout._MOST_BYTES, 1]], ids=["count", "bytes"])
+def test_a_queue_is_full_by_count_or_by_bytes_and_tells_once_that_it_has_room_again(sizes: list[int]) -> None:
+    told: list[int] = []
+    queue = OutcomeQueue(SYSTEM_CLOCK, lambda: told.append(len(queue)))
+    for size in sizes:
+        assert not queue.is_full
+        queue.put(None, size)
+    assert queue.is_full
+    for left in reversed(range(len(sizes))):
+        queue.get()
+        assert not queue.is_full
+        assert (len(queue), queue.held_bytes) == (left, sum(sizes[len(sizes) - left :]))
+    assert told == [len(sizes) - 1]
