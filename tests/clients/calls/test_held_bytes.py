@@ -51,14 +51,18 @@ def task(number: int) -> Task:
 @pytest.mark.parametrize("template", ["...", "\u2026", "\U0001f600"], ids=["narrow", "wide", "widest"])
 def test_open_tasks_hold_no_more_than_is_counted(template: str) -> None:
     flights: list[Flight] = []
+
+    def started(driver: Driver, number: int) -> None:
+        [batch] = task_batches.batches_of([task(number)])
+        [row] = task_batches.rows_in([batch])
+        driver.start(task_batches.group_of(row), len(row))
+
+    started(Driver("judge", {"judge": Judge(template)}, [].append, print), 0)  # what is imported or cached once
     driver = Driver("judge", {"judge": Judge(template)}, flights.append, print)
     tracemalloc.start()
     try:
         for number in range(20):
-            [batch] = task_batches.batches_of([task(number)])
-            [row] = task_batches.rows_in([batch])
-            driver.start(task_batches.group_of(row), len(row))
-            del batch, row
+            started(driver, number)
         traced, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
