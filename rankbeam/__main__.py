@@ -7,6 +7,7 @@ them for plugins, and taking them down one by one in the end serves no purpose i
 import ctypes
 import gc
 import os
+import resource
 import signal
 import sys
 from contextlib import suppress
@@ -18,12 +19,15 @@ from rankbeam.pipelines.cli import main
 from rankbeam.pipelines.local import overheads
 from rankbeam.pipelines.local.interrupt import interrupt
 
+_OPEN_FILES = 10_240  # the most that macOS lets a process have
+
 
 def command() -> NoReturn:
     """Run the command line, and end the process with its status."""
     gc.set_threshold(1_000_000, 50, 100)  # a run of days still collects
     overheads.ends_with_its_command = True
     _keep_memory()
+    _open_more_files()
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
@@ -64,6 +68,18 @@ def _keep_memory() -> None:
         mallopt(map_threshold, bytes_kept)
         mallopt(trim_threshold, bytes_kept)
         mallopt(most_heaps, 1)
+
+
+def _open_more_files() -> None:
+    """Allow as many open files as the system lets a user have: each mapped part of a large ledger is one.
+
+    Many systems begin with 256 or 1,024, for programs that number files in a fixed set of bits.
+    """
+    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    enough = _OPEN_FILES if most == resource.RLIM_INFINITY else min(most, _OPEN_FILES)
+    if limit != resource.RLIM_INFINITY and limit < enough:
+        with suppress(ValueError, OSError):  # a system with another limit
+            resource.setrlimit(resource.RLIMIT_NOFILE, (enough, most))
 
 
 if __name__ == "__main__":

@@ -81,8 +81,8 @@ def test_batches_of_large_tasks_are_small_and_hold_them_all() -> None:
 
 @pytest.mark.parametrize("sizes", [[1] * (fanout._MOST + 1), [fanout._MOST_BYTES, 1]], ids=["count", "bytes"])
 def test_a_queue_is_full_by_count_or_by_bytes_and_tells_once_that_it_has_room_again(sizes: list[int]) -> None:
-    told: list[int] = []
-    queue = OutcomeQueue(SYSTEM_CLOCK, lambda: told.append(len(queue)))
+    lengths: list[int] = []
+    queue = OutcomeQueue(SYSTEM_CLOCK, lambda: lengths.append(len(queue)))
     for size in sizes:
         assert not queue.is_full
         queue.put(None, size)
@@ -91,4 +91,4 @@ def test_a_queue_is_full_by_count_or_by_bytes_and_tells_once_that_it_has_room_ag
         queue.get()
         assert not queue.is_full
         assert (len(queue), queue.held_bytes) == (left, sum(sizes[len(sizes) - left :]))
-    assert told == [len(sizes) - 1]
+    assert lengths == [len(sizes) - 1]

@@ -195,6 +195,25 @@ def test_a_terminal_that_knows_only_ascii(tmp_path: Path) -> None:
     assert (outcome.returncode, len(outcome.stdout.splitlines())) == (DONE, 3)
 
 
+@pytest.mark.parametrize(("hard", "status"), [(None, DONE), (60, FAILED)])
+def test_a_command_may_have_as_many_files_open_as_the_user(hard: int | None, status: int) -> None:
+    program = (
+        "import resource\n"
+        "from rankbeam import __main__ as start\n"
+        "from rankbeam.transforms.clients.storage import spill\n"
+        "def main(): [spill.mapped([bytes(2 << 20)]) for _ in range(100)]\n"
+        f"most = {hard} or resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (50, most))\n"
+        "start.main = main\n"
+        "start.command()"
+    )
+    outcome = subprocess.run(
+        [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert outcome.returncode == status, outcome.stderr
+    assert ("raise the limit of this shell with `ulimit -n 10000`" in outcome.stderr) == (status == FAILED)
+
+
 def test_after_a_crash_python_prints_the_traceback_and_nothing_follows() -> None:
     """Taking a process down with frames in use has DuckDB print what it calls leaks."""
     program = (

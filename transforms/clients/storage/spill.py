@@ -4,6 +4,7 @@ Beam's local runner keeps everything between two stages in memory, and copies it
 set, coders write a batch there and pass on its place; the reading stage maps the file.
 """
 
+import errno
 import fcntl
 import mmap
 import os
@@ -101,7 +102,10 @@ def mapped(pieces: Iterable[Any]) -> "mmap.mmap | bytes":
 
 
 def _without_space(error: OSError, folder: str) -> OSError:
-    problem = f"{error.strerror}; temporary files need more space, set TMPDIR to a larger disk"
+    way_out = "temporary files need more space, set TMPDIR to a larger disk"
+    if error.errno == errno.EMFILE:
+        way_out = "raise the limit of this shell with `ulimit -n 10000`"
+    problem = f"{error.strerror}; {way_out}"
     return OSError(error.errno, problem, folder)
 
 
