@@ -122,10 +122,8 @@ class DataStore:
             listed: tuple[ListedDocument, ...] = service.one(ListPages(api, DOCUMENTS), self.place)
             documents = self._chunked(service, api, listed) if self.is_chunks else self._whole(listed)
         advice = "the data store has no chunks of them" if self.is_chunks else "take its chunks: unit: chunks"
-        read = {document.id for document in documents}
-        return Gathered(
-            _distinct(self.place, documents), _unread(self.place, [file.id for file in listed], read, advice)
-        )
+        unread = _unread(self.place, [file.id for file in listed], {document.id for document in documents}, advice)
+        return Gathered(_distinct(self.place, documents), (*service.warnings, *unread))
 
     def _chunked(self, service: Alone, api: DocumentsApi, listed: Sequence[ListedDocument]) -> list[Document]:
         documents = []

@@ -92,3 +92,5 @@ def test_a_queue_is_full_by_count_or_by_bytes_and_tells_once_that_it_has_room_ag
         assert not queue.is_full
         assert (len(queue), queue.held_bytes) == (left, sum(sizes[len(sizes) - left :]))
     assert lengths == [len(sizes) - 1]
+    queue.put(None)
+    assert queue.held_bytes == 0

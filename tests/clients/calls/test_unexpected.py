@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 from support.services import Echo, Script, run_all, task
 
-from rankbeam.transforms.clients.calls.fanout import FanOut
-from rankbeam.transforms.clients.ledger import clear
+from rankbeam.transforms.clients.calls import fake
+from rankbeam.transforms.clients.calls.fake import FakeService
+from rankbeam.transforms.clients.calls.fanout import Alone, FanOut
+from rankbeam.transforms.clients.ledger import Ledger, clear
+from rankbeam.transforms.records.calls.call import Call
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.errors import InputError
@@ -106,3 +109,12 @@ def test_input_that_cannot_be_used_still_ends_the_run(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="no credentials"):
         _outcomes(Echo(_fails(refuse, "q3")), tmp_path)
+
+
+def test_a_process_that_calls_alone_passes_warnings_on(tmp_path: Path) -> None:
+    (tmp_path / f"calls-{'f' * 32}.parquet").write_bytes(b"torn")
+    service = FakeService(answer=lambda request: {"echo": request.payload})
+    alone = Alone(service, "fake", QUOTA, Ledger(str(tmp_path)))
+    assert alone.one(fake._OneCall(service), Call("service", "key", json.dumps("text"))) == {"echo": "text"}
+    [warning] = alone.warnings
+    assert "cannot be read, and are paid for again" in warning
