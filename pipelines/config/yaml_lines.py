@@ -33,7 +33,7 @@ class Located:
             return InputError(problem)
         return InputError(f"{name}: {problem}" if name else problem, path=self.path, line=line)
 
-    def given_twice(self) -> list[InputError]:
+    def duplicate_keys(self) -> list[InputError]:
         """The error for each key that a mapping has twice."""
         return [self.error(place, "is given twice; keep one") for place in self.repeated]
 

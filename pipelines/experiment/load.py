@@ -138,7 +138,7 @@ def _document(
     """The file with the values that it refers to; references without a value are also added to `unresolved`."""
     located = load(text, path)
     _set_output(located.value, output)
-    problems += located.given_twice()
+    problems += located.duplicate_keys()
     located = with_providers(located, problems)
     located = resolved(located, unresolved, [] if output is None else [("output", "path")])
     problems += unresolved

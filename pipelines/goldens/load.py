@@ -98,7 +98,7 @@ def load_goldens(path: str, output: str | None = None, *, profiles: bool = True)
     except UnicodeDecodeError as error:
         raise InputError("is not UTF-8; write it as YAML in UTF-8", path=path) from error
     located = load(text, path)
-    problems = located.given_twice()
+    problems = located.duplicate_keys()
     unresolved: list[InputError] = []
     located = with_providers(located, problems)
     located = resolved(located, unresolved, [] if output is None else _replaced_output(located.value))

@@ -54,7 +54,7 @@ def read_profiles(path: str) -> tuple[Dimension, ...]:
         line = error.lineno if isinstance(error, json.JSONDecodeError) else None
         raise InputError(f"is not valid JSON: {error}", path=path, line=line) from error
     located = load(text.replace("\t", " "), path)  # JSON is YAML but for tabs, and YAML knows lines
-    problems = located.given_twice()
+    problems = located.duplicate_keys()
     try:
         profiles = _Profiles.model_validate(located.value)
     except ValidationError as error:

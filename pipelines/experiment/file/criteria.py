@@ -111,7 +111,7 @@ def read_criteria(path: str) -> dict[str, Any]:
         raise InputError("is not UTF-8", path=path) from error
     if not isinstance(located.value, dict):
         raise InputError("is not a mapping of criteria; write NAME: {question: …} for each", path=path)
-    problems = located.given_twice()
+    problems = located.duplicate_keys()
     try:
         models = _CriteriaFile.model_validate({"criteria": located.value}).criteria
     except ValidationError as error:
