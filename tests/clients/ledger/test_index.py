@@ -1,9 +1,14 @@
 """The index: which rows of which files answer many calls, in the order of the files."""
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rankbeam.transforms.clients.ledger.index import NONE, ROW, Index, Rows
+from rankbeam.transforms.clients.ledger import index as module
+from rankbeam.transforms.clients.ledger.index import NONE, ROW, Index, Rows, joined
 from rankbeam.transforms.records.calls.call import Reach
 
 EMPTY = Index([], np.empty(0, ROW))
@@ -14,7 +19,7 @@ def rows(places: dict[str, tuple[int, int]], moment: int = 0) -> Rows:
     array = np.zeros(len(places), ROW)
     array["hash"], array["moment"], array["distance"] = [hash(key) for key in places], moment, np.nan
     array["group"], array["row"] = np.array(list(places.values())).T
-    return array
+    return joined([array])
 
 
 def test_answers_are_read_in_the_order_of_the_files_a_row_group_at_a_time() -> None:
@@ -54,7 +59,7 @@ REACHES = [*RANKINGS, Reach(1), Reach(4), Reach(1, 0.5), Reach(2, 0.2), Reach(3,
 
 @pytest.mark.parametrize("stored", [None, *RANKINGS])
 def test_many_calls_are_answered_by_what_answers_one(stored: Reach | None) -> None:
-    index_rows = rows({"k": (0, 0)})
+    index_rows = rows({"k": (0, 0)}).copy()
     if stored is not None:
         index_rows["results"], index_rows["distance"] = (
             stored.results,
@@ -64,3 +69,53 @@ def test_many_calls_are_answered_by_what_answers_one(stored: Reach | None) -> No
     answered = [requested for requested in (None, *REACHES) if index.newest(["k"], requested).tolist() == [0]]
     assert answered == ([requested for requested in REACHES if stored.covers(requested)] if stored else [None])
     assert answered == [requested for requested in (None, *REACHES) if list(index.places("k", requested))]
+
+
+class Answer(NamedTuple):
+    """A row of a part; few hashes and moments, so that many are equal."""
+
+    hash: int
+    moment: int
+    check: int
+    group: int
+    row: int
+
+
+LEAST, MOST = -(2**63), 2**63 - 1
+HASHES = st.one_of(st.sampled_from([LEAST, LEAST + 1, -1, 0, 1, MOST - 1, MOST]), st.integers(LEAST, MOST))
+ANSWERS = st.lists(
+    st.builds(Answer, HASHES, st.integers(0, 2), st.integers(0, 2), st.integers(0, 2), st.integers(0, 2)), max_size=9
+)
+PATHS = ("a", "b", "c", "d")
+
+
+@given(
+    ledgers=st.lists(st.dictionaries(st.sampled_from(PATHS), ANSWERS), min_size=1, max_size=4),
+    at_once=st.integers(1, 5),
+)
+def test_the_rows_are_those_of_all_parts_in_order_however_the_ledger_changes(
+    ledgers: list[dict[str, list[Answer]]], at_once: int
+) -> None:
+    index, current = EMPTY, dict[str, list[Answer]]()
+    for ledger in ledgers:  # a path holds the same rows as long as it stays
+        current = {path: current.get(path, answers) for path, answers in ledger.items()}
+        new = {path: part(answers) for path, answers in current.items() if path not in index.paths}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(module, "_ROWS_AT_ONCE", at_once)
+            index = index.changed([*current], new)
+        expected = sorted(
+            (answer.hash, -answer.moment, answer.check, place, answer.group, answer.row)
+            for place, answers in enumerate(current.values())
+            for answer in answers
+        )
+        names = ("hash", "moment", "check", "part", "group", "row")
+        columns = [np.asarray(index._columns[name]).tolist() for name in names]
+        columns[1] = [-moment for moment in columns[1]]
+        assert list(zip(*columns, strict=True)) == expected
+
+
+def part(answers: list[Answer]) -> Rows:
+    array = np.zeros(len(answers), ROW)
+    for name in Answer._fields:
+        array[name] = [getattr(answer, name) for answer in answers]
+    return joined([array])

@@ -99,15 +99,17 @@ def test_a_full_disk(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_full_disk_has_no_room_for_a_mapped_file(small_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(small_disk))
     with pytest.raises(OSError, match="set TMPDIR to a larger disk") as caught:
-        spill.mapped([bytes(600_000)] * 4)
+        spill.mapped((600_000 * place, bytes(600_000)) for place in range(4))
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(small_disk))
     assert list(small_disk.iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [0, 1, 3])
-def test_pieces_are_one_buffer_in_memory_or_mapped(number: int) -> None:
-    pieces = [bytes([value]) * 700_000 for value in range(number)]
-    assert bytes(spill.mapped(iter(pieces))) == b"".join(pieces)
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_pieces_are_one_buffer_in_memory_or_mapped(number: int, is_reversed: bool) -> None:
+    pieces = [(700_000 * value, bytes([value]) * 700_000) for value in range(number)]
+    expected = b"".join(piece for _, piece in pieces)
+    assert bytes(spill.mapped(pieces[::-1] if is_reversed else pieces)) == expected
 
 
 def fill() -> None:

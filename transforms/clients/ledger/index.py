@@ -2,8 +2,8 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,8 @@ ROW = np.dtype(
         ("row", np.int32),
     ]
 )
+_NAMES = ROW.names or ()
+_ROWS_AT_ONCE = 1 << 15
 COLUMNS = ["key", "results", "distance", "finished_at", "check"]
 NONE = -1
 """The number of an answer that the index does not have."""
@@ -42,25 +44,16 @@ class IndexPlace(NamedTuple):
     row: int
 
 
-class Columns(Protocol):
-    """Columns of rows: an array of ROW, or what makes each of its columns when it is needed."""
-
-    def __getitem__(self, name: str) -> Rows:
-        """The column of a name."""
-
-
 class Index:
     """The rows of all parts, sorted by the hash of their key, and for one key the newest first; it never changes.
 
-    An answer that is whole takes 36 bytes, another one 52. A large index is in files; only while the next one is made,
-    33 bytes an answer are in memory.
+    A large index is in a file, 52 bytes an answer, and is made for one range of hashes after the other.
     """
 
-    def __init__(self, paths: Sequence[str], rows: Columns) -> None:
+    def __init__(self, paths: Sequence[str], rows: Mapping[str, Rows] | Rows) -> None:
         self.paths = list(paths)
-        order = _order(rows)
         # Single values of a view are read several times as fast as those of NumPy's arrays.
-        self._columns = {name: _compact(rows[name], order) for name in ROW.names or ()}
+        self._columns = {name: rows[name].data for name in _NAMES}
         self._hashes, self._results, self._distances = (self._columns[name] for name in ("hash", "results", "distance"))
         self._places = tuple(self._columns[name] for name in ("part", "group", "row"))
 
@@ -70,10 +63,31 @@ class Index:
         return np.asarray(self._columns["check"])
 
     def changed(self, paths: Sequence[str], new: Mapping[str, Rows]) -> "Index":
-        """The index of other parts: of those here that stay, and of new ones."""
+        """The index of other parts: of those here that stay, and of new ones, whose rows are sorted by hash."""
         numbers = {path: number for number, path in enumerate(paths)}
         parts = np.array([numbers.get(path, NONE) for path in self.paths], np.int32)
-        return Index(paths, _Changed(self._columns, parts, {numbers[path]: rows for path, rows in new.items()}))
+        blocks = self._blocks(parts, {numbers[path]: rows for path, rows in new.items()})
+        return Index(paths, _columns(blocks, len(self._hashes) + sum(map(len, new.values()))))
+
+    def _blocks(self, parts: Rows, new: Mapping[int, Rows]) -> Iterator[dict[str, Rows]]:
+        """The rows that stay, and those of new parts, in order."""
+        hashes = [np.asarray(self._hashes), *(rows["hash"] for rows in new.values())]
+        count = 1 + sum(map(len, hashes)) // _ROWS_AT_ONCE
+        bounds = np.linspace(-(2.0**63), 2.0**63, count + 1)[1:-1].astype(np.int64)
+        cuts = [[0, *np.searchsorted(some, bounds).tolist(), len(some)] for some in hashes]
+        for block in range(count):
+            here, *others = (slice(*cut[block : block + 2]) for cut in cuts)
+            old = {name: np.asarray(column[here]) for name, column in self._columns.items()}
+            old["part"] = parts[old["part"]]
+            stays = old["part"] != NONE
+            added = [rows[place] for rows, place in zip(new.values(), others, strict=True)]
+            numbers = [np.full(len(rows), number, np.int32) for number, rows in zip(new, added, strict=True)]
+            rows = {
+                name: np.concatenate([column[stays], *(numbers if name == "part" else (one[name] for one in added))])
+                for name, column in old.items()
+            }
+            order = _order(rows)
+            yield {name: column[order] for name, column in rows.items()}
 
     def places(self, key: str, reach: Reach | None) -> Iterator[IndexPlace]:
         """The positions of answers to a call, the newest first. Entries distinguish keys with equal hashes."""
@@ -107,17 +121,30 @@ class Index:
             yield self.paths[part[begin]], int(group[begin]), slice(begin, end), row[begin:end].tolist()
 
 
-def _compact(column: Rows, order: IntArray) -> memoryview:
-    """A column in an order; equal values, such as distances of whole answers, take the memory of one."""
-    bits = column.view(f"i{column.itemsize}")
-    if len(bits) > 1 and bool((bits == bits[0]).all()):
-        return np.broadcast_to(column[:1].copy(), len(column)).data
-    return np.frombuffer(spill.mapped([column[order]]), column.dtype).data
+def _columns(blocks: Iterable[Mapping[str, Rows]], most: int) -> dict[str, Rows]:
+    """The columns of rows, at most so many, one after the other in one buffer."""
+    sizes = [ROW[name].itemsize for name in _NAMES]
+    starts = [most * end for end in accumulate(sizes, initial=0)]
+    count = 0
+
+    def pieces() -> Iterator[tuple[int, bytes]]:
+        nonlocal count
+        for block in blocks:
+            for name, start, size in zip(_NAMES, starts, sizes, strict=False):
+                yield start + count * size, block[name].tobytes()
+            count += len(block["hash"])
+
+    buffer = spill.mapped(pieces())
+    return {
+        name: np.frombuffer(buffer, ROW[name], count, start if count else 0)
+        for name, start in zip(_NAMES, starts, strict=False)
+    }
 
 
 def joined(rows: Iterable[Rows]) -> Rows:
-    """The rows of all row groups of a part."""
-    return np.frombuffer(spill.mapped(rows), ROW)
+    """The rows of all row groups of a part, sorted by hash."""
+    part = np.concatenate([np.empty(0, ROW), *rows])
+    return np.frombuffer(spill.mapped([(0, part[np.argsort(part["hash"])].tobytes())]), ROW)
 
 
 def indexed(columns: pa.Table, possible: pa.ChunkedArray, group: int) -> Rows:
@@ -143,23 +170,7 @@ def _cover(results: IntArray, distances: FloatArray, reach: Reach | None) -> Boo
     return is_far & is_near
 
 
-class _Changed:
-    """The columns of the rows that stay, and of new ones, by the number of their part."""
-
-    def __init__(self, columns: Mapping[str, memoryview], parts: Rows, new: Mapping[int, Rows]) -> None:
-        self._columns, self._parts, self._new = columns, parts, new
-        self._stays = parts[np.asarray(columns["part"])] != NONE
-
-    def __getitem__(self, name: str) -> Rows:
-        """The column of a name."""
-        column: Rows = np.asarray(self._columns[name])[self._stays]
-        if name == "part":
-            numbers = [np.full(len(rows), number, np.int32) for number, rows in self._new.items()]
-            return np.concatenate([self._parts[column], *numbers])
-        return np.concatenate([column, *(rows[name] for rows in self._new.values())])
-
-
-def _order(rows: Columns) -> IntArray:
+def _order(rows: Mapping[str, Rows]) -> IntArray:
     """The order of rows by hash, and of the few that share one by time, with ties broken as merges leave them."""
     hashes = rows["hash"]
     order = np.argsort(hashes, kind="stable")

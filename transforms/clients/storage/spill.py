@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # Arrow takes a tenth of a second to import
     import pyarrow as pa
@@ -82,17 +82,20 @@ def read(place: bytes) -> "pa.Buffer":
     return pa.py_buffer(mapped)[offset - page :]
 
 
-def mapped(pieces: Iterable[Any]) -> "mmap.mmap | bytes":
-    """Pieces of bytes as one buffer, a large one in a file without a name, whose pages the system can drop from memory.
+def mapped(pieces: Iterable[tuple[int, bytes]]) -> "mmap.mmap | bytes":
+    """Bytes at some offsets as one buffer, a large one in a file without a name, whose pages the system can drop.
 
     Raises:
         OSError: there is no space for temporary files.
     """
     try:
         with tempfile.SpooledTemporaryFile(_WORTH_A_MAP, dir=folder()) as file:
-            for piece in pieces:
+            for offset, piece in pieces:
+                if offset + len(piece) > _WORTH_A_MAP:
+                    file.rollover()
+                file.seek(offset)
                 file.write(piece)
-            if file.tell() <= _WORTH_A_MAP:
+            if file.seek(0, os.SEEK_END) <= _WORTH_A_MAP:
                 file.seek(0)
                 return file.read()
             file.flush()
