@@ -103,7 +103,7 @@ def _ids(results: Results) -> pa.Array:
 
 
 def _finder(ids: pa.Array) -> Callable[[pa.Array], IntArray]:
-    """Finds the positions of ids by their hashes, sorted once: Arrow makes a new table of all ids for every batch."""
+    """Return a function from ids to their positions: it sorts hashes once, Arrow would index all ids per batch."""
     hashes = hashing.hash_strings(ids)
     order = np.argsort(hashes)
     ordered = hashes[order]

@@ -23,6 +23,8 @@ from support.inputs import (
 from support.remote import answers, dataset, rag, write_experiment
 from support.standins import Standin, serve
 
+from rankbeam.pipelines.experiment.dataset_checks import refuse_strange_answers
+from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.transforms.clients.formats.overlap import disjoint
 
 QUERIES = 12
@@ -204,3 +206,17 @@ def test_a_run_says_which_ids_its_judgements_have(tmp_path: Path) -> None:
         outcome = rankbeam("evaluate", remote(tmp_path, server), "--format", "json", ALLOWED)
     (warning,) = json.loads(outcome.stdout)["warnings"]
     assert warning.endswith("it has ids such as 'xdoc-0', the judgements such as 'doc-0'")
+
+
+def test_without_stored_answers_queries_are_not_read_for_a_check_of_them(tmp_path: Path) -> None:
+    write(tmp_path / "run", trec_run([("q1", "doc1", 1.0)]))
+    write(tmp_path / "qrels", trec_qrels(QRELS))
+    queries = write(tmp_path / "queries.tsv", "q1\tone\n")
+    text = (
+        "name: a\ndataset: {qrels: qrels, queries: queries.tsv}\nmetrics: [RR]\noutput: {path: out}\n"
+        "configurations: [{name: a, retriever: {type: run_file, path: run}}]\n"
+    )
+    path = write(tmp_path / "experiment.yaml", text)
+    experiment = load_experiment(path)
+    Path(queries).unlink()
+    refuse_strange_answers(experiment)

@@ -2,12 +2,14 @@
 
 import functools
 from contextlib import AbstractContextManager
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from threadpoolctl import ThreadpoolController
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -27,7 +29,9 @@ def one_thread() -> AbstractContextManager[object]:
 
 
 @functools.cache
-def _libraries() -> ThreadpoolController:
+def _libraries() -> "ThreadpoolController":
+    from threadpoolctl import ThreadpoolController  # most commands multiply nothing
+
     return ThreadpoolController()
 
 

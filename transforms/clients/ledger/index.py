@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +29,7 @@ ROW = np.dtype(
         ("row", np.int32),
     ]
 )
-_NAMES = ROW.names or ()
+_OFFSETS = {name: field[1] for name, field in (ROW.fields or {}).items()}
 _ROWS_AT_ONCE = 1 << 15
 COLUMNS = ["key", "results", "distance", "finished_at", "check"]
 NONE = -1
@@ -53,7 +53,7 @@ class Index:
     def __init__(self, paths: Sequence[str], rows: Mapping[str, Rows] | Rows) -> None:
         self.paths = list(paths)
         # Single values of a view are read several times as fast as those of NumPy's arrays.
-        self._columns = {name: rows[name].data for name in _NAMES}
+        self._columns = {name: rows[name].data for name in _OFFSETS}
         self._hashes, self._results, self._distances = (self._columns[name] for name in ("hash", "results", "distance"))
         self._places = tuple(self._columns[name] for name in ("part", "group", "row"))
 
@@ -122,22 +122,20 @@ class Index:
 
 
 def _columns(blocks: Iterable[Mapping[str, Rows]], most: int) -> dict[str, Rows]:
-    """The columns of rows, at most so many, one after the other in one buffer."""
-    sizes = [ROW[name].itemsize for name in _NAMES]
-    starts = [most * end for end in accumulate(sizes, initial=0)]
+    """The columns of all rows, one after the other in one buffer with room for `most` rows."""
     count = 0
 
     def pieces() -> Iterator[tuple[int, bytes]]:
         nonlocal count
         for block in blocks:
-            for name, start, size in zip(_NAMES, starts, sizes, strict=False):
-                yield start + count * size, block[name].tobytes()
+            for name, offset in _OFFSETS.items():
+                yield most * offset + count * ROW[name].itemsize, block[name].tobytes()
             count += len(block["hash"])
 
     buffer = spill.mapped(pieces())
     return {
-        name: np.frombuffer(buffer, ROW[name], count, start if count else 0)
-        for name, start in zip(_NAMES, starts, strict=False)
+        name: np.frombuffer(buffer, ROW[name], count, most * offset if count else 0)
+        for name, offset in _OFFSETS.items()
     }
 
 

@@ -63,7 +63,7 @@ def write(encoded: "pa.Buffer", least: int | None = None) -> bytes | None:
     try:
         return _append(name, encoded)
     except OSError as error:
-        raise _without_space(error, name) from error
+        raise _with_advice(error, name) from error
 
 
 def holds(place: bytes) -> bool:
@@ -101,10 +101,10 @@ def mapped(pieces: Iterable[tuple[int, bytes]]) -> "mmap.mmap | bytes":
             file.flush()
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as error:
-        raise _without_space(error, folder() or tempfile.gettempdir()) from error
+        raise _with_advice(error, folder() or tempfile.gettempdir()) from error
 
 
-def _without_space(error: OSError, folder: str) -> OSError:
+def _with_advice(error: OSError, folder: str) -> OSError:
     way_out = "temporary files need more space, set TMPDIR to a larger disk"
     if error.errno == errno.EMFILE:
         way_out = "raise the limit of this shell with `ulimit -n 10000`"
