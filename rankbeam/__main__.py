@@ -58,16 +58,12 @@ def _end(status: int) -> NoReturn:
 
 
 def _keep_memory() -> None:
-    """Let glibc keep the memory of an array that is gone for the next one: taking it from the system costs a fifth.
-
-    Its threads share one heap: with a heap each, a judged run of hours holds the gaps of all of them.
-    """
-    trim_threshold, map_threshold, most_heaps, bytes_kept = -1, -3, -8, 1 << 30  # names and numbers of malloc.h
+    """Let glibc keep the memory of an array that is gone for the next one: taking it from the system costs a fifth."""
+    trim_threshold, map_threshold, bytes_kept = -1, -3, 1 << 30  # names and numbers of malloc.h
     with suppress(AttributeError, OSError):  # another C library
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(map_threshold, bytes_kept)
         mallopt(trim_threshold, bytes_kept)
-        mallopt(most_heaps, 1)
 
 
 def _open_more_files() -> None:

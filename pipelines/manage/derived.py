@@ -3,8 +3,9 @@
 import logging
 
 from rankbeam.pipelines.results.run import Results
-from rankbeam.pipelines.results.tables import LARGE, InFolder, sizes_of
+from rankbeam.pipelines.results.tables import InFolder, sizes_of
 from rankbeam.transforms.clients.warehouse import duckdb as warehouse
+from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 
 MOST_BYTES = 64 << 20
@@ -27,7 +28,7 @@ def left_out(output: str, most_bytes: int = MOST_BYTES) -> list[tuple[str, str]]
     return [
         (name, run_id)
         for run_id in warehouse.finished_runs(output)
-        for name in LARGE
+        for name in tables.LARGE
         if sum(sizes_of(output, name, run_id).values()) > most_bytes
     ]
 

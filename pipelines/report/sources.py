@@ -37,9 +37,8 @@ class DatasetFiles:
     def documents(self, doc_ids: set[str]) -> dict[str, tuple[str, str]]:
         """Titles and texts of documents, by their ids."""
         texts: dict[str, tuple[str, str]] = {}
-        for entry in self._entries("corpus"):
-            if entry.id in doc_ids:
-                texts[entry.id] = entry.title, entry.text
+        for entry in self._entries("corpus", doc_ids):
+            texts[entry.id] = entry.title, entry.text
         return texts
 
     def relevant(self, ids: pa.Array) -> dict[str, list[tuple[str, float]]]:
@@ -59,18 +58,18 @@ class DatasetFiles:
 
     def attributes(self, ids: list[str]) -> dict[str, dict[str, str]]:
         """Attributes of queries, by their ids; of the first ones where they are many."""
-        left, attributes_of, letters = set(ids), {}, 0
-        for entry in self._entries("queries"):
-            if entry.id in left and entry.attributes and letters < _MOST_LETTERS_OF_ALL:
+        attributes_of, letters = {}, 0
+        for entry in self._entries("queries", set(ids)):
+            if entry.attributes and letters < _MOST_LETTERS_OF_ALL:
                 own = {name: _shown(name, value) for name, value in entry.attributes.items() if value}
                 attributes_of[entry.id] = own
                 letters += sum(map(len, own.values()))
         return attributes_of
 
-    def _entries(self, role: str) -> Iterator[texts.TextEntry]:
+    def _entries(self, role: str, ids: set[str]) -> Iterator[texts.TextEntry]:
         try:
             for path in self._paths(role):
-                yield from texts.read_entries(path, role)
+                yield from texts.read_chosen(path, role, ids)
         except InputError:
             return  # a file that has changed since takes nothing from the rest of a report
 

@@ -21,8 +21,8 @@ def histories(run: Results, query_ids: Collection[str]) -> Iterator[tuple[str, s
     """Queries with earlier turns, each with these as a text."""
     queries = _queries(run)
     for part in [] if queries is None else sources.expand(queries):
-        for entry in texts.read_entries(part, "queries"):
-            if entry.id in query_ids and (history := history_of(entry.attributes)):
+        for entry in texts.read_chosen(part, "queries", query_ids):
+            if history := history_of(entry.attributes):
                 yield entry.id, as_dialogue(history)
 
 

@@ -18,8 +18,6 @@ from rankbeam.transforms.records import tables
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.metrics.names import DEFAULT_METRICS
 
-LARGE = ("query_metrics", "rankings", "answers", "claims", "verdicts", "texts")
-"""Tables that grow with the queries."""
 _CACHED = ("runs", "configurations", "configuration_metrics", "comparisons")
 """Tables that are small, and read several times."""
 _ORDERED_BY = {
@@ -56,7 +54,7 @@ class InFolder:
         """Limits on reading large tables, for people."""
         if self.most_bytes is None:
             return []
-        return [words for name in LARGE if (words := self._unread(name))]
+        return [words for name in tables.LARGE if (words := self._unread(name))]
 
     def _unread(self, name: str) -> str:
         sizes = sizes_of(self.output, name, self.run_id)
@@ -77,7 +75,7 @@ class InFolder:
 
     def _paths(self, name: str) -> list[str]:
         sizes = sizes_of(self.output, name, self.run_id)
-        if self.most_bytes is None or name not in LARGE:
+        if self.most_bytes is None or name not in tables.LARGE:
             return list(sizes)
         paths, ends = list(sizes), list(accumulate(sizes.values()))
         return paths[: max(1, sum(end <= self.most_bytes for end in ends))]

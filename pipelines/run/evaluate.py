@@ -11,7 +11,7 @@ from apache_beam.runners.runner import PipelineResult
 
 from rankbeam.pipelines.experiment.dataset_checks import refuse_strange_answers
 from rankbeam.pipelines.experiment.experiment import Experiment
-from rankbeam.pipelines.local import messages, progress
+from rankbeam.pipelines.local import messages, overheads, progress
 from rankbeam.pipelines.local.interrupt import Interrupted, finish_calls, in_background
 from rankbeam.pipelines.local.runner import on_this_machine, quiet_beam, refusals
 from rankbeam.pipelines.results.run import Results
@@ -158,6 +158,8 @@ def run_here(
     experiment: Experiment, execution: Run, options: PipelineOptions, *, temporary: bool, shown: bool = True
 ) -> Results:
     """Run an experiment to its end; return its results."""
+    if experiment.calls_models and overheads.ends_with_its_command:
+        spill.share_heap()
     work = progress.Progress(len(experiment.local), len(experiment.evaluation.configurations), experiment.pools)
     try:
         with progress.shown(work) if shown else contextlib.nullcontext():

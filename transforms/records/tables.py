@@ -306,6 +306,9 @@ TABLES = {
     **ANSWER_TABLES,
 }
 
+LARGE = ("query_metrics", "rankings", "answers", "claims", "verdicts", "texts")
+"""Tables that grow with the queries."""
+
 ADDED = frozenset({"gates", "usage", "corpora", "monitor", *ANSWER_TABLES})
 """Tables that runs of earlier versions do not have."""
 

@@ -1,7 +1,7 @@
 """Readers of queries and corpora: fewer rows than judgements and runs, with text and attributes."""
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -63,6 +63,20 @@ def read_entries(path: str, role: str) -> Iterator[TextEntry]:
         read = _from_json if form is Format.JSON_LINES else _from_tabs
         for line, text in json_lines.numbered(path):
             yield read(path, line, text)
+
+
+def read_chosen(path: str, role: str, ids: Collection[str]) -> Iterator[TextEntry]:
+    """The entries of some ids, of a file that was read before: other lines of JSON are not checked again."""
+    if recognise(path, role) is Format.JSON_LINES:
+        for line, text in json_lines.numbered(path):
+            value = json_lines.parsed_object(path, line, text)
+            name = _id_name(value)
+            if name is None or not isinstance(value[name], str) or value[name] in ids:
+                entry = _from_json(path, line, text)
+                if entry.id in ids:
+                    yield entry
+    else:
+        yield from (entry for entry in read_entries(path, role) if entry.id in ids)
 
 
 def _from_tabs(path: str, line: int, text: str) -> TextEntry:

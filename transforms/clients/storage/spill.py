@@ -127,6 +127,18 @@ def release_unused_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
+def share_heap() -> None:
+    """Let glibc's threads share one heap: with a heap each, a judged run of hours holds the gaps of all of them.
+
+    Threads wait for each other then, which costs 6% of the CPU time of a run that only reads and scores.
+    """
+    import ctypes
+
+    most_heaps = -8  # in malloc.h
+    with suppress(AttributeError, OSError):  # another C library
+        ctypes.CDLL(None).mallopt(most_heaps, 1)
+
+
 _open_files: dict[str, FileIO] = {}  # for each spill folder, the file that this process appends to
 _guard = threading.Lock()
 
