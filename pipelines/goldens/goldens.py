@@ -17,7 +17,7 @@ from rankbeam.transforms.goldens.planning import PlannedBenchmark
 from rankbeam.transforms.goldens.searching import SEARCH, PoolRetriever, SearchServices
 from rankbeam.transforms.goldens.writing import Reviews, WriteItems
 from rankbeam.transforms.judge.judge import Model
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Work
 
@@ -88,10 +88,10 @@ class Goldens:
 
     def searching(self) -> Stage:
         """The stage that asks retrievers of the pool that are services."""
-        reach = Reach(self.pool.documents)
+        depth = SearchDepth(self.pool.documents)
         called = {service.name: service for service in self.pool.services}
         retrieve = {
-            name: Retrieve(name, retriever.kind, retriever.remote, reach)
+            name: Retrieve(name, retriever.kind, retriever.remote, depth)
             for name, retriever in called.items()
             if retriever.remote is not None
         }

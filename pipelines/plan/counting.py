@@ -146,8 +146,8 @@ class KnownAnswers:
         """The outcomes, by key, of those calls that the ledger has."""
         new = {call.key: call for call in calls if call.key is not None and call.key not in self._looked}
         self._looked |= set(new)
-        reaches = {key: call.reach for key, call in new.items() if self._lookup.place(key, call.reach) is not None}
-        for entry in self._lookup.read(reaches) if reaches else ():
+        depths = {key: call.depth for key, call in new.items() if self._lookup.place(key, call.depth) is not None}
+        for entry in self._lookup.read(depths) if depths else ():
             outcome = _read(self._work, new[entry.key], Reply(entry.answer, entry.tokens))
             if isinstance(outcome, CallError) and outcome.kind.is_transient:
                 continue  # the run calls again
@@ -182,7 +182,7 @@ def add_known(total: CallCounts, ask: AskKnown, lookup: Lookup) -> None:
     for texts, sizes, assumed in zip(total.texts, (total.least, total.most), (LEAST, MOST), strict=True):
         for call in calls if texts >= LEAST_TEXTS else ():
             key = call.key or ""
-            is_known = lookup.place(key, call.reach) is not None
+            is_known = lookup.place(key, call.depth) is not None
             sizes[Step(call.service, KNOWN)][_number(key)] = measured(call, assumed, is_known=is_known)[1]
     if total.texts[1] >= LEAST_TEXTS:
         total.apart[Step(calls[0].service, KNOWN)] = len(calls)
@@ -231,7 +231,7 @@ def counted_calls(calls: Iterable[Call], lookup: Lookup, most_tokens: Callable[[
     """Count calls that are known beforehand, each with its own answer."""
     counts = CallCounts()
     for call in calls:
-        is_known = call.key is not None and lookup.place(call.key, call.reach) is not None
+        is_known = call.key is not None and lookup.place(call.key, call.depth) is not None
         step, size = measured(call, MOST, is_known=is_known)
         for sizes in (counts.least, counts.most):
             sizes[step][_number(call.key or "0")] = size

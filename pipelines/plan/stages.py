@@ -211,8 +211,8 @@ class RecallFn(LedgerFn):
     def process(self, element: pa.RecordBatch) -> Iterator[object]:
         """Yield answers, and the tasks without one so far."""
         begun = [self._begun(task) for group in groups_in([element]) for task in group]
-        reaches = {call.key or "": call.reach for _, _, call in begun}
-        entries = {entry.key: entry for entry in self._lookup.read(reaches)}
+        depths = {call.key or "": call.depth for _, _, call in begun}
+        entries = {entry.key: entry for entry in self._lookup.read(depths)}
         for task, steps, call in begun:
             entry = entries.get(call.key or "")
             value = None if entry is None else self._value(task, steps, call, entry)
@@ -290,7 +290,7 @@ class CountFn(LedgerFn):
         for calls in of_groups:  # of tasks of one name
             for call in {call.key: call for call in reversed(calls) if call.service not in self._models}.values():
                 pool = self._stage.pools[call.service]
-                is_known = call.key is not None and self._lookup.place(call.key, call.reach) is not None
+                is_known = call.key is not None and self._lookup.place(call.key, call.depth) is not None
                 counts.pools[pool] = counts.pools.get(pool, NOT_CALLED).plus(PoolCounts(1, int(is_known)))
         if counts.pools:
             counts.warnings = dict.fromkeys(self._lookup.warnings())

@@ -35,8 +35,8 @@ def _best(study: Study) -> list[CardFact]:
         return [CardFact(f"Best by {metric}", "none", "no configuration has a value", "bad")]
     rivals = sum(bool(study.mean(name, metric).may_be_best) for name in order[1:])
     different = f"no significant difference from {words.count(rivals, 'other')}"
-    reach = words.interval(best.ci_low, best.ci_high)
-    interval = f", {study.confidence} interval {reach}{doubt(best)}" if best.interval else ""
+    bounds = words.interval(best.ci_low, best.ci_high)
+    interval = f", {study.confidence} interval {bounds}{doubt(best)}" if best.interval else ""
     note = words.value(best.mean) + interval
     return [CardFact(f"Best by {metric}", study.titles[order[0]], f"{note}; {different}" if rivals else note)]
 
@@ -60,8 +60,8 @@ def _gain(study: Study) -> list[CardFact]:
 
 def _difference(study: Study, row: Comparison, sign: int, label: str, against: str) -> CardFact:
     ends = sorted(sign * end for end in (row.ci_low, row.ci_high) if end is not None)
-    reach = words.interval(ends[0], ends[1], sign=True) if len(ends) == 2 else ""
-    interval = f", {study.confidence} interval {reach}{doubt(row)}" if reach else ""
+    bounds = words.interval(ends[0], ends[1], sign=True) if len(ends) == 2 else ""
+    interval = f", {study.confidence} interval {bounds}{doubt(row)}" if bounds else ""
     difference = sign * (row.difference or 0.0)
     is_clear = study.is_significant(row)
     tone = "" if not is_clear else "good" if difference > 0 else "bad"

@@ -179,8 +179,10 @@ def _bar(row: Comparison, scale: PlotScale, name: str, is_significant: bool | No
         parts.append(svg.line(scale(row.ci_low), middle, scale(row.ci_high), middle, f"whisker {kind}"))
     place: dict[str, str | float] = {"x": scale(row.difference) - 4, "y": middle - 4, "width": 8.0, "height": 8.0}
     parts.append(svg.element("rect", place | {"class": f"box {kind}"}))
-    reach = words.interval(row.ci_low, row.ci_high, sign=True)
-    return svg.picture(_WIDTH, _HEIGHT, "bar", f"{name}: {words.signed(row.difference)}", f"interval {reach}", *parts)
+    interval = words.interval(row.ci_low, row.ci_high, sign=True)
+    return svg.picture(
+        _WIDTH, _HEIGHT, "bar", f"{name}: {words.signed(row.difference)}", f"interval {interval}", *parts
+    )
 
 
 def _axis(scale: PlotScale) -> Markup:

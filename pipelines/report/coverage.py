@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankbeam.pipelines.report import words
-from rankbeam.pipelines.report.leaderboard import reach
+from rankbeam.pipelines.report.leaderboard import half_width
 from rankbeam.pipelines.report.plots import Curve, LinePlot, Point, line_plot
 from rankbeam.pipelines.report.study import Study
 from rankbeam.transforms.records.scores.rows import ConfigurationMetric
@@ -21,7 +21,7 @@ class SliceCell:
     """A configuration's mean over a slice."""
 
     mean: str
-    reach: str
+    half_width: str
     level: int | None  # 0 to 4, from the lowest to the highest mean of the table; None without a mean
     is_best: bool
     may_be_best: bool
@@ -83,7 +83,7 @@ def _slice_cell(row: ConfigurationMetric, low: float, high: float, best: float) 
     level = None if mean is None else words.level(mean, low, high)
     is_best = mean is not None and mean == best
     size = row.asked if ranked_by(row.slice) else None
-    return SliceCell(words.value(mean), reach(row), level, is_best, bool(row.may_be_best), size)
+    return SliceCell(words.value(mean), half_width(row), level, is_best, bool(row.may_be_best), size)
 
 
 @dataclass(frozen=True)

@@ -114,10 +114,10 @@ def _histograms(study: Study, others: list[int]) -> list[dict[str, Any]]:
 
 def _histogram(differences: FloatArray) -> dict[str, Any]:
     defined = differences[~np.isnan(differences)]
-    reach = float(np.abs(defined).max(initial=0.0)) or 1.0
-    counts, _ = np.histogram(defined[defined != 0.0], bins=_BINS, range=(-reach, reach))
+    largest = float(np.abs(defined).max(initial=0.0)) or 1.0
+    counts, _ = np.histogram(defined[defined != 0.0], bins=_BINS, range=(-largest, largest))
     return {
-        "reach": reach,
+        "reach": largest,
         "counts": counts.tolist(),
         "mean": float(defined.mean()) if len(defined) else None,
         "wins": int((defined > 0).sum()),

@@ -68,9 +68,9 @@ def board(study: Study, metric: str) -> Board:
     )
 
 
-def reach(row: ConfigurationMetric) -> str:
+def half_width(row: ConfigurationMetric) -> str:
     """Distance from the mean to the further end of an interval."""
-    return "" if row.reach is None else f"±{row.reach:.3f}{doubt(row)}"
+    return "" if row.half_width is None else f"±{row.half_width:.3f}{doubt(row)}"
 
 
 def _place(study: Study, configuration: int, row: ConfigurationMetric, scale: PlotScale | None) -> LeaderboardRow:
@@ -121,8 +121,8 @@ def _bar(study: Study, configuration: int, row: ConfigurationMetric, mean: float
         parts.append(svg.element("rect", place | {"rx": 2.0, "class": f"interval {kind}"}))
     parts.append(svg.element("circle", {"cx": scale(mean), "cy": middle, "r": 4.0, "class": f"point {kind}"}))
     title = f"{study.titles[configuration]}: {words.value(mean)}"
-    reach = f"{study.confidence} interval {words.interval(row.ci_low, row.ci_high)}"
-    return svg.picture(_WIDTH, _HEIGHT, "bar", title, reach, *parts)
+    interval = f"{study.confidence} interval {words.interval(row.ci_low, row.ci_high)}"
+    return svg.picture(_WIDTH, _HEIGHT, "bar", title, interval, *parts)
 
 
 def _axis(scale: PlotScale) -> Markup:

@@ -132,7 +132,7 @@ def _overview(study: Study) -> list[dict[str, Any]]:
         cells = [
             {
                 "mean": words.value(row.mean),
-                "reach": leaderboard.reach(row),
+                "half_width": leaderboard.half_width(row),
                 "is_cut_short": study.is_cut_short(row),
                 "is_best": row.mean is not None and row.mean == best[metric],
                 "may_be_best": bool(row.may_be_best),

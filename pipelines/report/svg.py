@@ -100,8 +100,8 @@ def parameter_scale(values: Sequence[float], start: float, end: float) -> PlotSc
     return PlotScale(low, high, start, end, logarithmic=low > 0 and high / low >= _LOGARITHMIC_FROM)
 
 
-def _step(reach: float) -> float:
-    """A round step that divides a reach into about five."""
-    rough = reach / 5 or 0.2
+def _step(span: float) -> float:
+    """A round step that divides a span into about five."""
+    rough = span / 5 or 0.2
     power = 10.0 ** math.floor(math.log10(rough))
     return next((factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * (1 - 1e-9)), rough)

@@ -69,8 +69,8 @@ def _difference(study: Study, metric: str, one: int, other: int, row: Comparison
     sign = 1 if row.config_id == study.ids[one] else -1
     ends = sorted(sign * end for end in (row.ci_low, row.ci_high) if end is not None)
     holm = ", Holm" if row.p_adjusted is not None else ""
-    reach = f" ({words.interval(*ends, sign=True)}{holm})" if len(ends) == 2 else ""
-    size = f"{metric} {words.signed(sign * (row.difference or 0.0))}{reach}"
+    interval = f" ({words.interval(*ends, sign=True)}{holm})" if len(ends) == 2 else ""
+    size = f"{metric} {words.signed(sign * (row.difference or 0.0))}{interval}"
     best, second = study.titles[one], study.titles.get(other, study.names[other])
     if study.is_significant(row):
         return f"{best} is better than {second}: {size}"

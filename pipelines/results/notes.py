@@ -47,7 +47,7 @@ def geometric_words(results: Results, metric: str) -> str:
 def _written(row: ConfigurationMetric) -> str:
     if row.mean is None:
         return row.absent
-    reach = ""
+    interval = ""
     if row.ci_low is not None and row.ci_high is not None:
-        reach = f" [{geometric_mean(row.ci_low):.3f}, {geometric_mean(row.ci_high):.3f}]"
-    return f"{geometric_mean(row.mean):.4f}{reach}"
+        interval = f" [{geometric_mean(row.ci_low):.3f}, {geometric_mean(row.ci_high):.3f}]"
+    return f"{geometric_mean(row.mean):.4f}{interval}"

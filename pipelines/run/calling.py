@@ -18,10 +18,10 @@ from rankbeam.transforms.clients.models.embeddings import STAGE as EMBED_STAGE
 from rankbeam.transforms.clients.models.embeddings import Embed
 from rankbeam.transforms.clients.retrievers.applications.ask import Ask
 from rankbeam.transforms.clients.retrievers.applications.http import HttpApplication
-from rankbeam.transforms.clients.retrievers.remote import STAGE, Retrieve, reaching_alike
+from rankbeam.transforms.clients.retrievers.remote import STAGE, Retrieve, with_common_depth
 from rankbeam.transforms.embed import Searching, tasks_of_documents, tasks_of_queries, tasks_of_rewritten, warning_of
 from rankbeam.transforms.read import Dataset
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.run import Run
 from rankbeam.transforms.retrieve import remote
@@ -90,12 +90,12 @@ def retrieve_works(experiment: Experiment) -> dict[int, Retrieve]:
     works: dict[int, Retrieve] = {}
     for source, retriever in experiment.remote.items():
         planned, kind = experiment.evaluation.sources[source], experiment.sources[source].retriever.kind
-        reach = Reach(planned.top_k or 0, planned.distance)
+        depth = SearchDepth(planned.top_k or 0, planned.distance)
         if isinstance(retriever, HttpApplication):
-            works[source] = Ask(f"{kind} {source}", kind, retriever, reach)
+            works[source] = Ask(f"{kind} {source}", kind, retriever, depth)
         else:
-            works[source] = Retrieve(f"{kind} {source}", kind, retriever, reach)
-    return reaching_alike(works)
+            works[source] = Retrieve(f"{kind} {source}", kind, retriever, depth)
+    return with_common_depth(works)
 
 
 def retrieve_stage(experiment: Experiment) -> Stage:

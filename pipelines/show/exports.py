@@ -56,8 +56,8 @@ def _markdown_cell(results: Results, mean: ConfigurationMetric, best: float | No
     value = f"{mean.mean:.4f}"
     strong = f"**{value}**" if mean.mean == best else value
     raised = f"<sup>{superscript}</sup>" if superscript else ""
-    reach = "" if mean.ci_low is None else f" [{mean.ci_low:.3f}, {mean.ci_high:.3f}]{doubt(mean)}"
-    return strong + mark(results, mean) + raised + reach
+    interval = "" if mean.ci_low is None else f" [{mean.ci_low:.3f}, {mean.ci_high:.3f}]{doubt(mean)}"
+    return strong + mark(results, mean) + raised + interval
 
 
 def _markdown_left_out(results: Results, letters: dict[str, str]) -> str:

@@ -142,8 +142,8 @@ def _comparison(results: Results, metric: str) -> str:
         (best,) = may_be
         low, high = known[best].joint_low, known[best].joint_high
         picked = f"allowing for its having been picked from {len(different)}"
-        reach = "" if low is None else f" Its mean is {low:.3f} to {high:.3f}, {picked}."
-        return f"{best} is the best with {level} confidence.{reach}"
+        interval = "" if low is None else f" Its mean is {low:.3f} to {high:.3f}, {picked}."
+        return f"{best} is the best with {level} confidence.{interval}"
     return f"{len(may_be)} of {len(known)} show no significant difference from the best at {level}: {named(may_be)}."
 
 

@@ -120,5 +120,5 @@ def _cell(value: dict[str, float | None]) -> str:
     mean, low, high = value["mean"], value["low"], value["high"]
     if mean is None:
         return _NOTHING
-    reach = "" if low is None or high is None else f" ±{max(mean - low, high - mean):.3f}"
-    return f"{mean:.4f}{reach}"
+    half_width = "" if low is None or high is None else f" ±{max(mean - low, high - mean):.3f}"
+    return f"{mean:.4f}{half_width}"

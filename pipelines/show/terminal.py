@@ -169,8 +169,8 @@ def _cell(results: Results, row: ConfigurationMetric) -> str:
     if row.mean is None:
         return row.absent
     # Near an end of the range one side of an interval is the longer; a plain ± has to hold both.
-    reach = "" if row.reach is None else f" ±{row.reach:.3f}{doubt(row)}"
-    return f"{row.mean:.4f}{mark(results, row)}{reach}"
+    half_width = "" if row.half_width is None else f" ±{row.half_width:.3f}{doubt(row)}"
+    return f"{row.mean:.4f}{mark(results, row)}{half_width}"
 
 
 def advice_lines(results: Results) -> list[str]:

@@ -26,7 +26,7 @@ from support.standins import Standin, Stats, serve
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 
 RETRIEVERS = {"rag_engine": (rag, RagEngine), "http": (http, Http)}
 COLUMNS = (
@@ -157,7 +157,7 @@ def one_at_a_time(case: Case, server: Standin) -> float:
         connection = await service.connect()
         began = time.monotonic()
         for number in range(_FEW):
-            service.read((await connection.call(payload_of(f"question {number}", Reach(20)), 60.0, 1)).answer)
+            service.read((await connection.call(payload_of(f"question {number}", SearchDepth(20)), 60.0, 1)).answer)
         seconds = time.monotonic() - began
         await connection.close()
         return seconds

@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, store
 from rankbeam.transforms.clients.ledger.parts import Encoder
 from rankbeam.transforms.clients.ledger.rows import row_groups, table_of
 from rankbeam.transforms.clients.retrievers.http import Http
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 
 _PART = 10_000
 _TEXT = "some words of the document that was found, as services return them. "
@@ -38,39 +38,39 @@ def main() -> None:
     parser.add_argument("--whole-run", action="store_true", help="only the whole run")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="rankbeam-hits-") as folder:
-        reach = Reach(options.results)
-        keys = Http(**_SERVICE).keys("http", map(question, range(options.answers)), reach)
+        depth = SearchDepth(options.results)
+        keys = Http(**_SERVICE).keys("http", map(question, range(options.answers)), depth)
         for first in range(0, options.answers, _PART):
-            write_part(str(Path(folder, "ledger")), range(first, min(options.answers, first + _PART)), keys, reach)
+            write_part(str(Path(folder, "ledger")), range(first, min(options.answers, first + _PART)), keys, depth)
         if not options.whole_run:
-            sys.stdout.write(f"{measured(str(Path(folder, 'ledger')), keys, reach)}\n")
+            sys.stdout.write(f"{measured(str(Path(folder, 'ledger')), keys, depth)}\n")
             sys.stdout.flush()
         used = measure(command(Path(folder), options.answers, options.results), Path(folder, "printed"))
         took = f"{used.cpu_s:.1f} CPU s, peak {used.peak_bytes / 1e6:,.0f} MB"
         sys.stdout.write(f"{options.answers:,} answers of {options.results} results in `evaluate`: {took}\n")
 
 
-def write_part(folder: str, numbers: range, keys: list[str], reach: Reach) -> None:
+def write_part(folder: str, numbers: range, keys: list[str], depth: SearchDepth) -> None:
     """Write answers into a part of a ledger."""
     encoder = Encoder()
-    entries = (LedgerEntry(keys[i], reach, answer(i, reach.results), 1, 0.1, datetime.now(UTC)) for i in numbers)
+    entries = (LedgerEntry(keys[i], depth, answer(i, depth.results), 1, 0.1, datetime.now(UTC)) for i in numbers)
     for group in row_groups(entries):
         encoder.add(table_of(group))
     store.put(folder, encoder.finish())
 
 
-def measured(folder: str, keys: list[str], reach: Reach) -> str:
+def measured(folder: str, keys: list[str], depth: SearchDepth) -> str:
     """The cost of finding and reading all answers."""
     http = Http(**_SERVICE)
     reading_s, began_s = 0.0, time.process_time()
-    for entry in Ledger(folder).find(dict.fromkeys(keys, reach)):
+    for entry in Ledger(folder).find(dict.fromkeys(keys, depth)):
         before_s = time.process_time()
         http.read(entry.answer)
         reading_s += time.process_time() - before_s
     finding_s = time.process_time() - began_s - reading_s
     latency = f"{reading_s / len(keys) * 1e6:.0f} µs an answer"
     shown = f"found in {finding_s:.1f} CPU s, read in {reading_s:.1f} ({latency})"
-    return f"{len(keys):,} answers of {reach.results} results: {shown}"
+    return f"{len(keys):,} answers of {depth.results} results: {shown}"
 
 
 def command(folder: Path, queries: int, results: int) -> list[str]:

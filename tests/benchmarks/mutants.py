@@ -65,7 +65,7 @@ MODULES = [
     "transforms/clients/calls/fanout.py",
     "transforms/clients/calls/driver.py",
     "transforms/clients/calls/health.py",
-    "transforms/clients/calls/upkeep.py",
+    "transforms/clients/calls/ledger_session.py",
     "transforms/clients/ledger/parts.py",
     "transforms/clients/ledger/index.py",
     "transforms/clients/ledger/writer.py",

@@ -30,10 +30,10 @@ def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_leaderboard_shows_how_far_they_reach(output: Path) -> None:
     shown = (output / "shown.txt").read_text()
-    reach = f"{1 - EXACT.low:.3f}"
+    half_width = f"{1 - EXACT.low:.3f}"
     first, second, never = (line.split()[1:] for line in shown.splitlines()[2:5])
-    assert first[:2] == ["1.0000", f"±{reach}"]
-    assert never[:2] == ["0.0000", f"±{reach}"]
+    assert first[:2] == ["1.0000", f"±{half_width}"]
+    assert never[:2] == ["0.0000", f"±{half_width}"]
     low, high = stats.t.interval(0.95, 29, 0.5, stats.sem([0.5] * 30 + [0.0, 1.0]))
     assert second[2:4] == ["0.5000", f"±{(high - low) / 2:.3f}"]
     assert first[4:6] == ["2.0000", "30"]  # counts have no upper bound, and equal ones no interval

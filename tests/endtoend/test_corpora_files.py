@@ -19,7 +19,7 @@ from support.standins import Faults, Standin
 from rankbeam.pipelines.results.find import find_run
 from rankbeam.transforms.clients.corpora.rag_engine.objects import Objects
 from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
-from rankbeam.transforms.records.corpora import Searched
+from rankbeam.transforms.records.corpora import SearchedCorpus
 from rankbeam.transforms.records.errors import CallError
 
 FOLDER = f"gs://{rag.BUCKET}/hand book"
@@ -211,7 +211,7 @@ def test_spans_are_refused_where_the_service_extracts_texts_and_located_in_plain
 
 
 def test_a_context_from_elsewhere_is_a_failure_and_no_document() -> None:
-    retriever = RagEngine().searching(Searched("0" * 32, rag.LOCATION, root="gs://b/kb"))
+    retriever = RagEngine().searching(SearchedCorpus("0" * 32, rag.LOCATION, root="gs://b/kb"))
     context = {"uri": "gs://b/kb/a/b.pdf", "name": "b.pdf", "text": "x", "score": 0.1}
     assert retriever.read(json.dumps([context])).doc_ids == ("a/b.pdf",)
     with pytest.raises(CallError, match=r"a context is from gs://b/other/b.pdf, which is not in the folder gs://b/kb"):

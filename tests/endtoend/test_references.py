@@ -16,7 +16,7 @@ from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.pipelines.results.run import Results
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 
 QUERIES = 6
 ASKS_INDEX = {"query": "${env:RB_INDEX} {query}", "top_k": "{top_k}"}
@@ -67,7 +67,7 @@ def test_another_value_is_another_question(tmp_path: Path, monkeypatch: pytest.M
 async def ask(retriever: Any) -> None:
     connection = await retriever.connect()
     try:
-        await connection.call(payload_of("question 0", Reach(10)), 20.0, 1)
+        await connection.call(payload_of("question 0", SearchDepth(10)), 20.0, 1)
     finally:
         await connection.close()
 
@@ -92,7 +92,7 @@ def test_a_value_counts_wherever_it_stands(
         for value in ("alpha", "beta"):
             monkeypatch.setenv("RB_INDEX", value)
             (retriever,) = load_experiment(path).remote.values()
-            keys.update(retriever.keys("http", ["who?"], Reach(10)))
+            keys.update(retriever.keys("http", ["who?"], SearchDepth(10)))
             asyncio.run(ask(retriever))
             seen = server.stats().requests[-1]
             assert value in str([seen["target"], seen["headers"].get("x-index"), seen["body"]])
@@ -138,7 +138,7 @@ def test_a_value_travels_with_the_job_to_machines_with_another_environment(
         there = pickler.loads(pickler.dumps(here))
         asyncio.run(ask(there))
         assert server.stats().queries == {"alpha question 0": 1}
-    keys = {key for loaded in (here, there) for key in loaded.keys("http", ["who?"], Reach(10))}
+    keys = {key for loaded in (here, there) for key in loaded.keys("http", ["who?"], SearchDepth(10))}
     assert len(keys) == 1
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.errors import CallError
 
 SECRET = "hidden-Zürich/7&+"  # noqa: S105  a made-up one, with all that URLs and JSON spell in another way
@@ -110,7 +110,7 @@ def ask(behave: Behaviour, text: str = "who?", timeout_s: float = 20.0, **parame
             service = http(api_endpoint=server.url, **parameters)
             connection = await service.connect()
             try:
-                answer = (await connection.call(payload_of(text, Reach(10)), timeout_s, 1)).answer
+                answer = (await connection.call(payload_of(text, SearchDepth(10)), timeout_s, 1)).answer
                 service.read(answer)
                 return answer, server.seen[0]
             finally:

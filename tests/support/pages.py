@@ -86,7 +86,7 @@ class ArrayRun:
         slices: an attribute's name, and its value at each query.
         words: text for everything else that users name: experiment, failures, warnings, document ids.
         all_pairs: every pair is compared, not only those with the first configuration.
-        reach: half the width of the interval of a mean.
+        half_width: half the width of the interval of a mean.
     """
 
     queries: Sequence[tuple[str, str]]
@@ -97,7 +97,7 @@ class ArrayRun:
     slices: tuple[str, Sequence[str]]
     words: str
     all_pairs: bool = False
-    reach: float = 0.05
+    half_width: float = 0.05
 
     def write(self, output: Path, run_id: str = "made") -> Results:
         """Write all tables."""
@@ -187,7 +187,7 @@ class ArrayRun:
                 for column, metric in enumerate(self.metrics):
                     known = values[inside, column][~np.isnan(values[inside, column])]
                     mean = float(known.mean()) if len(known) else None
-                    ends = (None, None) if mean is None else (mean - self.reach, mean + self.reach)
+                    ends = (None, None) if mean is None else (mean - self.half_width, mean + self.half_width)
                     yield {
                         "config_id": f"c{place}",
                         "slice": name,
@@ -251,13 +251,13 @@ def large_run(output: Path, queries: int, configurations: int = 5, metrics: int 
 
 
 def degenerate_run(
-    output: Path, value: float, queries: int = 1, configurations: int = 3, metrics: int = 1, reach: float = 0.0
+    output: Path, value: float, queries: int = 1, configurations: int = 3, metrics: int = 1, half_width: float = 0.0
 ) -> Results:
     """A run whose every value is the same, or NaN: every call failed. Numbers in the names make a sweep."""
     values = np.full((configurations, queries, metrics), value)
     rows = [(f"q{place}", "text") for place in range(queries)]
     names = [f"rag-{256 << place}" for place in range(configurations)]
     metric_names = ["nDCG@10", "P@10", "R@10"][:metrics]
-    return ArrayRun(rows, names, metric_names, values, ["text"], ("kind", ["a"] * queries), "same", reach=reach).write(
-        output
-    )
+    return ArrayRun(
+        rows, names, metric_names, values, ["text"], ("kind", ["a"] * queries), "same", half_width=half_width
+    ).write(output)

@@ -16,7 +16,7 @@ from rankbeam.transforms.clients.calls.task_batches import batches_of, distinct,
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.call import Call, Reach
+from rankbeam.transforms.records.calls.call import Call, SearchDepth
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
@@ -28,7 +28,7 @@ from rankbeam.transforms.records.reply import Reply, Tokens
 Script = Callable[[str, int], Awaitable[str | None]]
 """The answer to a question by the number of times it was sent, from 1; None for the usual answer."""
 
-NEAR = Reach(10)
+NEAR = SearchDepth(10)
 FAST = Quota(requests_per_minute=60_000)
 
 
@@ -106,12 +106,12 @@ class Ask:
         return self.reader.read(reply.answer)
 
 
-def task(question: str, query_id: str = "", reach: Reach = NEAR, service: str = "echo") -> Task:
+def task(question: str, query_id: str = "", depth: SearchDepth = NEAR, service: str = "echo") -> Task:
     """A task that asks a question; the key of its call is the question's alone."""
-    payload = json.dumps({"query": question, "top_k": reach.results, "distance": reach.distance})
+    payload = json.dumps({"query": question, "top_k": depth.results, "distance": depth.distance})
     key = content_key({"query": question})
     subject = Subject("retrieval", query_id or question, 0, (0,))
-    return Task(key, service, Call(service, key, payload, reach), (subject,))
+    return Task(key, service, Call(service, key, payload, depth), (subject,))
 
 
 def stage(services: Mapping[str, Echo], quota: Quota = FAST) -> Stage:

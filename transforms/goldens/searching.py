@@ -274,7 +274,7 @@ class SearchServices:
         calls = []
         for name, one in self.retrieve.items():
             ((key, text),) = one.questions([item.question])
-            calls.append(Call(name, key, payload_of(text, one.reach), one.reach))
+            calls.append(Call(name, key, payload_of(text, one.depth), one.depth))
         outcomes = yield calls
         by_search = dict(zip(self.retrieve, outcomes, strict=True))
         missing = next(filter(None, map(_missing, outcomes)), None)

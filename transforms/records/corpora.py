@@ -74,7 +74,7 @@ def document_of(name: str, root: str | None = None) -> str:
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchedCorpus:
     """A corpus of a service that a retriever searches, as an experiment describes it under `corpora:`."""
 
     identity: str

@@ -24,7 +24,7 @@ from rankbeam.pipelines.experiment.grid.components import (
 from rankbeam.transforms.clients.bigquery.read_source import pinned
 from rankbeam.transforms.clients.retrievers.base import Route
 from rankbeam.transforms.clients.retrievers.rerankers import FusedLists
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.metrics.dialects import RANKBEAM, Dialect
 from rankbeam.transforms.records.metrics.evaluation import Configuration, Source
 from rankbeam.transforms.records.stages import FusionPart, FusionPlan, RerankPlan, RewrittenQuery
@@ -62,8 +62,8 @@ class Cell:
         if self.reranker is not None and (base := self.base) is not None:
             distance = {} if base.cut is None else {DISTANCE: base.cut}
             return _canonical({RERANK: self.reranker.decisive(), "of": base.asked, **distance})
-        reach = {TOP_K: self.top_k, DISTANCE: self.distance} if self._asks_exactly or self.lists else {}
-        request = {self.retriever.role: self._retriever, **self._corpus, **reach}
+        depth = {TOP_K: self.top_k, DISTANCE: self.distance} if self._asks_exactly or self.lists else {}
+        request = {self.retriever.role: self._retriever, **self._corpus, **depth}
         if self.rewriter is None:
             return _canonical(request)
         if self.lists:
@@ -275,12 +275,12 @@ def _covers(primary: Cell, cell: Cell) -> bool:
 def _source(group: Sequence[Cell], positions: Mapping[str, int], unit: str) -> Source:
     """One request for a group of cells, as deep as the deepest of them."""
     all_there_is = any(cell.top_k is None for cell in group)
-    reach = functools.reduce(Reach.joined, (Reach(cell.top_k or 0, cell.distance) for cell in group))
+    depth = functools.reduce(SearchDepth.joined, (SearchDepth(cell.top_k or 0, cell.distance) for cell in group))
     return Source(
         path=None,
-        top_k=None if all_there_is else reach.results,
+        top_k=None if all_there_is else depth.results,
         refuse_repeats=group[0].retriever.parameters.refuses_repeats(unit),
-        distance=None if group[0].reranker is not None else reach.distance,
+        distance=None if group[0].reranker is not None else depth.distance,
         lower_is_better=group[0].lower_is_better,
         fusion=_fusion_plan(group[0], positions),
         replayed=group[0].retriever.role == ANSWERS,

@@ -67,11 +67,11 @@ class Combination:
                     if {*detail["loc"][:1]} & {*chosen} & {*draft.values}:
                         yield problem_of(self.context.located, draft.model, detail, at=draft.place)
 
-    def cell(self, reach: Mapping[str, Any]) -> Cell | None:
+    def cell(self, limits: Mapping[str, Any]) -> Cell | None:
         """The configuration; None after reporting a wrong component.
 
         Args:
-            reach: `top_k` and distance threshold where the grid has no value for them.
+            limits: `top_k` and distance threshold where the grid has no value for them.
         """
         drafts = self.drafts
         for draft in drafts.all:
@@ -82,20 +82,20 @@ class Combination:
         reranker = None if self.problems else self._reranking(drafts.rerank)
         if self.problems or retriever is None:
             return None
-        reach = {**reach, **self._chosen(CONFIGURATION)}
+        limits = {**limits, **self._chosen(CONFIGURATION)}
         depth = None if reranker is None else reranker.depth
         cell = Cell(
             name=f"{drafts.name}:{self.label}" if self.label else drafts.name,
             item_name=drafts.name,
             place=drafts.place,
             retriever=retriever,
-            top_k=depth if reach[TOP_K] is None else reach[TOP_K],
-            distance=None if reach[DISTANCE] is None else float(reach[DISTANCE]),
+            top_k=depth if limits[TOP_K] is None else limits[TOP_K],
+            distance=None if limits[DISTANCE] is None else float(limits[DISTANCE]),
             generator=generator,
             rewriter=rewriter,
             reranker=reranker,
         )
-        self.problems += _wrong_reach(self.context.located, cell, self.values)
+        self.problems += _wrong_limits(self.context.located, cell, self.values)
         return cell
 
     def _chosen(self, role: str) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def beyond_most(
         yield located.error(at, f"a {kind} retriever returns at most {model.most_results} results, found {top_k}")
 
 
-def _wrong_reach(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iterator[InputError]:
+def _wrong_limits(located: Located, cell: Cell, chosen: Mapping[str, Any]) -> Iterator[InputError]:
     """Refuse parameters that the service would refuse, and texts that nothing would be asked."""
     if cell.rewriter is not None:
         yield from _wrong_rewrite(located, cell, cell.rewriter)

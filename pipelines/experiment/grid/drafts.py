@@ -153,11 +153,11 @@ class Drafts:
         role, dot, inside = name.partition(".")
         if dot:
             return [(draft.role, inside) for draft in self.all if draft.role == role and inside in draft.sweepable]
-        beside = [(CONFIGURATION, name)] if name in self.reach else []
+        beside = [(CONFIGURATION, name)] if name in self.depth else []
         return [*beside, *((draft.role, name) for draft in self.all if name in draft.sweepable)]
 
     @property
-    def reach(self) -> tuple[str, ...]:
+    def depth(self) -> tuple[str, ...]:
         """Keys that the configuration may have beside its components."""
         if self.retriever.role == ANSWERS:
             return ()
@@ -167,7 +167,7 @@ class Drafts:
     def sweepable(self) -> set[str]:
         """Every name that a grid may have for this configuration."""
         dotted = (f"{draft.role}.{name}" for draft in self.all for name in draft.sweepable)
-        return {*self.reach, *(name for draft in self.all for name in draft.sweepable), *dotted}
+        return {*self.depth, *(name for draft in self.all for name in draft.sweepable), *dotted}
 
 
 def drafts_of(

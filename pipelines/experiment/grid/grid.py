@@ -91,7 +91,7 @@ def _in_dialect(cell: Cell, dialect: Dialect) -> Cell:
 def _cells(
     context: GridContext, drafts: Drafts, grid: Grid, labels: Labels, problems: list[InputError]
 ) -> Iterator[Cell]:
-    reach = _stated_reach(context.located, drafts, problems)
+    limits = _stated_limits(context.located, drafts, problems)
     targets: dict[str, Target] = {name: owners[0] for name in grid if (owners := drafts.owners(name))}
     swept = [list(zip(labels[name], grid[name], strict=True)) for name in targets]
     combinations = []
@@ -104,16 +104,16 @@ def _cells(
         at = (*drafts.place, TOP_K)
         problems += beyond_most(context.located, at, drafts.retriever.kind, drafts.model, drafts.item.top_k)
     for combination in combinations:
-        cell = combination.cell(reach)
+        cell = combination.cell(limits)
         problems += combination.problems
         if cell is None:
             return
         yield cell
 
 
-def _stated_reach(located: Located, drafts: Drafts, problems: list[InputError]) -> dict[str, Any]:
+def _stated_limits(located: Located, drafts: Drafts, problems: list[InputError]) -> dict[str, Any]:
     """`top_k` and distance threshold of a configuration, or else of its type of retriever."""
-    wrong, item = list(_wrong_stated_reach(located, drafts)), drafts.item
+    wrong, item = list(_wrong_stated_limits(located, drafts)), drafts.item
     problems += wrong
     default = drafts.model.default_top_k if drafts.rerank is None else None  # a reranker returns all that it scores
     return {
@@ -122,7 +122,7 @@ def _stated_reach(located: Located, drafts: Drafts, problems: list[InputError]) 
     }
 
 
-def _wrong_stated_reach(located: Located, drafts: Drafts) -> Iterator[InputError]:
+def _wrong_stated_limits(located: Located, drafts: Drafts) -> Iterator[InputError]:
     """Validate `top_k` and the distance threshold of a configuration, which may also be inside `retriever:`."""
     item = drafts.item
     if drafts.retriever.role == ANSWERS and item.retriever is None:  # both are reported already

@@ -6,16 +6,16 @@ import pytest
 from support.services import Echo, make, task
 
 from rankbeam.transforms.clients.calls import hits
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.calls.quota import Quota
 
 
 def test_many_answers_go_to_the_index_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     most, added = 0, hits.Hits.added
 
-    def counting(self: hits.Hits, key: str, reach: Reach | None) -> None:
+    def counting(self: hits.Hits, key: str, depth: SearchDepth | None) -> None:
         nonlocal most
-        added(self, key, reach)
+        added(self, key, depth)
         most = max(most, len(self._added))
 
     monkeypatch.setattr(hits, "_MOST_ADDED", 100)

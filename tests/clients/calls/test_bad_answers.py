@@ -142,7 +142,7 @@ def to_keep(script: Script | None, reader: Callable[[dict[str, str]], str], fold
     model = Model(script, reader)
     (failed,) = failures(make([call], model, folder, QUOTA))
     assert failed.attempts == len(model.begun)
-    return list(Ledger(str(folder)).find({call.item.key: call.item.reach}))
+    return list(Ledger(str(folder)).find({call.item.key: call.item.depth}))
 
 
 def test_a_malformed_answer_that_is_kept_is_the_last_one_with_the_tokens_of_all(tmp_path: Path) -> None:

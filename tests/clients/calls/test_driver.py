@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from rankbeam.transforms.clients.calls.driver import Driver, Flight, Outcome, Waiting
-from rankbeam.transforms.records.calls.call import Call, Reach
+from rankbeam.transforms.clients.calls.driver import Driver, OpenCall, Outcome, Waiting
+from rankbeam.transforms.records.calls.call import Call, SearchDepth
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.steps import Steps, Subject, Task, accepted
 from rankbeam.transforms.records.errors import CallError
@@ -46,21 +46,21 @@ class Ask:
 class Driven:
     """A driver, the calls that it made, and the outcomes of its tasks with the bytes that they held."""
 
-    flights: list[Flight] = field(default_factory=list)
+    open_calls: list[OpenCall] = field(default_factory=list)
     outcomes: list[tuple[Outcome, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.work = Ask()
         emit = lambda outcome, handle: self.outcomes.append((outcome, handle))  # noqa: E731  it is one line
-        self.driver = Driver("judge", {"ask": self.work}, self.flights.append, emit)
+        self.driver = Driver("judge", {"ask": self.work}, self.open_calls.append, emit)
 
     def start(self, *items: Sequence[Sequence[Call]], size: int = 0) -> None:
         first = self.driver.open
         self.driver.start([task(f"q{first + place}", item) for place, item in enumerate(items)], size)
 
     def settle(self, number: int, answer: str) -> None:
-        flight = self.flights[number]
-        self.driver.settle(flight, flight.read(Reply(answer)))
+        open_call = self.open_calls[number]
+        self.driver.settle(open_call, open_call.read(Reply(answer)))
 
     def values(self) -> dict[str, Any]:
         return {outcome.name: outcome.value for outcome, _ in self.outcomes if isinstance(outcome, CallAnswer)}
@@ -71,14 +71,14 @@ def task(name: str, item: Any) -> Task:
     return Task(name, "ask", item, (Subject("p", name, 0, (number,)), Subject("p", f"{name} again", 0, (9,))))
 
 
-def call(key: str | None, reach: Reach | None = None, positions: frozenset[int] | None = None) -> Call:
-    return Call("service", key, f"payload of {key}", reach, positions)
+def call(key: str | None, depth: SearchDepth | None = None, positions: frozenset[int] | None = None) -> Call:
+    return Call("service", key, f"payload of {key}", depth, positions)
 
 
 def test_equal_calls_are_made_once_and_answer_every_task() -> None:
     driven = Driven()
     driven.start([[call("a"), call("b")]], [[call("b"), call("c")]])
-    assert [flight.call.key for flight in driven.flights] == ["a", "b", "c"]
+    assert [open_call.call.key for open_call in driven.open_calls] == ["a", "b", "c"]
     for number, answer in ((1, "B"), (2, "C")):
         driven.settle(number, answer)
     assert (driven.values(), driven.driver.open) == ({"q1": ["B", "C"]}, 1)
@@ -92,14 +92,14 @@ def test_calls_without_a_key_and_those_that_were_settled_are_made_again() -> Non
     driven.start([[call(None)]], [[call(None)]], [[call("a")]])
     driven.settle(2, "A")
     driven.start([[call("a")]])
-    assert [flight.call.key for flight in driven.flights] == [None, None, "a", "a"]
+    assert [open_call.call.key for open_call in driven.open_calls] == [None, None, "a", "a"]
 
 
 def test_a_call_is_answered_by_one_that_goes_as_far_and_by_no_other() -> None:
     driven = Driven()
-    for reach in (Reach(5), Reach(3), Reach(9), Reach(7), None):
-        driven.start([[call("a", reach)]])
-    assert [flight.call.reach for flight in driven.flights] == [Reach(5), Reach(9), None]
+    for depth in (SearchDepth(5), SearchDepth(3), SearchDepth(9), SearchDepth(7), None):
+        driven.start([[call("a", depth)]])
+    assert [open_call.call.depth for open_call in driven.open_calls] == [SearchDepth(5), SearchDepth(9), None]
     driven.settle(0, "five")  # the farther one goes on for the key
     driven.settle(1, "nine")
     assert driven.values() == {"q0": ["five"], "q1": ["five"], "q2": ["nine"], "q3": ["nine"]}
@@ -109,7 +109,7 @@ def test_a_call_is_for_the_positions_that_are_named_or_else_for_those_of_its_tas
     driven = Driven()
     driven.start([[call("a", None, frozenset({1}))]], [[call("a", None, frozenset({2}))]], [[call("a")], []])
     driven.start([[call("b")]], [[call("b")]])
-    assert [flight.positions() for flight in driven.flights] == [frozenset({1, 2}), frozenset({3, 4, 9})]
+    assert [open_call.positions() for open_call in driven.open_calls] == [frozenset({1, 2}), frozenset({3, 4, 9})]
 
 
 def test_steps_follow_each_other_and_one_without_calls_is_passed_over() -> None:
@@ -117,7 +117,7 @@ def test_steps_follow_each_other_and_one_without_calls_is_passed_over() -> None:
     driven.start([[], [call("a")], [], [call("b")]], [[]])
     assert driven.values() == {"q1": []}
     driven.settle(0, "A")
-    assert [flight.call.key for flight in driven.flights] == ["a", "b"]
+    assert [open_call.call.key for open_call in driven.open_calls] == ["a", "b"]
     driven.settle(1, "B")
     assert driven.values() == {"q1": [], "q0": ["B"]}
 
@@ -137,10 +137,10 @@ def test_a_task_that_fails_fails_for_each_of_its_subjects() -> None:
 def test_a_task_that_joined_a_call_while_it_was_read_is_read_for_afterwards() -> None:
     driven = Driven()
     driven.start([[call("a")]])
-    flight = driven.flights[0]
-    read = flight.read(Reply("A"))
+    open_call = driven.open_calls[0]
+    read = open_call.read(Reply("A"))
     driven.start([[call("a")]])
-    driven.driver.settle(flight, [*read, *flight.read(Reply("A"), skip=len(read))])
+    driven.driver.settle(open_call, [*read, *open_call.read(Reply("A"), skip=len(read))])
     assert driven.values() == {"q0": ["A"], "q1": ["A"]}
 
 
@@ -167,7 +167,7 @@ def test_a_task_that_needs_a_batch_job_ends_once_its_calls_have_ended_and_holds_
     driven = Driven()
     driven.start([[call("a"), call("b")], [call("c")]], [[call("d")]], size=6000)
     of_second = 1200 + 3000 + sys.getsizeof("payload of d") + 800
-    driven.driver.settle(driven.flights[0], [Waiting()])
+    driven.driver.settle(driven.open_calls[0], [Waiting()])
     assert (driven.outcomes, driven.driver.open) == ([], 2)
     driven.settle(1, "B")
     failed = [outcome.failure for outcome, _ in driven.outcomes if isinstance(outcome, FailedTask)]
@@ -175,4 +175,4 @@ def test_a_task_that_needs_a_batch_job_ends_once_its_calls_have_ended_and_holds_
     assert [failure.query_id for failure in failed] == ["q0", "q0 again"]
     assert (driven.driver.open, driven.driver.held_bytes) == (1, of_second)
     assert list(map(inspect.getgeneratorstate, driven.work.begun)) == [inspect.GEN_CLOSED, inspect.GEN_SUSPENDED]
-    assert [flight.call.key for flight in driven.flights] == ["a", "b", "d"]
+    assert [open_call.call.key for open_call in driven.open_calls] == ["a", "b", "d"]

@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.calls.lanes import Lane
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.models.model_connection import RequestPart
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, FailedTask
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.counters import Counter
@@ -138,7 +138,7 @@ def test_the_ledger_has_when_a_call_was_answered_and_how_long_its_attempts_took(
     began = clock.now()
     call = task("q").item
     make([task("q")], Echo(script), tmp_path, clock=clock)
-    (entry,) = Ledger(str(tmp_path)).find({call.key: call.reach})
+    (entry,) = Ledger(str(tmp_path)).find({call.key: call.depth})
     assert (entry.attempts, entry.seconds, entry.service) == (2, pytest.approx(0.75), "echo")
     assert timedelta(seconds=1) <= entry.finished_at - began < timedelta(seconds=5)  # with a pause between them
 
@@ -217,11 +217,11 @@ def test_a_second_run_that_finds_everything_does_not_connect(tmp_path: Path) -> 
 
 
 def test_an_answer_of_farther_reach_serves_a_lesser_call_and_not_the_reverse(tmp_path: Path) -> None:
-    make([task("q", reach=Reach(50, 0.5))], Echo(), tmp_path)
+    make([task("q", depth=SearchDepth(50, 0.5))], Echo(), tmp_path)
     near, far, loose = Echo(), Echo(), Echo()
-    make([task("q", reach=Reach(10, 0.4))], near, tmp_path)
-    make([task("q", reach=Reach(51, 0.5))], far, tmp_path)
-    make([task("q", reach=Reach(10, None))], loose, tmp_path)
+    make([task("q", depth=SearchDepth(10, 0.4))], near, tmp_path)
+    make([task("q", depth=SearchDepth(51, 0.5))], far, tmp_path)
+    make([task("q", depth=SearchDepth(10, None))], loose, tmp_path)
     assert (len(near.begun), len(far.begun), len(loose.begun)) == (0, 1, 1)
 
 

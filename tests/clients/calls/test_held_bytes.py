@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from rankbeam.transforms.clients.calls import fanout, task_batches
-from rankbeam.transforms.clients.calls.driver import Driver, Flight
+from rankbeam.transforms.clients.calls.driver import Driver, OpenCall
 from rankbeam.transforms.clients.calls.fanout import OutcomeQueue
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK
 from rankbeam.transforms.clients.storage.batches import Reference
@@ -50,7 +50,7 @@ def task(number: int) -> Task:
 
 @pytest.mark.parametrize("template", ["...", "\u2026", "\U0001f600"], ids=["narrow", "wide", "widest"])
 def test_open_tasks_hold_no_more_than_is_counted(template: str) -> None:
-    flights: list[Flight] = []
+    open_calls: list[OpenCall] = []
 
     def started(driver: Driver, number: int) -> None:
         [batch] = task_batches.batches_of([task(number)])
@@ -58,7 +58,7 @@ def test_open_tasks_hold_no_more_than_is_counted(template: str) -> None:
         driver.start(task_batches.group_of(row), len(row))
 
     started(Driver("judge", {"judge": Judge(template)}, [].append, print), 0)  # what is imported or cached once
-    driver = Driver("judge", {"judge": Judge(template)}, flights.append, print)
+    driver = Driver("judge", {"judge": Judge(template)}, open_calls.append, print)
     tracemalloc.start()
     try:
         for number in range(20):
@@ -66,7 +66,7 @@ def test_open_tasks_hold_no_more_than_is_counted(template: str) -> None:
         traced, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(flights) == 20 * CONTEXTS
+    assert len(open_calls) == 20 * CONTEXTS
     assert 0.45 * driver.held_bytes < traced < driver.held_bytes
 
 

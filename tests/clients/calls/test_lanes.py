@@ -42,14 +42,14 @@ def write(tasks: list[Task], folder: Path) -> None:
     """Answers of another run."""
     writer = Ledger(str(folder)).writer()
     for call in (planned.item for planned in tasks):
-        writer.add(LedgerEntry(call.key, call.reach, call.payload, 1, 0.1, datetime.now(UTC)))
+        writer.add(LedgerEntry(call.key, call.depth, call.payload, 1, 0.1, datetime.now(UTC)))
     writer.close()
 
 
 def asking(question: str, name: str) -> Task:
     """A task whose call is whole, as those of models are."""
     one = task(question, name)
-    return one._replace(name=name, item=replace(one.item, reach=None))
+    return one._replace(name=name, item=replace(one.item, depth=None))
 
 
 def lanes(number: int, tasks: int, questions: int) -> list[list[Task]]:
@@ -142,7 +142,7 @@ def test_stopping_without_grace_writes_all_answers_and_lets_a_last_call_end(
     assert len([next(outcomes) for _ in range(10)]) == 10
     fan_out.stop(grace_s=0.0)
     assert clock.monotonic() < 0.2  # the interval at which answers are written
-    calls = {task.item.key: task.item.reach for task in tasks}
+    calls = {task.item.key: task.item.depth for task in tasks}
     assert len(list(Ledger(str(tmp_path)).find(calls))) == 10
     assert [type(outcome) for outcome in outcomes] == [CallAnswer]  # and no error: nothing is left to call
     assert len(list(Ledger(str(tmp_path)).find(calls))) == 11

@@ -26,7 +26,7 @@ from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.remote import Retrieve
 from rankbeam.transforms.clients.storage.batches import Reference
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.calls.outcomes import CallAnswer, Recalled
 from rankbeam.transforms.records.calls.steps import Subject, Task
 from rankbeam.transforms.records.counters import Counter
@@ -40,17 +40,17 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GOOD = '{"hits": {"hits": [{"_id": "d", "s": 1.5, "of": {"text": "words"}}]}}'
 READ = Ranking(("d",), (1.5,), ("words",))
 CALLED = Ranking((), ())  # what an answer of `Echo` is read as
-REACH = Reach(10)
+REACH = SearchDepth(10)
 
 
-def work(reach: Reach) -> Retrieve:
-    return Retrieve("echo", "http", HTTP, reach)
+def work(depth: SearchDepth) -> Retrieve:
+    return Retrieve("echo", "http", HTTP, depth)
 
 
 def put(folder: Path, *answers: tuple[str, str, int]) -> str:
     """Keep answers: key, answer, and how far it goes; returns the path of the part."""
     encoder = Encoder()
-    encoder.add(table_of(LedgerEntry(key, Reach(results), text, 1, 0.1, NOON) for key, text, results in answers))
+    encoder.add(table_of(LedgerEntry(key, SearchDepth(results), text, 1, 0.1, NOON) for key, text, results in answers))
     return store.put(str(folder), encoder.finish()).path
 
 
@@ -135,7 +135,7 @@ def test_what_cannot_be_read_is_called_again_and_nothing_else(tmp_path: Path, cl
 
 def test_a_damaged_answer_has_an_older_copy_and_a_warning(tmp_path: Path, clock: VirtualClock) -> None:
     put(tmp_path, ("a", GOOD, 10))
-    newer = LedgerEntry("a", Reach(10), '{"hits": {"hits": []}}', 1, 0.1, NOON.replace(hour=13))
+    newer = LedgerEntry("a", SearchDepth(10), '{"hits": {"hits": []}}', 1, 0.1, NOON.replace(hour=13))
     table = table_of([newer])
     place = table.schema.get_field_index("seconds")
     encoder = Encoder()

@@ -169,5 +169,5 @@ def test_the_ledger_knows_what_an_answer_cost_and_who_gave_it(tmp_path: Path) ->
     judged(model, tmp_path, some=tasks()[:1])
     keys = [call.key for call in next(Support(model).steps(tasks()[0].item))]
     (entry,) = Ledger(str(tmp_path)).find(dict.fromkeys([key for key in keys if key is not None]))
-    assert (entry.attempts, entry.tokens, entry.service, entry.reach) == (2, TOKENS + TOKENS, "extractor", None)
+    assert (entry.attempts, entry.tokens, entry.service, entry.depth) == (2, TOKENS + TOKENS, "extractor", None)
     assert Tokens(200, 20, 40) == TOKENS + TOKENS

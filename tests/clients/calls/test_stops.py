@@ -46,7 +46,7 @@ def test_a_cancelled_run_begins_no_further_call_and_keeps_every_answer(clock: Vi
         drained(service, ledger, TEN_A_SECOND, clock)
     assert len(service.begun) <= 31 + 20  # a look every second, and a second until it is made
     assert service.open == 0
-    answers = list(ledger.find({task.item.key: task.item.reach for task in TASKS}))
+    answers = list(ledger.find({task.item.key: task.item.depth for task in TASKS}))
     assert len(answers) == len(service.begun)
 
     service = Echo()

@@ -18,7 +18,7 @@ from support.data import REPOSITORY
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, clear, compact, store, survey
 from rankbeam.transforms.clients.ledger.rows import table_of
 from rankbeam.transforms.clients.ledger.schema import ADDED, FIRST, SCHEMA, WRITTEN, PartLayout
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.reply import Tokens
 
 RELEASED = REPOSITORY / "tests" / "support" / "first_release_ledger" / "ledger"
@@ -27,7 +27,7 @@ TOKENS = Tokens(1200, 1000, 30)
 
 
 def ranking(number: int) -> LedgerEntry:
-    return LedgerEntry(f"key{number}", Reach(10), '"a ranking"', 1, 0.5, BEGIN + timedelta(seconds=number))
+    return LedgerEntry(f"key{number}", SearchDepth(10), '"a ranking"', 1, 0.5, BEGIN + timedelta(seconds=number))
 
 
 def judgement(number: int) -> LedgerEntry:
@@ -53,7 +53,7 @@ def rewritten(path: Path, change: Callable[[pa.Table], pa.Table]) -> bytes:
 
 
 def whole(folder: Path, *entries: LedgerEntry) -> Iterator[LedgerEntry]:
-    return Ledger(str(folder)).find({entry.key: entry.reach for entry in entries})
+    return Ledger(str(folder)).find({entry.key: entry.depth for entry in entries})
 
 
 def released(folder: Path) -> list[LedgerEntry]:
@@ -62,13 +62,13 @@ def released(folder: Path) -> list[LedgerEntry]:
     [part] = RELEASED.glob("calls-*")
     shutil.copy(part, folder)
     keys = pq.read_table(part).column("key").to_pylist()
-    entries = list(Ledger(str(folder)).find(dict.fromkeys(keys, Reach(10))))
+    entries = list(Ledger(str(folder)).find(dict.fromkeys(keys, SearchDepth(10))))
     assert len(entries) == len(keys) == 3
     return entries
 
 
 def test_tokens_services_and_whole_answers_come_back(tmp_path: Path) -> None:
-    entries = [ranking(0), judgement(1), replace(ranking(2), reach=Reach(5, 0.5)), judgement(3)]
+    entries = [ranking(0), judgement(1), replace(ranking(2), depth=SearchDepth(5, 0.5)), judgement(3)]
     path = written(tmp_path, *entries)
     assert list(whole(tmp_path, *entries)) == entries
     schema = pq.read_schema(path)
@@ -82,14 +82,14 @@ def test_tokens_services_and_whole_answers_come_back(tmp_path: Path) -> None:
 def test_a_whole_answer_and_a_ranking_do_not_stand_for_each_other(tmp_path: Path) -> None:
     written(tmp_path, ranking(0), judgement(1))
     ledger = Ledger(str(tmp_path))
-    assert list(ledger.find({"key0": None, "key1": Reach(1)})) == []
+    assert list(ledger.find({"key0": None, "key1": SearchDepth(1)})) == []
     assert list(ledger.find({"key0": None, "key1": None})) == [judgement(1)]
-    assert list(ledger.find({"key0": Reach(10, 0.5), "key1": None})) == [ranking(0), judgement(1)]
+    assert list(ledger.find({"key0": SearchDepth(10, 0.5), "key1": None})) == [ranking(0), judgement(1)]
 
 
 def test_the_first_release_reads_its_own_columns_as_it_wrote_them(tmp_path: Path) -> None:
     for entry in released(tmp_path):
-        assert entry.reach == Reach(10)
+        assert entry.depth == SearchDepth(10)
         assert (entry.tokens, entry.service) == (Tokens(), "")
     [path] = tmp_path.glob("calls-*")
     assert pq.read_schema(path).names == FIRST.names

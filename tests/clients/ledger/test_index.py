@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rankbeam.transforms.clients.ledger import index as module
 from rankbeam.transforms.clients.ledger.index import NONE, ROW, Index, Rows, joined
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 
 EMPTY = Index([], np.empty(0, ROW))
 
@@ -25,7 +25,7 @@ def rows(places: dict[str, tuple[int, int]], moment: int = 0) -> Rows:
 def test_answers_are_read_in_the_order_of_the_files_a_row_group_at_a_time() -> None:
     of_a, of_b = {"k": (0, 0), "l": (0, 2), "m": (1, 0)}, {"n": (1, 1), "o": (1, 3), "p": (2, 0), "q": (2, 1)}
     index = EMPTY.changed(["a", "b"], {"a": rows(of_a), "b": rows(of_b)})
-    numbers = index.newest(list("qponmlk"), Reach(0))
+    numbers = index.newest(list("qponmlk"), SearchDepth(0))
     ordered = numbers[index.in_order(numbers)]
     assert list(index.groups(ordered)) == [
         ("a", 0, slice(0, 2), [0, 2]),
@@ -39,26 +39,26 @@ def test_answers_are_read_in_the_order_of_the_files_a_row_group_at_a_time() -> N
 
 def test_the_newest_answer_of_a_key_has_the_number_and_a_key_without_one_has_none() -> None:
     index = EMPTY.changed(["old", "new"], {"old": rows({"k": (0, 0)}, 1), "new": rows({"k": (0, 5)}, 2)})
-    number, absent = index.newest(["k", "z"], Reach(0)).tolist()
+    number, absent = index.newest(["k", "z"], SearchDepth(0)).tolist()
     assert absent == NONE
     assert list(index.groups(np.array([number]))) == [("new", 0, slice(0, 1), [5])]
-    assert [place.path for place in index.places("k", Reach(0))] == ["new", "old"]
+    assert [place.path for place in index.places("k", SearchDepth(0))] == ["new", "old"]
     assert EMPTY.newest(["k", "z"], None).tolist() == [NONE, NONE]
 
 
 def test_keys_beside_every_hash_of_the_index_have_no_answer() -> None:
     lower, middle, higher = sorted("klm", key=hash)
     index = EMPTY.changed(["a"], {"a": rows({middle: (0, 0)})})
-    assert index.newest([higher, middle, lower], Reach(0)).tolist() == [NONE, 0, NONE]
-    assert [list(index.places(key, Reach(0))) for key in (higher, lower)] == [[], []]
+    assert index.newest([higher, middle, lower], SearchDepth(0)).tolist() == [NONE, 0, NONE]
+    assert [list(index.places(key, SearchDepth(0))) for key in (higher, lower)] == [[], []]
 
 
-RANKINGS = [Reach(2), Reach(3), Reach(2, 0.5), Reach(3, 0.2)]
-REACHES = [*RANKINGS, Reach(1), Reach(4), Reach(1, 0.5), Reach(2, 0.2), Reach(3, 0.6)]
+RANKINGS = [SearchDepth(2), SearchDepth(3), SearchDepth(2, 0.5), SearchDepth(3, 0.2)]
+REACHES = [*RANKINGS, SearchDepth(1), SearchDepth(4), SearchDepth(1, 0.5), SearchDepth(2, 0.2), SearchDepth(3, 0.6)]
 
 
 @pytest.mark.parametrize("stored", [None, *RANKINGS])
-def test_many_calls_are_answered_by_what_answers_one(stored: Reach | None) -> None:
+def test_many_calls_are_answered_by_what_answers_one(stored: SearchDepth | None) -> None:
     index_rows = rows({"k": (0, 0)}).copy()
     if stored is not None:
         index_rows["results"], index_rows["distance"] = (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankbeam.transforms.clients.ledger.index import ROW, Index, Rows, joined
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 
 MOST_BYTES = 8_000_000
 
@@ -23,8 +23,8 @@ def test_an_index_is_in_a_file_and_made_in_parts(answers: int, is_whole: bool) -
         traced, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    reach = None if is_whole else Reach(0, 0.0)
-    assert [next(changed.places(f"key {number}", reach)) for number in (0, answers)] == [
+    depth = None if is_whole else SearchDepth(0, 0.0)
+    assert [next(changed.places(f"key {number}", depth)) for number in (0, answers)] == [
         ("a0", 0, 0),
         ("b", answers, answers),
     ]

@@ -10,13 +10,13 @@ from support.processes import Process
 
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, LedgerWriter, clear, survey
 from rankbeam.transforms.clients.ledger.journal import left_in
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.reply import Tokens
 
 NUMBER = 5
 ENTRIES = {
     f"k{number}": LedgerEntry(
-        f"k{number}", Reach(3, 0.5) if number % 2 else None, '"\ud800 é\\n"', number, 0.25,
+        f"k{number}", SearchDepth(3, 0.5) if number % 2 else None, '"\ud800 é\\n"', number, 0.25,
         datetime(2026, 1, 1, 0, 0, number, number, tzinfo=UTC), Tokens(number, 0, 7), "s" * number,
     )
     for number in range(NUMBER)
@@ -26,12 +26,12 @@ import os, signal, sys
 from datetime import UTC, datetime
 from rankbeam.transforms.clients.ledger import LedgerEntry, LedgerWriter
 from rankbeam.transforms.clients.ledger.journal import Journal
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.reply import Tokens
 
 folder = sys.argv[1]
 entries = [
-    LedgerEntry(f"k{n}", Reach(3, 0.5) if n % 2 else None, '"\\ud800 é\\\\n"', n, 0.25,
+    LedgerEntry(f"k{n}", SearchDepth(3, 0.5) if n % 2 else None, '"\\ud800 é\\\\n"', n, 0.25,
                 datetime(2026, 1, 1, 0, 0, n, n, tzinfo=UTC), Tokens(n, 0, 7), "s" * n)
     for n in range(5)
 ]
@@ -61,7 +61,7 @@ def stored(folder: Path) -> dict[str, LedgerEntry]:
         entry.key: entry for entry in Ledger(str(folder)).find({key: None for key in ENTRIES if int(key[1]) % 2 == 0})
     } | {
         entry.key: entry
-        for entry in Ledger(str(folder)).find({key: Reach(3, 0.5) for key in ENTRIES if int(key[1]) % 2})
+        for entry in Ledger(str(folder)).find({key: SearchDepth(3, 0.5) for key in ENTRIES if int(key[1]) % 2})
     }
 
 

@@ -23,11 +23,12 @@ from support.processes import Process
 
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter, Owner, clear, survey
 from rankbeam.transforms.clients.ledger.schema import SCHEMA
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-ANY = Reach(0)
+ANY = SearchDepth(0)
+TEN = SearchDepth(10)
 
 
 @pytest.fixture(params=["local", "elsewhere"])
@@ -37,8 +38,8 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     memory_filesystem.FILES.clear()
 
 
-def entry(number: int, answer: str = '"good"', reach: Reach = Reach(10), seconds: float = 0.5) -> LedgerEntry:  # noqa: B008
-    return LedgerEntry(f"key{number}", reach, answer, 1, seconds, BEGIN + timedelta(seconds=number))
+def entry(number: int, answer: str = '"good"', depth: SearchDepth = TEN, seconds: float = 0.5) -> LedgerEntry:
+    return LedgerEntry(f"key{number}", depth, answer, 1, seconds, BEGIN + timedelta(seconds=number))
 
 
 def written(folder: str, *entries: LedgerEntry) -> list[Path]:
@@ -50,8 +51,8 @@ def written(folder: str, *entries: LedgerEntry) -> list[Path]:
     return sorted(Path(folder).glob("calls-*.parquet"))
 
 
-def matches(folder: str, *keys: str, reach: Reach = ANY) -> dict[str, LedgerEntry]:
-    entries = list(Ledger(folder).find(dict.fromkeys(keys, reach)))
+def matches(folder: str, *keys: str, depth: SearchDepth = ANY) -> dict[str, LedgerEntry]:
+    entries = list(Ledger(folder).find(dict.fromkeys(keys, depth)))
     assert len({entry.key for entry in entries}) == len(entries)
     return {entry.key: entry for entry in entries}
 
@@ -64,7 +65,7 @@ def in_process(code: str, *arguments: object) -> Process:
     head = (
         "import sys, time, json\nfrom datetime import UTC, datetime\nfrom rankbeam.transforms.clients.ledger import *\n"
     )
-    head += "from rankbeam.transforms.records.calls.call import Reach\n"
+    head += "from rankbeam.transforms.records.calls.call import SearchDepth\n"
     head += "from rankbeam.transforms.records.errors import InputError\n"
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return Process(head + textwrap.dedent(code), *map(str, arguments), cwd=REPOSITORY, **piped)
@@ -72,11 +73,11 @@ def in_process(code: str, *arguments: object) -> Process:
 
 def test_what_was_added_is_found(folder: str) -> None:
     odd = ['"\\ud800 é😀"', json.dumps("\ud800", ensure_ascii=False), "null", json.dumps({"x": "y" * 100_000})]
-    entries = [entry(number, answer, Reach(3, 0.25)) for number, answer in enumerate(odd)]
+    entries = [entry(number, answer, SearchDepth(3, 0.25)) for number, answer in enumerate(odd)]
     written(folder, *entries)
-    near = Reach(1, 0.1)
-    assert matches(folder, *(item.key for item in entries), "other", reach=near) == {item.key: item for item in entries}
-    assert [item.key for item in Ledger(folder).find({"key0": Reach(3, 0.2), "key1": Reach(4)})] == ["key0"]
+    near = SearchDepth(1, 0.1)
+    assert matches(folder, *(item.key for item in entries), "other", depth=near) == {item.key: item for item in entries}
+    assert [item.key for item in Ledger(folder).find({"key0": SearchDepth(3, 0.2), "key1": SearchDepth(4)})] == ["key0"]
 
 
 def test_a_folder_that_is_not_there_holds_nothing_and_is_not_made(folder: str) -> None:
@@ -92,18 +93,18 @@ def test_a_folder_that_is_not_there_holds_nothing_and_is_not_made(folder: str) -
     assert survey(folder).files == clear(folder).files == 0
 
 
-REACHES = st.builds(Reach, st.integers(1, 3), st.none() | st.sampled_from([0.0, 0.5, 1.0]))
+REACHES = st.builds(SearchDepth, st.integers(1, 3), st.none() | st.sampled_from([0.0, 0.5, 1.0]))
 
 
 @settings(max_examples=examples(40))
 @given(have=st.lists(REACHES, min_size=1, max_size=6), requested=REACHES)
 def test_the_newest_answer_that_reaches_far_enough(
-    tmp_path_factory: pytest.TempPathFactory, have: list[Reach], requested: Reach
+    tmp_path_factory: pytest.TempPathFactory, have: list[SearchDepth], requested: SearchDepth
 ) -> None:
     folder = str(tmp_path_factory.mktemp("ledger"))
-    entries = [replace(entry(number, str(number), reach), key="k") for number, reach in enumerate(have)]
+    entries = [replace(entry(number, str(number), depth), key="k") for number, depth in enumerate(have)]
     written(folder, *entries)
-    fitting = [candidate for candidate in entries if candidate.reach.covers(requested)]
+    fitting = [candidate for candidate in entries if candidate.depth.covers(requested)]
     assert list(Ledger(folder).find({"k": requested})) == fitting[-1:]
 
 
@@ -181,7 +182,7 @@ def test_a_killed_process_loses_no_answer(tmp_path: Path) -> None:
     code = """
     writer = Ledger(sys.argv[1]).writer()
     for number in range(10 ** 9):
-        writer.add(LedgerEntry(f"k{number}", Reach(1), json.dumps("x" * 2000), 1, 0.1, datetime.now(UTC)))
+        writer.add(LedgerEntry(f"k{number}", SearchDepth(1), json.dumps("x" * 2000), 1, 0.1, datetime.now(UTC)))
         print(number, flush=True)
         time.sleep(0.004)
     """
@@ -197,7 +198,7 @@ def test_two_processes_write_and_merge_while_a_third_reads(tmp_path: Path) -> No
     code = """
     writer = LedgerWriter(sys.argv[1], flush_s=0.001)
     for number in range(300):
-        writer.add(LedgerEntry(f"{sys.argv[2]}{number}", Reach(1), "1", 1, 0.1, datetime.now(UTC)))
+        writer.add(LedgerEntry(f"{sys.argv[2]}{number}", SearchDepth(1), "1", 1, 0.1, datetime.now(UTC)))
         writer.flush()
     writer.close()
     """
@@ -267,13 +268,13 @@ def test_a_damaged_answer_is_replaced_by_an_older_copy(tmp_path: Path) -> None:
         {"seconds": -1.0},
         {"seconds": float("nan")},
         {"attempts": -1},
-        {"reach": Reach(-1)},
-        {"reach": Reach(1, float("nan"))},
+        {"depth": SearchDepth(-1)},
+        {"depth": SearchDepth(1, float("nan"))},
     ],
 )
 def test_rows_that_cannot_be_are_left_out(tmp_path: Path, bad: dict[str, object]) -> None:
     written(str(tmp_path), replace(entry(1), **bad), entry(2))  # type: ignore[arg-type]
-    requests = {"key1": Reach(-5), "key2": ANY}
+    requests = {"key1": SearchDepth(-5), "key2": ANY}
     assert list(Ledger(str(tmp_path)).find(requests)) == [entry(2)]
 
 
@@ -282,12 +283,12 @@ def test_a_full_disk_is_said_until_there_is_room(tmp_path: Path) -> None:
     import resource
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 200_000))
     writer = LedgerWriter(sys.argv[1], flush_s=0.01)
-    writer.add(LedgerEntry("small", Reach(1), "1", 1, 0.1, datetime.now(UTC)))
+    writer.add(LedgerEntry("small", SearchDepth(1), "1", 1, 0.1, datetime.now(UTC)))
     writer.flush()
     import random
     def large(n):
         text = json.dumps("%x" % random.getrandbits(4_000_000))
-        return LedgerEntry(f"large{n}", Reach(1), text, 1, 0.1, datetime.now(UTC))
+        return LedgerEntry(f"large{n}", SearchDepth(1), text, 1, 0.1, datetime.now(UTC))
     for step in (lambda: writer.add(large(0)) or writer.flush(), lambda: writer.problem, writer.close):
         try:
             print(step() or "no error")

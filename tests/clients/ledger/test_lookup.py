@@ -10,13 +10,13 @@ from support.campaigns import examples
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, Lookup, compact, store
 from rankbeam.transforms.clients.ledger.parts import Encoder
 from rankbeam.transforms.clients.ledger.rows import table_of
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def entry(key: str, answer: str = "1", reach: Reach | None = None, minute: int = 0) -> LedgerEntry:
-    return LedgerEntry(key, reach, answer, 1, 0.1, NOON + timedelta(minutes=minute))
+def entry(key: str, answer: str = "1", depth: SearchDepth | None = None, minute: int = 0) -> LedgerEntry:
+    return LedgerEntry(key, depth, answer, 1, 0.1, NOON + timedelta(minutes=minute))
 
 
 def put(folder: Path, *entries: LedgerEntry) -> str:
@@ -32,7 +32,7 @@ def fresh(folder: Path) -> Lookup:
     return lookup
 
 
-def answers(lookup: Lookup, requested: dict[str, Reach | None]) -> dict[str, str]:
+def answers(lookup: Lookup, requested: dict[str, SearchDepth | None]) -> dict[str, str]:
     return {row.key: row.answer for row in lookup.read(requested)}
 
 
@@ -46,10 +46,21 @@ def test_a_part_is_known_from_the_next_refresh_on(tmp_path: Path) -> None:
 
 
 def test_the_newest_answer_that_goes_far_enough_counts(tmp_path: Path) -> None:
-    put(tmp_path, entry("a", "10", Reach(10), 3), entry("a", "20", Reach(20), 1), entry("a", "21", Reach(20, 0.5), 2))
+    put(
+        tmp_path,
+        entry("a", "10", SearchDepth(10), 3),
+        entry("a", "20", SearchDepth(20), 1),
+        entry("a", "21", SearchDepth(20, 0.5), 2),
+    )
     lookup = fresh(tmp_path)
-    requests = {Reach(5): "10", Reach(11): "20", Reach(11, 0.4): "21", Reach(21): None, None: None}
-    assert {reach: answers(lookup, {"a": reach}).get("a") for reach in requests} == requests
+    requests = {
+        SearchDepth(5): "10",
+        SearchDepth(11): "20",
+        SearchDepth(11, 0.4): "21",
+        SearchDepth(21): None,
+        None: None,
+    }
+    assert {depth: answers(lookup, {"a": depth}).get("a") for depth in requests} == requests
 
 
 def test_a_damaged_answer_has_an_older_copy(tmp_path: Path) -> None:
@@ -69,7 +80,7 @@ def test_what_a_merge_has_moved_is_found(tmp_path: Path) -> None:
     assert not lookup.warnings()
 
 
-REACHES = st.none() | st.builds(Reach, st.integers(1, 3), st.none() | st.sampled_from([0.2, 0.5]))
+REACHES = st.none() | st.builds(SearchDepth, st.integers(1, 3), st.none() | st.sampled_from([0.2, 0.5]))
 
 
 @settings(max_examples=examples(40))
@@ -77,14 +88,14 @@ REACHES = st.none() | st.builds(Reach, st.integers(1, 3), st.none() | st.sampled
     st.lists(st.tuples(st.sampled_from("abc"), REACHES), max_size=8), st.dictionaries(st.sampled_from("abcd"), REACHES)
 )
 def test_it_finds_the_newest_of_all_that_answer_whatever_is_added_and_merged_meanwhile(
-    tmp_path_factory: object, written: list[tuple[str, Reach | None]], requested: dict[str, Reach | None]
+    tmp_path_factory: object, written: list[tuple[str, SearchDepth | None]], requested: dict[str, SearchDepth | None]
 ) -> None:
     folder = tmp_path_factory.mktemp("ledger")  # type: ignore[attr-defined]  pytest's
     expected: dict[str, str] = {}
     lookup = fresh(folder)
-    for minute, (key, reach) in enumerate(written):
-        put(folder, entry(key, f"{minute}", reach, minute))
-        if key in requested and _is_answered(reach, requested[key]):
+    for minute, (key, depth) in enumerate(written):
+        put(folder, entry(key, f"{minute}", depth, minute))
+        if key in requested and _is_answered(depth, requested[key]):
             expected[key] = f"{minute}"
         if minute == 2:
             lookup.refresh()
@@ -95,7 +106,7 @@ def test_it_finds_the_newest_of_all_that_answer_whatever_is_added_and_merged_mea
     assert answers(lookup, requested) == expected
 
 
-def _is_answered(stored: Reach | None, requested: Reach | None) -> bool:
+def _is_answered(stored: SearchDepth | None, requested: SearchDepth | None) -> bool:
     """A whole answer for a whole one, and a ranking for one that goes no farther."""
     if stored is None or requested is None:
         return stored is requested

@@ -22,10 +22,10 @@ from rankbeam.pipelines.manage.ledger import run
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry, LedgerWriter, clear, compact, merging, store, survey
 from rankbeam.transforms.clients.ledger.leases import elsewhere
 from rankbeam.transforms.clients.ledger.store import StoredFile
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-ANY = Reach(0)
+ANY = SearchDepth(0)
 
 
 @pytest.fixture(params=["local", "elsewhere"])
@@ -36,7 +36,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 def entry(number: int, answer: object = "good") -> LedgerEntry:
     moment = BEGIN + timedelta(seconds=number)
-    return LedgerEntry(f"key{number}", Reach(10), json.dumps(answer), 1, 0.5, moment)
+    return LedgerEntry(f"key{number}", SearchDepth(10), json.dumps(answer), 1, 0.5, moment)
 
 
 def written(folder: str, *entries: LedgerEntry) -> None:
@@ -178,7 +178,7 @@ def test_two_merges_and_a_reader_at_once(tmp_path: Path) -> None:
 
 def in_process(code: str, *arguments: object) -> Process:
     head = "import sys, json\nfrom datetime import UTC, datetime\nfrom rankbeam.transforms.clients.ledger import *\n"
-    head += "from rankbeam.transforms.records.calls.call import Reach\n"
+    head += "from rankbeam.transforms.records.calls.call import SearchDepth\n"
     head += "from rankbeam.transforms.records.errors import InputError\n"
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return Process(head + textwrap.dedent(code), *map(str, arguments), cwd=REPOSITORY, **piped)
@@ -190,7 +190,7 @@ def test_a_process_that_is_killed_while_it_merges_loses_nothing(tmp_path: Path) 
     while True:
         for _ in range(3):
             writer = Ledger(sys.argv[1]).writer()
-            writer.add(LedgerEntry(f"key{number}", Reach(1), json.dumps("x" * 2000), 1, 0.1, datetime.now(UTC)))
+            writer.add(LedgerEntry(f"key{number}", SearchDepth(1), json.dumps("x" * 2000), 1, 0.1, datetime.now(UTC)))
             writer.close()
             print(number, flush=True)
             number += 1

@@ -10,14 +10,14 @@ import pytest
 from rankbeam.transforms.clients.ledger import LedgerEntry
 from rankbeam.transforms.clients.ledger.parts import Encoder, ForeignPart, PartError, PartReader
 from rankbeam.transforms.clients.ledger.rows import GROUP_BYTES, GROUP_ROWS, row_groups, table_of
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 
 OPEN_FILES = Path("/proc/self/fd")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def rows(count: int) -> pa.Table:
-    return table_of([LedgerEntry(f"key{number}", Reach(10), '"good"', 1, 0.5, NOW) for number in range(count)])
+    return table_of([LedgerEntry(f"key{number}", SearchDepth(10), '"good"', 1, 0.5, NOW) for number in range(count)])
 
 
 @pytest.mark.parametrize(

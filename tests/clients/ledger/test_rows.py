@@ -17,7 +17,7 @@ from rankbeam.transforms.clients.ledger.rows import (
     stored_in,
     table_of,
 )
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 
 LAST = 253_402_300_799_999_999
 
@@ -30,9 +30,14 @@ def test_answers_are_of_the_years_1970_to_9999_and_have_a_key() -> None:
 
 def test_a_row_answers_calls_of_its_key_that_go_no_farther() -> None:
     ranking, whole = (StoredRow(("k", *stored, 1, 0.5, None, b""), {}) for stored in ((10, 0.5), (0, None)))
-    assert [ranking.answers("k", requested) for requested in (Reach(10, 0.5), Reach(9, 0.4))] == [True, True]
-    assert [ranking.answers("k", requested) for requested in (Reach(11, 0.5), Reach(10, 0.6), None)] == [False] * 3
-    assert [ranking.answers("l", Reach(10, 0.5)), whole.answers("k", None), whole.answers("l", None)] == [
+    assert [ranking.answers("k", requested) for requested in (SearchDepth(10, 0.5), SearchDepth(9, 0.4))] == [
+        True,
+        True,
+    ]
+    assert [ranking.answers("k", requested) for requested in (SearchDepth(11, 0.5), SearchDepth(10, 0.6), None)] == [
+        False
+    ] * 3
+    assert [ranking.answers("l", SearchDepth(10, 0.5)), whole.answers("k", None), whole.answers("l", None)] == [
         False, True, False,
     ]  # fmt: skip
 
@@ -43,7 +48,7 @@ MOMENTS = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 31, 23, 59, 59),
 @given(st.lists(MOMENTS, max_size=5))
 @example([datetime(1970, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, 12, 0, 0, 120, tzinfo=UTC)])
 def test_rows_of_any_moment_are_read_as_they_were_kept(moments: list[datetime]) -> None:
-    entries = [LedgerEntry(f"{row}", Reach(row, 0.5), "{}", 1, 0.1, moment) for row, moment in enumerate(moments)]
+    entries = [LedgerEntry(f"{row}", SearchDepth(row, 0.5), "{}", 1, 0.1, moment) for row, moment in enumerate(moments)]
     assert list(map(entry_of, stored_in(table_of(entries), []))) == entries
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from rankbeam.transforms.clients.ledger import Ledger, LedgerEntry
 from rankbeam.transforms.clients.ledger.schema import SCHEMA
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 
 PAID = "answers of earlier calls cannot be read, and are paid for again where they are needed"
 
 
 def entry(key: str, attempts: int = 1) -> LedgerEntry:
-    return LedgerEntry(key, Reach(10), '"' + "good " * 50 + '"', attempts, 0.5, datetime(2026, 1, 1, tzinfo=UTC))
+    return LedgerEntry(key, SearchDepth(10), '"' + "good " * 50 + '"', attempts, 0.5, datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def written(folder: Path, *entries: LedgerEntry) -> Path:
@@ -31,7 +31,7 @@ def looked_up(folder: Path, *keys: str) -> tuple[list[str], list[str]]:
     """The keys that were found, and the warnings."""
     lookup = Ledger(str(folder)).lookup()
     lookup.refresh()
-    return [row.key for row in lookup.read(dict.fromkeys(keys, Reach(1)))], lookup.warnings()
+    return [row.key for row in lookup.read(dict.fromkeys(keys, SearchDepth(1)))], lookup.warnings()
 
 
 def warning(folder: Path, part: Path, reason: str) -> str:

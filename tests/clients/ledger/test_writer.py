@@ -10,7 +10,7 @@ import pytest
 
 from rankbeam.transforms.clients.ledger import LedgerEntry, LedgerWriter, store
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 
 
@@ -21,7 +21,7 @@ def clock() -> Iterator[VirtualClock]:
 
 
 def entry(number: int) -> LedgerEntry:
-    return LedgerEntry(f"key{number}", Reach(10), '"good"', 1, 0.5, datetime(2026, 1, 1, tzinfo=UTC))
+    return LedgerEntry(f"key{number}", SearchDepth(10), '"good"', 1, 0.5, datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def run(clock: VirtualClock, coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -9,21 +9,22 @@ import pytest
 from pydantic import ValidationError
 from support.odd_server import http
 
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 
 
 def test_parameters_travel_and_the_paths_are_no_part_of_what_is_asked() -> None:
     one = http(headers={"Authorization": "Bearer ${env:RB_KEY}"})
     assert pickle.loads(pickle.dumps(one)) == one  # noqa: S301  our own bytes
     other = http(headers=one.headers, results="a", id="b", score=None, text=None, lower_is_better=True)
-    keys = one.keys("http", ["who?"], Reach(10))
-    assert other.keys("http", ["who?"], Reach(10)) == keys
-    assert http(url="http://none.invalid/other").keys("http", ["who?"], Reach(10)) != keys
+    keys = one.keys("http", ["who?"], SearchDepth(10))
+    assert other.keys("http", ["who?"], SearchDepth(10)) == keys
+    assert http(url="http://none.invalid/other").keys("http", ["who?"], SearchDepth(10)) != keys
 
 
 def test_one_that_reranks_is_asked_for_every_number_apart() -> None:
     keys = {
-        derive: {http(derive=derive).keys("http", ["who?"], Reach(k))[0] for k in (5, 10)} for derive in (True, False)
+        derive: {http(derive=derive).keys("http", ["who?"], SearchDepth(k))[0] for k in (5, 10)}
+        for derive in (True, False)
     }
     assert [len(keys[True]), len(keys[False])] == [1, 2]
     assert [http(derive=derive).is_prefix() for derive in (True, False)] == [True, False]

@@ -32,7 +32,7 @@ from support.standins import Faults, serve
 from rankbeam.transforms.clients.http.transport import retry_after_s
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
@@ -80,7 +80,7 @@ def test_any_query_arrives_as_it_is(texts: list[str]) -> None:
         async with served(saying(GOOD)) as server:
             connection = await http(api_endpoint=server.url, **parameters).connect()
             for text in texts:
-                await connection.call(payload_of(text, Reach(10)), 20.0, 1)
+                await connection.call(payload_of(text, SearchDepth(10)), 20.0, 1)
             await connection.close()
             return server.seen
 
@@ -144,7 +144,7 @@ def test_nobody_listening_is_unavailable() -> None:
         async with served(reset) as server:
             url = server.url
         connection = await http(api_endpoint=url).connect()
-        await connection.call(payload_of("who?", Reach(10)), 20.0, 1)
+        await connection.call(payload_of("who?", SearchDepth(10)), 20.0, 1)
 
     with pytest.raises(CallError) as caught:
         asyncio.run(run())
@@ -219,8 +219,8 @@ def test_two_hundred_calls_at_once_and_then_on_open_connections() -> None:
     async def run() -> Server:
         async with served(behave) as server:
             connection = await http(api_endpoint=server.url).connect()
-            await asyncio.gather(*(connection.call(payload_of(f"{i}", Reach(10)), 60.0, 1) for i in range(200)))
-            await asyncio.gather(*(connection.call(payload_of(f"{i}", Reach(10)), 60.0, 1) for i in range(50)))
+            await asyncio.gather(*(connection.call(payload_of(f"{i}", SearchDepth(10)), 60.0, 1) for i in range(200)))
+            await asyncio.gather(*(connection.call(payload_of(f"{i}", SearchDepth(10)), 60.0, 1) for i in range(50)))
             await connection.close()
             return server
 
@@ -253,8 +253,8 @@ def test_a_service_as_elasticsearch_speaks_is_asked_until_every_fault_is_seen() 
         parameters = Http.model_validate({"url": f"{url}/search", **paths})
         connection = await parameters.connect()
         with pytest.raises(CallError) as caught:
-            await connection.call(payload_of("who?", Reach(10)), 2.0, 1)
-        answer = (await connection.call(payload_of("who?", Reach(10)), 20.0, 1)).answer
+            await connection.call(payload_of("who?", SearchDepth(10)), 2.0, 1)
+        answer = (await connection.call(payload_of("who?", SearchDepth(10)), 20.0, 1)).answer
         await connection.close()
         return caught.value, parameters.read(answer)
 

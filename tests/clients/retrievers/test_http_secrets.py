@@ -25,7 +25,7 @@ from support.odd_server import (
 from rankbeam.pipelines.experiment.load import load_experiment
 from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.failures import FailureKind
 
@@ -94,7 +94,7 @@ def test_secrets_are_in_no_repr_and_no_log(caplog: pytest.LogCaptureFixture) -> 
     async def run() -> str:
         async with served(saying(GOOD)) as server:
             connection = await http(api_endpoint=server.url, **SECRETIVE).connect()
-            await connection.call(payload_of("who?", Reach(10)), 20.0, 1)
+            await connection.call(payload_of("who?", SearchDepth(10)), 20.0, 1)
             await connection.close()
             return repr(connection)
 

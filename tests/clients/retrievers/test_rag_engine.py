@@ -16,7 +16,7 @@ from support.standins import Faults, serve
 
 from rankbeam.transforms.clients.google import channels
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
@@ -31,13 +31,13 @@ def contexts(*items: dict[str, Any]) -> bytes:
     return RetrieveContextsResponse.serialize(response)
 
 
-def ask(answer: Answer, reach: Reach = Reach(10), **parameters: Any) -> tuple[str | CallError, Script]:  # noqa: B008  a value
+def ask(answer: Answer, depth: SearchDepth = SearchDepth(10), **parameters: Any) -> tuple[str | CallError, Script]:  # noqa: B008  a value
     """The reply of one call, and the request that the server saw."""
 
     async def run() -> tuple[str | CallError, Script]:
         async with scripted(METHOD, answer) as script:
             client = retriever(api_endpoint=script.address, **parameters)
-            return (await call(client, payload_of("who?", reach)))[0], script
+            return (await call(client, payload_of("who?", depth)))[0], script
 
     return asyncio.run(run())
 
@@ -61,15 +61,15 @@ def refusing(code: grpc.StatusCode, message: str = "no", retry_after_s: float | 
     return refuse
 
 
-def request_of(reach: Reach = Reach(10), **parameters: Any) -> RetrieveContextsRequest:  # noqa: B008  a value
+def request_of(depth: SearchDepth = SearchDepth(10), **parameters: Any) -> RetrieveContextsRequest:  # noqa: B008  a value
     """The request that arrives."""
-    _, script = ask(lambda _: contexts(), reach, **parameters)
+    _, script = ask(lambda _: contexts(), depth, **parameters)
     return RetrieveContextsRequest.deserialize(script.requests[0])
 
 
 def test_what_is_asked_arrives() -> None:
     request = request_of(
-        Reach(7, 0.25),
+        SearchDepth(7, 0.25),
         rag_file_ids=("f1", "f2"),
         metadata_filter='lang = "en"',
         rank_service="semantic-ranker-default@latest",
@@ -108,7 +108,7 @@ def test_similarity_thresholds_arrive(threshold: float) -> None:
 
 
 def test_a_distance_of_zero_arrives() -> None:
-    config = request_of(Reach(10, 0.0)).query.rag_retrieval_config
+    config = request_of(SearchDepth(10, 0.0)).query.rag_retrieval_config
     assert "vector_distance_threshold" in config.filter
 
 
@@ -222,12 +222,12 @@ def test_a_ledger_that_holds_something_else_is_malformed(answer: str) -> None:
 
 
 def test_a_distance_beside_a_similarity_is_invalid() -> None:
-    error = failure(lambda _: contexts(), reach=Reach(10, 0.5), vector_similarity_threshold=0.5)
+    error = failure(lambda _: contexts(), depth=SearchDepth(10, 0.5), vector_similarity_threshold=0.5)
     assert (error.kind, "exclude each other" in error.message) == (FailureKind.INVALID, True)
 
 
 def test_what_does_not_fit_a_request_is_invalid() -> None:
-    assert failure(lambda _: contexts(), reach=Reach(2**40)).kind is FailureKind.INVALID
+    assert failure(lambda _: contexts(), depth=SearchDepth(2**40)).kind is FailureKind.INVALID
 
 
 def test_a_server_that_is_not_there_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +235,7 @@ def test_a_server_that_is_not_there_is_unavailable(monkeypatch: pytest.MonkeyPat
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         nowhere = retriever(api_endpoint=f"127.0.0.1:{taken.getsockname()[1]}")
-        (error,) = asyncio.run(call(nowhere, payload_of("who?", Reach(1))))
+        (error,) = asyncio.run(call(nowhere, payload_of("who?", SearchDepth(1))))
     assert isinstance(error, CallError)
     assert error.kind is FailureKind.UNAVAILABLE
 
@@ -244,7 +244,7 @@ def test_a_call_that_is_cancelled_is_cancelled() -> None:
     async def run(address: str) -> None:
         connection = await retriever(api_endpoint=address).connect()
         try:
-            await asyncio.wait_for(connection.call(payload_of("who?", Reach(1)), 60.0, 1), timeout=0.5)
+            await asyncio.wait_for(connection.call(payload_of("who?", SearchDepth(1)), 60.0, 1), timeout=0.5)
         finally:
             await connection.close()
 
@@ -255,7 +255,7 @@ def test_a_call_that_is_cancelled_is_cancelled() -> None:
 def test_a_hung_call_ends_at_its_timeout() -> None:
     with serve("rag_engine", faults=Faults(rate=1, kinds=("hang",))) as server:
         (error,) = asyncio.run(
-            call(retriever(api_endpoint=server.address), payload_of("who?", Reach(1)), timeout_s=0.5)
+            call(retriever(api_endpoint=server.address), payload_of("who?", SearchDepth(1)), timeout_s=0.5)
         )
     assert isinstance(error, CallError)
     assert error.kind is FailureKind.TIMEOUT
@@ -266,7 +266,7 @@ def test_the_time_limit_of_a_call_is_the_one_it_is_given() -> None:
 
     async def run() -> float:
         async with scripted(METHOD, lambda _: contexts()) as script:
-            await call(retriever(api_endpoint=script.address), payload_of("who?", Reach(1)), timeout_s=3600.0)
+            await call(retriever(api_endpoint=script.address), payload_of("who?", SearchDepth(1)), timeout_s=3600.0)
         return script.left_s[0]
 
     assert 1800.0 < asyncio.run(run()) < 3700.0  # gRPC rounds what it sends up

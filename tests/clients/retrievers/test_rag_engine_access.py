@@ -18,7 +18,7 @@ from support.data import REPOSITORY
 from support.standins import serve
 
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 from rankbeam.transforms.records.queries import Ranking
 
@@ -28,14 +28,14 @@ def test_a_stand_in_is_asked(scheme: str) -> None:
     answers = {"who?": [{"id": "MED-10", "score": 0.2, "text": "one"}, {"id": "v1.2", "score": 0.3, "text": "two"}]}
     with serve("rag_engine", answers=answers) as server:
         asking = retriever(api_endpoint=scheme + server.address)
-        (answer,) = asyncio.run(call(asking, payload_of("who?", Reach(2))))
+        (answer,) = asyncio.run(call(asking, payload_of("who?", SearchDepth(2))))
         assert isinstance(answer, str)
         assert asking.read(answer) == Ranking(("MED-10", "v1.2"), (0.2, 0.3), ("one", "two"))
 
 
 def test_more_calls_than_a_connection_carries_are_in_flight_at_once() -> None:
     with serve("rag_engine", latency_s=5.0, streams_per_connection=100) as server:
-        payloads = [payload_of(f"question {number}", Reach(3)) for number in range(250)]
+        payloads = [payload_of(f"question {number}", SearchDepth(3)) for number in range(250)]
         outcomes = asyncio.run(call(retriever(api_endpoint=server.address), *payloads, timeout_s=60.0))
         stats = server.stats()
     assert [type(outcome) for outcome in outcomes] == [str] * 250
@@ -48,12 +48,12 @@ OVER_TLS = f"""
 import asyncio, sys
 from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
 from rankbeam.transforms.clients.retrievers.remote import payload_of
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 
 async def main(address):
     retriever = RagEngine(corpus={CORPUS!r}, api_endpoint=address)
     connection = await retriever.connect()
-    print(retriever.read((await connection.call(payload_of("who?", Reach(1)), 30.0, 1)).answer).doc_ids)
+    print(retriever.read((await connection.call(payload_of("who?", SearchDepth(1)), 30.0, 1)).answer).doc_ids)
     await connection.close()
 
 for address in sys.argv[1:]:
@@ -128,7 +128,7 @@ def test_what_cannot_work_is_refused(parameters: dict[str, Any], problem: str) -
 def test_rerankers_see_only_what_was_retrieved() -> None:
     def keys(**parameters: Any) -> set[str]:
         asking = retriever(**parameters)
-        return {asking.keys("rag_engine", ["who?"], Reach(top_k))[0] for top_k in (5, 10)}
+        return {asking.keys("rag_engine", ["who?"], SearchDepth(top_k))[0] for top_k in (5, 10)}
 
     assert [len(keys()), len(keys(rank_service="a")), len(keys(llm_ranker="b"))] == [1, 2, 2]
 

@@ -6,7 +6,7 @@ from rankbeam.transforms.clients.retrievers.http import Http
 from rankbeam.transforms.clients.retrievers.rag_engine import RagEngine
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.clients.retrievers.vertex_search import VertexSearch
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 
 # Answers were paid for under these names. Who changes one makes every user pay again.
 KEYS = {
@@ -22,8 +22,10 @@ RETRIEVERS = {
 }
 
 
-def key(retriever: RemoteRetriever, kind: str = "rag_engine", text: str = "who?", reach: Reach | None = None) -> str:
-    return retriever.keys(kind, [text], reach or Reach(10))[0]
+def key(
+    retriever: RemoteRetriever, kind: str = "rag_engine", text: str = "who?", depth: SearchDepth | None = None
+) -> str:
+    return retriever.keys(kind, [text], depth or SearchDepth(10))[0]
 
 
 @pytest.mark.parametrize("kind", KEYS)
@@ -52,11 +54,11 @@ def test_what_does_not_decide_it_does_not() -> None:
         key(RagEngine(corpus=CORPUS, quota="mine")),
         key(RagEngine(corpus=CORPUS, lower_is_better=False)),
         key(RagEngine.model_validate({"corpus": CORPUS, "doc_id": {"field": "chunk"}})),
-        key(RagEngine(corpus=CORPUS), reach=Reach(100, 0.5)),
+        key(RagEngine(corpus=CORPUS), depth=SearchDepth(100, 0.5)),
     ]
     assert set(same) == {KEYS["rag_engine"]}
 
 
 def test_a_reranker_sees_what_was_retrieved_so_every_reach_is_a_call_of_its_own() -> None:
     reranked = RagEngine(corpus=CORPUS, rank_service="r")
-    assert len({key(reranked, reach=reach) for reach in (Reach(5), Reach(10), Reach(10, 0.5))}) == 3
+    assert len({key(reranked, depth=depth) for depth in (SearchDepth(5), SearchDepth(10), SearchDepth(10, 0.5))}) == 3

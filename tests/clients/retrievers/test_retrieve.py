@@ -1,8 +1,8 @@
 """Retrieving as remote work: sources that ask the same go as far as the farthest, so that one call serves all."""
 
 from rankbeam.transforms.clients.retrievers.http import Http
-from rankbeam.transforms.clients.retrievers.remote import Retrieve, payload_of, reaching_alike
-from rankbeam.transforms.records.calls.call import Call, Reach
+from rankbeam.transforms.clients.retrievers.remote import Retrieve, payload_of, with_common_depth
+from rankbeam.transforms.records.calls.call import Call, SearchDepth
 
 
 def http(**parameters: object) -> Http:
@@ -16,20 +16,20 @@ def request_of(work: Retrieve) -> Call:
 
 
 def test_sources_that_ask_the_same_ask_as_far_as_any_of_them() -> None:
-    near, far = Reach(5), Reach(100, 0.3)
+    near, far = SearchDepth(5), SearchDepth(100, 0.3)
     works = {
         0: Retrieve("a", "http", http(), near),
         1: Retrieve("b", "http", http(id="other"), far),
         2: Retrieve("c", "http", http(url="http://none.invalid/other"), near),
     }
-    first, second, third = (request_of(work) for work in reaching_alike(works).values())
+    first, second, third = (request_of(work) for work in with_common_depth(works).values())
     assert first.key == second.key != third.key
-    assert first.reach == second.reach == Reach(100)
-    assert first.payload == second.payload == payload_of("who?", Reach(100))
-    assert third.reach == near
+    assert first.depth == second.depth == SearchDepth(100)
+    assert first.payload == second.payload == payload_of("who?", SearchDepth(100))
+    assert third.depth == near
 
 
 def test_sources_that_rerank_are_asked_apart() -> None:
-    works = {k: Retrieve(f"{k}", "http", http(derive=False), Reach(k)) for k in (5, 10)}
-    assert reaching_alike(works) == works
+    works = {k: Retrieve(f"{k}", "http", http(derive=False), SearchDepth(k)) for k in (5, 10)}
+    assert with_common_depth(works) == works
     assert len({request_of(work).key for work in works.values()}) == 2

@@ -16,7 +16,7 @@ from support.standins import Faults, serve
 
 from rankbeam.transforms.clients.retrievers.remote import payload_of
 from rankbeam.transforms.clients.retrievers.vertex_search import VertexSearch
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
@@ -48,13 +48,13 @@ def neighbours(previous: list[dict[str, Any]], following: list[dict[str, Any]]) 
     )
 
 
-def ask(answer: Answer, reach: Reach = Reach(10), **parameters: Any) -> tuple[str | CallError, Script]:  # noqa: B008  a value
+def ask(answer: Answer, depth: SearchDepth = SearchDepth(10), **parameters: Any) -> tuple[str | CallError, Script]:  # noqa: B008  a value
     """The reply of one call, and the request that the server saw."""
 
     async def run() -> tuple[str | CallError, Script]:
         async with scripted(METHOD, answer) as script:
             asking = retriever(api_endpoint=script.address, **parameters)
-            return (await call(asking, payload_of("who?", reach)))[0], script
+            return (await call(asking, payload_of("who?", depth)))[0], script
 
     return asyncio.run(run())
 
@@ -71,14 +71,14 @@ def ranking(answer: bytes, **parameters: Any) -> Ranking:
     return retriever(**parameters).read(outcome)
 
 
-def request_of(reach: Reach = Reach(10), **parameters: Any) -> SearchRequest:  # noqa: B008  a value
+def request_of(depth: SearchDepth = SearchDepth(10), **parameters: Any) -> SearchRequest:  # noqa: B008  a value
     """The request that arrives."""
-    _, script = ask(lambda _: results(), reach, **parameters)
+    _, script = ask(lambda _: results(), depth, **parameters)
     return SearchRequest.deserialize(script.requests[0])
 
 
 def test_what_is_asked_arrives() -> None:
-    assert request_of(Reach(100), filter='lang: ANY("en")', texts="snippets") == SearchRequest(
+    assert request_of(SearchDepth(100), filter='lang: ANY("en")', texts="snippets") == SearchRequest(
         serving_config=CONFIG,
         query="who?",
         page_size=100,
@@ -204,9 +204,9 @@ def test_no_results_are_an_answer() -> None:
     assert ranking(results()) == Ranking((), (), ())
 
 
-@pytest.mark.parametrize("reach", [Reach(101), Reach(10, 0.5)])
-def test_what_the_service_would_ignore_is_invalid(reach: Reach) -> None:
-    outcome, script = ask(lambda _: results(), reach)
+@pytest.mark.parametrize("depth", [SearchDepth(101), SearchDepth(10, 0.5)])
+def test_what_the_service_would_ignore_is_invalid(depth: SearchDepth) -> None:
+    outcome, script = ask(lambda _: results(), depth)
     assert isinstance(outcome, CallError)
     assert outcome.kind is FailureKind.INVALID
     assert script.requests == []
@@ -229,7 +229,7 @@ def test_a_stand_in_is_asked(mode: str) -> None:
     answers = {"who?": [{"id": "MED-10", "score": 0.5, "text": "one"}, {"id": "v1-2", "score": 0.25, "text": "two"}]}
     with serve("vertex_search", answers=answers) as server:
         asking = retriever(api_endpoint=server.address, mode=mode)
-        (answer,) = asyncio.run(call(asking, payload_of("who?", Reach(2))))
+        (answer,) = asyncio.run(call(asking, payload_of("who?", SearchDepth(2))))
         assert isinstance(answer, str)
         ranking = asking.read(answer)
         assert (ranking.doc_ids, ranking.scores) == (("MED-10", "v1-2"), (0.5, 0.25))
@@ -239,7 +239,7 @@ def test_a_stand_in_is_asked(mode: str) -> None:
 def test_a_hung_call_ends_at_its_timeout() -> None:
     with serve("vertex_search", faults=Faults(rate=1, kinds=("hang",))) as server:
         asking = retriever(api_endpoint=server.address)
-        (error,) = asyncio.run(call(asking, payload_of("who?", Reach(1)), timeout_s=1.0))
+        (error,) = asyncio.run(call(asking, payload_of("who?", SearchDepth(1)), timeout_s=1.0))
     assert isinstance(error, CallError)
     assert error.kind is FailureKind.TIMEOUT
 

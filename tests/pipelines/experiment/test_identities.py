@@ -12,7 +12,7 @@ from support.inputs import beir_qrels, json_texts, trec_run, write
 
 from rankbeam.pipelines.experiment.experiment import Experiment
 from rankbeam.pipelines.experiment.load import load_experiment
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.plug_ins import registered
 
 RAG = "corpus: projects/p/locations/us-central1/ragCorpora/42"
@@ -112,13 +112,13 @@ def test_config_ids(experiment: Experiment) -> None:
 
 
 def test_content_keys(experiment: Experiment) -> None:
-    reach = Reach(10, 0.5)
+    depth = SearchDepth(10, 0.5)
     names = {
         configuration.source: configuration.name.split(":")[0]
         for configuration in reversed(experiment.evaluation.configurations)
     }
     keys = {
-        names[source]: configuration.keys(experiment.sources[source].retriever.kind, ["where is the café?"], reach)[0]
+        names[source]: configuration.keys(experiment.sources[source].retriever.kind, ["where is the café?"], depth)[0]
         for source, configuration in experiment.remote.items()
     }
     assert keys == CONTENT_KEYS

@@ -11,7 +11,7 @@ from support.data import REPOSITORY
 
 from rankbeam.pipelines.manage.ledger import ledger_folder, run, show
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Owner, survey
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 
 NOW = datetime.now(UTC)
@@ -24,7 +24,7 @@ def output(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     ledger = Ledger(folder + "/ledger")
     for key, age in (("a", 5.0), ("b", 0.125), ("b", 0.25)):
         writer = ledger.writer()
-        writer.add(LedgerEntry(key, Reach(1), '"x"', 1, 90.0, NOW - timedelta(days=age)))
+        writer.add(LedgerEntry(key, SearchDepth(1), '"x"', 1, 90.0, NOW - timedelta(days=age)))
         writer.close()
     for run_id, counted in (("monday", LaneCounts(0, 1200, 1200)), ("tuesday", LaneCounts(1200, 3, 3))):
         Ledger(ledger.folder, Owner(run_id)).record("pool", 0, lambda counted=counted: counted).write()
@@ -59,7 +59,7 @@ def test_what_people_see(output: str) -> None:
 
 def test_one_age_is_not_a_range(tmp_path: Path) -> None:
     writer = Ledger(str(tmp_path)).writer()
-    writer.add(LedgerEntry("a", Reach(1), '"x"', 1, 90.0, NOW - timedelta(hours=3)))
+    writer.add(LedgerEntry("a", SearchDepth(1), '"x"', 1, 90.0, NOW - timedelta(hours=3)))
     writer.close()
     assert "age      3 hours" in show(survey(str(tmp_path)), NOW + timedelta(seconds=1)).splitlines()
 

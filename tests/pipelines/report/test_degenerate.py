@@ -34,12 +34,12 @@ def axes(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("value", [0.0, 0.05, SECOND_OF_TWO, 0.5, 1.0, 5e-324, 12_000.0, math.nan])
-@pytest.mark.parametrize("reach", [0.0, 0.01])
+@pytest.mark.parametrize("half_width", [0.0, 0.01])
 @pytest.mark.parametrize(("queries", "configurations", "metrics"), [(1, 1, 1), (30, 3, 2)])
 def test_values_that_are_all_equal(
-    tmp_path: Path, value: float, reach: float, queries: int, configurations: int, metrics: int
+    tmp_path: Path, value: float, half_width: float, queries: int, configurations: int, metrics: int
 ) -> None:
-    results = degenerate_run(tmp_path, value, queries, configurations, metrics, reach)
+    results = degenerate_run(tmp_path, value, queries, configurations, metrics, half_width)
     page = Page.of(report.build(results))
     assert all(map(math.isfinite, coordinates(page)))
     if math.isnan(value):

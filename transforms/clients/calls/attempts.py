@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankbeam.transforms.clients.calls.driver import Flight
+from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import NotAsked
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -23,7 +23,7 @@ _MOST_FORMS = 6  # as many as the parts of a request that a service may refuse o
 class Answered:
     """A call that a service answered."""
 
-    flight: Flight
+    open_call: OpenCall
     reply: Reply  # the answer, with the tokens of all attempts
     outcomes: Sequence[Any]
     attempts: int

@@ -41,25 +41,25 @@ class OpenTask:
 
 
 @dataclass(eq=False)
-class Flight:
+class OpenCall:
     """A requested call, made once however many tasks request it."""
 
     call: Call
-    wanted_by: list[tuple[OpenTask, int]]
-    wanted_for: frozenset[int] | None = None  # configurations that these calls name; None if they name none
+    requested_by: list[tuple[OpenTask, int]]
+    named_positions: frozenset[int] | None = None  # configurations that these calls name; None if they name none
 
     def positions(self) -> frozenset[int]:
         """Positions of the sources or configurations that need the call: those it names, else those of its tasks."""
-        if self.wanted_for is not None:
-            return self.wanted_for
-        subjects = (subject for opened, _ in self.wanted_by for subject in opened.task.subjects)
+        if self.named_positions is not None:
+            return self.named_positions
+        subjects = (subject for opened, _ in self.requested_by for subject in opened.task.subjects)
         return frozenset(position for subject in subjects for position in subject.positions)
 
     def read(self, reply: Reply, skip: int = 0) -> list[Any]:
         """A reply as each of the tasks reads it: a value, or the CallError that its work's `read` raised."""
-        return [_read(opened.work, self.call, reply) for opened, _ in self.wanted_by[skip:]]
+        return [_read(opened.work, self.call, reply) for opened, _ in self.requested_by[skip:]]
 
-    def parts_of(self, reply: Reply, outcomes: Sequence[Any]) -> Iterable[tuple["Flight", Reply, Sequence[Any]]]:
+    def parts_of(self, reply: Reply, outcomes: Sequence[Any]) -> Iterable[tuple["OpenCall", Reply, Sequence[Any]]]:
         """The calls of the request, with their replies and outcomes: this one, where it is made alone."""
         return [(self, reply, outcomes)]
 
@@ -67,10 +67,10 @@ class Flight:
 class Driver:
     """Drives tasks: starts their generators, joins equal calls, delivers outcomes."""
 
-    def __init__(self, stage: str, works: Mapping[str, Work[Any]], ask: Callable[[Flight], None], emit: Emit) -> None:
+    def __init__(self, stage: str, works: Mapping[str, Work[Any]], ask: Callable[[OpenCall], None], emit: Emit) -> None:
         self._stage, self._works, self._ask, self._emit = stage, works, ask, emit
-        self._flights: dict[str, Flight] = {}
-        self._new: list[Flight] = []
+        self._open_calls: dict[str, OpenCall] = {}
+        self._new: list[OpenCall] = []
         self.open = self.held_bytes = 0
 
     def start(self, tasks: Sequence[Task], size: int) -> None:
@@ -82,11 +82,11 @@ class Driver:
             self._advance(opened, None)
         self._ask_new()
 
-    def settle(self, flight: Flight, outcomes: Sequence[Any]) -> None:
-        key = flight.call.key
-        if key is not None and self._flights.get(key) is flight:
-            del self._flights[key]
-        for (opened, place), outcome in zip(flight.wanted_by, outcomes, strict=True):
+    def settle(self, open_call: OpenCall, outcomes: Sequence[Any]) -> None:
+        key = open_call.call.key
+        if key is not None and self._open_calls.get(key) is open_call:
+            del self._open_calls[key]
+        for (opened, place), outcome in zip(open_call.requested_by, outcomes, strict=True):
             opened.outcomes[place] = outcome
             opened.missing -= 1
             if not opened.missing:
@@ -132,22 +132,22 @@ class Driver:
                 self._want(call, opened, place)
 
     def _want(self, call: Call, opened: OpenTask, place: int) -> None:
-        flight = None if call.key is None else self._flights.get(call.key)
-        if flight is not None and _serves(flight.call, call):
-            flight.wanted_by.append((opened, place))
+        open_call = None if call.key is None else self._open_calls.get(call.key)
+        if open_call is not None and _serves(open_call.call, call):
+            open_call.requested_by.append((opened, place))
             if call.positions is not None:
-                flight.wanted_for = (flight.wanted_for or frozenset()) | call.positions
+                open_call.named_positions = (open_call.named_positions or frozenset()) | call.positions
             return
-        flight = Flight(call, [(opened, place)], call.positions)
+        open_call = OpenCall(call, [(opened, place)], call.positions)
         if call.key is not None:
-            self._flights[call.key] = flight
-        self._new.append(flight)
+            self._open_calls[call.key] = open_call
+        self._new.append(open_call)
 
     def _ask_new(self) -> None:
         while self._new:
             new, self._new = self._new, []
-            for flight in new:
-                self._ask(flight)
+            for open_call in new:
+                self._ask(open_call)
 
     def _fail(self, task: Task, error: CallError) -> None:
         for subject in task.subjects:
@@ -157,9 +157,9 @@ class Driver:
 
 def _serves(call: Call, needed: Call) -> bool:
     """Return whether the answer to a call also answers another call of the same key."""
-    if call.reach is None or needed.reach is None:
-        return call.reach == needed.reach
-    return call.reach.covers(needed.reach)
+    if call.depth is None or needed.depth is None:
+        return call.depth == needed.depth
+    return call.depth.covers(needed.depth)
 
 
 def _read(work: Work[Any], call: Call, reply: Reply) -> Any:

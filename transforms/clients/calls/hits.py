@@ -6,11 +6,11 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from rankbeam.transforms.clients.calls.driver import Flight, Waiting
+from rankbeam.transforms.clients.calls.driver import OpenCall, Waiting
 from rankbeam.transforms.clients.calls.services import Service
 from rankbeam.transforms.clients.ledger import Lookup
 from rankbeam.transforms.clients.ledger.waiting import BatchRound, PendingCall
-from rankbeam.transforms.records.calls.call import Call, Reach
+from rankbeam.transforms.records.calls.call import Call, SearchDepth
 from rankbeam.transforms.records.errors import CallError, InputError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply
@@ -18,69 +18,69 @@ from rankbeam.transforms.records.reply import Reply
 _READ_AT_ONCE = 128
 _MOST_ADDED = 20_000
 
-Read = tuple[Flight, Reply, list[Any]]
+Read = tuple[OpenCall, Reply, list[Any]]
 """A call, the reply to it, and the outcome that each requesting task reads from it."""
 
 
 class Hits:
     """The calls that the ledger answers, or is about to."""
 
-    def __init__(self, lookup: Lookup, flush: Callable[[], None], added: dict[str, Reach | None]) -> None:
+    def __init__(self, lookup: Lookup, flush: Callable[[], None], added: dict[str, SearchDepth | None]) -> None:
         self._lookup, self._flush, self._added = lookup, flush, added
-        self._calls: dict[str, Flight] = {}
+        self._calls: dict[str, OpenCall] = {}
         self._must_flush = False
 
     def __len__(self) -> int:
         return len(self._calls)
 
-    def added(self, key: str, reach: Reach | None) -> None:
+    def added(self, key: str, depth: SearchDepth | None) -> None:
         """This lane adds an answer to the ledger that is not in the index yet."""
-        self._added[key] = reach
+        self._added[key] = depth
 
     def has_many(self) -> bool:
         """True if so many answers are not in the index that it is time to refresh it: there they take less memory."""
         return len(self._added) >= _MOST_ADDED
 
-    def take(self, flight: Flight) -> bool:
+    def take(self, open_call: OpenCall) -> bool:
         """Take a call if the ledger answers it; returns whether it does."""
-        key, reach = flight.call.key, flight.call.reach
+        key, depth = open_call.call.key, open_call.call.depth
         if key is None or key in self._calls:
             return False
         is_own = key in self._added
-        if not is_own and self._lookup.place(key, reach) is None:
+        if not is_own and self._lookup.place(key, depth) is None:
             return False
         self._must_flush |= is_own
-        self._calls[key] = flight
+        self._calls[key] = open_call
         return True
 
     async def refresh(self) -> None:
         """Read what other runs, or this lane, have added to the ledger."""
         await asyncio.to_thread(self._lookup.refresh)
         place = self._lookup.place
-        for key in [key for key, reach in self._added.items() if place(key, reach) is not None]:
+        for key in [key for key, depth in self._added.items() if place(key, depth) is not None]:
             del self._added[key]
 
-    def give(self) -> dict[str, Flight]:
+    def give(self) -> dict[str, OpenCall]:
         calls, self._calls = self._calls, {}
         return calls
 
-    async def read(self, calls: dict[str, Flight]) -> AsyncIterator[list[Read]]:
+    async def read(self, calls: dict[str, OpenCall]) -> AsyncIterator[list[Read]]:
         if self._must_flush:
             self._must_flush = False
-            with suppress(InputError):  # the lane's upkeep reports it
+            with suppress(InputError):  # the lane's session reports it
                 await asyncio.to_thread(self._flush)
             await self.refresh()
         reads = self._read(calls)
         while some := await asyncio.to_thread(lambda: list(islice(reads, _READ_AT_ONCE))):
             yield some
 
-    def _read(self, calls: dict[str, Flight]) -> Iterator[Read]:
-        for entry in self._lookup.read({key: flight.call.reach for key, flight in calls.items()}):
-            flight = calls[entry.key]
+    def _read(self, calls: dict[str, OpenCall]) -> Iterator[Read]:
+        for entry in self._lookup.read({key: open_call.call.depth for key, open_call in calls.items()}):
+            open_call = calls[entry.key]
             reply = Reply(entry.answer, entry.tokens)
-            outcomes = flight.read(reply)
-            if flight.call.keeps_malformed or not _is_useless(outcomes):
-                yield flight, reply, outcomes
+            outcomes = open_call.read(reply)
+            if open_call.call.keeps_malformed or not _is_useless(outcomes):
+                yield open_call, reply, outcomes
 
 
 def _is_useless(outcomes: list[Any]) -> bool:

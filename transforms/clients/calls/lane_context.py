@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from rankbeam.transforms.clients.calls.attempts import Answered, Attempts
-from rankbeam.transforms.clients.calls.driver import Flight
+from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.shared import Budget, SharedServices
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedErrors
 from rankbeam.transforms.clients.clock import Clock
@@ -93,7 +93,7 @@ class CallOwner(Protocol):
 
     def answered(self, answered: Answered) -> None: ...
 
-    def failed(self, flight: Flight, error: CallError) -> None:
+    def failed(self, open_call: OpenCall, error: CallError) -> None:
         """Take the final failure of a call."""
         ...
 

@@ -15,15 +15,15 @@ from typing import Protocol
 
 from rankbeam.transforms.clients.calls.admission import Stopped
 from rankbeam.transforms.clients.calls.attempts import Answered, after
-from rankbeam.transforms.clients.calls.driver import Driver, Emit, Flight
+from rankbeam.transforms.clients.calls.driver import Driver, Emit, OpenCall
 from rankbeam.transforms.clients.calls.feed import Feed
 from rankbeam.transforms.clients.calls.hits import Hits, Parking
 from rankbeam.transforms.clients.calls.lane_context import CallSums, Counts, InFlight, LaneContext
+from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, SessionHooks
 from rankbeam.transforms.clients.calls.pool_calls import PoolCalls
 from rankbeam.transforms.clients.calls.shared import Budget, SharedServices
 from rankbeam.transforms.clients.calls.stage import Pools, Stage
 from rankbeam.transforms.clients.calls.unexpected import UnexpectedErrors
-from rankbeam.transforms.clients.calls.upkeep import Upkeep, UpkeepHooks
 from rankbeam.transforms.clients.clock import Clock
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Lookup
 from rankbeam.transforms.records.calls.steps import PAUSE
@@ -184,8 +184,8 @@ class LaneRun:
         leases = [self._ledger.lease(f"quota pool {name}, lane {number}", self._clock) for name in accounts]
         pause = next(iter(self._pools.values())).admission.pause
         records = list(self._records.values())
-        hooks = UpkeepHooks(self._look_again, self.stop, pause, self._hits.has_many)
-        async with Upkeep(self._ledger, leases, self._writer, records, hooks, self._clock.monotonic):
+        hooks = SessionHooks(self._look_again, self.stop, pause, self._hits.has_many)
+        async with LedgerSession(self._ledger, leases, self._writer, records, hooks, self._clock.monotonic):
             try:
                 for name, pool in self._pools.items():
                     pool.ask_last(await asyncio.to_thread(self._ledger.tried, name, self._lane.number))
@@ -236,86 +236,86 @@ class LaneRun:
     def is_held(self) -> bool:
         return self._writer.problem is not None
 
-    def _ask(self, flight: Flight) -> None:
+    def _ask(self, open_call: OpenCall) -> None:
         """Take a call that no other task has requested so far."""
-        if flight.call.service == PAUSE:
-            self._in_flight.begin(self._pause(flight))
+        if open_call.call.service == PAUSE:
+            self._in_flight.begin(self._pause(open_call))
             return
-        self._tally[Counter.CALLS_PLANNED, flight.call.service] += 1
-        if self._hits.take(flight):
+        self._tally[Counter.CALLS_PLANNED, open_call.call.service] += 1
+        if self._hits.take(open_call):
             self._news.set()
         else:
-            self._call(flight)
+            self._call(open_call)
 
-    def _call(self, flight: Flight) -> None:
-        refusal = None if self._parking is None else self._parking.refusal(flight.call, flight.positions())
+    def _call(self, open_call: OpenCall) -> None:
+        refusal = None if self._parking is None else self._parking.refusal(open_call.call, open_call.positions())
         if refusal is not None:
-            self._driver.settle(flight, [refusal] * len(flight.wanted_by))
+            self._driver.settle(open_call, [refusal] * len(open_call.requested_by))
             self._news.set()
             return
-        if self._shared.joins(flight, partial(self._joined, flight)):
+        if self._shared.joins(open_call, partial(self._joined, open_call)):
             return
-        self._pools[self._stage.pools[flight.call.service]].add(flight)
+        self._pools[self._stage.pools[open_call.call.service]].add(open_call)
         self._has_missed.set()
 
-    def _joined(self, flight: Flight, outcome: Reply | CallError) -> None:
+    def _joined(self, open_call: OpenCall, outcome: Reply | CallError) -> None:
         """Take the outcome of a call that another lane has made."""
         if isinstance(outcome, CallError):
-            self.failed(flight, outcome)
+            self.failed(open_call, outcome)
             return
-        self._tally[Counter.LEDGER_HITS, flight.call.service] += 1
-        self._driver.settle(flight, [after(value, 0, outcome.tokens) for value in flight.read(outcome)])
+        self._tally[Counter.LEDGER_HITS, open_call.call.service] += 1
+        self._driver.settle(open_call, [after(value, 0, outcome.tokens) for value in open_call.read(outcome)])
         self._news.set()
 
-    async def _pause(self, flight: Flight) -> None:
+    async def _pause(self, open_call: OpenCall) -> None:
         admission = next(iter(self._pools.values())).admission
         with suppress(Stopped):
-            await admission.pause(float(flight.call.payload))
-            self._driver.settle(flight, [None] * len(flight.wanted_by))
+            await admission.pause(float(open_call.call.payload))
+            self._driver.settle(open_call, [None] * len(open_call.requested_by))
             self._news.set()
 
     async def _read_hits(self) -> None:
         calls = self._hits.give()
         async for reads in self._hits.read(calls):
-            for flight, reply, outcomes in reads:
-                service = flight.call.service
+            for open_call, reply, outcomes in reads:
+                service = open_call.call.service
                 self._tally[Counter.LEDGER_HITS, service] += 1
                 self._pools[self._stage.pools[service]].answered_before(service)
-                del calls[flight.call.key or ""]
-                more = flight.read(reply, skip=len(outcomes))  # for tasks that requested it meanwhile
-                self._driver.settle(flight, [after(outcome, 0, reply.tokens) for outcome in (*outcomes, *more)])
-                self._shared.ended(flight.call, reply)
+                del calls[open_call.call.key or ""]
+                more = open_call.read(reply, skip=len(outcomes))  # for tasks that requested it meanwhile
+                self._driver.settle(open_call, [after(outcome, 0, reply.tokens) for outcome in (*outcomes, *more)])
+                self._shared.ended(open_call.call, reply)
             self._news.set()
             while self._room.is_full() and not self._is_stopped and not self._is_over():
                 await self._wait_for_news()
-        for flight in calls.values():
-            self._call(flight)  # no task can read it any more: make the call
+        for open_call in calls.values():
+            self._call(open_call)  # no task can read it any more: make the call
 
     async def _look_again(self) -> bool:
         """Look up answers of other runs; returns whether calls are left to make."""
         await self._hits.refresh()
         for pool in self._pools.values():
-            for flight in list(pool.waiting):
-                if self._hits.take(flight):
-                    pool.remove(flight)
+            for open_call in list(pool.waiting):
+                if self._hits.take(open_call):
+                    pool.remove(open_call)
         await self._read_hits()
         return not self._is_over()
 
     def answered(self, answered: Answered) -> None:
-        call = answered.flight.call
+        call = answered.open_call.call
         if call.key is not None:
             reply, now = answered.reply, self._clock.now()
             arguments = (answered.attempts, answered.seconds, now, reply.tokens, call.service)
-            self._writer.add(LedgerEntry(call.key, call.reach, reply.answer, *arguments))
-            self._hits.added(call.key, call.reach)
+            self._writer.add(LedgerEntry(call.key, call.depth, reply.answer, *arguments))
+            self._hits.added(call.key, call.depth)
             self._answered_of[self._stage.pools[call.service]] += 1
-        self._driver.settle(answered.flight, answered.outcomes)
+        self._driver.settle(answered.open_call, answered.outcomes)
         self._shared.ended(call, answered.reply)
         self._news.set()
 
-    def failed(self, flight: Flight, error: CallError) -> None:
-        self._driver.settle(flight, [error] * len(flight.wanted_by))
-        self._shared.ended(flight.call, error)
+    def failed(self, open_call: OpenCall, error: CallError) -> None:
+        self._driver.settle(open_call, [error] * len(open_call.requested_by))
+        self._shared.ended(open_call.call, error)
         self._news.set()
 
     def _write_records(self) -> None:

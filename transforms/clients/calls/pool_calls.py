@@ -14,7 +14,7 @@ from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import Admission, Stopped
 from rankbeam.transforms.clients.calls.attempts import Answered, Attempts, after
-from rankbeam.transforms.clients.calls.driver import Flight
+from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker, NotAsked, StepBreaker
 from rankbeam.transforms.clients.calls.lane_context import LaneContext
 from rankbeam.transforms.clients.calls.services import Connection, Service, access_of
@@ -43,9 +43,9 @@ class PoolCalls:
         self.admission = Admission(quota, context.lane, context.clock, context.owner.is_held)
         self._open = asyncio.Semaphore(quota.slots(context.lane) * (1 + _WAITING_PER_SLOT))
         self._next = asyncio.Semaphore(1)
-        self._waiting: dict[Flight, None] = {}
+        self._waiting: dict[OpenCall, None] = {}
         self._together = Joining()
-        self._last: dict[Flight, None] = {}
+        self._last: dict[OpenCall, None] = {}
         self._tried_before: frozenset[str] = frozenset()
         self._tried: set[str] = set()
         self._changed = asyncio.Event()
@@ -59,23 +59,23 @@ class PoolCalls:
             self.admission.watch(breaker)
 
     @property
-    def waiting(self) -> Collection[Flight]:
+    def waiting(self) -> Collection[OpenCall]:
         return [*self._waiting, *self._last]
 
-    def add(self, flight: Flight) -> None:
-        (self._last if flight.call.key in self._tried_before else self._waiting)[flight] = None
+    def add(self, open_call: OpenCall) -> None:
+        (self._last if open_call.call.key in self._tried_before else self._waiting)[open_call] = None
         self._changed.set()
 
-    def remove(self, flight: Flight) -> bool:
+    def remove(self, open_call: OpenCall) -> bool:
         """Withdraw a call; returns False where it was begun or withdrawn before."""
-        return _removed(self._waiting, flight) or _removed(self._last, flight)
+        return _removed(self._waiting, open_call) or _removed(self._last, open_call)
 
     def ask_last(self, keys: frozenset[str]) -> None:
         """Make these calls last: they failed in an earlier run, which did not make all of the others."""
         self._tried_before = keys
-        for flight in [flight for flight in self._waiting if flight.call.key in keys]:
-            del self._waiting[flight]
-            self._last[flight] = None
+        for open_call in [open_call for open_call in self._waiting if open_call.call.key in keys]:
+            del self._waiting[open_call]
+            self._last[open_call] = None
 
     def to_ask_last(self) -> set[str] | None:
         """The keys of the calls that the next run should make last; None where they have not changed."""
@@ -112,10 +112,10 @@ class PoolCalls:
 
     async def begin_all(self) -> None:
         with suppress(Stopped):
-            while (flight := await self._first_waiting()) is not None:
-                await self._begin(flight)
+            while (open_call := await self._first_waiting()) is not None:
+                await self._begin(open_call)
 
-    async def _first_waiting(self) -> Flight | None:
+    async def _first_waiting(self) -> OpenCall | None:
         """The next call to begin; None at the end."""
         await self._open.acquire()
         await self._next.acquire()  # one new call at a time waits for admission, besides retries
@@ -128,55 +128,55 @@ class PoolCalls:
         self.admission.refuse_when_stopped()
         return next(iter(self._waiting or self._last))
 
-    async def _begin(self, flight: Flight) -> None:
-        service = flight.call.service
+    async def _begin(self, open_call: OpenCall) -> None:
+        service = open_call.call.service
         if service not in self._connections:
             self._connections[service] = await self._shared.connect(service)
             if (access := access_of(self._services[service])) is not None:
                 self._breakers[service].try_first(access.refusals)
-        if self.remove(flight):  # otherwise the ledger has answered it meanwhile
+        if self.remove(open_call):  # otherwise the ledger has answered it meanwhile
             most = getattr(self._connections[service], "texts_per_request", 1)
-            self._in_flight.begin(self._ask(self._together.joined(flight, self._waiting, most)))
+            self._in_flight.begin(self._ask(self._together.joined(open_call, self._waiting, most)))
         else:
             self._open.release()
             self._next.release()
 
-    async def _ask(self, flight: Flight) -> None:
+    async def _ask(self, open_call: OpenCall) -> None:
         """Make attempts until there is an answer, or until another attempt would not help."""
         attempts = Attempts()
         try:
-            while (pause_s := await self._pause_after(flight, attempts)) is not None:
+            while (pause_s := await self._pause_after(open_call, attempts)) is not None:
                 await self.admission.pause(pause_s)
         except CallError as error:
-            if attempts.made and flight.call.key is not None:
-                self._tried.add(flight.call.key)
+            if attempts.made and open_call.call.key is not None:
+                self._tried.add(open_call.call.key)
             is_final = error.kind is FailureKind.MALFORMED and not isinstance(error, NotAsked)
-            if is_final and flight.call.keeps_malformed and attempts.refused is not None:
+            if is_final and open_call.call.keeps_malformed and attempts.refused is not None:
                 reply = Reply(attempts.refused, attempts.tokens)
-                self._settle(flight, reply, flight.read(reply), attempts)
+                self._settle(open_call, reply, open_call.read(reply), attempts)
             else:
-                self._fail(flight, CallError(error.kind, error.message, attempts.made, tokens=attempts.tokens))
+                self._fail(open_call, CallError(error.kind, error.message, attempts.made, tokens=attempts.tokens))
         except Stopped:
             """The calls that wait behind it stop as well."""
         finally:
             if attempts.made:
-                self._sums.add(flight.call.service, flight.positions(), attempts)
+                self._sums.add(open_call.call.service, open_call.positions(), attempts)
             else:
                 self._next.release()
             self._open.release()
 
     # Tenacity's loop would leave a cycle of some twenty objects behind each call, until Python collects all garbage.
-    async def _pause_after(self, flight: Flight, attempts: Attempts) -> float | None:
+    async def _pause_after(self, open_call: OpenCall, attempts: Attempts) -> float | None:
         """Make an attempt; returns the pause before the next one, and None for an answer."""
         try:
-            await self._attempt(flight, attempts)
+            await self._attempt(open_call, attempts)
         except CallError as error:
             if isinstance(error, UnexpectedError):
-                self._unexpected.add(flight.call.service, error)
-            access = access_of(self._services[flight.call.service])
-            if access is not None and self._breakers[flight.call.service].first_refusal is error:
-                raise access.refusal(flight.call.service, error) from None
-            if not attempts.may_pass(error) or (isinstance(flight, Together) and flight.splits_at(error)):
+                self._unexpected.add(open_call.call.service, error)
+            access = access_of(self._services[open_call.call.service])
+            if access is not None and self._breakers[open_call.call.service].first_refusal is error:
+                raise access.refusal(open_call.call.service, error) from None
+            if not attempts.may_pass(error) or (isinstance(open_call, Together) and open_call.splits_at(error)):
                 raise
             pause_s = attempts.pause_s(error)
             would_begin = self._clock.monotonic() + pause_s
@@ -185,18 +185,18 @@ class PoolCalls:
             return pause_s
         return None
 
-    async def _attempt(self, flight: Flight, attempts: Attempts) -> None:
+    async def _attempt(self, open_call: OpenCall, attempts: Attempts) -> None:
         before = attempts.made
         try:
-            reply, outcomes = await self._answer(flight, attempts)
-            self._settle(flight, reply, outcomes, attempts)
+            reply, outcomes = await self._answer(open_call, attempts)
+            self._settle(open_call, reply, outcomes, attempts)
         finally:  # the ledger has the answer before the call is no longer in flight
             if attempts.made > before:
                 self._count_in_flight(-1)
 
-    def _settle(self, flight: Flight, reply: Reply, outcomes: Sequence[Any], attempts: Attempts) -> None:
-        count, seconds, service = attempts.made, attempts.seconds, flight.call.service
-        for part, one, values in flight.parts_of(reply, outcomes):  # the first one carries the attempts: they add up
+    def _settle(self, open_call: OpenCall, reply: Reply, outcomes: Sequence[Any], attempts: Attempts) -> None:
+        count, seconds, service = attempts.made, attempts.seconds, open_call.call.service
+        for part, one, values in open_call.parts_of(reply, outcomes):  # the first one carries the attempts: they add up
             self._tally[Counter.CALLS_DONE, service] += 1
             self._tally[Counter.CALLS_FAILED, service] += any(isinstance(value, CallError) for value in values)
             self._owner.answered(
@@ -204,9 +204,9 @@ class PoolCalls:
             )
             count, seconds = 0, 0.0
 
-    async def _answer(self, flight: Flight, attempts: Attempts) -> tuple[Reply, list[Any]]:
+    async def _answer(self, open_call: OpenCall, attempts: Attempts) -> tuple[Reply, list[Any]]:
         """Wait for a permit and make an attempt at once: other work in between would lead to bursts of calls."""
-        call, service = flight.call, flight.call.service
+        call, service = open_call.call, open_call.call.service
         most, is_new = self._most_tokens(call, attempts), not attempts.made
         breaker = self._breaker(call)
         async with self._budget.reserved(self._cost(most), self.admission.refuse_when_stopped) as reservation:
@@ -222,7 +222,7 @@ class PoolCalls:
                     reply = await self._call(call, attempts, reservation)
                     permit.used = reply.tokens.total
                     reply = replace(reply, tokens=attempts.tokens)
-                    outcomes = flight.read(reply)
+                    outcomes = open_call.read(reply)
                     attempts.refuse(reply.answer, outcomes)
                     permit.is_usable = any(not isinstance(outcome, CallError) for outcome in outcomes)
             finally:
@@ -289,12 +289,12 @@ class PoolCalls:
         self._tally[Counter.CACHED_TOKENS, service] += tokens.cached
         self._tally[Counter.OUTPUT_TOKENS, service] += tokens.output
 
-    def _fail(self, flight: Flight, error: CallError) -> None:
-        if isinstance(flight, Together):
-            again = self._together.split(flight, error)
+    def _fail(self, open_call: OpenCall, error: CallError) -> None:
+        if isinstance(open_call, Together):
+            again = self._together.split(open_call, error)
             if again and error.kind is FailureKind.OVER_BUDGET:
                 self._budget.refused -= 1  # smaller requests may cost less than is left
-            for part in flight.parts:
+            for part in open_call.parts:
                 if again:
                     self.add(part)
                     continue
@@ -302,9 +302,9 @@ class PoolCalls:
                     self._tried.add(part.call.key)
                 self._fail(part, error)
             return
-        self._tally[Counter.CALLS_DONE, flight.call.service] += 1
-        self._tally[Counter.CALLS_FAILED, flight.call.service] += 1
-        self._owner.failed(flight, error)
+        self._tally[Counter.CALLS_DONE, open_call.call.service] += 1
+        self._tally[Counter.CALLS_FAILED, open_call.call.service] += 1
+        self._owner.failed(open_call, error)
 
 
 def _report(name: str, breaker: Breaker) -> None:
@@ -318,5 +318,5 @@ def _report(name: str, breaker: Breaker) -> None:
         _logger.warning("%s: the service answers again, and calls continue", name)
 
 
-def _removed(flights: dict[Flight, None], flight: Flight) -> bool:
-    return flights.pop(flight, flight) is None
+def _removed(open_calls: dict[OpenCall, None], open_call: OpenCall) -> bool:
+    return open_calls.pop(open_call, open_call) is None

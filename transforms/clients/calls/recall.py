@@ -94,7 +94,7 @@ class Recall:
             if (work := self._works.get(name)) is not None:
                 here = np.flatnonzero(named.indices.fill_null(NONE).to_numpy() == code)
                 names = batch["name"].take(pa.array(here)).to_pylist()
-                numbers[here] = index.newest(names, work.reach)
+                numbers[here] = index.newest(names, work.depth)
         return numbers
 
     def _values(self, lookup: Lookup, index: Index) -> Iterator[Recalled]:
@@ -120,7 +120,7 @@ class Recall:
         by_work: dict[str, list[_Known]] = {}
         for row, answer in zip(rows, stored, strict=True):
             ((key, work, _, subjects),) = fields_of(row)
-            if answer is None or not answer.answers(key, self._works[work].reach):
+            if answer is None or not answer.answers(key, self._works[work].depth):
                 self._rejected.append(row)
             else:
                 by_work.setdefault(work, []).append(_Known(row, subjects, answer.answer))

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from rankbeam.transforms.clients.calls.driver import Flight
+from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import Breaker
 from rankbeam.transforms.clients.calls.services import Connection, Service
-from rankbeam.transforms.records.calls.call import Call, Reach
+from rankbeam.transforms.records.calls.call import Call, SearchDepth
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.reply import Reply
@@ -93,9 +93,9 @@ class SharedServices:
     def __init__(self, services: Mapping[str, Service]) -> None:
         self._services = services
         self.account = Account()
-        self.added: dict[str, Reach | None] = {}
+        self.added: dict[str, SearchDepth | None] = {}
         self.flushes: list[Callable[[], None]] = []
-        self._wanted: dict[str, tuple[Flight, list[TakeOutcome]]] = {}
+        self._wanted: dict[str, tuple[OpenCall, list[TakeOutcome]]] = {}
         self._breakers: dict[tuple[str, str | None], Breaker] = {}
         self._connections: dict[str, Connection] = {}
         self._connecting: dict[str, asyncio.Lock] = {}
@@ -110,18 +110,18 @@ class SharedServices:
         for flush in list(self.flushes):
             flush()
 
-    def joins(self, flight: Flight, take: TakeOutcome) -> bool:
+    def joins(self, open_call: OpenCall, take: TakeOutcome) -> bool:
         """True if another lane is making the same call, and `take` gets its outcome; otherwise the caller makes it.
 
         Rankings are left out: their tasks are named by their calls, so that no two lanes have the same.
         """
-        call = flight.call
-        if call.key is None or call.reach is not None:
+        call = open_call.call
+        if call.key is None or call.depth is not None:
             return False
-        first, takes = self._wanted.setdefault(call.key, (flight, []))
-        if first is not flight:
+        first, takes = self._wanted.setdefault(call.key, (open_call, []))
+        if first is not open_call:
             takes.append(take)
-        return first is not flight
+        return first is not open_call
 
     def ended(self, call: Call, outcome: Reply | CallError) -> None:
         """Deliver the outcome of a call to the lanes that joined it."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from rankbeam.transforms.clients.calls.driver import Flight
+from rankbeam.transforms.clients.calls.driver import OpenCall
 from rankbeam.transforms.clients.calls.health import NotAsked
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
@@ -31,13 +31,13 @@ _SPLITTING = {
 
 
 @dataclass(eq=False)
-class Together(Flight):
+class Together(OpenCall):
     """Calls that are made in one request, as one call without a key."""
 
-    parts: Sequence[Flight] = ()  # the calls, at least two
+    parts: Sequence[OpenCall] = ()  # the calls, at least two
 
     @classmethod
-    def of(cls, parts: Sequence[Flight]) -> "Together":
+    def of(cls, parts: Sequence[OpenCall]) -> "Together":
         payload = json.dumps([part.call.payload for part in parts], ensure_ascii=False)
         return cls(
             replace(parts[0].call, key=None, payload=payload, positions=None, keeps_malformed=False), [], parts=parts
@@ -54,13 +54,13 @@ class Together(Flight):
     def read(self, reply: Reply, skip: int = 0) -> list[Any]:
         return [value for part, one in zip(self.parts, reply.parts, strict=True) for value in part.read(one, skip)]
 
-    def parts_of(self, reply: Reply, outcomes: Sequence[Any]) -> Iterator[tuple[Flight, Reply, Sequence[Any]]]:
+    def parts_of(self, reply: Reply, outcomes: Sequence[Any]) -> Iterator[tuple[OpenCall, Reply, Sequence[Any]]]:
         """Each call with its reply and outcomes; tokens of earlier attempts are counted with the first call."""
         parts = sum((one.tokens for one in reply.parts), start=Tokens())
         total, rest = reply.tokens, iter(outcomes)
         extra = Tokens(total.input - parts.input, total.cached - parts.cached, total.output - parts.output)
         for part, one in zip(self.parts, reply.parts, strict=True):
-            yield part, replace(one, tokens=one.tokens + extra), list(islice(rest, len(part.wanted_by)))
+            yield part, replace(one, tokens=one.tokens + extra), list(islice(rest, len(part.requested_by)))
             extra = Tokens()
 
 
@@ -68,20 +68,20 @@ class Joining:
     """Chooses the calls of requests: fewer for calls whose last request failed as a whole."""
 
     def __init__(self) -> None:
-        self._most: dict[Flight, int] = {}
+        self._most: dict[OpenCall, int] = {}
 
-    def joined(self, first: Flight, waiting: MutableMapping[Flight, None], most: int) -> Flight:
+    def joined(self, first: OpenCall, waiting: MutableMapping[OpenCall, None], most: int) -> OpenCall:
         """A call, or the request that makes it and others."""
         parts, group = [first], _group(first)
         most = min(most, self._most.pop(first, most))
         characters = len(first.call.payload)
-        for flight in islice(waiting, _LOOKED_AT):
+        for open_call in islice(waiting, _LOOKED_AT):
             if len(parts) >= most or group is None:
                 break
-            fits = characters + len(flight.call.payload) <= MOST_CHARACTERS
-            if fits and _group(flight) == group and self._most.get(flight, most) >= most:
-                characters += len(flight.call.payload)
-                parts.append(flight)
+            fits = characters + len(open_call.call.payload) <= MOST_CHARACTERS
+            if fits and _group(open_call) == group and self._most.get(open_call, most) >= most:
+                characters += len(open_call.call.payload)
+                parts.append(open_call)
         for part in parts[1:]:
             del waiting[part]
             self._most.pop(part, None)
@@ -117,9 +117,9 @@ def _shares(number: int, lengths: Sequence[int]) -> list[int]:
     return [end - start for start, end in zip([0, *ends], ends, strict=False)]
 
 
-def _group(flight: Flight) -> tuple[Any, ...] | None:
+def _group(open_call: OpenCall) -> tuple[Any, ...] | None:
     """The key that calls of one request have in common; None for a call that joins no other."""
-    payload = flight.call.payload
-    if flight.call.key is None or not payload.startswith(_EMBED):
+    payload = open_call.call.payload
+    if open_call.call.key is None or not payload.startswith(_EMBED):
         return None
-    return flight.call.service, payload.partition(_TEXT)[0]
+    return open_call.call.service, payload.partition(_TEXT)[0]

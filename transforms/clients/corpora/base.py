@@ -10,7 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from rankbeam.transforms.clients.parameters import Kind, Parameters
 from rankbeam.transforms.records.chunking import Chunker
-from rankbeam.transforms.records.corpora import Searched
+from rankbeam.transforms.records.corpora import SearchedCorpus
 
 MOST_UNITS = 1_000_000
 
@@ -52,7 +52,7 @@ class CorpusParameters(Parameters):
         """The chunker that cuts documents on this machine; None if a service cuts them."""
         return None
 
-    def service_corpus(self, identity: str, resource: str = "") -> Searched | None:  # noqa: ARG002  for types that a service builds
+    def service_corpus(self, identity: str, resource: str = "") -> SearchedCorpus | None:  # noqa: ARG002  for types that a service builds
         """The corpus as retrievers that call a service search it; None if no service holds it.
 
         Args:

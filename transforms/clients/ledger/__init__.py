@@ -21,7 +21,7 @@ from rankbeam.transforms.clients.ledger.survey import Cleared, LedgerSurvey, Run
 from rankbeam.transforms.clients.ledger.uses import LaneCounts, LedgerUse, UseRecord
 from rankbeam.transforms.clients.ledger.writer import LedgerWriter
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 
 __all__ = [
@@ -66,10 +66,10 @@ class Ledger:
     def __init__(self, folder: str, owner: Owner = _NO_OWNER, patience_s: float = 10.0) -> None:
         self.folder, self.owner, self.patience_s = folder, owner, patience_s
 
-    def find(self, reaches: Mapping[str, Reach | None]) -> Iterator[LedgerEntry]:
+    def find(self, depths: Mapping[str, SearchDepth | None]) -> Iterator[LedgerEntry]:
         lookup = self.lookup()
         lookup.refresh()
-        yield from lookup.read(reaches)
+        yield from lookup.read(depths)
 
     def lookup(self) -> Lookup:
         """A lookup for a stream of calls; it knows no part before it is refreshed."""

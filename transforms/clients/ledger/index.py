@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from rankbeam.transforms.clients.ledger.rows import WHOLE, covers
 from rankbeam.transforms.clients.storage import spill
 from rankbeam.transforms.kernels.arrays import BoolArray, FloatArray, IntArray
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 
 Rows = npt.NDArray[Any]
 
@@ -89,24 +89,24 @@ class Index:
             order = _order(rows)
             yield {name: column[order] for name, column in rows.items()}
 
-    def places(self, key: str, reach: Reach | None) -> Iterator[IndexPlace]:
+    def places(self, key: str, depth: SearchDepth | None) -> Iterator[IndexPlace]:
         """The positions of answers to a call, the newest first. Entries distinguish keys with equal hashes."""
         digest, hashes = hash(key), self._hashes
         at = bisect_left(hashes, digest)
         while at < len(hashes) and hashes[at] == digest:
-            if covers(self._results[at], self._distances[at], reach):
+            if covers(self._results[at], self._distances[at], depth):
                 part, group, row = (column[at] for column in self._places)
                 yield IndexPlace(self.paths[part], group, row)
             at += 1
 
-    def newest(self, keys: Sequence[str], reach: Reach | None) -> IntArray:
-        """The numbers of the newest answers to many calls, all of one reach; NONE where it does not go far enough."""
+    def newest(self, keys: Sequence[str], depth: SearchDepth | None) -> IntArray:
+        """The numbers of the newest answers to many calls, all of one depth; NONE where it does not go far enough."""
         digests, hashes = np.fromiter(map(hash, keys), np.int64, len(keys)), np.asarray(self._hashes)
         if not len(hashes):
             return np.full(len(keys), NONE)
         at = np.minimum(np.searchsorted(hashes, digests), len(hashes) - 1)
         results, distances = np.asarray(self._results)[at], np.asarray(self._distances)[at]
-        return np.where((hashes[at] == digests) & _cover(results, distances, reach), at, NONE)
+        return np.where((hashes[at] == digests) & _cover(results, distances, depth), at, NONE)
 
     def in_order(self, numbers: IntArray) -> IntArray:
         """The order of the files for answers."""
@@ -159,12 +159,12 @@ def indexed(columns: pa.Table, possible: pa.ChunkedArray, group: int) -> Rows:
     return rows
 
 
-def _cover(results: IntArray, distances: FloatArray, reach: Reach | None) -> BoolArray:
+def _cover(results: IntArray, distances: FloatArray, depth: SearchDepth | None) -> BoolArray:
     """`covers` of many answers."""
     has_none = np.isnan(distances)
-    nearest = np.inf if reach is None or reach.distance is None else reach.distance
-    is_far = results == WHOLE.results if reach is None else results >= reach.results
-    is_near: BoolArray = has_none if reach is None else has_none | (nearest <= distances)
+    nearest = np.inf if depth is None or depth.distance is None else depth.distance
+    is_far = results == WHOLE.results if depth is None else results >= depth.results
+    is_near: BoolArray = has_none if depth is None else has_none | (nearest <= distances)
     return is_far & is_near
 
 

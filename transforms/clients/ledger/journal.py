@@ -21,7 +21,7 @@ from typing import BinaryIO, NamedTuple
 from rankbeam.transforms.clients.ledger import store
 from rankbeam.transforms.clients.ledger.rows import LedgerEntry
 from rankbeam.transforms.clients.storage import whole
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.reply import Tokens
 
 _DIGITS = 8  # the length of the number of calls in flight, with which a file begins, and of a line's checksum
@@ -46,10 +46,10 @@ class Journal:
 
     def add(self, entry: LedgerEntry) -> None:
         """Append an answer. If that fails, as on a full disk, the writer's next part fails, too, and is retried."""
-        tokens, reach = entry.tokens, entry.reach
+        tokens, depth = entry.tokens, entry.depth
         values = [
             entry.key,
-            None if reach is None else [reach.results, reach.distance],
+            None if depth is None else [depth.results, depth.distance],
             entry.answer,
             entry.attempts,
             entry.seconds,
@@ -135,10 +135,10 @@ def _entry(line: bytes) -> LedgerEntry | None:
     """The answer of a line; None for an incomplete one."""
     if len(line) < _DIGITS or line[:_DIGITS] != b"%08x" % zlib.crc32(line[_DIGITS:]):
         return None
-    key, reach, answer, attempts, seconds, moment, tokens, service, via = json.loads(line[_DIGITS:])
+    key, depth, answer, attempts, seconds, moment, tokens, service, via = json.loads(line[_DIGITS:])
     further = (Tokens(*tokens), service, via)
-    reach = None if reach is None else Reach(*reach)
-    return LedgerEntry(key, reach, answer, attempts, seconds, datetime.fromisoformat(moment), *further)
+    depth = None if depth is None else SearchDepth(*depth)
+    return LedgerEntry(key, depth, answer, attempts, seconds, datetime.fromisoformat(moment), *further)
 
 
 def _store_count(file: BinaryIO, in_flight: int) -> None:

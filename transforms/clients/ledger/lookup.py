@@ -24,7 +24,7 @@ from rankbeam.transforms.clients.ledger.rows import (
 )
 from rankbeam.transforms.clients.storage import spill
 from rankbeam.transforms.kernels.arrays import IntArray
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.errors import InputError
 
 _THREADS = 8
@@ -77,15 +77,15 @@ class Lookup:
         """The index of the parts that are known now."""
         return self._index
 
-    def place(self, key: str, reach: Reach | None) -> IndexPlace | None:
-        """The position of the newest answer whose reach covers the requested one, or None."""
-        return next((place for place in self._index.places(key, reach) if place not in self._unusable), None)
+    def place(self, key: str, depth: SearchDepth | None) -> IndexPlace | None:
+        """The position of the newest answer whose depth covers the requested one, or None."""
+        return next((place for place in self._index.places(key, depth) if place not in self._unusable), None)
 
-    def read(self, reaches: Mapping[str, Reach | None]) -> Iterator[LedgerEntry]:
+    def read(self, depths: Mapping[str, SearchDepth | None]) -> Iterator[LedgerEntry]:
         """The answers to some calls, in the order of files; none for those absent or unreadable."""
-        left = dict(reaches)
+        left = dict(depths)
         for _ in range(_ROUNDS):  # again when a merge moves an answer, or a damaged one has an older copy
-            places = {place: key for key, reach in left.items() if (place := self.place(key, reach)) is not None}
+            places = {place: key for key, depth in left.items() if (place := self.place(key, depth)) is not None}
             is_settled = True
             for place, entry in self._entries(sorted(places)):
                 if entry is not None and _answers(entry, places[place], left[places[place]]):
@@ -207,10 +207,10 @@ def adopt_journals(folder: str) -> int:
     return lookup.lost
 
 
-def _answers(entry: LedgerEntry, key: str, reach: Reach | None) -> bool:
+def _answers(entry: LedgerEntry, key: str, depth: SearchDepth | None) -> bool:
     """Return whether an entry agrees with its row's small columns, which may be damaged as well."""
-    stored = entry.reach or WHOLE
-    return entry.key == key and covers(stored.results, stored.distance, reach)
+    stored = entry.depth or WHOLE
+    return entry.key == key and covers(stored.results, stored.distance, depth)
 
 
 def _stored(reader: PartReader, group: int, rows: list[int]) -> Sequence[StoredRow | None]:

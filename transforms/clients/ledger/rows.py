@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 
 from rankbeam.transforms.clients.ledger.schema import FIRST, SCHEMA
 from rankbeam.transforms.clients.storage.json_paths import refuse_invalid
-from rankbeam.transforms.records.calls.call import Reach
+from rankbeam.transforms.records.calls.call import SearchDepth
 from rankbeam.transforms.records.reply import Tokens
 
 GROUP_ROWS, GROUP_BYTES = 512, 8 << 20
 BATCH = "batch"
 """The transport of calls that a batch job makes."""
-WHOLE = Reach(0)
-"""The stored reach of an answer that is whole."""
+WHOLE = SearchDepth(0)
+"""The stored depth of an answer that is whole."""
 IMPOSSIBLE = "rows with impossible values"
 _TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
 _LAST_MOMENT = 253_402_300_799_999_999  # the end of the year 9999, in microseconds
@@ -33,7 +33,7 @@ class LedgerEntry:
     """A finished call."""
 
     key: str
-    reach: Reach | None  # None for an answer that is whole
+    depth: SearchDepth | None  # None for an answer that is whole
     answer: str
     attempts: int
     seconds: float
@@ -49,9 +49,9 @@ class StoredRow(NamedTuple):
     base: tuple[Any, ...]  # values of the columns of format 1, without the hash; moments in microseconds
     further: dict[str, Any]
 
-    def answers(self, key: str, reach: Reach | None) -> bool:
+    def answers(self, key: str, depth: SearchDepth | None) -> bool:
         """Return whether it is of a call, and goes far enough."""
-        return self.base[0] == key and covers(self.base[1], self.base[2], reach)
+        return self.base[0] == key and covers(self.base[1], self.base[2], depth)
 
     @property
     def answer(self) -> bytes:
@@ -65,15 +65,15 @@ def table_of(entries: Iterable[LedgerEntry]) -> pa.Table:
     return pa.Table.from_pylist([_row(entry) for entry in entries], schema=SCHEMA)
 
 
-def covers(results: int, distance: float | None, reach: Reach | None) -> bool:
+def covers(results: int, distance: float | None, depth: SearchDepth | None) -> bool:
     """Return whether an answer that goes so far into a ranking answers a call."""
     stored = _reach(results, None if distance != distance else distance)
-    return stored == WHOLE if reach is None else stored.covers(reach)
+    return stored == WHOLE if depth is None else stored.covers(depth)
 
 
 @functools.lru_cache(maxsize=64)
-def _reach(results: int, distance: float | None) -> Reach:
-    return Reach(results, distance)
+def _reach(results: int, distance: float | None) -> SearchDepth:
+    return SearchDepth(results, distance)
 
 
 def row_groups(entries: Iterable[LedgerEntry]) -> Iterator[list[LedgerEntry]]:
@@ -128,20 +128,20 @@ def entry_of(stored: StoredRow | None) -> LedgerEntry | None:
         text = answer.decode("utf-8", "surrogatepass")
     except (ValueError, TypeError, AttributeError, RecursionError):
         return None
-    reach = Reach(results, distance)
+    depth = SearchDepth(results, distance)
     tokens = Tokens(*(stored.further.get(name, 0) for name in _TOKENS))
     service, via = stored.further.get("service", ""), stored.further.get("via", "")
     tokens = tokens.in_batch() if via == BATCH else tokens
-    reach_of_entry, finished_at = None if reach == WHOLE else reach, _EPOCH + timedelta(microseconds=moment)
-    return LedgerEntry(key, reach_of_entry, text, attempts, seconds, finished_at, tokens, service, via)
+    entry_depth, finished_at = None if depth == WHOLE else depth, _EPOCH + timedelta(microseconds=moment)
+    return LedgerEntry(key, entry_depth, text, attempts, seconds, finished_at, tokens, service, via)
 
 
 def _row(entry: LedgerEntry) -> dict[str, Any]:
-    reach = entry.reach or WHOLE
+    depth = entry.depth or WHOLE
     base = (
         entry.key,
-        int(reach.results),
-        None if reach.distance is None else float(reach.distance),
+        int(depth.results),
+        None if depth.distance is None else float(depth.distance),
         int(entry.attempts),
         float(entry.seconds),
         entry.finished_at.astimezone(UTC),

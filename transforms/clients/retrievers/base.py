@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, ClassVar, Literal, Protocol, Self
 
 from rankbeam.transforms.clients.parameters import Kind, Parameters
-from rankbeam.transforms.records.corpora import Searched
+from rankbeam.transforms.records.corpora import SearchedCorpus
 from rankbeam.transforms.records.documents import Documents
 from rankbeam.transforms.records.queries import Query, Ranking
 
@@ -113,7 +113,7 @@ class RetrieverParameters(Parameters):
     def prepare(self, documents: Documents) -> None:
         """Keep what `search` needs and is slow to make; called once before it, where several processes search."""
 
-    def searching(self, corpus: Searched) -> Self:  # noqa: ARG002  for types that search what a service built
+    def searching(self, corpus: SearchedCorpus) -> Self:  # noqa: ARG002  for types that search what a service built
         """The same parameters, for a corpus of a service that an experiment describes under `corpora:`."""
         return self
 

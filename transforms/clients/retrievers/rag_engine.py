@@ -19,7 +19,7 @@ from rankbeam.transforms.clients.google.errors import requested
 from rankbeam.transforms.clients.retrievers.document_ids import DocumentIds
 from rankbeam.transforms.clients.retrievers.remote import RemoteRetriever
 from rankbeam.transforms.records.calls.quota import Quota
-from rankbeam.transforms.records.corpora import Searched, document_of
+from rankbeam.transforms.records.corpora import SearchedCorpus, document_of
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.failures import FailureKind
 from rankbeam.transforms.records.queries import Ranking
@@ -83,7 +83,7 @@ class RagEngine(RemoteRetriever):
     searches: ClassVar[frozenset[str]] = frozenset({"rag_engine"})
     added: ClassVar[frozenset[str]] = frozenset({"corpus"})  # None where the corpus is a component of its own
 
-    _searched: Searched | None = PrivateAttr(None)
+    _searched: SearchedCorpus | None = PrivateAttr(None)
 
     @model_validator(mode="after")
     def _one_ranker(self) -> "RagEngine":
@@ -91,7 +91,7 @@ class RagEngine(RemoteRetriever):
             raise ValueError("rank_service and llm_ranker exclude each other; remove one")
         return self
 
-    def searching(self, corpus: Searched) -> "RagEngine":
+    def searching(self, corpus: SearchedCorpus) -> "RagEngine":
         bound = self.model_copy()
         bound._searched = corpus
         return bound

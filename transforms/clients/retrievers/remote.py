@@ -16,7 +16,7 @@ from pydantic import Field
 from rankbeam.transforms.clients.calls.services import Connection
 from rankbeam.transforms.clients.retrievers.base import RetrieverParameters, Route
 from rankbeam.transforms.clients.storage.json_paths import refuse_invalid
-from rankbeam.transforms.records.calls.call import Call, Reach
+from rankbeam.transforms.records.calls.call import Call, SearchDepth
 from rankbeam.transforms.records.calls.quota import Quota
 from rankbeam.transforms.records.calls.steps import Steps, accepted
 from rankbeam.transforms.records.content_keys import content_key, content_keys
@@ -76,7 +76,7 @@ class RemoteRetriever(RetrieverParameters):
         return NO_TOKENS
 
     def identity(self, kind: str) -> dict[str, Any]:
-        """All that decides the answer besides query and reach, as JSON values.
+        """All that decides the answer besides query and depth, as JSON values.
 
         Parameters at their default are left out, so that a parameter added in a later version changes no key.
         """
@@ -85,27 +85,27 @@ class RemoteRetriever(RetrieverParameters):
         )
         return {"stage": "retrieve", "type": kind, **parameters}
 
-    def keys(self, kind: str, texts: Iterable[str], reach: Reach) -> list[str]:
+    def keys(self, kind: str, texts: Iterable[str], depth: SearchDepth) -> list[str]:
         """The `content_key` of the call that asks for a query's ranking, for each query.
 
         Args:
             kind: the retriever's type.
             texts: texts of the queries.
-            reach: depth of the ranking; it counts only if fewer results are not the first of more.
+            depth: it counts only if fewer results are not the first of more.
         """
         identity = self.identity(kind)
         if not self.is_prefix():
-            identity |= {"top_k": reach.results, "distance": reach.distance}
+            identity |= {"top_k": depth.results, "distance": depth.distance}
         return content_keys(identity, "query", texts)
 
 
-def payload_of(text: str, reach: Reach) -> str:
+def payload_of(text: str, depth: SearchDepth) -> str:
     """The payload that `Connection.call` of a retriever takes.
 
-    >>> payload_of("who?", Reach(10, None))
+    >>> payload_of("who?", SearchDepth(10, None))
     '{"query": "who?", "top_k": 10, "distance": null}'
     """
-    return _JSON.encode({"query": text, "top_k": reach.results, "distance": reach.distance})
+    return _JSON.encode({"query": text, "top_k": depth.results, "distance": depth.distance})
 
 
 STAGE, PANEL = "retrieve", "retrieval"
@@ -122,7 +122,7 @@ class Retrieve:
     service: str
     kind: str
     retriever: RemoteRetriever
-    reach: Reach
+    depth: SearchDepth
 
     stage: ClassVar[str] = STAGE
 
@@ -134,11 +134,11 @@ class Retrieve:
         return self.questions(queries["text"].to_pylist())
 
     def questions(self, texts: Sequence[str]) -> list[Question]:
-        return list(zip(self.retriever.keys(self.kind, texts, self.reach), texts, strict=True))
+        return list(zip(self.retriever.keys(self.kind, texts, self.depth), texts, strict=True))
 
     def steps(self, item: Question) -> Steps[Ranking]:
         key, text = item
-        call = Call(self.service, key, payload_of(text, self.reach), self.reach)
+        call = Call(self.service, key, payload_of(text, self.depth), self.depth)
         ranking: Ranking
         (ranking,) = accepted((yield [call]))
         return ranking
@@ -150,18 +150,18 @@ class Retrieve:
         return self.retriever.recall(answers)
 
 
-def reaching_alike(works: Mapping[int, Retrieve]) -> dict[int, Retrieve]:
+def with_common_depth(works: Mapping[int, Retrieve]) -> dict[int, Retrieve]:
     """Works that go as far into a ranking as any of those that ask the same: one call answers them all."""
-    return {source: replace(work, reach=_widest(work, works.values())) for source, work in works.items()}
+    return {source: replace(work, depth=_widest(work, works.values())) for source, work in works.items()}
 
 
-def _widest(work: Retrieve, works: Iterable[Retrieve]) -> Reach:
+def _widest(work: Retrieve, works: Iterable[Retrieve]) -> SearchDepth:
     key = _request_key(work)
-    return reduce(Reach.joined, (other.reach for other in works if _request_key(other) == key), work.reach)
+    return reduce(SearchDepth.joined, (other.depth for other in works if _request_key(other) == key), work.depth)
 
 
 def _request_key(work: Retrieve) -> str:
     """The key of a request, apart from its query."""
-    retriever, reach = work.retriever, work.reach
-    cut = None if retriever.is_prefix() else (reach.results, reach.distance)
+    retriever, depth = work.retriever, work.depth
+    cut = None if retriever.is_prefix() else (depth.results, depth.distance)
     return content_key({"retriever": retriever.identity(work.kind), "cut": cut})

@@ -29,9 +29,9 @@ def wilson_interval(successes: float, count: float, confidence: float = 0.95) ->
     z = NormalDist().inv_cdf(0.5 + confidence / 2.0)
     share, spread = successes / count, z * z / count
     middle = (share + spread / 2.0) / (1.0 + spread)
-    reach = z / (1.0 + spread) * math.sqrt(share * (1.0 - share) / count + spread / (4.0 * count))
+    half_width = z / (1.0 + spread) * math.sqrt(share * (1.0 - share) / count + spread / (4.0 * count))
     # At the ends the formula gives 0 and 1 exactly, and rounding does not.
-    return 0.0 if successes == 0 else middle - reach, 1.0 if successes == count else middle + reach
+    return 0.0 if successes == 0 else middle - half_width, 1.0 if successes == count else middle + half_width
 
 
 def mcnemar_p_value(only_before: int, only_after: int) -> float:

@@ -195,7 +195,7 @@ def bootstrap_interval(
     means = replicates[~np.isnan(replicates)]
     if count < SMALL or not len(means):
         return student_interval(mean, standard_error, count, confidence)
-    reach = student_t_quantile(0.5 + confidence / 2.0, count - 1) * math.sqrt(count / (count - 1))
-    tail = 0.5 * math.erfc(reach / math.sqrt(2.0))
+    quantile = student_t_quantile(0.5 + confidence / 2.0, count - 1) * math.sqrt(count / (count - 1))
+    tail = 0.5 * math.erfc(quantile / math.sqrt(2.0))
     low, high = np.quantile(means, [tail, 1.0 - tail])
     return float(low), float(high)

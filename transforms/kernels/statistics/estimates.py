@@ -72,8 +72,8 @@ class Estimate:
         centre = (self.count * self.mean + sum(ends)) / total
         spread = self.count * ((self.count - 1) * self.standard_error**2 + (self.mean - centre) ** 2)
         spread += sum((end - centre) ** 2 for end in ends)
-        reach = -student_t_quantile(tail, self.count - 1) * math.sqrt(spread / (total * (total - 1)))
-        low, high = min(centre - reach, self.mean), max(centre + reach, self.mean)
+        half_width = -student_t_quantile(tail, self.count - 1) * math.sqrt(spread / (total * (total - 1)))
+        low, high = min(centre - half_width, self.mean), max(centre + half_width, self.mean)
         return _within(low, high, self.mean, self.floor, self.ceiling)
 
 

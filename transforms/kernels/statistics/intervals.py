@@ -57,8 +57,8 @@ def student_interval(mean: float, standard_error: float, count: float, confidenc
     """
     if count < 2 or math.isnan(standard_error):
         return math.nan, math.nan
-    reach = student_t_quantile(0.5 + confidence / 2.0, count - 1) * standard_error
-    return mean - reach, mean + reach
+    half_width = student_t_quantile(0.5 + confidence / 2.0, count - 1) * standard_error
+    return mean - half_width, mean + half_width
 
 
 def student_p_value(mean: float, standard_error: float, count: float) -> float:

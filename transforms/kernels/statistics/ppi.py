@@ -163,8 +163,8 @@ class PpiEstimate:
             known = labels.mean * share
             return known + self.lowest * (1.0 - share), known + self.highest * (1.0 - share)
         middle, error = self.widened
-        reach = -student_t_quantile(tail, self.degrees) * error
-        low, high = min(middle - reach, self.mean), max(middle + reach, self.mean)
+        half_width = -student_t_quantile(tail, self.degrees) * error
+        low, high = min(middle - half_width, self.mean), max(middle + half_width, self.mean)
         return max(low, min(self.lowest, self.mean)), min(high, max(self.lowest + width, self.mean))
 
     @property

@@ -1,32 +1,32 @@
-"""One request to a remote service, and how deep into a ranking it reaches."""
+"""One request to a remote service, and its depth into a ranking."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Reach:
-    """The depth of a call into a ranking. An answer of a longer reach also answers calls of a shorter one."""
+class SearchDepth:
+    """The depth of a call into a ranking. An answer of a larger depth also answers calls of a smaller one."""
 
     results: int
     distance: float | None = None  # results at this distance or farther are not wanted; None if all are wanted
 
-    def covers(self, other: "Reach") -> bool:
-        """Return whether an answer of this reach contains all results of the other reach.
+    def covers(self, other: "SearchDepth") -> bool:
+        """Return whether an answer of this depth contains all results of the other depth.
 
-        >>> Reach(100, None).covers(Reach(10, 0.5)), Reach(100, 0.5).covers(Reach(10, None))
+        >>> SearchDepth(100, None).covers(SearchDepth(10, 0.5)), SearchDepth(100, 0.5).covers(SearchDepth(10, None))
         (True, False)
         """
         near = other.distance is not None and self.distance is not None and other.distance <= self.distance
         return self.results >= other.results and (self.distance is None or near)
 
-    def joined(self, other: "Reach") -> "Reach":
-        """The least reach that covers both.
+    def joined(self, other: "SearchDepth") -> "SearchDepth":
+        """The smallest depth that covers both.
 
-        >>> Reach(10, None).joined(Reach(100, 0.5))
-        Reach(results=100, distance=None)
+        >>> SearchDepth(10, None).joined(SearchDepth(100, 0.5))
+        SearchDepth(results=100, distance=None)
         """
         distance = None if self.distance is None or other.distance is None else max(self.distance, other.distance)
-        return Reach(max(self.results, other.results), distance)
+        return SearchDepth(max(self.results, other.results), distance)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Call:
     service: str
     key: str | None
     payload: str
-    reach: Reach | None = None  # None if an answer is whole
+    depth: SearchDepth | None = None  # None if an answer is whole
     positions: frozenset[int] | None = None  # None for those of the call's task
     keeps_malformed: bool = False
     step: str = ""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
-from rankbeam.transforms.records.calls.call import Call, Reach
+from rankbeam.transforms.records.calls.call import Call, SearchDepth
 from rankbeam.transforms.records.errors import CallError
 from rankbeam.transforms.records.reply import Reply
 
@@ -88,7 +88,7 @@ class OneCall(Protocol):
     def service(self) -> str: ...
 
     @property
-    def reach(self) -> Reach | None:
+    def depth(self) -> SearchDepth | None:
         """The depth into a ranking; None if an answer is always whole."""
         ...
 

@@ -78,10 +78,10 @@ class ConfigurationMetric:
         return self.interval is not None and evidence_of(self) < FEW_QUERIES
 
     @property
-    def reach(self) -> float | None:
+    def half_width(self) -> float | None:
         """The distance from the mean to the farther end of its interval.
 
-        >>> ConfigurationMetric.of({"mean": 1.0, "ci_low": 0.875, "ci_high": 1.0}).reach
+        >>> ConfigurationMetric.of({"mean": 1.0, "ci_low": 0.875, "ci_high": 1.0}).half_width
         0.125
         """
         if self.mean is None or self.interval is None:

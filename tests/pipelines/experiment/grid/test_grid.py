@@ -75,8 +75,8 @@ def test_a_reranker_is_asked_for_every_cell(folder: Path) -> None:
     grid = "grid: {top_k: [5, 100], vector_distance_threshold: [0.3, 0.5]}\n"
     evaluation = load(folder, experiment({"a": "retriever: {type: near, rerank: true}"}, grid)).evaluation
     assert set(derived(evaluation.configurations).values()) == {None}
-    reaches = [(5, 0.3), (5, 0.5), (100, 0.3), (100, 0.5)]
-    assert [(source.top_k, source.distance) for source in evaluation.sources] == reaches
+    depths = [(5, 0.3), (5, 0.5), (100, 0.3), (100, 0.5)]
+    assert [(source.top_k, source.distance) for source in evaluation.sources] == depths
     assert [configuration.source for configuration in evaluation.configurations] == [0, 1, 2, 3]
 
 

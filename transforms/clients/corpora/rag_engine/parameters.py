@@ -10,7 +10,7 @@ from rankbeam.transforms.clients.corpora.base import CorpusParameters
 from rankbeam.transforms.clients.formats.documents.files import FolderSource
 from rankbeam.transforms.clients.google.addresses import Endpoint
 from rankbeam.transforms.clients.storage import files
-from rankbeam.transforms.records.corpora import AS_STAGED, Searched
+from rankbeam.transforms.records.corpora import AS_STAGED, SearchedCorpus
 
 _PLAIN = ("knn", "ann")
 _ABSENT = {
@@ -220,8 +220,8 @@ class RagEngineCorpus(CorpusParameters):
             values["folder"] = PurePosixPath(self.folder).name
         return values
 
-    def service_corpus(self, identity: str, resource: str = "") -> Searched:
-        return Searched(identity, self.location, self.api_endpoint, resource, self.root)
+    def service_corpus(self, identity: str, resource: str = "") -> SearchedCorpus:
+        return SearchedCorpus(identity, self.location, self.api_endpoint, resource, self.root)
 
     @property
     def root(self) -> str | None:

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from rankbeam.transforms.clients.calls.admission import Stopped
-from rankbeam.transforms.clients.calls.upkeep import Upkeep, UpkeepHooks
+from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, SessionHooks
 from rankbeam.transforms.clients.clock import SYSTEM_CLOCK, Clock
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, LedgerWriter, UseRecord
 from rankbeam.transforms.clients.ledger import waiting as stored
@@ -161,8 +161,8 @@ class BatchJobs:
             name: self._ledger.record(service.pool, 0, partial(_Sums.counts, sums[name]), self._clock)
             for name, service in services.items()
         }
-        hooks = UpkeepHooks(_go_on, self._stopped.set, self._pause)
-        async with Upkeep(self._ledger, leases, writer, list(uses.values()), hooks, self._clock.monotonic):
+        hooks = SessionHooks(_go_on, self._stopped.set, self._pause)
+        async with LedgerSession(self._ledger, leases, writer, list(uses.values()), hooks, self._clock.monotonic):
             connections: dict[str, BatchService] = {}
             try:
                 for name, service in services.items():

@@ -202,7 +202,7 @@ class Ask(Retrieve):
     def steps(self, item: Question) -> Steps[ApplicationAnswer]:  # type: ignore[override]
         key, payload = item
         answer: ApplicationAnswer
-        (answer,) = accepted((yield [Call(self.service, key, payload, self.reach)]))
+        (answer,) = accepted((yield [Call(self.service, key, payload, self.depth)]))
         return answer
 
     def read(self, call: Call, reply: Reply) -> ApplicationAnswer:  # type: ignore[override]  # noqa: ARG002

@@ -1,4 +1,4 @@
-"""The upkeep of a ledger while a lane makes calls: a writable folder, the lease, and look-ups of new parts.
+"""A lane's session with the ledger: a writable folder, the lease, use records, and look-ups of new parts.
 
 probe ─► claim the lease, or wait for its holder ─► look up new answers ─► calls
                                                      calls ─► heartbeat, use record, new parts ─► all written ─► release
@@ -28,8 +28,8 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class UpkeepHooks:
-    """The effects of upkeep on its lane."""
+class SessionHooks:
+    """The effects of a session on its lane."""
 
     look: Callable[[], Awaitable[bool]]  # looks up answers of other runs; returns whether calls are left to make
     stop: Callable[[], None]
@@ -37,7 +37,7 @@ class UpkeepHooks:
     is_look_due: Callable[[], bool] = lambda: False  # before its time
 
 
-class Upkeep:
+class LedgerSession:
     """Holds the ledger for a lane, as an asynchronous context inside of which the calls are made."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Upkeep:
         leases: Sequence[Lease],
         writer: LedgerWriter,
         records: Sequence[UseRecord],
-        hooks: UpkeepHooks,
+        hooks: SessionHooks,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ledger, self._writer, self._records = ledger, writer, records
@@ -55,7 +55,7 @@ class Upkeep:
         self._failing_since: float | None = None
         self._problem: InputError | None = None
 
-    async def __aenter__(self) -> "Upkeep":
+    async def __aenter__(self) -> "LedgerSession":
         await self._refuse_cancelled()
         await asyncio.to_thread(self._ledger.probe)
         try:

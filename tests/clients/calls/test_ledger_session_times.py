@@ -1,4 +1,4 @@
-"""When an upkeep looks, beats and takes notes, on the virtual clock."""
+"""Look-ups, heartbeats and use records of a ledger session, on the virtual clock."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rankbeam.transforms.clients.calls.upkeep import Upkeep, UpkeepHooks
+from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, SessionHooks
 from rankbeam.transforms.clients.ledger import Ledger
 from rankbeam.transforms.clients.ledger.leases import Holder
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -49,7 +49,7 @@ class LaneRecords:
 
 @dataclass
 class Run:
-    """An upkeep of one or more leases."""
+    """A session with one or more leases."""
 
     clock: VirtualClock
     folder: Path
@@ -69,13 +69,13 @@ class Run:
         writer = ledger.writer(clock=self.clock)
         stop = lambda: self.stops.append(round(self.clock.monotonic(), 3))  # noqa: E731  it is one line
         due = [lambda: True] if self.is_due else []
-        hooks = UpkeepHooks(self.look, stop, asyncio.sleep, *due)
-        upkeep = Upkeep(ledger, self.records, writer, self.records[:1], hooks, self.clock.monotonic)
+        hooks = SessionHooks(self.look, stop, asyncio.sleep, *due)
+        ledger_session = LedgerSession(ledger, self.records, writer, self.records[:1], hooks, self.clock.monotonic)
 
         async def calls() -> None:
             if self.cancelled_at is not None:
                 asyncio.get_running_loop().call_later(self.cancelled_at, ledger.request_stop)
-            async with upkeep:
+            async with ledger_session:
                 await asyncio.sleep(seconds)
 
         asyncio.run_coroutine_threadsafe(calls(), self.clock.loop()).result(60)

@@ -1,4 +1,4 @@
-"""A lane's upkeep of its ledger: no answer is lost while it cannot be written, and new parts are used."""
+"""The session that a lane has with its ledger: no answer is lost while it cannot be written, and new parts are used."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from support.services import FAST, Echo, WorkerGone, feed, make, stage, task
 from rankbeam.transforms.call import with_lost_attempts
 from rankbeam.transforms.clients.calls.fanout import FanOut
 from rankbeam.transforms.clients.calls.lanes import Lane
-from rankbeam.transforms.clients.calls.upkeep import Upkeep, UpkeepHooks
+from rankbeam.transforms.clients.calls.ledger_session import LedgerSession, SessionHooks
 from rankbeam.transforms.clients.ledger import LaneCounts, Ledger, LedgerEntry, Owner, survey
 from rankbeam.transforms.clients.ledger.leases import Holder, Lease, place_of
 from rankbeam.transforms.clients.virtual_clock import VirtualClock
@@ -127,7 +127,7 @@ def test_what_cannot_be_written_for_long_ends_the_lane_and_says_what_is_lost(
     assert 5.5 < clock.monotonic() < 7.5
     assert service.open == 0
     assert all(isinstance(outcome, CallAnswer) for outcome in taken)
-    count = len(list(Ledger(str(disk.folder)).find({task.item.key: task.item.reach for task in TASKS})))
+    count = len(list(Ledger(str(disk.folder)).find({task.item.key: task.item.depth for task in TASKS})))
     assert f"{len(service.begun) - count} answers that were paid for could not be kept" in str(caught.value)
 
 
@@ -169,7 +169,7 @@ def test_what_another_run_answers_while_a_lane_waits_is_not_asked_again(clock: V
     assert lease.claim() is None
     fan_out = fan_out_of(service, Ledger(str(tmp_path)), 20, clock)
     for call in (planned.item for planned in TASKS[:15]):
-        writer.add(LedgerEntry(call.key, call.reach, call.payload, 1, 0.1, datetime.now(UTC)))
+        writer.add(LedgerEntry(call.key, call.depth, call.payload, 1, 0.1, datetime.now(UTC)))
     writer.close()
     assert not service.begun
     lease.release()
@@ -215,11 +215,11 @@ class Waiting:
         ledger = Ledger(str(self.folder), Owner("here", "now", self.wait_s))
         record = ledger.record("pool", 0, lambda: LaneCounts(0, 0, 0))
         mine = self.lease(here)
-        hooks = UpkeepHooks(self.look, lambda: None, self.sleep)
-        upkeep = Upkeep(ledger, [mine], ledger.writer(), [record], hooks, lambda: self.seconds)
+        hooks = SessionHooks(self.look, lambda: None, self.sleep)
+        ledger_session = LedgerSession(ledger, [mine], ledger.writer(), [record], hooks, lambda: self.seconds)
 
         async def wait() -> None:
-            async with asyncio.timeout(60), upkeep:
+            async with asyncio.timeout(60), ledger_session:
                 """Make calls."""
 
         asyncio.run(wait())
